@@ -1,0 +1,52 @@
+# One command each, the same locally and in CI. Needs python3 (3.11 or newer) with pip and venv, and make.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test test-all check format bench wheel clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: $(STAMP) ## create .venv with everything pinned in constraints.txt
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "wakelog needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install -qq -c constraints.txt -e '.[test,check]'
+	@touch $@
+
+demo: venv ## run the demo
+	$(PY) examples/demo.py
+
+test: venv ## run the tests, without the slow ones
+	$(PY) -m pytest -q -n 2 -m "not slow"
+
+test-all: venv ## run every test
+	$(PY) -m pytest -q -n 2
+
+check: venv ## format, lint, types, layers, docs
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	$(PY) -m pytest -q -n 2 tests/architecture tests/docs
+
+format: venv ## format the code and apply safe fixes
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
+
+bench: venv ## run the benchmarks
+	$(PY) -m benchmarks
+
+wheel: venv ## build a wheel into dist/
+	rm -f dist/*.whl
+	$(PY) -m pip wheel -qq --no-deps -w dist .
+
+clean: ## remove the environment, builds and caches
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

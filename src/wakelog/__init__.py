@@ -1,0 +1,69 @@
+"""wakelog: session state as infrastructure for AI agents.
+
+A session is a durable, append-only, typed event log that lives outside the model's context window. State, diffs, forks,
+resumes, replays, audits and handoffs are all read from it. Start with `wakelog.open()`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wakelog.errors import (
+        ConflictError,
+        CorruptLogError,
+        DivergenceError,
+        InvalidInputError,
+        NotAllowedError,
+        NotFoundError,
+        UnavailableError,
+        UnsupportedError,
+        WakelogError,
+    )
+    from wakelog.log import Log
+    from wakelog.store import Store, open
+
+__version__ = "0.1.0"
+
+# Importing wakelog loads nothing else; each name brings its module when it is first used.
+_HOMES = {
+    "ConflictError": "wakelog.errors",
+    "CorruptLogError": "wakelog.errors",
+    "DivergenceError": "wakelog.errors",
+    "InvalidInputError": "wakelog.errors",
+    "Log": "wakelog.log",
+    "NotAllowedError": "wakelog.errors",
+    "NotFoundError": "wakelog.errors",
+    "Store": "wakelog.store",
+    "UnavailableError": "wakelog.errors",
+    "UnsupportedError": "wakelog.errors",
+    "WakelogError": "wakelog.errors",
+    "open": "wakelog.store",
+}
+
+__all__ = [
+    "ConflictError",
+    "CorruptLogError",
+    "DivergenceError",
+    "InvalidInputError",
+    "Log",
+    "NotAllowedError",
+    "NotFoundError",
+    "Store",
+    "UnavailableError",
+    "UnsupportedError",
+    "WakelogError",
+    "open",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'wakelog' has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

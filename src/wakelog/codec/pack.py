@@ -1,0 +1,78 @@
+"""How engines keep a commit's bytes: MessagePack arrays in a zstd frame with a checksum.
+
+    records   [[header, salt, body], …]        payloads   [[sha256, content], …]
+
+Packing is storage, not format: the chain is over the header bytes inside, and a bundle carries them unpacked. The first
+byte tells the packing, so that a better one can come later. The frame's checksum finds an accidental flip on every
+read; a deliberate one is found by the hashes.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import msgspec
+import zstandard
+
+from wakelog.errors import CorruptLogError
+from wakelog.model.records import Record
+
+_PLAIN, _ZSTD = b"\x00", b"\x01"
+_LEVEL = 1
+_MAX_UNPACKED = 1 << 31
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_pairs = msgspec.msgpack.Decoder(tuple[tuple[bytes, bytes], ...]).decode
+_decode_records = msgspec.msgpack.Decoder(tuple[tuple[bytes, bytes, bytes], ...]).decode
+_decode_snapshot = msgspec.msgpack.Decoder(tuple[bytes, bytes]).decode
+_local = threading.local()
+
+
+def pack_records(records: tuple[Record, ...]) -> bytes:
+    return _pack([(r.header, r.salt, r.body) for r in records])
+
+
+def unpack_records(data: bytes) -> tuple[Record, ...]:
+    return tuple(Record(*triple) for triple in _unpack(data, _decode_records))
+
+
+def pack_payloads(payloads: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    return _pack(payloads) if payloads else b""
+
+
+def unpack_payloads(data: bytes) -> tuple[tuple[bytes, bytes], ...]:
+    return _unpack(data, _decode_pairs) if data else ()
+
+
+def pack_snapshot(state: bytes, digest: bytes) -> bytes:
+    return _pack((state, digest))
+
+
+def unpack_snapshot(data: bytes) -> tuple[bytes, bytes]:
+    return _unpack(data, _decode_snapshot)  # type: ignore[no-any-return]
+
+
+def _pack(value: Any) -> bytes:
+    data = _encode(value)
+    try:
+        compress = _local.compress
+    except AttributeError:
+        # A zstd context is not safe to share between threads, and costs more to make than to use.
+        compress = _local.compress = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress
+    return bytes(_ZSTD + compress(data))
+
+
+def _unpack(data: bytes, decode: Any) -> Any:
+    try:
+        if data[:1] == _ZSTD:
+            try:
+                decompress = _local.decompress
+            except AttributeError:
+                decompress = _local.decompress = zstandard.ZstdDecompressor().decompress
+            return decode(decompress(data[1:], max_output_size=_MAX_UNPACKED))
+        if data[:1] == _PLAIN:
+            return decode(data[1:])
+    except (zstandard.ZstdError, msgspec.DecodeError, MemoryError) as exc:
+        raise CorruptLogError(f"stored bytes cannot be unpacked: {exc}") from exc
+    raise CorruptLogError(f"stored bytes have an unknown packing {data[:1]!r}")

@@ -1,0 +1,231 @@
+"""One event as stored: header bytes, salt and body, and the chain through the headers.
+
+    body_hash = SHA-256(salt ‖ body)                   in the header, as hex
+    hash(n)   = SHA-256(hash(n-1) ‖ header bytes of n)  hash(0) is 32 zero bytes
+
+The header's bytes are kept as they were first written and are what is hashed, so verifying needs no canonical form.
+The salt is 16 random bytes per record: when body and salt are erased together, a short body cannot be guessed from
+its hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from wakelog.errors import CorruptLogError, InvalidInputError, UnsupportedError
+from wakelog.model.events import KINDS, Event, Foreign
+from wakelog.model.payloads import Payload, PayloadRef
+from wakelog.model.records import FORMAT_VERSION, Header, Record
+from wakelog.model.values import RESERVED_KEYS, Value, check_text, check_value
+
+Delta = list[dict[str, Value]]
+
+INLINE_MAX = 512
+"""Values up to this many bytes stay inside the body: below it, a payload's hash costs more than it saves."""
+SALT_SIZE = 16
+
+_sha256 = hashlib.sha256
+_encode = msgspec.json.Encoder().encode
+_decode_header = msgspec.json.Decoder(Header).decode
+_decode_body = msgspec.json.Decoder(dict[str, Any]).decode
+_decoders = {kind: msgspec.json.Decoder(cls).decode for kind, cls in KINDS.items()}
+
+
+class _Fold(msgspec.Struct):
+    delta: Delta = []
+
+
+_decode_ops = msgspec.json.Decoder(Delta).decode
+_decode_delta = msgspec.json.Decoder(_Fold).decode
+
+
+def _needs_check(field: msgspec.structs.FieldInfo, cls: type[Event]) -> bool:
+    """Whether a field can hold something to look at here: open values, containers and numbers. Text, flags, choices and
+    nested structs are checked by encoding and decoding."""
+    if field.name == "occurred_at" or field.name in cls.payload_fields:
+        return False
+    text = str(field.type)
+    return "wakelog." not in text and any(word in text for word in ("Any", "dict", "list", "tuple", "int"))
+
+
+_checked_fields = {
+    kind: tuple(f.name for f in msgspec.structs.fields(cls) if _needs_check(f, cls)) for kind, cls in KINDS.items()
+}
+
+
+def link(prev: bytes, header: bytes) -> bytes:
+    """The chain's hash after `header`."""
+    return _sha256(prev + header).digest()
+
+
+def hash_body(salt: bytes, body: bytes) -> str:
+    return _sha256(salt + body).hexdigest()
+
+
+def encode_header(header: Header) -> bytes:
+    return _encode(header)
+
+
+def decode_header(data: bytes) -> Header:
+    """The header these bytes hold. A newer format version is refused rather than misread."""
+    try:
+        header = _decode_header(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise CorruptLogError(f"a stored header is not readable: {exc}") from exc
+    if header.v > FORMAT_VERSION:
+        raise UnsupportedError(
+            f"event {header.seq} was written in format version {header.v}; this wakelog reads up to {FORMAT_VERSION}",
+            kind="newer-format",
+            hint="upgrade wakelog",
+        )
+    return header
+
+
+def check_event(event: Event) -> Event:
+    """`event` with values as they will be stored: checked, and large ones turned into payloads."""
+    if type(event) is Foreign:
+        return _check_foreign(event)
+    changes: dict[str, Any] = {}
+    for name in _checked_fields[event.kind]:
+        value = getattr(event, name)
+        if value:
+            checked = check_value(value, f"{event.kind} {name}")
+            if checked is not value:
+                changes[name] = checked
+    for name in event.payload_fields:
+        value = getattr(event, name)
+        if value is not None:
+            stored = _as_payload(value, f"{event.kind} {name}")
+            if stored is not value:
+                changes[name] = stored
+    return msgspec.structs.replace(event, **changes) if changes else event
+
+
+def _check_foreign(event: Foreign) -> Foreign:
+    if not event.foreign_kind.startswith("x.") or "delta" in event.data:
+        raise InvalidInputError(
+            f"{event.foreign_kind!r} is not a kind this version writes",
+            kind="unknown-kind",
+            hint='own kinds start with "x." and carry no delta',
+        )
+    return Foreign(foreign_kind=event.foreign_kind, data=check_value(event.data, event.foreign_kind))
+
+
+def _is_reserved(value: Value) -> bool:
+    """A payload is opaque, so a value with our own markers in it can be kept there, and only there."""
+    if type(value) is dict:
+        return not RESERVED_KEYS.isdisjoint(value) or any(map(_is_reserved, value.values()))
+    return type(value) is list and any(map(_is_reserved, value))
+
+
+def _as_payload(value: Value, where: str) -> Value:
+    kind = type(value)
+    if kind is str:
+        return value if len(value) <= INLINE_MAX else Payload(check_text(value, where).encode(), "text")
+    if kind is Payload:
+        return value
+    if kind is bytes:
+        return Payload(value, "bytes")
+    if (kind is dict or kind is list) and _is_reserved(value):
+        return Payload(_encode(value), "json")
+    value = check_value(value, where)
+    if kind is dict or kind is list:
+        data = _encode(value)
+        return value if len(data) <= INLINE_MAX else Payload(data, "json")
+    return value
+
+
+class PayloadCollector:
+    """Turns payloads into mentions while a commit's bodies are encoded, and keeps those that are new.
+
+    `known` tells where in the session a content hash is already stored.
+    """
+
+    def __init__(self, known: dict[bytes, int]) -> None:
+        self.new: dict[bytes, bytes] = {}
+        self._known = known
+        self.encode = msgspec.json.Encoder(enc_hook=self._mention).encode
+
+    def _mention(self, value: Any) -> PayloadRef:
+        if type(value) is not Payload:
+            raise InvalidInputError(
+                f"{type(value).__name__} is not a value",
+                kind="not-a-value",
+                hint="convert it to str, int, float, list or dict first",
+            )
+        at = 0 if value.digest in self.new else self._known.get(value.digest, 0)
+        if not at:
+            self.new[value.digest] = value.content
+        return PayloadRef(value.digest.hex(), len(value.content), value.media, at)
+
+
+def encode_event(event: Event, payloads: PayloadCollector) -> bytes:
+    """The authored part of a body. It is decoded once, so that what is stored can be read."""
+    foreign = type(event) is Foreign
+    try:
+        data = payloads.encode(event.data if foreign else event)  # type: ignore[attr-defined]
+        if not foreign:
+            _decoders[event.kind](data)
+    except UnicodeEncodeError as exc:
+        raise InvalidInputError(
+            f"a text in {kind_of(event)} holds a lone surrogate",
+            kind="not-a-value",
+            hint='decode with errors="replace", or pass bytes as a payload',
+        ) from exc
+    except (msgspec.ValidationError, TypeError, OverflowError) as exc:
+        raise InvalidInputError(f"{kind_of(event)} cannot be stored: {exc}", kind="bad-event") from exc
+    return data
+
+
+def encode_delta(delta: Delta) -> bytes:
+    return _encode(delta)
+
+
+def join_body(event: bytes, delta: bytes) -> bytes:
+    """The whole body: the authored part with the delta as its last member."""
+    if not delta:
+        return event
+    return b'{"delta":%b}' % delta if event == b"{}" else b'%b,"delta":%b}' % (event[:-1], delta)
+
+
+def decode_ops(delta: bytes) -> Delta:
+    return _decode_ops(delta)
+
+
+def kind_of(event: Event) -> str:
+    return event.foreign_kind if type(event) is Foreign else event.kind
+
+
+def decode_event(kind: str, body: bytes) -> Event:
+    """The typed event of a body; `Foreign` with the whole body when the kind is unknown or the body does not fit it."""
+    decode = _decoders.get(kind)
+    if decode is not None:
+        try:
+            return decode(body)
+        except msgspec.ValidationError:
+            pass
+    return Foreign(foreign_kind=kind, data=decode_body(body))
+
+
+def decode_body(body: bytes) -> dict[str, Value]:
+    try:
+        return _decode_body(body) if body else {}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise CorruptLogError(f"a stored body is not readable: {exc}") from exc
+
+
+def decode_delta(body: bytes) -> Delta:
+    """What an event did to the state; empty when it did nothing or its body was pruned."""
+    if not body:
+        return []
+    try:
+        return _decode_delta(body).delta
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise CorruptLogError(f"a stored delta is not readable: {exc}") from exc
+
+
+def is_intact(record: Record) -> bool:
+    return bool(record.salt)

@@ -1,0 +1,221 @@
+"""The engine protocol: where bytes live.
+
+An engine keeps one append-only run of commits per session. It knows bytes and order, never meaning: fork, rewind, diff
+and replay are built above it. An engine object sees one namespace; what else shares its database is invisible to it.
+
+The promises, each with a test in wakelog.testing.contract:
+
+- an append is whole or absent, and durable once its answer is returned;
+- seqs run 1, 2, 3 … without gaps, and every commit names the hash of the one before it;
+- an append on a stale head raises ConflictError and writes nothing;
+- repeating an append whose answer was lost gives the same answer and no second copy;
+- a read sees a prefix, never a hole;
+- a deleted session never comes back.
+
+Appending has two steps, so that a session's commits can be in flight together: `submit` fixes their order and
+returns at once, `Pending.result` waits until they are durable. What is submitted together is stored together or not
+at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
+
+
+class Pending(Protocol):
+    """An append under way."""
+
+    def result(self) -> Head:
+        """Waits until the commits are durable and returns the last one's head, or raises why nothing was written.
+
+        UnavailableError means that the answer is unknown: submit the same commits again.
+        """
+        ...
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A session that has something new; `cursor` continues after it."""
+
+    session: SessionId
+    seq: Seq
+    cursor: str
+
+
+class Surgery(msgspec.Struct, frozen=True):
+    """What erasing or pruning does to the stored bytes, atomically with the commits that say so.
+
+    `rewritten` replaces stored commits of any session of one fork tree, found by session and last seq; with their
+    payloads, which replace the stored ones. Snapshots at or after `stale_from[session]` are dropped, and those before
+    `pruned_to[session]` too.
+    """
+
+    commits: tuple[Commit, ...]
+    rewritten: tuple[Commit, ...]
+    stale_from: dict[SessionId, Seq]
+    pruned_to: dict[SessionId, Seq] = {}
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What an engine already holds under a commit's id."""
+
+    head: Head
+    fingerprint: bytes
+
+
+class Engine(Protocol):
+    """One append-only run of commits per session."""
+
+    durability: str
+    """What an answered append has survived: "synced", "written" (lost on power cut) or "memory"."""
+
+    def submit(self, *commits: Commit) -> Pending:
+        """Puts commits in line, in order, all or nothing."""
+        ...
+
+    def read(
+        self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
+    ) -> Iterator[Commit]:
+        """The commits holding events `after` < seq ≤ `upto`, in order; the outer ones may reach beyond.
+
+        Payload bytes are left out unless asked for. An unknown session is NotFoundError, raised at the call.
+        """
+        ...
+
+    def head(self, session: SessionId) -> Head:
+        """Where the session stands, deleted or not; NotFoundError when it never was."""
+        ...
+
+    def known(self, session: SessionId, commit_id: str) -> Known | None:
+        """The answer once given under an id that its caller chose."""
+        ...
+
+    def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
+        """Heads in order of id, after the given one; a page shorter than `limit` is the last. Deleted ones are left
+        out."""
+        ...
+
+    def children(self, session: SessionId) -> Sequence[Head]:
+        """The session's direct forks that are not deleted."""
+        ...
+
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
+        """Sessions with commits since `cursor`, at least once each, in the order they were stored."""
+        ...
+
+    def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
+        """The payload brought by the commit that holds event `seq`; NotFoundError when it was erased or pruned."""
+        ...
+
+    def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
+        """The newest snapshot at or before `upto`, or None. None is always correct, only slower."""
+        ...
+
+    def drop_snapshots(self, session: SessionId) -> None:
+        """Forgets all snapshots of a session. They are a cache."""
+        ...
+
+    def claim(self, name: str, session: SessionId) -> SessionId:
+        """Binds a name to an id if it is free; returns the id it is bound to, whoever bound it."""
+        ...
+
+    def find(self, name: str) -> SessionId | None:
+        """The id bound to a name."""
+        ...
+
+    def beat(self, session: SessionId, beat: Heartbeat) -> None:
+        """Keeps a lease holder's sign of life. Not part of the log; may be lost."""
+        ...
+
+    def last_beat(self, session: SessionId) -> Heartbeat | None: ...
+
+    def operate(self, surgery: Surgery) -> Head:
+        """Rewrites stored bytes as erasing and pruning need, and leaves nothing of the old ones in the files."""
+        ...
+
+    def delete(self, commit: Commit) -> Head:
+        """Appends the deleting commit and drops the session's content, leaving a tombstone and freeing its name.
+
+        While forks still read through the session its content is hidden, not dropped; it goes with the last of them.
+        """
+        ...
+
+    def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
+        """Blocks until the session has events after `after`, from any process; False when the time ran out.
+
+        With no session: until anything at all was stored since the call began.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None:
+    """The checks on append, in their order. Returns the original answer for a repeated commit, None to go ahead.
+
+    (1) the id is known with the same content: the original answer, even if head, epoch or status moved on;
+    (2) known with other content: invalid; (3) deleted or closed; (4) fenced by a newer epoch; (5) the head moved.
+    """
+    if known is not None:
+        same = known.fingerprint == commit.fingerprint if commit.fingerprint else known.head.hash == commit.hash
+        if same:
+            return known.head
+        if commit.fingerprint:
+            raise InvalidInputError(
+                f"commit id {commit.commit_id!r} of session {commit.session} was used before for other content",
+                kind="commit-id-reused",
+                hint="use a new commit id for new content",
+            )
+    if head is None:
+        if commit.fork is None and commit.first != 1:
+            raise NotFoundError(f"there is no session {commit.session}", kind="session-not-found")
+        return None
+    if head.status == "deleted":
+        raise NotAllowedError(
+            f"session {commit.session} was deleted and does not come back",
+            kind="session-deleted",
+            hint="open a new session",
+        )
+    if head.status in ("closed", "archived") and not commit.late:
+        raise NotAllowedError(
+            f"session {commit.session} is {head.status}",
+            kind="session-closed",
+            hint="reopen it first",
+            legal=("session.reopened",),
+        )
+    if commit.guard is not None and commit.guard != head.epoch:
+        raise ConflictError(
+            f"session {commit.session} was taken over: its lease is at epoch {head.epoch}, this writer holds {commit.guard}."
+            " What it knows can still be delivered as evidence.",
+            kind="fenced",
+            head_seq=head.seq,
+        )
+    if head.seq + 1 != commit.first or head.hash != commit.prev:
+        raise ConflictError(
+            f"session {commit.session} is at event {head.seq}, but this append expected {commit.first - 1}:"
+            f" another writer came first. Read the events after {commit.first - 1} and try again, or fork there.",
+            kind="head-moved",
+            head_seq=head.seq,
+        )
+    return None
+
+
+def head_after(commit: Commit) -> Head:
+    """The head that a stored commit leads to; its session's name and fork point are the engine's to fill in."""
+    return Head(
+        session=commit.session,
+        seq=commit.last,
+        hash=commit.hash,
+        at=commit.at,
+        epoch=commit.epoch,
+        status=commit.status,
+        turn=commit.turn,
+        commit_id=commit.commit_id,
+        fork=commit.fork,
+    )

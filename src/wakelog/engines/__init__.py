@@ -1,0 +1,1 @@
+"""Where bytes live: one engine per database, each native to it. They share tests, not code."""

@@ -1,0 +1,233 @@
+"""The memory engine: dicts and lists behind one lock. For tests, notebooks and dry runs; gone with the process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from wakelog.engine import Change, Known, Surgery, head_after, judge
+from wakelog.errors import NotFoundError
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
+
+
+class _Session:
+    """One session's commits, and what the other engines keep in side tables."""
+
+    def __init__(self, first: Commit) -> None:
+        self.fork = first.fork
+        self.commits: list[Commit] = []
+        self.ids: dict[str, Commit] = {}
+        self.snapshots: dict[Seq, bytes] = {}
+        self.beat: Heartbeat | None = None
+        self.head: Head | None = None
+
+
+class _Done:
+    def __init__(self, head: Head | None, error: Exception | None = None) -> None:
+        self._head, self._error = head, error
+
+    def result(self) -> Head:
+        if self._error is not None:
+            raise self._error
+        assert self._head is not None
+        return self._head
+
+
+class MemoryEngine:
+    """Keeps everything in this process."""
+
+    durability = "memory"
+
+    def __init__(self) -> None:
+        self._sessions: dict[SessionId, _Session] = {}
+        self._names: dict[str, SessionId] = {}
+        self._feed: list[tuple[SessionId, Seq]] = []
+        self._news = threading.Condition(threading.RLock())
+
+    def submit(self, *commits: Commit) -> _Done:
+        with self._news:
+            try:
+                return _Done(self._store(commits))
+            except Exception as exc:
+                return _Done(None, exc)
+
+    def _store(self, commits: tuple[Commit, ...]) -> Head:
+        heads: dict[SessionId, Head | None] = {}
+        fresh: list[Commit] = []
+        answer: Head | None = None
+        for commit in commits:
+            session = self._sessions.get(commit.session)
+            head = heads.get(commit.session, session.head if session else None)
+            answer = judge(commit, head, self._known(commit))
+            if answer is None:
+                if session is None and commit.session not in heads and commit.fork is not None:
+                    self._check_parent(commit, heads)
+                answer = head_after(commit)
+                fresh.append(commit)
+                heads[commit.session] = answer
+        for commit in fresh:
+            self._put(commit)
+        self._news.notify_all()
+        assert answer is not None, "nothing was submitted"
+        return self._named(answer)
+
+    def _known(self, commit: Commit) -> Known | None:
+        session = self._sessions.get(commit.session)
+        stored = session.ids.get(commit.commit_id) if session else None
+        return Known(head_after(stored), stored.fingerprint) if stored else None
+
+    def _check_parent(self, commit: Commit, heads: dict[SessionId, Head | None]) -> None:
+        assert commit.fork is not None
+        parent = self._sessions.get(commit.fork.parent)
+        head = heads.get(commit.fork.parent, parent.head if parent else None)
+        if head is None or head.status == "deleted" or head.seq < commit.fork.at:
+            raise NotFoundError(
+                f"session {commit.fork.parent} has no event {commit.fork.at} to fork from",
+                kind="session-not-found",
+            )
+
+    def _put(self, commit: Commit) -> None:
+        session = self._sessions.setdefault(commit.session, _Session(commit))
+        session.commits.append(msgspec.structs.replace(commit, snapshot=None))
+        session.ids[commit.commit_id] = commit
+        if commit.snapshot is not None:
+            session.snapshots[commit.last] = commit.snapshot
+        session.head = head_after(commit)
+        self._feed.append((commit.session, commit.last))
+
+    def read(
+        self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
+    ) -> Iterator[Commit]:
+        with self._news:
+            found = [c for c in self._get(session).commits if c.last > after and (upto is None or c.first <= upto)]
+        return iter(found if payloads else [msgspec.structs.replace(c, payloads=()) for c in found])
+
+    def head(self, session: SessionId) -> Head:
+        with self._news:
+            head = self._get(session).head
+            assert head is not None
+            return self._named(head)
+
+    def known(self, session: SessionId, commit_id: str) -> Known | None:
+        with self._news:
+            stored = self._get(session).ids.get(commit_id)
+            return Known(head_after(stored), stored.fingerprint) if stored and stored.fingerprint else None
+
+    def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
+        with self._news:
+            ids = sorted(i for i, s in self._sessions.items() if i > after and s.head and s.head.status != "deleted")
+            return [self.head(i) for i in ids[:limit]]
+
+    def children(self, session: SessionId) -> Sequence[Head]:
+        with self._news:
+            found = [s.head for s in self._sessions.values() if s.fork and s.fork.parent == session and s.head]
+            return [self._named(h) for h in found if h.status != "deleted"]
+
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
+        with self._news:
+            start = int(cursor or 0)
+            return [Change(s, seq, str(start + i + 1)) for i, (s, seq) in enumerate(self._feed[start : start + limit])]
+
+    def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
+        for commit in self.read(session, after=seq - 1, upto=seq, payloads=True):
+            for known, content in commit.payloads:
+                if known == digest:
+                    return content
+        raise NotFoundError(f"event {seq} of {session} holds no payload {digest.hex()[:12]}", kind="payload-gone")
+
+    def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
+        with self._news:
+            snapshots = self._get(session).snapshots
+            seq = max((s for s in snapshots if s <= upto), default=0)
+            return Snapshot(seq, snapshots[seq]) if seq else None
+
+    def drop_snapshots(self, session: SessionId) -> None:
+        with self._news:
+            self._get(session).snapshots.clear()
+
+    def claim(self, name: str, session: SessionId) -> SessionId:
+        with self._news:
+            return self._names.setdefault(name, session)
+
+    def find(self, name: str) -> SessionId | None:
+        return self._names.get(name)
+
+    def beat(self, session: SessionId, beat: Heartbeat) -> None:
+        with self._news:
+            self._get(session).beat = beat
+
+    def last_beat(self, session: SessionId) -> Heartbeat | None:
+        with self._news:
+            return self._get(session).beat
+
+    def operate(self, surgery: Surgery) -> Head:
+        with self._news:
+            head = self._store(surgery.commits)
+            for new in surgery.rewritten:
+                commits = self._get(new.session).commits
+                place = next(i for i, old in enumerate(commits) if old.last == new.last)
+                commits[place] = new
+                self._get(new.session).ids[new.commit_id] = new
+            for session, seq in surgery.stale_from.items():
+                snapshots = self._get(session).snapshots
+                for key in [k for k in snapshots if k >= seq]:
+                    del snapshots[key]
+            for session, seq in surgery.pruned_to.items():
+                snapshots = self._get(session).snapshots
+                for key in [k for k in snapshots if k < seq]:
+                    del snapshots[key]
+            return head
+
+    def delete(self, commit: Commit) -> Head:
+        with self._news:
+            head = self._store((commit,))
+            self._names = {n: s for n, s in self._names.items() if s != commit.session}
+            self._drop_if_unread(commit.session)
+            return msgspec.structs.replace(head, name="")
+
+    def _drop_if_unread(self, session: SessionId) -> None:
+        """Drops a deleted session's content once no fork reads through it, and then looks at its own parent."""
+        entry = self._sessions.get(session)
+        if entry is None or entry.head is None or entry.head.status != "deleted" or self._readers(session):
+            return
+        entry.commits = entry.commits[-1:]
+        entry.ids = {c.commit_id: c for c in entry.commits}
+        entry.snapshots.clear()
+        if entry.fork:
+            self._drop_if_unread(entry.fork.parent)
+
+    def _readers(self, session: SessionId) -> bool:
+        """Whether any fork, at any depth, still needs this session's content."""
+        forks = [i for i, s in self._sessions.items() if s.fork and s.fork.parent == session]
+        return any(
+            (head := self._sessions[i].head) is not None and (head.status != "deleted" or self._readers(i))
+            for i in forks
+        )
+
+    def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        with self._news:
+            start = len(self._feed)
+            while not (len(self._feed) > start if session is None else self.head(session).seq > after):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self._news.wait(left)
+            return True
+
+    def close(self) -> None:
+        pass
+
+    def _get(self, session: SessionId) -> _Session:
+        entry = self._sessions.get(session)
+        if entry is None:
+            raise NotFoundError(f"there is no session {session}", kind="session-not-found")
+        return entry
+
+    def _named(self, head: Head) -> Head:
+        name = next((n for n, s in self._names.items() if s == head.session), "")
+        return msgspec.structs.replace(head, name=name, fork=self._sessions[head.session].fork)

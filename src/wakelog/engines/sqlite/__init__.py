@@ -1,0 +1,5 @@
+"""The embedded engine: SQLite through apsw."""
+
+from wakelog.engines.sqlite.engine import SqliteEngine
+
+__all__ = ["SqliteEngine"]

@@ -1,0 +1,66 @@
+-- One row per session; `no` stands for the id in the other tables, because it is shorter.
+create table session (
+    no        integer primary key,
+    id        text not null unique,
+    parent    text,
+    fork_at   integer,
+    fork_hash blob
+) strict;
+
+create index session_parent on session (parent) where parent is not null;
+
+create table name (
+    name    text primary key,
+    session text not null
+) strict, without rowid;
+
+create index name_session on name (session);
+
+-- One row per commit, in the order they were stored: `id` is the cursor of the store-wide feed. `records` stands before
+-- `payloads`, so that reading the one does not touch the pages of the other. `checksum` covers the columns between
+-- `first` and `hash`; the blobs have their own.
+create table log (
+    id          integer primary key,
+    session     integer not null,
+    first       integer not null,
+    last        integer not null,
+    at          integer not null,
+    epoch       integer not null,
+    status      text not null,
+    turn        integer not null,
+    turn_first  integer not null,
+    turn_last   integer not null,
+    kinds       text not null,
+    paths       text not null,
+    commit_id   text not null,
+    fingerprint blob not null,
+    prev        blob not null,
+    hash        blob not null,
+    checksum    integer not null,
+    records     blob not null,
+    payloads    blob not null
+) strict;
+
+create unique index log_place on log (session, last);
+
+-- Only ids that callers chose are indexed: a generated id tells its own place.
+create table commit_id (
+    session integer not null,
+    id      text not null,
+    last    integer not null,
+    primary key (session, id)
+) strict, without rowid;
+
+create table snapshot (
+    session integer not null,
+    seq     integer not null,
+    data    blob not null,
+    primary key (session, seq)
+) strict;
+
+create table heartbeat (
+    session integer primary key,
+    epoch   integer not null,
+    holder  text not null,
+    at      integer not null
+) strict;

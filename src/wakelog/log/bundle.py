@@ -1,0 +1,246 @@
+"""Bundles: one session with its ancestry in a portable file that proves itself.
+
+A bundle is lines of JSON, optionally gzipped. The bytes that are hashed travel as JSON strings, unchanged, so that a
+reader needs SHA-256 and a JSON parser and nothing of ours (docs/reference/format.md):
+
+    {"wakelog": 1, "session": id, "segments": [{"session", "fork": {"parent", "at", "hash"}, "name"}]}
+    {"session", "commit_id", "first", "last", "prev", "hash", …, "records": [[header, salt, body]], "payloads":
+    {hash: base64}} …
+    {"end": lines, "sha256": of all lines before}
+
+Everything is checked before anything is written: form, end line, chain, bodies, payloads, and that the deltas fold.
+Importing what is already there changes nothing; importing on a session that went another way is a conflict.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import zlib
+from collections.abc import Iterator
+from typing import IO, NoReturn
+
+import msgspec
+
+from wakelog.codec.pack import pack_snapshot
+from wakelog.engine import Engine
+from wakelog.engines.memory import MemoryEngine
+from wakelog.errors import CorruptLogError, InvalidInputError, UnsupportedError, WakelogError
+from wakelog.log.log import Log
+from wakelog.log.reading import fold_at
+from wakelog.log.verify import verify
+from wakelog.model.ids import SessionId, parse_session_id, root_of
+from wakelog.model.records import FORMAT_VERSION, Commit, ForkPoint, Head, Record
+
+LINE_MAX = 1 << 30
+_GZIP = b"\x1f\x8b"
+_encode = msgspec.json.Encoder().encode
+
+
+class _Fork(msgspec.Struct, frozen=True):
+    parent: str
+    at: int
+    hash: str
+
+
+class _Segment(msgspec.Struct, frozen=True, omit_defaults=True):
+    session: str
+    fork: _Fork | None = None
+    name: str = ""
+
+
+class _First(msgspec.Struct, frozen=True):
+    wakelog: int
+    session: str
+    segments: tuple[_Segment, ...]
+
+
+class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    session: str
+    commit_id: str
+    first: int
+    last: int
+    prev: str
+    hash: str
+    at: int
+    epoch: int
+    status: str
+    turn: int
+    turns: tuple[int, int]
+    kinds: tuple[str, ...]
+    records: tuple[tuple[str, str, str], ...]
+    paths: tuple[str, ...] = ()
+    payloads: dict[str, str] = {}
+    fingerprint: str = ""
+
+
+class _End(msgspec.Struct, frozen=True):
+    end: int
+    sha256: str
+
+
+def export_bundle(log: Log, out: IO[bytes]) -> Head:
+    """Writes a session and its ancestry to `out`; returns the head it holds."""
+    digest = hashlib.sha256()
+    lines = 0
+    for value in _lines(log, head := log.head()):
+        line = _encode(value) + b"\n"
+        digest.update(line)
+        out.write(line)
+        lines += 1
+    out.write(_encode(_End(lines, digest.hexdigest())) + b"\n")
+    return head
+
+
+def _lines(log: Log, head: Head) -> Iterator[_First | _Line]:
+    described = []
+    for segment in log.segments:
+        each = log.engine.head(segment.session)
+        fork = _Fork(each.fork.parent, each.fork.at, each.fork.hash.hex()) if each.fork else None
+        described.append(_Segment(segment.session, fork, each.name))
+    yield _First(FORMAT_VERSION, log.id, tuple(described))
+    for commit in _history(log, head):
+        yield _Line(
+            session=commit.session,
+            commit_id=commit.commit_id,
+            first=commit.first,
+            last=commit.last,
+            prev=commit.prev.hex(),
+            hash=commit.hash.hex(),
+            at=commit.at,
+            epoch=commit.epoch,
+            status=commit.status,
+            turn=commit.turn,
+            turns=commit.turns,
+            kinds=commit.kinds,
+            records=tuple((r.header.decode(), r.salt.hex(), r.body.decode()) for r in commit.records),
+            paths=commit.paths,
+            payloads={digest.hex(): base64.b64encode(content).decode() for digest, content in commit.payloads},
+            fingerprint=commit.fingerprint.hex(),
+        )
+
+
+def _history(log: Log, head: Head) -> Iterator[Commit]:
+    """The commits to take along. A parent that was pruned after the fork brings its prune event too: the base is
+    there."""
+    for segment in log.segments:
+        upto = head.seq if segment.last is None else segment.last
+        if segment.last is not None:
+            prunes = (c.last for c in log.engine.read(segment.session, after=upto) if "range.pruned" in c.kinds)
+            upto = max(prunes, default=upto)
+        yield from log.engine.read(segment.session, upto=upto, payloads=True)
+
+
+def import_bundle(engine: Engine, source: IO[bytes]) -> Log:
+    """Takes in a bundle, all of it or nothing, after verifying it whole. What is already there is left as it is."""
+    first, commits = _parse(source)
+    trial = MemoryEngine()
+    try:
+        trial.submit(*commits).result()
+        log = Log(trial, SessionId(first.session))
+        report = verify(log)
+        fold, _, _ = fold_at(trial, log.segments, report.events)
+    except WakelogError as exc:
+        raise CorruptLogError(f"the bundle does not hold together: {exc}", kind="bad-bundle") from exc
+    if not report.ok:
+        fault = (*report.integrity, *report.completeness)[0]
+        raise CorruptLogError(f"the bundle does not verify: {fault.what}", kind="bad-bundle", seq=fault.seq)
+    commits[-1] = msgspec.structs.replace(commits[-1], snapshot=pack_snapshot(*fold.dump()))
+    engine.submit(*commits).result()
+    for segment in first.segments:
+        if segment.name:
+            engine.claim(segment.name, SessionId(segment.session))
+    return Log(engine, SessionId(first.session))
+
+
+def _parse(source: IO[bytes]) -> tuple[_First, list[Commit]]:
+    digest = hashlib.sha256()
+    lines: list[bytes] = []
+    for line in _read_lines(source):
+        lines.append(line)
+    if len(lines) < 3:
+        _refuse("it has no beginning, no content or no end")
+    for line in lines[:-1]:
+        digest.update(line)
+    try:
+        end = msgspec.json.decode(lines[-1], type=_End)
+        if end.end != len(lines) - 1 or end.sha256 != digest.hexdigest():
+            _refuse("its end line does not fit what comes before: it was cut or changed")
+        first = msgspec.json.decode(lines[0], type=_First)
+        if first.wakelog > FORMAT_VERSION:
+            raise UnsupportedError(
+                f"the bundle is of format version {first.wakelog}; this wakelog reads up to {FORMAT_VERSION}",
+                kind="newer-format",
+                hint="upgrade wakelog",
+            )
+        return first, _commits(first, lines[1:-1])
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
+        _refuse(str(exc), exc)
+    except (ValueError, binascii.Error) as exc:
+        if isinstance(exc, WakelogError):
+            raise
+        _refuse(str(exc), exc)
+
+
+def _commits(first: _First, lines: list[bytes]) -> list[Commit]:
+    segments = {s.session: s for s in first.segments}
+    if first.session not in segments or len(segments) != len(first.segments):
+        _refuse("its first line does not describe its sessions")
+    tree = root_of(parse_session_id(first.session))
+    seen: set[str] = set()
+    out: list[Commit] = []
+    for line in lines:
+        value = msgspec.json.decode(line, type=_Line)
+        segment = segments.get(value.session)
+        if segment is None or root_of(parse_session_id(value.session)) != tree:
+            _refuse(f"a commit is of session {value.session}, which the first line does not name")
+        fork = segment.fork if value.session not in seen else None
+        seen.add(value.session)
+        out.append(_commit(value, fork))
+    return out
+
+
+def _commit(value: _Line, fork: _Fork | None) -> Commit:
+    return Commit(
+        session=parse_session_id(value.session),
+        commit_id=value.commit_id,
+        first=value.first,
+        last=value.last,
+        prev=bytes.fromhex(value.prev),
+        hash=bytes.fromhex(value.hash),
+        at=value.at,
+        epoch=value.epoch,
+        status=value.status,
+        turn=value.turn,
+        turns=value.turns,
+        kinds=value.kinds,
+        paths=value.paths,
+        records=tuple(
+            Record(header.encode(), bytes.fromhex(salt), body.encode()) for header, salt, body in value.records
+        ),
+        payloads=tuple((bytes.fromhex(h), base64.b64decode(c, validate=True)) for h, c in value.payloads.items()),
+        fingerprint=bytes.fromhex(value.fingerprint),
+        fork=ForkPoint(parse_session_id(fork.parent), fork.at, bytes.fromhex(fork.hash)) if fork else None,
+        late=True,  # it happened, whatever the session's status was; the chain decides where it goes
+    )
+
+
+def _read_lines(source: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a plain or gzipped stream."""
+    start = source.read(2)
+    try:
+        if start == _GZIP:
+            unzip = zlib.decompressobj(wbits=31)
+            data = unzip.decompress(start + source.read(), LINE_MAX)
+            if not unzip.eof:
+                _refuse("it is cut off, or larger than can be taken in")
+        else:
+            data = start + source.read(LINE_MAX)
+    except zlib.error as exc:
+        _refuse(str(exc), exc)
+    yield from data.splitlines(keepends=True)
+
+
+def _refuse(why: str, cause: BaseException | None = None) -> NoReturn:
+    raise InvalidInputError(f"this is not a whole wakelog bundle: {why}", kind="bad-bundle") from cause

@@ -1,0 +1,388 @@
+"""One session's log: append, read, state at a point, rewind, fork, lease, follow.
+
+A Log is shared by the threads of a process. Under its lock, commits are sealed on the *pending* tip: the head plus what
+is in flight. So several calls of one session can share a sync, and still every event was checked against the state it
+really meets. When the engine says another process came first, what is in flight is undone, the missed events are folded
+in, and the commit is sealed again; events that are no longer legal then raise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from wakelog.codec.records import check_event
+from wakelog.engine import Engine
+from wakelog.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotAllowedError,
+    NotFoundError,
+    UnavailableError,
+    WakelogError,
+)
+from wakelog.log.reading import Entry, fold_at, lineage, read_entries, resolve
+from wakelog.log.seal import Sealed, Step, Tip, fingerprint_of, seal
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq, SessionId, fork_id
+from wakelog.model.records import Anchor, Draft, ForkPoint, Head, Heartbeat
+from wakelog.model.values import Value
+from wakelog.state.fold import Fold
+from wakelog.state.patch import copy
+
+RESEAL_MAX = 1000
+DEEP_FORK = 8
+"""Forks of forks beyond this depth start with a snapshot, so that reading does not climb through all of them."""
+
+Clock = Callable[[], int]
+
+
+def now_us() -> int:
+    return time.time_ns() // 1000
+
+
+class Log:
+    """A typed, append-only log for one session."""
+
+    def __init__(self, engine: Engine, session: SessionId, *, clock: Clock = now_us) -> None:
+        """Opens an existing session; NotFoundError when there is none or it was deleted."""
+        if engine.head(session).status == "deleted":
+            raise NotFoundError(f"session {session} was deleted", kind="session-deleted")
+        self.engine = engine
+        self.id = session
+        self.segments = lineage(engine, session)
+        self.clock = clock
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._tip: Tip | None = None
+        self._is_stale = False
+        self._flight: list[Sealed] = []
+        self._generation = 0
+
+    @classmethod
+    def create(
+        cls,
+        engine: Engine,
+        session: SessionId,
+        opened: ev.SessionOpened,
+        *events: ev.Event | Draft,
+        clock: Clock = now_us,
+    ) -> Log:
+        """A new root session, whose first event is `opened`. ConflictError when the id is taken."""
+        tip = Tip(Fold())
+        sealed = seal(tip, session, [Step(_as_draft(e)) for e in (opened, *events)], now=clock())
+        engine.submit(sealed.commit).result()
+        log = cls(engine, session, clock=clock)
+        log._tip = tip
+        return log
+
+    # Appending
+
+    def append(
+        self,
+        *events: ev.Event | Draft,
+        expect: Seq | None = None,
+        commit_id: str = "",
+        guard: int | None = None,
+    ) -> Head:
+        """Appends events as one commit and returns the head they lead to, durable.
+
+        With `expect`, the session must be at that seq, else ConflictError; without it, the events are placed after
+        whatever came before and must be legal there. The same `commit_id` with the same events again gives the first
+        answer and stores nothing. With `guard`, the writer's lease epoch, a newer lease refuses the append.
+        """
+        return self._append([Step(_as_draft(e)) for e in events], expect, commit_id, guard)
+
+    def _append(
+        self, steps: Sequence[Step], expect: Seq | None = None, commit_id: str = "", guard: int | None = None
+    ) -> Head:
+        if commit_id and (answer := self._repeated(steps, commit_id)) is not None:
+            return answer
+        for tries in range(RESEAL_MAX):
+            head = self._land(self._launch(steps, expect, commit_id, guard))
+            if head is not None:
+                return head
+            if expect is not None:
+                raise self._conflict(self.engine.head(self.id).seq, expect)
+            if tries > 8:
+                time.sleep(random.uniform(0, 0.002 * min(tries, 50)))
+        raise UnavailableError(
+            f"session {self.id} is too busy: {RESEAL_MAX} appends in a row came second", kind="too-busy"
+        )
+
+    def _launch(self, steps: Sequence[Step], expect: Seq | None, commit_id: str, guard: int | None) -> Sealed:
+        """Seals on the pending tip and submits, in one breath, so that the engine sees a session's commits in order."""
+        while True:
+            with self._locked():
+                tip = self._pending_tip(refresh=expect is not None)
+                if expect is not None and tip.seq != expect:
+                    raise self._conflict(tip.seq, expect)
+                try:
+                    sealed = seal(tip, self.id, steps, now=self.clock(), commit_id=commit_id, guard=guard)
+                except NotAllowedError:
+                    # Refused on what this process knows. If that may be old news, look again.
+                    if not self._flight and not self._refresh():
+                        raise
+                    blocker = self._flight[-1] if self._flight else None
+                else:
+                    sealed.pending = self.engine.submit(sealed.commit)
+                    sealed.generation = self._generation
+                    self._flight.append(sealed)
+                    return sealed
+            if blocker is not None:
+                with contextlib.suppress(WakelogError):
+                    blocker.pending.result()
+                time.sleep(0)
+
+    def _land(self, sealed: Sealed) -> Head | None:
+        """Waits for the engine's answer. None: another writer came first, and everything in flight was taken back."""
+        try:
+            head = self._answer(sealed)
+        except BaseException as exc:
+            self._retreat(sealed)
+            if isinstance(exc, ConflictError) and exc.kind == "head-moved":
+                return None
+            raise
+        if head.hash != sealed.commit.hash:
+            self._retreat(sealed)  # a repetition: this is the original answer, and nothing new was stored
+            return head
+        with self._locked():
+            if sealed.generation == self._generation:
+                self._flight.remove(sealed)
+        return head
+
+    def _answer(self, sealed: Sealed) -> Head:
+        try:
+            return sealed.pending.result()
+        except UnavailableError as exc:
+            if exc.kind != "answer-unknown":
+                raise
+            # Unknown is settled by asking again with the same commit: it is stored once at most.
+            return self.engine.submit(sealed.commit).result()
+
+    def _retreat(self, sealed: Sealed) -> None:
+        """Takes back everything in flight, unless another thread already did."""
+        with self._locked():
+            if sealed.generation == self._generation:
+                for each in reversed(self._flight):
+                    each.undo()
+                self._flight.clear()
+                self._generation += 1
+                self._is_stale = True
+
+    def _repeated(self, steps: Sequence[Step], commit_id: str) -> Head | None:
+        """The answer given before under this id. Asked first: it holds even if the session has moved on or closed."""
+        known = self.engine.known(self.id, commit_id)
+        if known is None:
+            return None
+        if known.fingerprint != fingerprint_of([check_event(step.draft.event) for step in steps]):
+            raise InvalidInputError(
+                f"commit id {commit_id!r} of session {self.id} was used before for other content",
+                kind="commit-id-reused",
+                hint="use a new commit id for new content",
+            )
+        return known.head
+
+    def _conflict(self, at: Seq, expect: Seq) -> ConflictError:
+        return ConflictError(
+            f"session {self.id} is at event {at}, but this append expected {expect}: another writer came first."
+            f" Read the events after {expect} and try again, or fork at {expect}.",
+            kind="head-moved",
+            head_seq=at,
+        )
+
+    # The tip
+
+    def _locked(self) -> threading.RLock:
+        if self._pid != os.getpid():
+            self._start()  # a forked child: the lock may be held, and what is in flight is the parent's
+        return self._lock
+
+    def _pending_tip(self, *, refresh: bool = False) -> Tip:
+        if self._tip is None:
+            self._tip = self._load_tip()
+        elif (refresh or self._is_stale) and not self._flight:
+            self._refresh()
+        return self._tip
+
+    def _load_tip(self) -> Tip:
+        head = self.engine.head(self.id)
+        fold, start, size = fold_at(self.engine, self.segments, head.seq)
+        tip = Tip(fold, head.seq, head.hash, head.at)
+        tip.snapshot_size = size
+        for entry in read_entries(self.engine, self.segments, after=start, upto=head.seq):
+            tip.bytes_since += len(entry.record.header) + len(entry.record.body)
+        self._is_stale = False
+        return tip
+
+    def _refresh(self) -> bool:
+        """Folds in what others have appended since; True when there was something. Only with nothing in flight."""
+        tip = self._tip
+        assert tip is not None
+        before = tip.seq
+        for entry in read_entries(self.engine, self.segments, after=tip.seq, prev=tip.hash):
+            if entry.kind == "payload.erased":
+                # What was erased may be in the state this process holds: fold it anew.
+                self._tip = self._load_tip()
+                return True
+            tip.fold.apply(entry.delta)
+            tip.seq, tip.hash, tip.at = entry.seq, entry.hash, entry.header.at
+            tip.bytes_since += len(entry.record.header) + len(entry.record.body)
+        self._is_stale = False
+        return tip.seq > before
+
+    def forget(self) -> None:
+        """Drops what this process holds of the state; it is folded anew when needed."""
+        with self._locked():
+            self._tip = None
+
+    # Reading
+
+    def head(self) -> Head:
+        return self.engine.head(self.id)
+
+    def entries(self, *, after: Seq = 0, upto: Seq | None = None) -> Iterator[Entry]:
+        """The events with `after` < seq ≤ `upto`, through forks, every byte checked."""
+        return read_entries(self.engine, self.segments, after=after, upto=upto)
+
+    def entry(self, seq: Seq) -> Entry:
+        """One event, or NotFoundError."""
+        for entry in self.entries(after=seq - 1, upto=seq) if seq > 0 else ():
+            return entry
+        raise NotFoundError(f"session {self.id} has no event {seq}", kind="event-not-found")
+
+    def value(self, entry: Entry, value: Value) -> Value:
+        """A value of an entry's body, fetched when it is a payload's mention."""
+        return resolve(self.engine, self.segments, entry, value)
+
+    def state(self, at: Seq | None = None) -> dict[str, Value]:
+        """The state at a point, or now, as a document of its own."""
+        return self._fold(at).copy()
+
+    def state_hash(self, at: Seq | None = None) -> str:
+        """Equal for equal states, however they were reached."""
+        return self._fold(at).state_hash()
+
+    def _fold(self, at: Seq | None) -> Fold:
+        if at is None:
+            with self._locked():
+                if not self._flight:
+                    tip = self._pending_tip(refresh=True)
+                    return Fold(copy(tip.doc), tip.fold.total())
+            at = self.head().seq
+        elif not 0 < at <= self.head().seq:
+            raise NotFoundError(f"session {self.id} has no event {at}", kind="event-not-found")
+        return fold_at(self.engine, self.segments, at)[0]
+
+    def view(self, at: Seq | None = None) -> list[tuple[Seq, Seq]]:
+        """The ranges of events that are in view, oldest first: what lies between was rewound."""
+        last = self.head().seq if at is None else at
+        rewound = self.state(last)["view"]["rewound"]
+        ranges: list[tuple[Seq, Seq]] = []
+        while rewound:
+            ranges.append((rewound, last))
+            body = self.entry(rewound).body
+            last, rewound = body["to"], body.get("under", 0)
+        ranges.append((1, last))
+        return ranges[::-1]
+
+    def follow(self, *, after: Seq = 0, timeout_s: float | None = None) -> Iterator[Entry]:
+        """Events as they come, from any process, each once and in order. Ends after `timeout_s` without news."""
+        while True:
+            for entry in self.entries(after=after):
+                after = entry.seq
+                yield entry
+            if (
+                not self.engine.wait(self.id, after=after, timeout_s=5.0 if timeout_s is None else timeout_s)
+                and timeout_s
+            ):
+                return
+
+    # Moving
+
+    def rewind(self, to: Seq, *, mode: str = "rewind", why: str = "", guard: int | None = None) -> Head:
+        """Moves the view back to `to` by appending: the restorable parts of the state return to what they were."""
+        then = self.state(to)
+        event = ev.HistoryRewound(to=to, under=then["view"]["rewound"], mode=mode, why=why)  # type: ignore[arg-type]
+        return self._append([Step(Draft(event, actor="user"), then)], guard=guard)
+
+    def fork(self, at: Seq | None = None, *, name: str = "", why: str = "", session: SessionId | None = None) -> Log:
+        """A new session that shares this one's history up to `at`. One transaction, whatever the length."""
+        at = self.head().seq if at is None else at
+        entry = self.entry(at)
+        fold, start, size = fold_at(self.engine, self.segments, at)
+        tip = Tip(fold, at, entry.hash, entry.header.at)
+        tip.snapshot_size = size
+        tip.bytes_since = sum(len(e.record.header) + len(e.record.body) for e in self.entries(after=start, upto=at))
+        forked = ev.SessionForked(parent=self.id, at=at, hash=entry.hash.hex(), name=name, why=why)
+        inherited = [ev.ActionAbandoned(action=a, inherited=True) for a in fold.doc["pending_actions"]]
+        child = session or fork_id(self.id, os.urandom(5))
+        sealed = seal(
+            tip,
+            child,
+            [Step(Draft(e, actor="user")) for e in (forked, *inherited)],
+            now=self.clock(),
+            fork=ForkPoint(self.id, at, entry.hash),
+            force_snapshot=len(self.segments) % DEEP_FORK == 0,
+        )
+        self.engine.submit(sealed.commit).result()
+        return Log(self.engine, child, clock=self.clock)
+
+    # Leases
+
+    def take_lease(self, holder: str, *, ttl_s: float = 30.0, force: bool = False) -> int:
+        """Claims the session for one writer and returns its epoch; pass it as `guard`. Older epochs are refused.
+
+        A lease whose holder was heard of within its time is not taken unless forced. Clocks only decide when a takeover
+        is polite; that the old writer is shut out rests on the epoch alone.
+        """
+        while True:
+            state = self.state()
+            lease, beat, now = state["lease"], self.engine.last_beat(self.id), self.clock()
+            if lease["holder"] not in ("", holder) and beat and not force and now < beat.at + int(ttl_s * 1e6):
+                raise ConflictError(
+                    f"session {self.id} is being written by {lease['holder']} (lease epoch {lease['epoch']})",
+                    kind="leased",
+                    hint="wait for it, or take it over by force",
+                )
+            epoch: int = lease["epoch"] + 1
+            try:
+                self._append(
+                    [
+                        Step(
+                            Draft(
+                                ev.LeaseTaken(epoch=epoch, holder=holder, ttl_us=int(ttl_s * 1e6)),
+                                actor="runtime",
+                            )
+                        )
+                    ]
+                )
+            except ConflictError as exc:
+                if exc.kind != "fenced":
+                    raise
+                continue
+            self.engine.beat(self.id, Heartbeat(epoch, holder, now))
+            return epoch
+
+    def beat(self, epoch: int, holder: str) -> None:
+        """Says that the lease's holder is alive."""
+        self.engine.beat(self.id, Heartbeat(epoch, holder, self.clock()))
+
+    def release_lease(self, epoch: int) -> Head:
+        return self._append([Step(Draft(ev.LeaseReleased(epoch=epoch), actor="runtime"))], guard=epoch)
+
+    def anchor(self) -> Anchor:
+        """The head, to be kept elsewhere and held against a later verification."""
+        head = self.head()
+        return Anchor(self.id, head.seq, head.hash.hex(), head.at)
+
+
+def _as_draft(event: ev.Event | Draft) -> Draft:
+    return event if isinstance(event, Draft) else Draft(event)

@@ -1,0 +1,137 @@
+"""What stands for an erased body: the same structure, with what was said taken out.
+
+A replacement keeps the fields that hold positions and choices the machines read, and the delta with every text
+masked as `{"$erased": seq}`. Below `/data` and in a fact's value every scalar is masked, since there even a number
+is content. Containers and keys stay, so that later deltas still fit.
+
+A rewind copies earlier state forward. Where that state changes by masking, the rewind's copy changes with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wakelog.log.log import Log
+from wakelog.log.reading import Entry, fold_at, read_entries
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq
+from wakelog.model.payloads import as_ref
+from wakelog.model.values import Value
+from wakelog.state.fold import Fold
+from wakelog.state.patch import Delta, Op, copy, equal, get, tokens_of
+
+# Body fields that hold positions, ids the log made, or choices from a closed list.
+_KEPT_FIELDS = frozenset(
+    [
+        "action",
+        "request",
+        "tool",
+        "effect",
+        "role",
+        "outcome",
+        "mode",
+        "change",
+        "media",
+        "category",
+        "severity",
+        "attempt",
+        "retry",
+        "inherited",
+        "epoch",
+        "ttl_us",
+        "to",
+        "under",
+        "at",
+        "first",
+        "last",
+        "upto",
+        "last_hash",
+        "parent",
+        "session",
+        "hash",
+        "handle",
+        "on",
+        "target",
+        "targets",
+        "remove",
+        "approval",
+        "state_hash",
+    ]
+)
+# State keys whose text is such a choice.
+_KEPT_KEYS = frozenset(["status", "effect", "trust", "severity", "change", "tool", "holder", "media"])
+_STRUCTURE = frozenset({"status", "turn", "view", "lease", "budget", "checkpoints", "trust"})
+
+
+def replacements_for(log: Log, targets: frozenset[Seq]) -> list[ev.Replacement]:
+    """Replacement bodies for the targets, and for every later rewind that copied what they held."""
+    first = min(targets)
+    rewinds = {e.seq: e.body["to"] for e in _rewinds(log, first)}
+    fold = fold_at(log.engine, log.segments, first - 1)[0] if first > 1 else Fold()
+    then: dict[Seq, dict[str, Value]] = {}
+    out: list[ev.Replacement] = []
+    for entry in read_entries(log.engine, log.segments, after=first - 1):
+        delta = entry.delta
+        if entry.seq in targets and entry.is_intact:
+            delta = [_mask_op(op, entry.seq) for op in delta]
+            out.append(ev.Replacement(entry.seq, _masked_body(entry, delta)))
+        elif rewinds.get(entry.seq, 0) >= first:
+            delta = [_recopied(op, then[rewinds[entry.seq]]) for op in delta]
+            if not equal(delta, entry.delta):
+                out.append(ev.Replacement(entry.seq, _masked_body(entry, delta)))
+        fold.apply(copy(delta))
+        if entry.seq in rewinds.values():
+            then[entry.seq] = fold.copy()
+    return out
+
+
+def mentions(entry: Entry) -> Iterator[tuple[bytes, Seq]]:
+    """The payloads an event mentions: content hash, and the event that brought it (0: this one's commit)."""
+    if b'"$payload"' in entry.record.body:
+        for value in entry.body.values():
+            ref = as_ref(value)
+            if ref is not None:
+                yield bytes.fromhex(ref.hash), ref.at
+
+
+def _rewinds(log: Log, after: Seq) -> Iterator[Entry]:
+    return (e for e in log.entries(after=after) if e.kind == "history.rewound" and "to" in e.body)
+
+
+def _masked_body(entry: Entry, delta: Delta) -> dict[str, Value]:
+    body: dict[str, Value] = {"$erased": entry.seq}
+    body |= {name: value for name, value in entry.body.items() if name in _KEPT_FIELDS and as_ref(value) is None}
+    if delta:
+        body["delta"] = delta
+    return body
+
+
+def _mask_op(op: Op, seq: Seq) -> Op:
+    if "value" not in op:
+        return op
+    return {**op, "value": _mask(op["value"], tokens_of(op["path"]), seq)}
+
+
+def _mask(value: Value, tokens: list[str], seq: Seq) -> Value:
+    part = tokens[0] if tokens else ""
+    if part in _STRUCTURE:
+        return value
+    if type(value) is dict:
+        if "$erased" in value:
+            return value
+        return {k: _mask(v, [*tokens, k], seq) for k, v in value.items()}
+    if type(value) is list:
+        return [_mask(v, [*tokens, "0"], seq) for v in value]
+    is_content = part == "data" or (part == "facts" and len(tokens) > 2 and tokens[2] == "value")
+    if value is None or (type(value) is not str and not is_content):
+        return value
+    if not is_content and tokens[-1] in _KEPT_KEYS:
+        return value
+    return {"$erased": seq}
+
+
+def _recopied(op: Op, then: dict[str, Value]) -> Op:
+    """A rewind's operation with the value that its place has in the masked past."""
+    if "value" not in op or op["path"] == "/view":
+        return op
+    return {**op, "value": copy(get(then, op["path"]))}

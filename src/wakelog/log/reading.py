@@ -1,0 +1,242 @@
+"""Reading a session from its engine: through its forks, with every byte checked against its hash.
+
+A fork's history is its parent's up to the fork point and its own from there, so one position means the same event in
+both. Whatever is read has been verified where it stands: each body against its header, the headers against the commit's
+hash, each commit against the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import msgspec
+
+from wakelog.codec.pack import unpack_snapshot
+from wakelog.codec.records import (
+    Delta,
+    decode_body,
+    decode_delta,
+    decode_event,
+    decode_header,
+    hash_body,
+    is_intact,
+    link,
+)
+from wakelog.engine import Engine
+from wakelog.errors import CorruptLogError, NotFoundError
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.payloads import as_ref, decode_payload
+from wakelog.model.records import Commit, Header, Record
+from wakelog.model.values import Value
+from wakelog.state.digest import WIDTH_BYTES, total_of
+from wakelog.state.fold import Fold
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """The part of a history that one session of the fork tree holds; `last` is None for the session itself."""
+
+    session: SessionId
+    first: Seq
+    last: Seq | None
+
+
+class Entry:
+    """One event as read: header, chain hash, and the body decoded when asked for."""
+
+    def __init__(self, session: SessionId, commit_id: str, header: Header, hash: bytes, record: Record) -> None:
+        self.session = session
+        self.commit_id = commit_id
+        self.header = header
+        self.hash = hash
+        self.record = record
+
+    @property
+    def seq(self) -> Seq:
+        return self.header.seq
+
+    @property
+    def kind(self) -> str:
+        return self.header.kind
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the body is the one first written: not erased, not pruned."""
+        return is_intact(self.record)
+
+    @cached_property
+    def event(self) -> ev.Event:
+        return decode_event(self.header.kind, self.record.body or b"{}")
+
+    @cached_property
+    def body(self) -> dict[str, Value]:
+        return decode_body(self.record.body)
+
+    @cached_property
+    def delta(self) -> Delta:
+        return decode_delta(self.record.body)
+
+    def __repr__(self) -> str:
+        return f"<event {self.seq} {self.kind} of {self.session}>"
+
+
+def lineage(engine: Engine, session: SessionId) -> list[Segment]:
+    """The segments of a session's history, oldest first."""
+    segments: list[Segment] = []
+    last: Seq | None = None
+    at: SessionId | None = session
+    while at is not None:
+        fork = engine.head(at).fork
+        segments.append(Segment(at, fork.at + 1 if fork else 1, last))
+        # A fork of a fork may leave below the point where its parent began: then the parent holds nothing of it.
+        at, last = (fork.parent, min(fork.at, last) if last is not None else fork.at) if fork else (None, None)
+    segments.reverse()
+    return [s for s in segments if s.last is None or s.first <= s.last]
+
+
+def read_commits(
+    engine: Engine,
+    segments: list[Segment],
+    *,
+    after: Seq = 0,
+    upto: Seq | None = None,
+    payloads: bool = False,
+) -> Iterator[Commit]:
+    """The commits of a history, each from the session that holds it. The outer ones may reach beyond the range."""
+    for segment in segments:
+        last = segment.last if upto is None else upto if segment.last is None else min(segment.last, upto)
+        low = max(after, segment.first - 1)
+        if last is None or low < last:
+            yield from engine.read(segment.session, after=low, upto=last, payloads=payloads)
+
+
+def read_entries(
+    engine: Engine,
+    segments: list[Segment],
+    *,
+    after: Seq = 0,
+    upto: Seq | None = None,
+    prev: bytes | None = None,
+) -> Iterator[Entry]:
+    """The events of a history with `after` < seq ≤ `upto`. `prev`, if known, is the chain's hash at `after`."""
+    expected = prev
+    seq = after
+    for segment in segments:
+        for commit in read_commits(engine, [segment], after=after, upto=upto):
+            for entry in open_commit(commit):
+                if entry.seq <= after or (upto is not None and entry.seq > upto):
+                    continue
+                if segment.last is not None and entry.seq > segment.last:
+                    break
+                if entry.seq != seq + 1:
+                    raise CorruptLogError(f"event {seq + 1} of {commit.session} is missing", kind="gap", seq=seq + 1)
+                if expected is not None and entry.seq == commit.first and commit.prev != expected:
+                    raise CorruptLogError(
+                        f"the chain of {commit.session} breaks before event {entry.seq}", seq=entry.seq
+                    )
+                seq, expected = entry.seq, entry.hash
+                yield entry
+
+
+def open_commit(commit: Commit) -> Iterator[Entry]:
+    """The events of one commit, bytes checked against hashes."""
+    chain = commit.prev
+    if len(commit.records) != commit.last - commit.first + 1:
+        raise CorruptLogError(f"the commit at event {commit.first} of {commit.session} lacks records", seq=commit.first)
+    entries = []
+    for seq, record in enumerate(commit.records, commit.first):
+        header = decode_header(record.header)
+        chain = link(chain, record.header)
+        if header.seq != seq:
+            raise CorruptLogError(f"event {seq} of {commit.session} calls itself {header.seq}", seq=seq)
+        if is_intact(record) and hash_body(record.salt, record.body) != header.body_hash:
+            raise CorruptLogError(f"the body of event {seq} of {commit.session} was altered", seq=seq)
+        entries.append(Entry(commit.session, commit.commit_id, header, chain, record))
+    if chain != commit.hash:
+        raise CorruptLogError(
+            f"a header of {commit.session} in {commit.first}..{commit.last} was altered", seq=commit.first
+        )
+    return iter(entries)
+
+
+def resolve(engine: Engine, segments: list[Segment], entry: Entry, value: Value) -> Value:
+    """`value` itself, or what it stands for when it is a payload's mention."""
+    ref = as_ref(value)
+    if ref is None:
+        return value
+    content = fetch(engine, segments, ref.at or entry.seq, bytes.fromhex(ref.hash))
+    return decode_payload(content, ref.media)
+
+
+def fetch(engine: Engine, segments: list[Segment], seq: Seq, digest: bytes) -> bytes:
+    """The payload that came with event `seq`."""
+    import hashlib
+
+    for segment in reversed(segments):
+        if segment.first <= seq:
+            content = engine.payload(segment.session, seq, digest)
+            if hashlib.sha256(content).digest() != digest:
+                raise CorruptLogError(f"a payload of event {seq} was altered", seq=seq)
+            return content
+    raise NotFoundError(f"there is no event {seq}", kind="event-not-found")
+
+
+def fold_at(engine: Engine, segments: list[Segment], seq: Seq) -> tuple[Fold, Seq, int]:
+    """The fold at `seq` and what it started from: the snapshot's seq and size (0, 0 from the beginning).
+
+    The nearest snapshot that can be read serves; all of them may be missing or damaged, and only time is lost.
+    """
+    fold, start, size = _nearest(engine, segments, seq)
+    for entry in read_entries(engine, segments, after=start, upto=seq):
+        if not entry.record.body:
+            # Pruned: go on from the base state that the prune event carries.
+            fold, base = _base_state(engine, segments, entry.seq)
+            if base > seq:
+                raise NotFoundError(
+                    f"the state at event {seq} was pruned (everything up to {base} is)",
+                    kind="pruned",
+                    hint=f"the oldest state still there is at event {base}",
+                )
+            return _fold_on(engine, segments, fold, base, seq), base, 0
+        fold.apply(entry.delta)
+    return fold, start, size
+
+
+def _fold_on(engine: Engine, segments: list[Segment], fold: Fold, after: Seq, upto: Seq) -> Fold:
+    for entry in read_entries(engine, segments, after=after, upto=upto):
+        fold.apply(entry.delta)
+    return fold
+
+
+def _nearest(engine: Engine, segments: list[Segment], seq: Seq) -> tuple[Fold, Seq, int]:
+    for segment in reversed(segments):
+        if segment.first > seq:
+            continue
+        upto = seq if segment.last is None else min(seq, segment.last)
+        while (snapshot := engine.snapshot(segment.session, upto=upto)) is not None:
+            try:
+                state, digest = unpack_snapshot(snapshot.data)
+                if len(digest) == WIDTH_BYTES:
+                    return Fold.load(state, digest), snapshot.seq, len(state)
+            except (CorruptLogError, msgspec.DecodeError):
+                pass
+            upto = snapshot.seq - 1
+    return Fold(), 0, 0
+
+
+def _base_state(engine: Engine, segments: list[Segment], pruned: Seq) -> tuple[Fold, Seq]:
+    """The base state of the newest prune that covers event `pruned`, which may stand after a fork's last shared
+    event."""
+    holder = next(s.session for s in reversed(segments) if s.first <= pruned)
+    found: Entry | None = None
+    for commit in engine.read(holder, after=pruned):
+        if "range.pruned" in commit.kinds:
+            for entry in open_commit(commit):
+                if entry.kind == "range.pruned" and entry.body.get("upto", 0) >= pruned:
+                    found = entry
+    if found is None:
+        raise CorruptLogError(f"the body of event {pruned} is missing, and nothing says it was pruned", seq=pruned)
+    own = [Segment(holder, 1, None)]
+    doc = resolve(engine, own, found, found.body["base"])
+    return Fold(doc, total_of(doc)), found.body["upto"]

@@ -1,0 +1,346 @@
+"""Sealing: from events to a commit that fits on the end of a session.
+
+The tip is where the session stands, as this process knows it: seq, hash and folded state. Sealing a commit asks the
+machines whether each event is legal there, computes what it does to the state, encodes and chains it, and moves the tip
+forward. Nothing is stored yet; if the engine refuses the commit, `Sealed.undo` moves the tip back.
+
+The delta is encoded first and folded from its encoded form: the state in memory is what any other reader would fold,
+and shares nothing with the caller's objects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from wakelog.codec.pack import pack_snapshot
+from wakelog.codec.records import (
+    SALT_SIZE,
+    Delta,
+    PayloadCollector,
+    check_event,
+    decode_ops,
+    encode_delta,
+    encode_event,
+    encode_header,
+    hash_body,
+    join_body,
+    kind_of,
+    link,
+)
+from wakelog.engine import Pending
+from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
+from wakelog.model import events as ev
+from wakelog.model import machines
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.records import GENESIS, Commit, Draft, ForkPoint, Header, Record
+from wakelog.model.values import Value
+from wakelog.state.effects import Place, effect_of
+from wakelog.state.fold import Fold, Undo
+from wakelog.state.rewind import rewind_delta
+from wakelog.state.snapshots import is_due
+
+KNOWN_PAYLOADS = 1024
+"""How many recent payloads a tip remembers, so that the same content again is a mention and not a copy."""
+
+_TIP_FIELDS = ("seq", "hash", "at", "bytes_since", "snapshot_size")
+
+
+class Tip:
+    """Where a session stands: position, chain and state, with what the next snapshot needs to know."""
+
+    __slots__ = ("at", "bytes_since", "fold", "hash", "payloads", "seq", "snapshot_size")
+
+    def __init__(self, fold: Fold, seq: Seq = 0, hash: bytes = GENESIS, at: int = 0) -> None:
+        self.fold = fold
+        self.seq = seq
+        self.hash = hash
+        self.at = at
+        self.bytes_since = 0
+        self.snapshot_size = 0
+        self.payloads: dict[bytes, Seq] = {}
+
+    @property
+    def doc(self) -> dict[str, Value]:
+        return self.fold.doc
+
+
+class Step(msgspec.Struct, frozen=True):
+    """A draft with what only the log can know: for a rewind, the state it goes back to."""
+
+    draft: Draft
+    then: dict[str, Value] | None = None
+
+
+class Sealed:
+    """A commit ready for the engine, and the way back if it is refused."""
+
+    __slots__ = ("_before", "_new_payloads", "_tip", "_undo", "commit", "generation", "pending")
+
+    def __init__(self, tip: Tip) -> None:
+        self._tip = tip
+        self._before = {name: getattr(tip, name) for name in _TIP_FIELDS}
+        self._undo: list[Undo] = []
+        self._new_payloads: list[bytes] = []
+        self.commit: Commit
+        self.pending: Pending
+        self.generation = 0
+
+    def apply(self, delta: Delta) -> None:
+        self._undo.append(self._tip.fold.apply(delta))
+
+    def remember(self, digest: bytes, seq: Seq) -> None:
+        self._new_payloads.append(digest)
+        self._tip.payloads[digest] = seq
+
+    def undo(self) -> None:
+        """Puts the tip back to where it was before this commit. Later commits must have been undone first."""
+        for delta in reversed(self._undo):
+            self._tip.fold.undo(delta)
+        for name, value in self._before.items():
+            setattr(self._tip, name, value)
+        for digest in self._new_payloads:
+            self._tip.payloads.pop(digest, None)
+
+
+def seal(
+    tip: Tip,
+    session: SessionId,
+    steps: Sequence[Step],
+    *,
+    now: int,
+    commit_id: str = "",
+    guard: int | None = None,
+    fork: ForkPoint | None = None,
+    force_snapshot: bool = False,
+) -> Sealed:
+    """Seals events on the tip and moves it forward; on any error the tip is as it was."""
+    if not steps:
+        raise InvalidInputError("an append needs at least one event", kind="empty-append")
+    sealed = Sealed(tip)
+    try:
+        _seal(sealed, tip, session, steps, now, commit_id, guard, fork, force_snapshot)
+    except BaseException:
+        sealed.undo()
+        raise
+    return sealed
+
+
+def _seal(
+    sealed: Sealed,
+    tip: Tip,
+    session: SessionId,
+    steps: Sequence[Step],
+    now: int,
+    commit_id: str,
+    guard: int | None,
+    fork: ForkPoint | None,
+    force_snapshot: bool,
+) -> None:
+    first, prev = tip.seq + 1, tip.hash
+    at = tip.at = max(now, tip.at)
+    salts = os.urandom(SALT_SIZE * len(steps))
+    collector = PayloadCollector(tip.payloads)
+    records: list[Record] = []
+    kinds: dict[str, None] = {}
+    paths: dict[str, None] = {}
+    turns: list[int] = []
+    events = [check_event(step.draft.event) for step in steps]
+    for i, (step, event) in enumerate(zip(steps, events, strict=True)):
+        salt = salts[i * SALT_SIZE : (i + 1) * SALT_SIZE]
+        header, record = _seal_one(sealed, tip, step, event, salt, at, collector)
+        tip.seq += 1
+        tip.hash = link(tip.hash, record.header)
+        tip.bytes_since += len(record.header) + len(record.body)
+        records.append(record)
+        kinds[header.kind] = None
+        if header.turn:
+            turns.append(header.turn)
+        if type(event) is ev.FileChanged:
+            paths[event.path] = None
+    for digest in collector.new:
+        sealed.remember(digest, first)
+    while len(tip.payloads) > KNOWN_PAYLOADS:
+        del tip.payloads[next(iter(tip.payloads))]
+    sealed.commit = Commit(
+        session=session,
+        commit_id=commit_id or tip.hash.hex()[:16],
+        first=first,
+        last=tip.seq,
+        prev=prev,
+        hash=tip.hash,
+        at=at,
+        epoch=tip.doc["lease"]["epoch"],
+        status=tip.doc["status"],
+        turn=tip.doc["turn"]["number"],
+        turns=(min(turns), max(turns)) if turns else (0, 0),
+        kinds=tuple(kinds),
+        paths=tuple(paths),
+        records=tuple(records),
+        payloads=tuple(collector.new.items()),
+        snapshot=_snapshot_if_due(tip, force_snapshot),
+        fingerprint=fingerprint_of(events) if commit_id else b"",
+        guard=guard,
+        late=all(map(machines.is_late, kinds)),
+        fork=fork,
+    )
+
+
+def _seal_one(
+    sealed: Sealed, tip: Tip, step: Step, event: ev.Event, salt: bytes, at: int, collector: PayloadCollector
+) -> tuple[Header, Record]:
+    doc, draft = tip.doc, step.draft
+    kind = kind_of(event)
+    check_legal(doc, kind, event)
+    turn, attempt = _turn_of(doc, event)
+    place = Place(tip.seq + 1, turn, draft.source, draft.trust)
+    if step.then is not None and type(event) is ev.HistoryRewound:
+        delta = rewind_delta(doc, step.then, seq=place.seq, to=event.to)
+    else:
+        delta = effect_of(doc, event, place)
+    if type(event) is ev.CheckpointNamed and event.at == tip.seq:
+        event = msgspec.structs.replace(event, state_hash=tip.fold.state_hash())
+    stored_delta = b""
+    if delta:
+        stored_delta = encode_delta(delta)
+        sealed.apply(decode_ops(stored_delta))
+    if type(event) is ev.TurnEnded:
+        # Of the state this very event leads to, which is why the delta goes first.
+        event = msgspec.structs.replace(event, state_hash=tip.fold.state_hash())
+    body = join_body(encode_event(event, collector), stored_delta)
+    header = Header(
+        seq=place.seq,
+        kind=kind,
+        at=at,
+        body_hash=hash_body(salt, body),
+        turn=turn,
+        attempt=attempt,
+        actor=draft.actor,
+        cause=draft.cause,
+        derived_from=draft.derived_from,
+        source=draft.source,
+        trust=draft.trust,
+    )
+    return header, Record(encode_header(header), salt, body)
+
+
+def _turn_of(doc: dict[str, Value], event: ev.Event) -> tuple[int, int]:
+    """The turn and attempt an event belongs to; (0, 1) between turns."""
+    if not doc:
+        return 0, 1
+    turn = doc["turn"]
+    if type(event) is ev.TurnStarted:
+        return (turn["number"], turn["attempt"] + 1) if event.retry else (turn["number"] + 1, 1)
+    return (turn["number"], turn["attempt"]) if turn["status"] == "open" else (0, 1)
+
+
+def _snapshot_if_due(tip: Tip, force: bool) -> bytes | None:
+    if not force and not is_due(tip.bytes_since, tip.snapshot_size):
+        return None
+    state, digest = tip.fold.dump()
+    tip.bytes_since, tip.snapshot_size = 0, len(state)
+    return pack_snapshot(state, digest)
+
+
+def fingerprint_of(events: Sequence[ev.Event]) -> bytes:
+    """What tells a repeated append from another under the same id: the authored content, without place or salt."""
+    encode = PayloadCollector({}).encode
+    whole = hashlib.sha256()
+    for event in events:
+        body = encode(event.data if type(event) is ev.Foreign else event)
+        whole.update(f"{kind_of(event)}\0{len(body)}\0".encode() + body)
+    return whole.digest()
+
+
+def check_legal(doc: dict[str, Value], kind: str, event: ev.Event) -> None:
+    """Asks the three machines; an illegal move raises an error that names the legal ones."""
+    status = doc["status"] if doc else ""
+    if not machines.allowed_in(status, kind):
+        legal = machines.legal_in(status)
+        what = f"a session that is {status}" if status else "a session that was not opened"
+        raise NotAllowedError(
+            f"{kind} is not allowed in {what}; from here it can be: {', '.join(legal) or 'nothing'}",
+            kind=f"session-{status or 'not-opened'}",
+            legal=legal,
+        )
+    check = _CHECKS.get(kind)
+    if check is not None:
+        check(doc, kind, event)
+
+
+def _check_action(doc: dict[str, Value], kind: str, event: Any) -> None:
+    action = event.action
+    pending = doc["pending_actions"].get(action)
+    status = pending["status"] if pending else ""
+    if status not in machines.ACTION[kind][0]:
+        legal = machines.legal_for_action(status)
+        what = f"action {action!r}, which is {status}" if status else f"action {action!r}, which is not pending"
+        raise NotAllowedError(
+            f"{kind} is not allowed for {what}; it can be: {', '.join(legal)}, or action.evidence",
+            kind="action-machine",
+            legal=legal,
+        )
+
+
+def _check_turn(doc: dict[str, Value], kind: str, event: Any) -> None:
+    turn = doc["turn"]
+    if turn["status"] not in machines.TURN[kind][0]:
+        state = f"turn {turn['number']} is open" if turn["status"] == "open" else "no turn is open"
+        raise NotAllowedError(
+            f"{kind} is not allowed: {state}",
+            kind="turn-machine",
+            legal=("turn.ended",) if turn["status"] == "open" else ("turn.started",),
+        )
+    if type(event) is ev.TurnStarted and event.retry and not turn["number"]:
+        raise NotAllowedError("there is no turn to retry yet", kind="turn-machine", legal=("turn.started",))
+
+
+def _check_settled(doc: dict[str, Value], kind: str, event: Any) -> None:
+    unsettled = sorted(k for k, p in doc["pending_actions"].items() if p["status"] != "uncertain")
+    if doc["turn"]["status"] == "open" or unsettled:
+        what = (
+            f"turn {doc['turn']['number']} is open"
+            if doc["turn"]["status"] == "open"
+            else f"{', '.join(unsettled)} pending"
+        )
+        raise NotAllowedError(
+            f"the session cannot be closed yet: {what}",
+            kind="not-settled",
+            legal=("turn.ended", "action.abandoned", "action.uncertain"),
+        )
+
+
+def _check_lease(doc: dict[str, Value], kind: str, event: Any) -> None:
+    if event.epoch != doc["lease"]["epoch"] + 1:
+        raise ConflictError(
+            f"lease epoch {event.epoch} is not the next one: the session is at {doc['lease']['epoch']}",
+            kind="fenced",
+        )
+
+
+def _check_patch(doc: dict[str, Value], kind: str, event: Any) -> None:
+    for op in event.patch:
+        path = op.get("path")
+        if (
+            op.get("op") not in ("add", "remove", "replace")
+            or type(path) is not str
+            or path.split("/")[:2] != ["", "data"]
+        ):
+            raise InvalidInputError(
+                "a state patch may add, remove and replace below /data only",
+                kind="bad-patch",
+                hint="the other parts of the state follow from events",
+            )
+
+
+_CHECKS: dict[str, Callable[[dict[str, Value], str, Any], None]] = {
+    **dict.fromkeys(machines.ACTION, _check_action),
+    **dict.fromkeys(machines.TURN, _check_turn),
+    "session.closed": _check_settled,
+    "lease.taken": _check_lease,
+    "state.patched": _check_patch,
+}

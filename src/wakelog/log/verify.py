@@ -1,0 +1,270 @@
+"""Verification: what can be said about a log, with integrity, completeness and scope told apart.
+
+- **Integrity**: every byte that is there agrees with the hash that covers it, the chain is whole, what stands for
+  erased bodies is what the erase events say, and what is derived (row summaries, snapshots, state hashes) agrees
+  with the fold.
+- **Completeness**: no event is missing, from the first to the head; and the head is the one an anchor names, or comes
+  after it. Without an anchor, nobody can tell whether the newest events were cut off.
+- **Scope**: what could not be checked because it is no longer there: erased bodies, pruned bodies, payloads gone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from wakelog.codec.pack import unpack_snapshot
+from wakelog.engine import Engine
+from wakelog.errors import InvalidInputError, NotFoundError, WakelogError
+from wakelog.log.log import Log
+from wakelog.log.masking import mentions
+from wakelog.log.reading import Entry, Segment, fetch, fold_at, open_commit
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.records import GENESIS, Anchor, Commit
+from wakelog.model.values import Value
+from wakelog.state.fold import Fold
+from wakelog.state.patch import equal
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One thing that does not hold, and the event where it shows."""
+
+    seq: Seq
+    what: str
+
+
+class VerifyReport(msgspec.Struct, frozen=True):
+    """What verification found. `ok` means no fault; `scope` tells what that does not cover."""
+
+    session: SessionId
+    events: int
+    head_hash: str
+    integrity: tuple[Fault, ...]
+    completeness: tuple[Fault, ...]
+    scope: dict[str, int]
+    anchored: bool
+    """Whether an anchor was held against the log. Without one, a cut-off end cannot be seen."""
+
+    @property
+    def ok(self) -> bool:
+        return not self.integrity and not self.completeness
+
+
+def verify(log: Log, anchor: Anchor | None = None) -> VerifyReport:
+    """Checks a session from its first event to its head, through its forks. Faults are reported, not raised."""
+    if anchor is not None and anchor.session != log.id:
+        raise InvalidInputError(
+            f"the anchor is of session {anchor.session}, not of {log.id}",
+            kind="wrong-anchor",
+            hint="verify that session",
+        )
+    walk = _Walk(log, anchor)
+    try:
+        walk.run()
+    except WakelogError as exc:
+        # Past a break the chain proves nothing, so the walk ends at the first one.
+        walk.fault(getattr(exc, "seq", 0) or walk.seq + 1, str(exc))
+    walk.finish()
+    return VerifyReport(
+        session=log.id,
+        events=walk.seq,
+        head_hash=walk.hash.hex(),
+        integrity=tuple(walk.integrity),
+        completeness=tuple(walk.completeness),
+        scope=walk.scope,
+        anchored=anchor is not None,
+    )
+
+
+class _Walk:
+    """One verification: the chain and the fold, carried from event to event."""
+
+    def __init__(self, log: Log, anchor: Anchor | None) -> None:
+        self.log, self.anchor = log, anchor
+        self.engine: Engine = log.engine
+        self.integrity: list[Fault] = []
+        self.completeness: list[Fault] = []
+        self.scope = {"erased": 0, "pruned": 0, "payloads_gone": 0}
+        self.seq: Seq = 0
+        self.hash = GENESIS
+        self.at = 0
+        self.fold: Fold | None = Fold()
+        self.erased: dict[Seq, tuple[dict[str, Value], Seq]] = {}
+        self.pruned_to: dict[SessionId, Seq] = {}
+        self.anchor_seen = anchor is None
+
+    def fault(self, seq: Seq, what: str) -> None:
+        self.integrity.append(Fault(seq, what))
+
+    def run(self) -> None:
+        for segment in self.log.segments:
+            self._collect_removals(segment)
+        for segment in self.log.segments:
+            snapshots = self._snapshots(segment)
+            for commit in self.engine.read(segment.session, upto=segment.last, payloads=True):
+                if commit.first <= self.seq:
+                    continue
+                self._commit(commit, segment, snapshots)
+
+    # What was removed is said after the place it was removed from, so it is read first.
+
+    def _collect_removals(self, segment: Segment) -> None:
+        # Of a parent the whole is read: it may have pruned after the fork.
+        for commit in self.engine.read(segment.session):
+            if {"payload.erased", "range.pruned"}.isdisjoint(commit.kinds):
+                continue
+            for entry in open_commit(commit):
+                event = entry.event
+                if isinstance(event, ev.PayloadErased):
+                    for replacement in event.erased:
+                        self.erased.setdefault(replacement.seq, (replacement.body, entry.seq))
+                elif isinstance(event, ev.RangePruned):
+                    self.pruned_to[segment.session] = max(self.pruned_to.get(segment.session, 0), event.upto)
+
+    # The walk
+
+    def _commit(self, commit: Commit, segment: Segment, snapshots: dict[Seq, bytes]) -> None:
+        if commit.first != self.seq + 1:
+            self.completeness.append(Fault(self.seq + 1, f"events {self.seq + 1} to {commit.first - 1} are missing"))
+        elif commit.prev != self.hash:
+            self.fault(commit.first, f"event {commit.first} does not follow on event {self.seq}")
+        payloads = dict(commit.payloads)
+        for digest, content in commit.payloads:
+            if hashlib.sha256(content).digest() != digest:
+                self.fault(commit.first, f"a payload of the commit at event {commit.first} was altered")
+        entries = list(open_commit(commit))
+        for entry in entries:
+            if segment.last is not None and entry.seq > segment.last:
+                return
+            self._event(entry, segment, payloads)
+            if entry.seq in snapshots:
+                self._snapshot(entry.seq, snapshots[entry.seq])
+        self._summary(commit, entries)
+
+    def _event(self, entry: Entry, segment: Segment, payloads: dict[bytes, bytes]) -> None:
+        header = entry.header
+        if header.at < self.at:
+            self.fault(entry.seq, f"the time of event {entry.seq} goes back")
+        self.seq, self.hash, self.at = entry.seq, entry.hash, header.at
+        if self.anchor is not None and entry.seq == self.anchor.seq:
+            self.anchor_seen = True
+            if entry.hash.hex() != self.anchor.hash:
+                self.fault(entry.seq, f"event {entry.seq} is not the one the anchor names: history was rewritten")
+        if not entry.record.body:
+            self._pruned(entry, segment)
+            return
+        if not entry.is_intact:
+            self._replaced(entry)
+        self._payloads(entry, payloads)
+        if self.fold is not None:
+            self.fold.apply(entry.delta)
+            self._state_hash(entry)
+
+    def _pruned(self, entry: Entry, segment: Segment) -> None:
+        self.scope["pruned"] += 1
+        upto = self.pruned_to.get(segment.session, 0)
+        if entry.seq > upto:
+            self.fault(entry.seq, f"the body of event {entry.seq} is missing, and nothing says it was pruned")
+        # The fold goes on from the base state, which stands for everything up to there.
+        self.fold = fold_at(self.engine, self.log.segments, upto)[0] if entry.seq == upto else None
+
+    def _replaced(self, entry: Entry) -> None:
+        self.scope["erased"] += 1
+        said = self.erased.get(entry.seq)
+        if said is None or not equal(said[0], entry.body):
+            self.fault(entry.seq, f"what stands for event {entry.seq} is not what an erase event says")
+
+    def _payloads(self, entry: Entry, payloads: dict[bytes, bytes]) -> None:
+        for digest, at in mentions(entry):
+            if (at or entry.seq) == entry.seq and digest in payloads:
+                continue
+            try:
+                if not at and digest not in payloads:
+                    raise NotFoundError("gone")
+                if at:
+                    fetch(self.engine, self.log.segments, at, digest)
+            except NotFoundError:
+                if self.erased or self.pruned_to:
+                    self.scope["payloads_gone"] += 1
+                else:
+                    self.completeness.append(Fault(entry.seq, f"a payload of event {entry.seq} is missing"))
+
+    def _state_hash(self, entry: Entry) -> None:
+        """A stored state hash must be the fold's, unless an erasure changed the state after it was written."""
+        event = entry.event
+        if not isinstance(event, ev.TurnEnded) or not event.state_hash or self.fold is None:
+            return
+        moved = any(seq <= entry.seq < said_at for seq, (_, said_at) in self.erased.items())
+        if not moved and self.fold.state_hash() != event.state_hash:
+            self.fault(entry.seq, f"the state after event {entry.seq} is not the one its hash names")
+
+    # What is derived
+
+    def _summary(self, commit: Commit, entries: list[Entry]) -> None:
+        headers = [e.header for e in entries]
+        turns = [h.turn for h in headers if h.turn]
+        paths = tuple(dict.fromkeys(e.body["path"] for e in entries if e.kind == "file.changed" and e.is_intact))
+        wrong = [
+            name
+            for name, stored, derived in (
+                ("kinds", commit.kinds, tuple(dict.fromkeys(h.kind for h in headers))),
+                ("turns", commit.turns, (min(turns), max(turns)) if turns else (0, 0)),
+                ("time", commit.at, headers[-1].at),
+                ("paths", commit.paths, paths if all(e.is_intact for e in entries) else ()),
+            )
+            if stored != derived
+        ]
+        if self.fold is not None:
+            doc = self.fold.doc
+            stored = (commit.status, commit.epoch, commit.turn)
+            if stored != (doc["status"], doc["lease"]["epoch"], doc["turn"]["number"]):
+                wrong.append("status, epoch or turn")
+        if wrong:
+            self.fault(
+                commit.first,
+                f"the summary of the commit at event {commit.first} is wrong: {', '.join(wrong)}",
+            )
+
+    def _snapshots(self, segment: Segment) -> dict[Seq, bytes]:
+        out: dict[Seq, bytes] = {}
+        upto = segment.last if segment.last is not None else 1 << 62
+        while (found := self.engine.snapshot(segment.session, upto=upto)) is not None:
+            out[found.seq] = found.data
+            upto = found.seq - 1
+        return out
+
+    def _snapshot(self, seq: Seq, data: bytes) -> None:
+        if self.fold is None:
+            return
+        try:
+            state, total = unpack_snapshot(data)
+            good = (
+                equal(msgspec.json.decode(state), self.fold.doc)
+                and int.from_bytes(total, "little") == self.fold.total()
+            )
+        except (WakelogError, msgspec.DecodeError):
+            good = False
+        if not good:
+            self.fault(seq, f"the snapshot at event {seq} is not the state there; drop it, it is a cache")
+
+    # The end
+
+    def finish(self) -> None:
+        try:
+            head = self.log.head()
+        except WakelogError as exc:
+            self.fault(self.seq + 1, str(exc))
+            return
+        if not self.integrity and (head.seq, head.hash) != (self.seq, self.hash):
+            self.completeness.append(
+                Fault(self.seq + 1, f"the head is event {head.seq}, but the log ends at {self.seq}")
+            )
+        if not self.anchor_seen and self.anchor is not None and not self.integrity:
+            self.completeness.append(
+                Fault(
+                    self.seq + 1,
+                    f"the anchor names event {self.anchor.seq}, but the log ends at {self.seq}: it was cut off",
+                )
+            )

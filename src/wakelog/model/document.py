@@ -1,0 +1,155 @@
+"""The state document: what a session's events add up to.
+
+Typed for readers, published as JSON Schema; the fold itself works on plain JSON (state/). Maps are keyed by name or by
+seq rather than being lists, so that changing one entry costs one entry. Messages are not in here: they are read from
+the log.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from wakelog.model.values import Value
+
+
+class Turn(msgspec.Struct, frozen=True):
+    number: int
+    attempt: int
+    status: str
+
+
+class View(msgspec.Struct, frozen=True):
+    """Where a rewind looks: the newest rewind in effect and the point it went back to; zeros when there is none."""
+
+    rewound: int
+    to: int
+
+
+class Lease(msgspec.Struct, frozen=True):
+    epoch: int
+    holder: str
+
+
+class ToolUse(msgspec.Struct, frozen=True):
+    calls: int
+    errors: int
+    last: int
+
+
+class FileUse(msgspec.Struct, frozen=True):
+    changes: int
+    last: int
+    change: str
+
+
+class Decision(msgspec.Struct, frozen=True):
+    choice: str
+    turn: int
+    because: str = ""
+    alternatives: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    evidence: tuple[int | str, ...] = ()
+
+
+class PendingAction(msgspec.Struct, frozen=True):
+    """A call whose outcome is not known yet, or a question that waits for a person (`tool` is then "input")."""
+
+    tool: str
+    status: Literal["waiting", "requested", "running", "uncertain"]
+    effect: str
+    seq: int
+    turn: int
+    attempt: int = 0
+    key: str = ""
+    input_hash: str = ""
+    prompt: str = ""
+
+
+class Fact(msgspec.Struct, frozen=True):
+    value: Value
+    seq: int
+    trust: str = "trusted"
+
+
+class WorkingSet(msgspec.Struct, frozen=True):
+    files: dict[str, int]
+    apps: dict[str, int]
+    data_sources: dict[str, int]
+
+
+class Budget(msgspec.Struct, frozen=True):
+    limits: dict[str, int]
+    spent: dict[str, int]
+
+
+class State(msgspec.Struct, frozen=True):
+    """The whole document. Numbers called `seq` or `last` are positions in the log."""
+
+    status: str
+    turn: Turn
+    view: View
+    lease: Lease
+    goal: str | None
+    labels: dict[str, str]
+    tools_used: dict[str, ToolUse]
+    files_modified: dict[str, FileUse]
+    decisions_made: dict[str, Decision]
+    pending_actions: dict[str, PendingAction]
+    facts: dict[str, Fact]
+    dead_ends: dict[str, dict[str, Value]]
+    artefacts: dict[str, dict[str, Value]]
+    subagents: dict[str, dict[str, Value]]
+    working_set: WorkingSet
+    evicted_keys: dict[str, dict[str, Value]]
+    last_error: dict[str, Value] | None
+    budget: Budget
+    flags: dict[str, dict[str, Value]]
+    checkpoints: dict[str, int]
+    trust: dict[str, dict[str, Value]]
+    data: dict[str, Value]
+
+
+def empty_document() -> dict[str, Value]:
+    """The document before `session.opened` fills it in."""
+    return {
+        "status": "open",
+        "turn": {"number": 0, "attempt": 1, "status": ""},
+        "view": {"rewound": 0, "to": 0},
+        "lease": {"epoch": 0, "holder": ""},
+        "goal": None,
+        "labels": {},
+        "tools_used": {},
+        "files_modified": {},
+        "decisions_made": {},
+        "pending_actions": {},
+        "facts": {},
+        "dead_ends": {},
+        "artefacts": {},
+        "subagents": {},
+        "working_set": {"files": {}, "apps": {}, "data_sources": {}},
+        "evicted_keys": {},
+        "last_error": None,
+        "budget": {"limits": {}, "spent": {}},
+        "flags": {},
+        "checkpoints": {},
+        "trust": {},
+        "data": {},
+    }
+
+
+REWOUND_PARTS = (
+    "goal",
+    "labels",
+    "tools_used",
+    "files_modified",
+    "decisions_made",
+    "facts",
+    "artefacts",
+    "working_set",
+    "evicted_keys",
+    "last_error",
+    "data",
+)
+"""The parts a rewind restores. All others stay: money is not refunded and effects are not unsent."""

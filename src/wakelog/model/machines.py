@@ -1,0 +1,119 @@
+"""The three state machines, as tables: session, turn, action.
+
+They are enforced on append (log/seal.py), and drawn in the docs from these tables. An illegal move is an error that
+names the legal ones.
+
+Nothing new takes effect while a session is paused, but outcomes of calls begun before are accepted, and so is whatever
+an operator does. After close only what adds knowledge or ends the session's life is accepted. `action.evidence` is
+accepted always: what really happened is never thrown away.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# kind → (statuses it may come in, status it leads to; None: unchanged)
+SESSION: Final[dict[str, tuple[frozenset[str], str]]] = {
+    "session.opened": (frozenset({""}), "open"),
+    "session.forked": (frozenset({"open", "active", "paused", "closed", "archived"}), "open"),
+    "turn.started": (frozenset({"open", "active"}), "active"),
+    "session.paused": (frozenset({"open", "active"}), "paused"),
+    "session.resumed": (frozenset({"open", "active", "paused"}), "active"),
+    "session.closed": (frozenset({"open", "active", "paused"}), "closed"),
+    "session.reopened": (frozenset({"closed", "archived"}), "active"),
+    "session.archived": (frozenset({"closed"}), "archived"),
+    "session.deleted": (frozenset({"open", "active", "paused", "closed", "archived"}), "deleted"),
+}
+
+# Accepted in any status but deleted.
+ALWAYS: Final = frozenset(
+    {
+        "action.evidence",
+        "action.reconciled",
+        "checkpoint.named",
+        "flag.cleared",
+        "flag.raised",
+        "gap.noted",
+        "labels.set",
+        "lease.released",
+        "lease.taken",
+        "note.added",
+        "payload.erased",
+        "payload.redacted",
+        "range.pruned",
+        "step.invalidated",
+        "trust.endorsed",
+    }
+)
+
+# Accepted while paused, besides ALWAYS: outcomes of what began before, and what an operator does.
+WHILE_PAUSED: Final = frozenset(
+    {
+        "action.abandoned",
+        "action.approved",
+        "action.denied",
+        "action.failed",
+        "action.succeeded",
+        "action.timed_out",
+        "action.uncertain",
+        "budget.reached",
+        "budget.set",
+        "budget.spent",
+        "context.evicted",
+        "context.restored",
+        "file.changed",
+        "history.rewound",
+        "input.answered",
+        "message.added",
+        "subagent.returned",
+        "turn.ended",
+    }
+)
+
+TURN: Final[dict[str, tuple[frozenset[str], str]]] = {
+    "turn.started": (frozenset({"", "completed", "failed", "interrupted"}), "open"),
+    "turn.ended": (frozenset({"open"}), "ended"),
+}
+
+# kind → (action statuses it may come in, status it leads to). "" is no such action; "done" leaves the pending list.
+# action.failed and action.timed_out with retry=True lead back to "requested".
+ACTION: Final[dict[str, tuple[frozenset[str], str]]] = {
+    "action.requested": (frozenset({""}), "requested"),
+    "action.approved": (frozenset({"waiting"}), "requested"),
+    "action.denied": (frozenset({"waiting", "requested"}), "done"),
+    "action.started": (frozenset({"requested"}), "running"),
+    "action.succeeded": (frozenset({"requested", "running", "uncertain"}), "done"),
+    "action.failed": (frozenset({"requested", "running", "uncertain"}), "done"),
+    "action.timed_out": (frozenset({"requested", "running"}), "done"),
+    "action.uncertain": (frozenset({"requested", "running"}), "uncertain"),
+    "action.reconciled": (frozenset({"uncertain"}), "done"),
+    "action.abandoned": (frozenset({"waiting", "requested", "running", "uncertain"}), "done"),
+}
+
+
+def allowed_in(status: str, kind: str) -> bool:
+    """Whether an event of this kind may be appended to a session in this status."""
+    move = SESSION.get(kind)
+    if move is not None:
+        return status in move[0]
+    if status in ("open", "active"):
+        return True
+    if status == "paused":
+        return kind in ALWAYS or kind in WHILE_PAUSED
+    return status in ("closed", "archived") and kind in ALWAYS
+
+
+def legal_in(status: str) -> tuple[str, ...]:
+    """The session moves that are open in this status, for the error message."""
+    return tuple(
+        sorted(kind for kind, (origins, _) in SESSION.items() if status in origins and kind != "session.forked")
+    )
+
+
+def legal_for_action(status: str) -> tuple[str, ...]:
+    return tuple(sorted(kind for kind, (origins, _) in ACTION.items() if status in origins))
+
+
+def is_late(kind: str) -> bool:
+    """Whether the kind may still come after the session was closed."""
+    return kind in ALWAYS or kind in ("session.reopened", "session.archived", "session.deleted")

@@ -1,0 +1,54 @@
+"""Payloads: big values kept beside the record that mentions them, by content hash.
+
+A body mentions a payload as `{"$payload": "<sha256>", "size": n, "media": "text"}`. The bytes are stored with the
+commit that first brings them; a later mention of the same content in the session adds `"at": seq`, the event that
+brought it. The hash stands in the erasable body, not in the header: once both are gone, nothing is left to test
+guesses against.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal
+
+import msgspec
+
+from wakelog.model.values import Value
+
+Media = Literal["text", "json", "bytes"]
+
+
+class Payload:
+    """Bytes to be stored beside an event. Put one where an event takes a value."""
+
+    __slots__ = ("content", "digest", "media")
+
+    def __init__(self, content: bytes, media: Media = "bytes") -> None:
+        self.content = content
+        self.media = media
+        self.digest = hashlib.sha256(content).digest()
+
+
+class PayloadRef(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The mention of a payload inside a body."""
+
+    hash: str = msgspec.field(name="$payload")
+    size: int = 0
+    media: Media = "bytes"
+    at: int = 0
+
+
+def as_ref(value: Value) -> PayloadRef | None:
+    """`value` as a payload mention, or None when it is an ordinary value."""
+    if type(value) is dict and "$payload" in value:
+        return msgspec.convert(value, PayloadRef)
+    return None
+
+
+def decode_payload(content: bytes, media: Media) -> Value:
+    """What the caller first passed in: text, a JSON value, or the bytes themselves."""
+    if media == "text":
+        return content.decode()
+    if media == "json":
+        return msgspec.json.decode(content)
+    return content

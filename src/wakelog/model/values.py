@@ -1,0 +1,93 @@
+"""What counts as a value, decided once at the door.
+
+A value is JSON that means the same in every language: None, bool, str, int within ±(2^53 - 1), finite float,
+list, dict with str keys. Integral floats become ints, because JSON readers cannot tell 1.0 from 1. NaN, infinities,
+larger ints and lone surrogates are refused with a hint; so are the reserved keys by which the log marks payloads and
+erasures.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wakelog.errors import InvalidInputError
+
+Value = Any
+"""JSON data as described above. Foreign data enters here, so the type checker cannot help further."""
+
+INT_MAX = 2**53 - 1
+DEPTH_MAX = 64
+RESERVED_KEYS = frozenset({"$payload", "$erased", "$redacted"})
+
+
+def check_value(value: Value, where: str = "value") -> Value:
+    """`value` with integral floats made ints; the same object when nothing had to change."""
+    return _check(value, where, 0)
+
+
+def check_text(text: str, where: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            f"{where} holds a lone surrogate (half of a UTF-16 pair), which is not text",
+            kind="not-a-value",
+            hint='decode with errors="replace", or pass bytes as a payload',
+        ) from None
+    return text
+
+
+def _check(value: Value, where: str, depth: int) -> Value:
+    kind = type(value)
+    if kind is str:
+        return value if value.isascii() else check_text(value, where)
+    if value is None or kind is bool:
+        return value
+    if kind is int:
+        if not -INT_MAX <= value <= INT_MAX:
+            raise _refusal(where, f"{value} is beyond ±(2^53 - 1), where JSON readers round", "pass it as a string")
+        return value
+    if kind is float:
+        return _check_float(value, where)
+    if depth >= DEPTH_MAX:
+        raise _refusal(where, f"it is nested deeper than {DEPTH_MAX} levels", "store it as a payload")
+    if kind is dict:
+        return _check_dict(value, where, depth)
+    if kind is list or kind is tuple:
+        return _check_list(value, where, depth)
+    raise _refusal(where, f"{kind.__name__} is not JSON", "convert it to str, int, float, list or dict first")
+
+
+def _check_float(value: float, where: str) -> int | float:
+    if value != value or value in (float("inf"), float("-inf")):
+        raise _refusal(where, f"{value} is not JSON", "pass None or a string")
+    if value.is_integer():
+        return _check(int(value), where, 0)  # type: ignore[no-any-return]
+    return value
+
+
+def _check_dict(value: dict[Any, Any], where: str, depth: int) -> dict[str, Value]:
+    out: dict[str, Value] = {}
+    same = True
+    for key, item in value.items():
+        if type(key) is not str:
+            raise _refusal(where, f"the key {key!r} is not a str", "convert keys with str()")
+        if not key.isascii():
+            check_text(key, f"a key in {where}")
+        if key in RESERVED_KEYS:
+            raise _refusal(where, f"the key {key!r} is reserved for the log", "rename it, or store it as a payload")
+        checked = _check(item, f"{where}.{key}", depth + 1)
+        same = same and checked is item
+        out[key] = checked
+    return value if same else out
+
+
+def _check_list(value: list[Any] | tuple[Any, ...], where: str, depth: int) -> list[Value]:
+    out = [_check(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
+    if type(value) is list and all(a is b for a, b in zip(value, out, strict=True)):
+        return value
+    return out
+
+
+def _refusal(where: str, what: str, hint: str) -> InvalidInputError:
+    return InvalidInputError(f"{where} is not a value: {what}", kind="not-a-value", hint=hint)

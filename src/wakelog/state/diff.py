@@ -1,0 +1,51 @@
+"""The difference of two documents, as a delta that turns one into the other.
+
+Objects are compared key by key. Lists are compared by their common head and tail, and what lies between is removed and
+added: short, always correct, and linear. `apply(a, diff(a, b)) == b` holds for all values, with 1, true and 1.0 apart.
+"""
+
+from __future__ import annotations
+
+from wakelog.model.values import Value
+from wakelog.state.patch import Delta, equal, escape
+
+
+def diff(a: Value, b: Value, path: str = "") -> Delta:
+    """The stored delta from `a` to `b`; empty when they are equal."""
+    out: Delta = []
+    _diff(a, b, path, out)
+    return out
+
+
+def _diff(a: Value, b: Value, path: str, out: Delta) -> None:
+    if type(a) is dict and type(b) is dict:
+        for key in a:
+            if key not in b:
+                out.append({"op": "remove", "path": f"{path}/{escape(key)}"})
+        for key, value in b.items():
+            if key in a:
+                _diff(a[key], value, f"{path}/{escape(key)}", out)
+            else:
+                out.append({"op": "add", "path": f"{path}/{escape(key)}", "value": value})
+    elif type(a) is list and type(b) is list:
+        _diff_list(a, b, path, out)
+    elif not equal(a, b):
+        out.append({"op": "replace", "path": path, "value": b})
+
+
+def _diff_list(a: list[Value], b: list[Value], path: str, out: Delta) -> None:
+    shorter = min(len(a), len(b))
+    head = 0
+    while head < shorter and equal(a[head], b[head]):
+        head += 1
+    tail = 0
+    while tail < shorter - head and equal(a[-1 - tail], b[-1 - tail]):
+        tail += 1
+    middle_a, middle_b = a[head : len(a) - tail], b[head : len(b) - tail]
+    paired = min(len(middle_a), len(middle_b))
+    for i in range(paired):
+        _diff(middle_a[i], middle_b[i], f"{path}/{head + i}", out)
+    for i in range(len(middle_a) - 1, paired - 1, -1):
+        out.append({"op": "remove", "path": f"{path}/{head + i}"})
+    for i in range(paired, len(middle_b)):
+        out.append({"op": "add", "path": f"{path}/{head + i}", "value": middle_b[i]})

@@ -1,0 +1,24 @@
+"""The pages under docs/ are true: their code runs and their links lead somewhere."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, broken_links, run_page
+
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "changes" / "README.md"]
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_code_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_page(page, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("page", LINKED, ids=_name)
+def test_links_of_the_page_resolve(page: Path) -> None:
+    assert broken_links(page) == []
