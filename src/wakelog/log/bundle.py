@@ -140,7 +140,7 @@ def import_bundle(engine: Engine, source: IO[bytes]) -> Log:
         trial.submit(*commits).result()
         log = Log(trial, SessionId(first.session))
         report = verify(log)
-        fold, _, _ = fold_at(trial, log.segments, report.events)
+        fold = fold_at(trial, log.segments, report.events).fold
     except WakelogError as exc:
         raise CorruptLogError(f"the bundle does not hold together: {exc}", kind="bad-bundle") from exc
     if not report.ok:

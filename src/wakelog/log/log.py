@@ -214,12 +214,13 @@ class Log:
 
     def _load_tip(self) -> Tip:
         head = self.engine.head(self.id)
-        fold, start, size = fold_at(self.engine, self.segments, head.seq)
-        tip = Tip(fold, head.seq, head.hash, head.at)
-        tip.snapshot_size = size
-        for entry in read_entries(self.engine, self.segments, after=start, upto=head.seq):
-            tip.bytes_since += len(entry.record.header) + len(entry.record.body)
         self._is_stale = False
+        return self._tip_at(head.seq, head.hash, head.at)
+
+    def _tip_at(self, seq: Seq, hash: bytes, at: int) -> Tip:
+        folded = fold_at(self.engine, self.segments, seq)
+        tip = Tip(folded.fold, seq, hash, at)
+        tip.snapshot_size, tip.bytes_since = folded.snapshot_size, folded.bytes_since
         return tip
 
     def _refresh(self) -> bool:
@@ -279,7 +280,7 @@ class Log:
             at = self.head().seq
         elif not 0 < at <= self.head().seq:
             raise NotFoundError(f"session {self.id} has no event {at}", kind="event-not-found")
-        return fold_at(self.engine, self.segments, at)[0]
+        return fold_at(self.engine, self.segments, at).fold
 
     def view(self, at: Seq | None = None) -> list[tuple[Seq, Seq]]:
         """The ranges of events that are in view, oldest first: what lies between was rewound."""
@@ -317,12 +318,9 @@ class Log:
         """A new session that shares this one's history up to `at`. One transaction, whatever the length."""
         at = self.head().seq if at is None else at
         entry = self.entry(at)
-        fold, start, size = fold_at(self.engine, self.segments, at)
-        tip = Tip(fold, at, entry.hash, entry.header.at)
-        tip.snapshot_size = size
-        tip.bytes_since = sum(len(e.record.header) + len(e.record.body) for e in self.entries(after=start, upto=at))
+        tip = self._tip_at(at, entry.hash, entry.header.at)
         forked = ev.SessionForked(parent=self.id, at=at, hash=entry.hash.hex(), name=name, why=why)
-        inherited = [ev.ActionAbandoned(action=a, inherited=True) for a in fold.doc["pending_actions"]]
+        inherited = [ev.ActionAbandoned(action=a, inherited=True) for a in tip.doc["pending_actions"]]
         child = session or fork_id(self.id, os.urandom(5))
         sealed = seal(
             tip,

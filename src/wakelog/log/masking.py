@@ -67,7 +67,7 @@ def replacements_for(log: Log, targets: frozenset[Seq]) -> list[ev.Replacement]:
     """Replacement bodies for the targets, and for every later rewind that copied what they held."""
     first = min(targets)
     rewinds = {e.seq: e.body["to"] for e in _rewinds(log, first)}
-    fold = fold_at(log.engine, log.segments, first - 1)[0] if first > 1 else Fold()
+    fold = fold_at(log.engine, log.segments, first - 1).fold if first > 1 else Fold()
     then: dict[Seq, dict[str, Value]] = {}
     out: list[ev.Replacement] = []
     for entry in read_entries(log.engine, log.segments, after=first - 1):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -20,7 +20,6 @@ import msgspec
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import (
     SALT_SIZE,
-    Delta,
     PayloadCollector,
     check_event,
     decode_ops,
@@ -47,7 +46,6 @@ from wakelog.state.snapshots import is_due
 KNOWN_PAYLOADS = 1024
 """How many recent payloads a tip remembers, so that the same content again is a mention and not a copy."""
 
-_TIP_FIELDS = ("seq", "hash", "at", "bytes_since", "snapshot_size")
 
 
 class Tip:
@@ -69,7 +67,7 @@ class Tip:
         return self.fold.doc
 
 
-class Step(msgspec.Struct, frozen=True):
+class Step(msgspec.Struct, frozen=True, gc=False):
     """A draft with what only the log can know: for a rewind, the state it goes back to."""
 
     draft: Draft
@@ -79,32 +77,24 @@ class Step(msgspec.Struct, frozen=True):
 class Sealed:
     """A commit ready for the engine, and the way back if it is refused."""
 
-    __slots__ = ("_before", "_new_payloads", "_tip", "_undo", "commit", "generation", "pending")
+    __slots__ = ("_before", "_tip", "commit", "generation", "new_payloads", "pending", "undone_by")
 
     def __init__(self, tip: Tip) -> None:
         self._tip = tip
-        self._before = {name: getattr(tip, name) for name in _TIP_FIELDS}
-        self._undo: list[Undo] = []
-        self._new_payloads: list[bytes] = []
+        self._before = (tip.seq, tip.hash, tip.at, tip.bytes_since, tip.snapshot_size)
+        self.undone_by: Undo = []
+        self.new_payloads: list[bytes] = []
         self.commit: Commit
         self.pending: Pending
         self.generation = 0
 
-    def apply(self, delta: Delta) -> None:
-        self._undo.append(self._tip.fold.apply(delta))
-
-    def remember(self, digest: bytes, seq: Seq) -> None:
-        self._new_payloads.append(digest)
-        self._tip.payloads[digest] = seq
-
     def undo(self) -> None:
         """Puts the tip back to where it was before this commit. Later commits must have been undone first."""
-        for delta in reversed(self._undo):
-            self._tip.fold.undo(delta)
-        for name, value in self._before.items():
-            setattr(self._tip, name, value)
-        for digest in self._new_payloads:
-            self._tip.payloads.pop(digest, None)
+        tip = self._tip
+        tip.fold.undo(self.undone_by)
+        tip.seq, tip.hash, tip.at, tip.bytes_since, tip.snapshot_size = self._before
+        for digest in self.new_payloads:
+            tip.payloads.pop(digest, None)
 
 
 def seal(
@@ -145,41 +135,37 @@ def _seal(
     at = tip.at = max(now, tip.at)
     salts = os.urandom(SALT_SIZE * len(steps))
     collector = PayloadCollector(tip.payloads)
-    records: list[Record] = []
-    kinds: dict[str, None] = {}
-    paths: dict[str, None] = {}
-    turns: list[int] = []
     events = [check_event(step.draft.event) for step in steps]
-    for i, (step, event) in enumerate(zip(steps, events, strict=True)):
-        salt = salts[i * SALT_SIZE : (i + 1) * SALT_SIZE]
-        header, record = _seal_one(sealed, tip, step, event, salt, at, collector)
-        tip.seq += 1
-        tip.hash = link(tip.hash, record.header)
-        tip.bytes_since += len(record.header) + len(record.body)
+    records: list[Record] = []
+    turns: list[int] = []
+    chain, size = prev, 0
+    for i, event in enumerate(events):
+        salt = salts[i * SALT_SIZE : i * SALT_SIZE + SALT_SIZE]
+        record, turn = _seal_one(sealed, tip, steps[i], event, salt, at, collector)
         records.append(record)
-        kinds[header.kind] = None
-        if header.turn:
-            turns.append(header.turn)
-        if type(event) is ev.FileChanged:
-            paths[event.path] = None
-    for digest in collector.new:
-        sealed.remember(digest, first)
-    while len(tip.payloads) > KNOWN_PAYLOADS:
-        del tip.payloads[next(iter(tip.payloads))]
+        chain = tip.hash = link(chain, record.header)
+        tip.seq += 1
+        size += len(record.header) + len(record.body)
+        if turn:
+            turns.append(turn)
+    tip.bytes_since += size
+    _remember(sealed, tip, collector.new, first)
+    kinds = tuple(dict.fromkeys(map(kind_of, events)))
+    doc = tip.doc
     sealed.commit = Commit(
         session=session,
-        commit_id=commit_id or tip.hash.hex()[:16],
+        commit_id=commit_id or chain.hex()[:16],
         first=first,
         last=tip.seq,
         prev=prev,
-        hash=tip.hash,
+        hash=chain,
         at=at,
-        epoch=tip.doc["lease"]["epoch"],
-        status=tip.doc["status"],
-        turn=tip.doc["turn"]["number"],
+        epoch=doc["lease"]["epoch"],
+        status=doc["status"],
+        turn=doc["turn"]["number"],
         turns=(min(turns), max(turns)) if turns else (0, 0),
-        kinds=tuple(kinds),
-        paths=tuple(paths),
+        kinds=kinds,
+        paths=tuple(dict.fromkeys(e.path for e in events if type(e) is ev.FileChanged)),
         records=tuple(records),
         payloads=tuple(collector.new.items()),
         snapshot=_snapshot_if_due(tip, force_snapshot),
@@ -192,40 +178,49 @@ def _seal(
 
 def _seal_one(
     sealed: Sealed, tip: Tip, step: Step, event: ev.Event, salt: bytes, at: int, collector: PayloadCollector
-) -> tuple[Header, Record]:
+) -> tuple[Record, int]:
+    """One event as a record, and the turn it belongs to. Moves the tip's state, not yet its position."""
     doc, draft = tip.doc, step.draft
     kind = kind_of(event)
     check_legal(doc, kind, event)
     turn, attempt = _turn_of(doc, event)
-    place = Place(tip.seq + 1, turn, draft.source, draft.trust)
+    seq = tip.seq + 1
     if step.then is not None and type(event) is ev.HistoryRewound:
-        delta = rewind_delta(doc, step.then, seq=place.seq, to=event.to)
+        delta = rewind_delta(doc, step.then, seq=seq, to=event.to)
     else:
-        delta = effect_of(doc, event, place)
+        delta = effect_of(doc, event, Place(seq, turn, draft.source, draft.trust))
     if type(event) is ev.CheckpointNamed and event.at == tip.seq:
         event = msgspec.structs.replace(event, state_hash=tip.fold.state_hash())
     stored_delta = b""
     if delta:
         stored_delta = encode_delta(delta)
-        sealed.apply(decode_ops(stored_delta))
+        tip.fold.apply(decode_ops(stored_delta), sealed.undone_by)
     if type(event) is ev.TurnEnded:
         # Of the state this very event leads to, which is why the delta goes first.
         event = msgspec.structs.replace(event, state_hash=tip.fold.state_hash())
     body = join_body(encode_event(event, collector), stored_delta)
     header = Header(
-        seq=place.seq,
-        kind=kind,
-        at=at,
-        body_hash=hash_body(salt, body),
-        turn=turn,
-        attempt=attempt,
-        actor=draft.actor,
-        cause=draft.cause,
-        derived_from=draft.derived_from,
-        source=draft.source,
-        trust=draft.trust,
+        seq,
+        kind,
+        at,
+        hash_body(salt, body),
+        turn,
+        attempt,
+        draft.actor,
+        draft.cause,
+        draft.derived_from,
+        draft.source,
+        draft.trust,
     )
-    return header, Record(encode_header(header), salt, body)
+    return Record(encode_header(header), salt, body), turn
+
+
+def _remember(sealed: Sealed, tip: Tip, payloads: Iterable[bytes], seq: Seq) -> None:
+    for digest in payloads:
+        tip.payloads[digest] = seq
+        sealed.new_payloads.append(digest)
+    while len(tip.payloads) > KNOWN_PAYLOADS:
+        del tip.payloads[next(iter(tip.payloads))]
 
 
 def _turn_of(doc: dict[str, Value], event: ev.Event) -> tuple[int, int]:

@@ -74,7 +74,7 @@ def prune(log: Log, upto: Seq, *, why: str = "") -> Head:
             )
 
     def plan() -> Surgery:
-        base = _encode(fold_at(log.engine, log.segments, upto)[0].doc)
+        base = _encode(fold_at(log.engine, log.segments, upto).fold.doc)
         event = ev.RangePruned(upto=upto, last_hash=log.entry(upto).hash.hex(), base=Payload(base, "json"), why=why)
         still_used = {digest for e in log.entries(after=upto) for digest, at in mentions(e) if 0 < at <= upto}
         rewritten = tuple(_with_pruned(log, upto, still_used))
@@ -136,7 +136,7 @@ def _sharing(engine: Engine, session: SessionId, seq: Seq) -> Iterator[SessionId
 def _seal_on_head(log: Log, event: ev.Event) -> Commit:
     """The event as a commit on the present head, without a snapshot: the state at hand may hold what is to go."""
     head = log.head()
-    fold, _, _ = fold_at(log.engine, log.segments, head.seq)
+    fold = fold_at(log.engine, log.segments, head.seq).fold
     tip = Tip(fold, head.seq, head.hash, head.at)
     sealed = seal(tip, log.id, [Step(Draft(event, actor="user"))], now=log.clock())
     return msgspec.structs.replace(sealed.commit, snapshot=None)

@@ -168,7 +168,7 @@ class _Walk:
         if entry.seq > upto:
             self.fault(entry.seq, f"the body of event {entry.seq} is missing, and nothing says it was pruned")
         # The fold goes on from the base state, which stands for everything up to there.
-        self.fold = fold_at(self.engine, self.log.segments, upto)[0] if entry.seq == upto else None
+        self.fold = fold_at(self.engine, self.log.segments, upto).fold if entry.seq == upto else None
 
     def _replaced(self, entry: Entry) -> None:
         self.scope["erased"] += 1

@@ -30,7 +30,7 @@ KINDS: dict[str, type[Event]] = {}
 """kind → event class, filled as the classes below are defined."""
 
 
-class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
     """What all events share: the recorded reason, and the caller's own clock (microseconds; 0 when not given)."""
 
     kind: ClassVar[str] = ""
@@ -41,14 +41,14 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     occurred_at: int = 0
 
 
-class Foreign(Event, frozen=True):
+class Foreign(Event, frozen=True, gc=False):
     """An event of a kind this version does not know, or whose body was erased or does not fit its kind."""
 
     foreign_kind: str
     data: dict[str, Value]
 
 
-class Cost(msgspec.Struct, frozen=True, omit_defaults=True):
+class Cost(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What something used up. All integers; zero means "not reported"."""
 
     tokens_in: int = 0
@@ -57,7 +57,7 @@ class Cost(msgspec.Struct, frozen=True, omit_defaults=True):
     duration_us: int = 0
 
 
-class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A typed error, so that the next step can branch on `type` instead of parsing prose."""
 
     type: str
@@ -81,7 +81,7 @@ def _core(kind: str, *, payloads: tuple[str, ...] = ()) -> Callable[[type[E]], t
 
 
 @_core("session.opened")
-class SessionOpened(Event, frozen=True):
+class SessionOpened(Event, frozen=True, gc=False):
     """Event 1. Its delta is the whole initial state."""
 
     name: str = ""
@@ -96,37 +96,37 @@ class SessionOpened(Event, frozen=True):
 
 
 @_core("session.paused")
-class SessionPaused(Event, frozen=True):
+class SessionPaused(Event, frozen=True, gc=False):
     pass
 
 
 @_core("session.resumed")
-class SessionResumed(Event, frozen=True):
+class SessionResumed(Event, frozen=True, gc=False):
     host: str = ""
 
 
 @_core("session.closed")
-class SessionClosed(Event, frozen=True):
+class SessionClosed(Event, frozen=True, gc=False):
     outcome: str = "completed"
 
 
 @_core("session.reopened")
-class SessionReopened(Event, frozen=True):
+class SessionReopened(Event, frozen=True, gc=False):
     pass
 
 
 @_core("session.archived")
-class SessionArchived(Event, frozen=True):
+class SessionArchived(Event, frozen=True, gc=False):
     pass
 
 
 @_core("session.deleted")
-class SessionDeleted(Event, frozen=True):
+class SessionDeleted(Event, frozen=True, gc=False):
     pass
 
 
 @_core("session.forked")
-class SessionForked(Event, frozen=True):
+class SessionForked(Event, frozen=True, gc=False):
     """The first event of a fork; its seq is `at` + 1 and its chain goes on from the parent's hash at `at`."""
 
     parent: str
@@ -136,7 +136,7 @@ class SessionForked(Event, frozen=True):
 
 
 @_core("lease.taken")
-class LeaseTaken(Event, frozen=True):
+class LeaseTaken(Event, frozen=True, gc=False):
     """A writer claims the session. From here on, commits that carry an older epoch are refused."""
 
     epoch: int
@@ -145,17 +145,17 @@ class LeaseTaken(Event, frozen=True):
 
 
 @_core("lease.released")
-class LeaseReleased(Event, frozen=True):
+class LeaseReleased(Event, frozen=True, gc=False):
     epoch: int
 
 
 @_core("goal.set")
-class GoalSet(Event, frozen=True):
+class GoalSet(Event, frozen=True, gc=False):
     goal: str | None
 
 
 @_core("labels.set")
-class LabelsSet(Event, frozen=True):
+class LabelsSet(Event, frozen=True, gc=False):
     """Labels to write; a value of None removes one."""
 
     labels: dict[str, str | None]
@@ -165,7 +165,7 @@ class LabelsSet(Event, frozen=True):
 
 
 @_core("turn.started", payloads=("input",))
-class TurnStarted(Event, frozen=True):
+class TurnStarted(Event, frozen=True, gc=False):
     """A new turn, or with `retry` the next attempt of the same one."""
 
     input: Value = None
@@ -173,14 +173,14 @@ class TurnStarted(Event, frozen=True):
 
 
 @_core("turn.ended")
-class TurnEnded(Event, frozen=True):
+class TurnEnded(Event, frozen=True, gc=False):
     outcome: Literal["completed", "failed", "interrupted"] = "completed"
     error: Failure | None = None
     state_hash: str = ""
 
 
 @_core("message.added", payloads=("content",))
-class MessageAdded(Event, frozen=True):
+class MessageAdded(Event, frozen=True, gc=False):
     """One message of the conversation. Messages are transient: they are read from the log, not kept in the state."""
 
     role: str
@@ -194,7 +194,7 @@ class MessageAdded(Event, frozen=True):
 
 
 @_core("action.requested", payloads=("input",))
-class ActionRequested(Event, frozen=True):
+class ActionRequested(Event, frozen=True, gc=False):
     action: str
     tool: str
     effect: Effect = "external"
@@ -210,25 +210,25 @@ class ActionRequested(Event, frozen=True):
 
 
 @_core("action.approved")
-class ActionApproved(Event, frozen=True):
+class ActionApproved(Event, frozen=True, gc=False):
     action: str
     by: str = ""
 
 
 @_core("action.denied")
-class ActionDenied(Event, frozen=True):
+class ActionDenied(Event, frozen=True, gc=False):
     action: str
     by: str = ""
 
 
 @_core("action.started")
-class ActionStarted(Event, frozen=True):
+class ActionStarted(Event, frozen=True, gc=False):
     action: str
     attempt: int = 1
 
 
 @_core("action.succeeded", payloads=("output",))
-class ActionSucceeded(Event, frozen=True):
+class ActionSucceeded(Event, frozen=True, gc=False):
     action: str
     output: Value = None
     output_summary: str = ""
@@ -237,7 +237,7 @@ class ActionSucceeded(Event, frozen=True):
 
 
 @_core("action.failed", payloads=("output",))
-class ActionFailed(Event, frozen=True):
+class ActionFailed(Event, frozen=True, gc=False):
     """A call that is known to have failed. With `retry` the action goes back to requested."""
 
     action: str
@@ -248,7 +248,7 @@ class ActionFailed(Event, frozen=True):
 
 
 @_core("action.timed_out")
-class ActionTimedOut(Event, frozen=True):
+class ActionTimedOut(Event, frozen=True, gc=False):
     action: str
     after_us: int = 0
     retry: bool = False
@@ -256,14 +256,14 @@ class ActionTimedOut(Event, frozen=True):
 
 
 @_core("action.uncertain")
-class ActionUncertain(Event, frozen=True):
+class ActionUncertain(Event, frozen=True, gc=False):
     """Nobody knows whether the effect happened. It stays pending until reconciled."""
 
     action: str
 
 
 @_core("action.reconciled", payloads=("output",))
-class ActionReconciled(Event, frozen=True):
+class ActionReconciled(Event, frozen=True, gc=False):
     action: str
     outcome: Literal["succeeded", "failed", "never_ran"]
     output: Value = None
@@ -272,13 +272,13 @@ class ActionReconciled(Event, frozen=True):
 
 
 @_core("action.abandoned")
-class ActionAbandoned(Event, frozen=True):
+class ActionAbandoned(Event, frozen=True, gc=False):
     action: str
     inherited: bool = False
 
 
 @_core("action.evidence", payloads=("output",))
-class ActionEvidence(Event, frozen=True):
+class ActionEvidence(Event, frozen=True, gc=False):
     """What a late or fenced worker knows. Accepted always; it changes nothing but what reconcile sees."""
 
     action: str
@@ -288,14 +288,14 @@ class ActionEvidence(Event, frozen=True):
 
 
 @_core("input.requested")
-class InputRequested(Event, frozen=True):
+class InputRequested(Event, frozen=True, gc=False):
     request: str
     prompt: str
     options: tuple[str, ...] = ()
 
 
 @_core("input.answered", payloads=("answer",))
-class InputAnswered(Event, frozen=True):
+class InputAnswered(Event, frozen=True, gc=False):
     request: str
     answer: Value
     by: str = ""
@@ -305,7 +305,7 @@ class InputAnswered(Event, frozen=True):
 
 
 @_core("decision.made")
-class DecisionMade(Event, frozen=True):
+class DecisionMade(Event, frozen=True, gc=False):
     choice: str
     because: str = ""
     alternatives: tuple[str, ...] = ()
@@ -314,24 +314,24 @@ class DecisionMade(Event, frozen=True):
 
 
 @_core("fact.recorded")
-class FactRecorded(Event, frozen=True):
+class FactRecorded(Event, frozen=True, gc=False):
     key: str
     value: Value
 
 
 @_core("fact.retracted")
-class FactRetracted(Event, frozen=True):
+class FactRetracted(Event, frozen=True, gc=False):
     key: str
 
 
 @_core("dead_end.noted")
-class DeadEndNoted(Event, frozen=True):
+class DeadEndNoted(Event, frozen=True, gc=False):
     tried: str
     learned: str = ""
 
 
 @_core("artefact.recorded", payloads=("content",))
-class ArtefactRecorded(Event, frozen=True):
+class ArtefactRecorded(Event, frozen=True, gc=False):
     name: str
     uri: str = ""
     media: str = ""
@@ -339,7 +339,7 @@ class ArtefactRecorded(Event, frozen=True):
 
 
 @_core("file.changed", payloads=("before", "after"))
-class FileChanged(Event, frozen=True):
+class FileChanged(Event, frozen=True, gc=False):
     path: str
     change: Literal["created", "modified", "deleted"] = "modified"
     added: int = 0
@@ -350,7 +350,7 @@ class FileChanged(Event, frozen=True):
 
 
 @_core("resource.touched")
-class ResourceTouched(Event, frozen=True):
+class ResourceTouched(Event, frozen=True, gc=False):
     """An app, data source or URL the agent used."""
 
     resource: str
@@ -359,13 +359,13 @@ class ResourceTouched(Event, frozen=True):
 
 
 @_core("subagent.spawned")
-class SubagentSpawned(Event, frozen=True):
+class SubagentSpawned(Event, frozen=True, gc=False):
     session: str
     task: str = ""
 
 
 @_core("subagent.returned", payloads=("output",))
-class SubagentReturned(Event, frozen=True):
+class SubagentReturned(Event, frozen=True, gc=False):
     session: str
     outcome: str = "completed"
     output: Value = None
@@ -373,7 +373,7 @@ class SubagentReturned(Event, frozen=True):
 
 
 @_core("context.evicted")
-class ContextEvicted(Event, frozen=True):
+class ContextEvicted(Event, frozen=True, gc=False):
     """Something left the model's window. `handle` (a seq) brings it back."""
 
     key: str
@@ -382,12 +382,12 @@ class ContextEvicted(Event, frozen=True):
 
 
 @_core("context.restored")
-class ContextRestored(Event, frozen=True):
+class ContextRestored(Event, frozen=True, gc=False):
     key: str
 
 
 @_core("state.patched")
-class StatePatched(Event, frozen=True):
+class StatePatched(Event, frozen=True, gc=False):
     """A change to the user's own part: the patch is the delta, with paths below /data."""
 
     patch: list[dict[str, Value]]
@@ -397,36 +397,36 @@ class StatePatched(Event, frozen=True):
 
 
 @_core("budget.set")
-class BudgetSet(Event, frozen=True):
+class BudgetSet(Event, frozen=True, gc=False):
     """Limits to write (`tokens`, `usd_micros`, `duration_us`); None lifts one."""
 
     limits: dict[str, int | None]
 
 
 @_core("budget.spent")
-class BudgetSpent(Event, frozen=True):
+class BudgetSpent(Event, frozen=True, gc=False):
     cost: Cost
 
 
 @_core("budget.reached")
-class BudgetReached(Event, frozen=True):
+class BudgetReached(Event, frozen=True, gc=False):
     limit: str
 
 
 @_core("trust.endorsed")
-class TrustEndorsed(Event, frozen=True):
+class TrustEndorsed(Event, frozen=True, gc=False):
     targets: tuple[int, ...]
     by: str = ""
 
 
 @_core("step.invalidated")
-class StepInvalidated(Event, frozen=True):
+class StepInvalidated(Event, frozen=True, gc=False):
     targets: tuple[int, ...]
     by: str = ""
 
 
 @_core("flag.raised")
-class FlagRaised(Event, frozen=True):
+class FlagRaised(Event, frozen=True, gc=False):
     flag: str
     rule: str = ""
     message: str = ""
@@ -435,7 +435,7 @@ class FlagRaised(Event, frozen=True):
 
 
 @_core("flag.cleared")
-class FlagCleared(Event, frozen=True):
+class FlagCleared(Event, frozen=True, gc=False):
     flag: str
 
 
@@ -443,7 +443,7 @@ class FlagCleared(Event, frozen=True):
 
 
 @_core("history.rewound")
-class HistoryRewound(Event, frozen=True):
+class HistoryRewound(Event, frozen=True, gc=False):
     """The view moves back to `to`. `under` is the rewind that was in effect there (0: none), so that the visible
     history can be walked from here without reading what lies between."""
 
@@ -453,7 +453,7 @@ class HistoryRewound(Event, frozen=True):
 
 
 @_core("history.compacted", payloads=("summary",))
-class HistoryCompacted(Event, frozen=True):
+class HistoryCompacted(Event, frozen=True, gc=False):
     """A range of transient messages is replaced in view by a summary; the log keeps them."""
 
     first: int
@@ -462,7 +462,7 @@ class HistoryCompacted(Event, frozen=True):
 
 
 @_core("history.adopted")
-class HistoryAdopted(Event, frozen=True):
+class HistoryAdopted(Event, frozen=True, gc=False):
     """A fork's result is taken back: its state parts become this session's."""
 
     session: str
@@ -471,14 +471,14 @@ class HistoryAdopted(Event, frozen=True):
 
 
 @_core("payload.redacted")
-class PayloadRedacted(Event, frozen=True):
+class PayloadRedacted(Event, frozen=True, gc=False):
     """Secrets were masked at the door; says what kind and where, never what."""
 
     target: int
     markers: tuple[str, ...] = ()
 
 
-class Replacement(msgspec.Struct, frozen=True, omit_defaults=True):
+class Replacement(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What stands for an erased body: the fields that are structure, and the delta with values masked."""
 
     seq: int
@@ -486,7 +486,7 @@ class Replacement(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @_core("payload.erased")
-class PayloadErased(Event, frozen=True):
+class PayloadErased(Event, frozen=True, gc=False):
     """Bodies and payloads of the named events are gone. The fold uses the replacements from then on."""
 
     erased: tuple[Replacement, ...]
@@ -494,7 +494,7 @@ class PayloadErased(Event, frozen=True):
 
 
 @_core("range.pruned", payloads=("base",))
-class RangePruned(Event, frozen=True):
+class RangePruned(Event, frozen=True, gc=False):
     """Bodies up to and including `upto` are gone; headers stay. `base` is the state at `upto`, as a payload."""
 
     upto: int
@@ -503,7 +503,7 @@ class RangePruned(Event, frozen=True):
 
 
 @_core("checkpoint.named")
-class CheckpointNamed(Event, frozen=True):
+class CheckpointNamed(Event, frozen=True, gc=False):
     """A name for (session, at). With `remove` the name is taken away."""
 
     name: str
@@ -513,7 +513,7 @@ class CheckpointNamed(Event, frozen=True):
 
 
 @_core("note.added")
-class NoteAdded(Event, frozen=True):
+class NoteAdded(Event, frozen=True, gc=False):
     """A person's or a tool's remark on an earlier event (0: on the session)."""
 
     text: str
@@ -521,7 +521,7 @@ class NoteAdded(Event, frozen=True):
 
 
 @_core("gap.noted")
-class GapNoted(Event, frozen=True):
+class GapNoted(Event, frozen=True, gc=False):
     """Something was not recorded. A gap that is known is part of the record."""
 
     missed: str

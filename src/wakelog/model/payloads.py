@@ -29,7 +29,7 @@ class Payload:
         self.digest = hashlib.sha256(content).digest()
 
 
-class PayloadRef(msgspec.Struct, frozen=True, omit_defaults=True):
+class PayloadRef(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The mention of a payload inside a body."""
 
     hash: str = msgspec.field(name="$payload")

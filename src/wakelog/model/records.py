@@ -12,12 +12,15 @@ import msgspec
 from wakelog.model.events import Event, Trust
 from wakelog.model.ids import Seq, SessionId
 
+# These values are made for every event and never form cycles, so the garbage collector need not track them (gc=False):
+# tracking cost a quarter of the time to seal a commit.
+
 FORMAT_VERSION = 1
 GENESIS = bytes(32)
 """The hash before the first event of a root session."""
 
 
-class Header(msgspec.Struct, frozen=True, omit_defaults=True):
+class Header(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Structure only: nothing here was written by a person or a model, so that it can stay when content must go.
 
     Default values are left out of the stored bytes. The bytes, once made, are never re-encoded.
@@ -44,7 +47,7 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True):
     v: int = FORMAT_VERSION
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """One stored event. An intact body has its salt; an erased or pruned one has none.
 
     `body` without `salt` is a replacement that an erase event vouches for; neither means the body was pruned.
@@ -55,7 +58,7 @@ class Record(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Draft(msgspec.Struct, frozen=True):
+class Draft(msgspec.Struct, frozen=True, gc=False):
     """An event about to be appended, with what its header should say beyond what the log stamps itself."""
 
     event: Event
@@ -66,7 +69,7 @@ class Draft(msgspec.Struct, frozen=True):
     trust: Trust = "trusted"
 
 
-class ForkPoint(msgspec.Struct, frozen=True):
+class ForkPoint(msgspec.Struct, frozen=True, gc=False):
     """Where a fork leaves its parent."""
 
     parent: SessionId
@@ -74,7 +77,7 @@ class ForkPoint(msgspec.Struct, frozen=True):
     hash: bytes
 
 
-class Commit(msgspec.Struct, frozen=True):
+class Commit(msgspec.Struct, frozen=True, gc=False):
     """Events stored together: what an engine is given, and what it gives back.
 
     Everything that must be atomic is in here. `prev` names the head this commit was sealed on and `guard` the epoch its
@@ -108,7 +111,7 @@ class Commit(msgspec.Struct, frozen=True):
     """Set on the first commit of a fork."""
 
 
-class Head(msgspec.Struct, frozen=True):
+class Head(msgspec.Struct, frozen=True, gc=False):
     """Where a session stands after a commit."""
 
     session: SessionId
@@ -123,14 +126,14 @@ class Head(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class Snapshot(msgspec.Struct, frozen=True):
+class Snapshot(msgspec.Struct, frozen=True, gc=False):
     """A saved fold: the state after `seq`, packed. A cache; dropping it may change speed, never an answer."""
 
     seq: Seq
     data: bytes
 
 
-class Heartbeat(msgspec.Struct, frozen=True):
+class Heartbeat(msgspec.Struct, frozen=True, gc=False):
     """The last sign of life of a lease holder. It permits a takeover; safety never rests on it."""
 
     epoch: int

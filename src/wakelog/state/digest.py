@@ -60,18 +60,14 @@ class Digest:
     what is added now is taken away when it changes next. Everything else is counted leaf by leaf.
     """
 
-    __slots__ = ("_before", "_cache", "_counts", "_total")
+    __slots__ = ("_cache", "_counts", "_total", "touched")
 
     def __init__(self, total: int = 0) -> None:
         self._total = total
-        self._before: dict[tuple[str, ...], tuple[Value, Value]] = {}
+        self.touched: dict[str, tuple[dict[str, Value], str, Value]] = {}
+        """Entries changed since the sum was last brought up to date: pointer → the map it is in, its key, its old value."""
         self._counts: dict[bytes, int] = {}
-        self._cache: dict[tuple[str, ...], tuple[Value, int]] = {}
-
-    def touch(self, entry: tuple[str, ...], old: Value, new: Value) -> None:
-        """Notes that an entry goes from `old` to `new`."""
-        first = self._before.get(entry)
-        self._before[entry] = (old if first is None else first[0], new)
+        self._cache: dict[str, tuple[Value, int]] = {}
 
     def count(self, doc: dict[str, Value], tokens: list[str], sign: int) -> None:
         """Adds (+1) or takes away (-1) all leaves at and below `tokens`."""
@@ -86,28 +82,28 @@ class Digest:
     def settle(self) -> None:
         """Brings the sum up to date."""
         total = self._total
-        for entry, (old, new) in self._before.items():
+        for pointer, (parent, key, old) in self.touched.items():
+            new = parent.get(key, MISSING)
             if old is not new:
                 if old is not MISSING:
-                    total -= self._expanded(entry, old)
+                    total -= self._expanded(pointer, old)
                 if new is not MISSING:
-                    total += self._expanded(entry, new)
-        self._before.clear()
+                    total += self._expanded(pointer, new)
+        self.touched.clear()
         for leaf, times in self._counts.items():
             if times:
                 total += times * expand(leaf)
         self._counts.clear()
         self._total = total & _MASK
 
-    def _expanded(self, entry: tuple[str, ...], value: Value) -> int:
-        cache = self._cache
-        found = cache.get(entry)
+    def _expanded(self, pointer: str, value: Value) -> int:
+        found = self._cache.get(pointer)
         if found is not None and found[0] is value:
             return found[1]
-        number = expand(_leaf("/" + "/".join(map(escape, entry)), value))
-        if found is None and len(cache) >= _CACHE_MAX:
-            cache.clear()
-        cache[entry] = (value, number)
+        number = expand(_leaf(pointer, value))
+        if len(self._cache) >= _CACHE_MAX:
+            self._cache.clear()
+        self._cache[pointer] = (value, number)
         return number
 
 

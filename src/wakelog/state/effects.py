@@ -21,7 +21,7 @@ from wakelog.state.patch import Delta, escape
 Doc = dict[str, Value]
 
 
-class Place(msgspec.Struct, frozen=True):
+class Place(msgspec.Struct, frozen=True, gc=False):
     """Where an event is about to stand."""
 
     seq: int

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import msgspec
 
+from wakelog.errors import InvalidInputError
 from wakelog.model.values import Value
 from wakelog.state.digest import MISSING, OPEN, WIDTH_BYTES, Digest, entry_depth, hash_total, total_of
-from wakelog.state.patch import Delta, Op, apply_op, copy, tokens_of
+from wakelog.state.patch import Delta, Op, apply_op, copy, escape, tokens_of
 
 _encode = msgspec.json.Encoder().encode
 
-Undo = list[tuple[tuple[str, ...], Value] | Op]
-"""The way back: entries with their former value, and inverse operations for the rest."""
+Entry = tuple[str, dict[str, Value], str, Value]
+"""A change of one entry: its pointer, the map it is in, its key, its former value."""
+
+Undo = list[Entry | Op]
+"""The way back: changed entries, and inverse operations for the rest."""
 
 
 class Fold:
@@ -38,53 +42,57 @@ class Fold:
         """The two parts of a snapshot."""
         return _encode(self.doc), self.total().to_bytes(WIDTH_BYTES, "little")
 
-    def apply(self, delta: Delta) -> Undo:
-        """Moves forward; returns the way back. A delta that does not fit changes nothing.
+    def apply(self, delta: Delta, undo: Undo | None = None) -> Undo:
+        """Moves forward; adds the way back to `undo` and returns it. A delta that does not fit changes nothing.
 
         Values are taken over, not copied: the delta must not be used for anything else afterwards.
         """
-        undo: Undo = []
+        undo = [] if undo is None else undo
+        start = len(undo)
+        doc, touched = self.doc, self._digest.touched
         try:
             for op in delta:
-                tokens = tokens_of(op["path"])
-                if tokens and len(tokens) >= (depth := entry_depth(tokens[0])):
-                    undo.append(self._apply_entry(tokens, depth, op))
+                path = op["path"]
+                tokens = tokens_of(path)
+                depth = entry_depth(tokens[0]) if tokens else 1
+                if len(tokens) != depth:
+                    undo.append(self._apply_inside(tokens, depth, op))
+                    continue
+                parent = doc if depth == 1 else doc[tokens[0]] if depth == 2 else doc[tokens[0]][tokens[1]]
+                key = tokens[-1]
+                old = parent.get(key, MISSING)
+                if old is MISSING and op["op"] != "add":
+                    apply_op(doc, tokens, op)  # raises: there is nothing to remove or replace
+                if path not in touched:
+                    touched[path] = (parent, key, old)
+                if op["op"] == "remove":
+                    del parent[key]
                 else:
-                    undo.append(self._apply_in_place(tokens, op))
-        except Exception:
-            self.undo(undo)
+                    parent[key] = op["value"]
+                undo.append((path, parent, key, old))
+        except (KeyError, AttributeError, TypeError) as exc:
+            self.undo(undo, start)
+            raise InvalidInputError(f"the delta does not fit the state: {exc!r}", kind="bad-patch") from exc
+        except BaseException:
+            self.undo(undo, start)
             raise
         return undo
 
-    def _apply_entry(self, tokens: list[str], depth: int, op: Op) -> tuple[tuple[str, ...], Value]:
-        name = op["op"]
-        entry = tuple(tokens[:depth])
-        parent = self._parent(entry, op)
-        key = entry[-1]
+    def _apply_inside(self, tokens: list[str], depth: int, op: Op) -> Entry | Op:
+        """An operation inside an entry, or on something larger than one."""
+        if len(tokens) < depth:
+            return self._apply_in_place(tokens, op)
+        parent = self.doc
+        for token in tokens[: depth - 1]:
+            parent = parent[token]
+        key = tokens[depth - 1]
         old = parent.get(key, MISSING)
-        if len(tokens) > depth:
-            held = {key: copy(old)} if old is not MISSING else {}
-            apply_op(held, tokens[depth - 1 :], op)
-            new = held[key]
-        elif name == "remove":
-            apply_op(parent, [key], op)  # raises when there is nothing
-            new = MISSING
-        else:
-            if name == "replace" and old is MISSING:
-                apply_op(parent, [key], op)  # raises
-            new = op["value"]
-        if new is not MISSING:
-            parent[key] = new
-        self._digest.touch(entry, old, new)
-        return entry, old
-
-    def _parent(self, entry: tuple[str, ...], op: Op) -> dict[str, Value]:
-        node: Value = self.doc
-        for token in entry[:-1]:
-            node = node.get(token) if type(node) is dict else None
-        if type(node) is not dict:
-            apply_op(self.doc, list(entry), op)  # raises the right error
-        return node  # type: ignore[no-any-return]
+        held = {} if old is MISSING else {key: copy(old)}
+        apply_op(held, tokens[depth - 1 :], op)
+        pointer = "/" + "/".join(map(escape, tokens[:depth]))
+        self._digest.touched.setdefault(pointer, (parent, key, old))
+        parent[key] = held[key]
+        return pointer, parent, key, old
 
     def _apply_in_place(self, tokens: list[str], op: Op) -> Op:
         doc, digest = self.doc, self._digest
@@ -96,20 +104,19 @@ class Fold:
         finally:
             digest.count(doc, tokens, +1)
 
-    def undo(self, undo: Undo) -> None:
-        """Takes back what `apply` did, given what it returned."""
-        for step in reversed(undo):
+    def undo(self, undo: Undo, start: int = 0) -> None:
+        """Takes back what `apply` did from `start` on, given what it returned."""
+        while len(undo) > start:
+            step = undo.pop()
             if isinstance(step, dict):
                 self._apply_in_place(tokens_of(step["path"]), step)
                 continue
-            entry, old = step
-            parent = self._parent(entry, {})
-            new = parent.get(entry[-1], MISSING)
+            pointer, parent, key, old = step
+            self._digest.touched.setdefault(pointer, (parent, key, parent.get(key, MISSING)))
             if old is MISSING:
-                parent.pop(entry[-1], None)
+                parent.pop(key, None)
             else:
-                parent[entry[-1]] = old
-            self._digest.touch(entry, new, old)
+                parent[key] = old
 
     def total(self) -> int:
         """The digest's sum, from which another fold of the same document can go on."""
