@@ -191,8 +191,8 @@ def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None
         )
     if commit.guard is not None and commit.guard != head.epoch:
         raise ConflictError(
-            f"session {commit.session} was taken over: its lease is at epoch {head.epoch}, this writer holds {commit.guard}."
-            " What it knows can still be delivered as evidence.",
+            f"session {commit.session} was taken over: its lease is at epoch {head.epoch}, this writer holds"
+            f" {commit.guard}. What it knows can still be delivered as evidence.",
             kind="fenced",
             head_seq=head.seq,
         )

@@ -19,7 +19,7 @@ from wakelog.errors import CorruptLogError
 from wakelog.model.records import Record
 
 _PLAIN, _ZSTD = b"\x00", b"\x01"
-_LEVEL = 1
+_LEVEL = -1
 _MAX_UNPACKED = 1 << 31
 
 _encode = msgspec.msgpack.Encoder().encode

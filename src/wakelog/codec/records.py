@@ -128,14 +128,8 @@ def _check_foreign(event: Foreign) -> Foreign:
     return Foreign(foreign_kind=event.foreign_kind, data=check_value(event.data, event.foreign_kind))
 
 
-def _is_reserved(value: Value) -> bool:
-    """A payload is opaque, so a value with our own markers in it can be kept there, and only there."""
-    if type(value) is dict:
-        return not RESERVED_KEYS.isdisjoint(value) or any(map(_is_reserved, value.values()))
-    return type(value) is list and any(map(_is_reserved, value))
-
-
 def _as_payload(value: Value, where: str) -> Value:
+    """A payload field as it is stored: small values inside the body, the rest beside it."""
     kind = type(value)
     if kind is str:
         return value if len(value) <= INLINE_MAX else Payload(check_text(value, where).encode(), "text")
@@ -143,9 +137,13 @@ def _as_payload(value: Value, where: str) -> Value:
         return value
     if kind is bytes:
         return Payload(value, "bytes")
-    if (kind is dict or kind is list) and _is_reserved(value):
+    try:
+        value = check_value(value, where)
+    except InvalidInputError as exc:
+        # A payload is opaque, so a value that holds our own markers can be kept there, and only there.
+        if exc.kind != "reserved-key":
+            raise
         return Payload(_encode(value), "json")
-    value = check_value(value, where)
     if kind is dict or kind is list:
         data = _encode(value)
         return value if len(data) <= INLINE_MAX else Payload(data, "json")

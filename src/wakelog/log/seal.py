@@ -47,7 +47,6 @@ KNOWN_PAYLOADS = 1024
 """How many recent payloads a tip remembers, so that the same content again is a mention and not a copy."""
 
 
-
 class Tip:
     """Where a session stands: position, chain and state, with what the next snapshot needs to know."""
 

@@ -255,6 +255,25 @@ class ActionTimedOut(Event, frozen=True, gc=False):
     cost: Cost = Cost()
 
 
+@_core("action.recorded", payloads=("input", "output"))
+class ActionRecorded(Event, frozen=True, gc=False):
+    """A call that was over before it was recorded: request and outcome in one event. For importers, recorders and
+    frameworks that report at the end of a turn; a call with effects that we run ourselves is requested first."""
+
+    action: str
+    tool: str
+    effect: Effect = "external"
+    outcome: Literal["succeeded", "failed", "timed_out"] = "succeeded"
+    input: Value = None
+    input_hash: str = ""
+    output: Value = None
+    output_summary: str = ""
+    error: Failure | None = None
+    cost: Cost = Cost()
+    params: dict[str, Value] = {}
+    stop_reason: str = ""
+
+
 @_core("action.uncertain")
 class ActionUncertain(Event, frozen=True, gc=False):
     """Nobody knows whether the effect happened. It stays pending until reconciled."""

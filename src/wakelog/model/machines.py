@@ -79,6 +79,7 @@ TURN: Final[dict[str, tuple[frozenset[str], str]]] = {
 # action.failed and action.timed_out with retry=True lead back to "requested".
 ACTION: Final[dict[str, tuple[frozenset[str], str]]] = {
     "action.requested": (frozenset({""}), "requested"),
+    "action.recorded": (frozenset({""}), "done"),
     "action.approved": (frozenset({"waiting"}), "requested"),
     "action.denied": (frozenset({"waiting", "requested"}), "done"),
     "action.started": (frozenset({"requested"}), "running"),

@@ -75,7 +75,11 @@ def _check_dict(value: dict[Any, Any], where: str, depth: int) -> dict[str, Valu
         if not key.isascii():
             check_text(key, f"a key in {where}")
         if key in RESERVED_KEYS:
-            raise _refusal(where, f"the key {key!r} is reserved for the log", "rename it, or store it as a payload")
+            raise InvalidInputError(
+                f"{where} is not a value: the key {key!r} is reserved for the log",
+                kind="reserved-key",
+                hint="rename it, or store it as a payload",
+            )
         checked = _check(item, f"{where}.{key}", depth + 1)
         same = same and checked is item
         out[key] = checked

@@ -65,7 +65,7 @@ class Digest:
     def __init__(self, total: int = 0) -> None:
         self._total = total
         self.touched: dict[str, tuple[dict[str, Value], str, Value]] = {}
-        """Entries changed since the sum was last brought up to date: pointer → the map it is in, its key, its old value."""
+        """Entries changed since the last settling: pointer → the map it is in, its key, its old value."""
         self._counts: dict[bytes, int] = {}
         self._cache: dict[str, tuple[Value, int]] = {}
 

@@ -120,9 +120,21 @@ def _requested(doc: Doc, e: ev.ActionRequested, at: Place, out: Delta) -> None:
     if e.input_hash:
         pending["input_hash"] = e.input_hash
     out.append(_put(f"/pending_actions/{escape(e.action)}", pending))
-    used = doc["tools_used"].get(e.tool)
+    _use(doc, e.tool, at, out)
+
+
+def _use(doc: Doc, tool: str, at: Place, out: Delta, failed: int = 0) -> None:
+    used = doc["tools_used"].get(tool)
     calls, errors = (used["calls"], used["errors"]) if used else (0, 0)
-    out.append(_put(f"/tools_used/{escape(e.tool)}", {"calls": calls + 1, "errors": errors, "last": at.seq}))
+    out.append(_put(f"/tools_used/{escape(tool)}", {"calls": calls + 1, "errors": errors + failed, "last": at.seq}))
+
+
+def _recorded(doc: Doc, e: ev.ActionRecorded, at: Place, out: Delta) -> None:
+    failed = e.outcome != "succeeded"
+    _use(doc, e.tool, at, out, failed)
+    if failed:
+        _error(e.error or ev.Failure("timeout" if e.outcome == "timed_out" else "error"), at, out, e.tool)
+    _spend(doc, e.cost, out)
 
 
 def _moved(doc: Doc, e: Any, at: Place, out: Delta) -> None:
@@ -282,6 +294,7 @@ _EFFECTS: dict[str, Callable[[Doc, Any, Place, Delta], None]] = {
     "turn.started": _turn_started,
     "turn.ended": _turn_ended,
     "action.requested": _requested,
+    "action.recorded": _recorded,
     "action.approved": _moved,
     "action.denied": _settled,
     "action.started": _started,

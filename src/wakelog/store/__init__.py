@@ -96,6 +96,7 @@ class Store:
 def _check_name(name: str) -> None:
     if not name or is_session_id(name) or any(c in name for c in "@\n") or name[0] in "-.~" or name != name.strip():
         raise InvalidInputError(
-            f"{name!r} cannot name a session: names are not empty, do not look like ids, hold no @ and do not start with - . ~",
+            f"{name!r} cannot name a session: a name is not empty, does not look like an id, holds no @ or line break"
+            " and does not start with - . or ~",
             kind="bad-name",
         )

@@ -63,7 +63,7 @@ def from_row(session: SessionId, row: tuple[Any, ...], *, payloads: bool) -> Com
         first=first,
         last=last,
         prev=prev,
-        hash=hash_,
+        hash=end,
         at=at,
         epoch=epoch,
         status=status,
