@@ -20,7 +20,7 @@ from wakelog.errors import CorruptLogError, InvalidInputError, UnsupportedError
 from wakelog.model.events import KINDS, Event, Foreign
 from wakelog.model.payloads import Payload, PayloadRef
 from wakelog.model.records import FORMAT_VERSION, Header, Record
-from wakelog.model.values import RESERVED_KEYS, Value, check_text, check_value
+from wakelog.model.values import Value, check_text, check_value
 
 Delta = list[dict[str, Value]]
 

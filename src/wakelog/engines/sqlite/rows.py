@@ -14,7 +14,10 @@ from wakelog.errors import CorruptLogError
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Commit, ForkPoint, Head
 
-COLUMNS = "first, last, at, epoch, status, turn, turn_first, turn_last, kinds, paths, commit_id, fingerprint, prev, hash, checksum"
+COLUMNS = (
+    "first, last, at, epoch, status, turn, turn_first, turn_last, kinds, paths, commit_id, fingerprint, prev, hash,"
+    " checksum"
+)
 HEAD_COLUMNS = f"{COLUMNS}, s.id, s.parent, s.fork_at, s.fork_hash, (select name from name where session = s.id)"
 _PLAIN = 15
 
@@ -55,7 +58,7 @@ def from_row(session: SessionId, row: tuple[Any, ...], *, payloads: bool) -> Com
         commit_id,
         fingerprint,
         prev,
-        hash_,
+        end,
     ) = plain
     return Commit(
         session=session,
