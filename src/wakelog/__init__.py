@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         WakelogError,
     )
     from wakelog.log import Log
+    from wakelog.session import Session, Turn
+    from wakelog.session.messages import ModelMessage, UserMessage
     from wakelog.store import Store, open
 
 __version__ = "0.1.0"
@@ -35,7 +37,11 @@ _HOMES = {
     "Log": "wakelog.log",
     "NotAllowedError": "wakelog.errors",
     "NotFoundError": "wakelog.errors",
+    "ModelMessage": "wakelog.session.messages",
+    "Session": "wakelog.session",
     "Store": "wakelog.store",
+    "Turn": "wakelog.session",
+    "UserMessage": "wakelog.session.messages",
     "UnavailableError": "wakelog.errors",
     "UnsupportedError": "wakelog.errors",
     "WakelogError": "wakelog.errors",
@@ -48,11 +54,15 @@ __all__ = [
     "DivergenceError",
     "InvalidInputError",
     "Log",
+    "ModelMessage",
     "NotAllowedError",
     "NotFoundError",
+    "Session",
     "Store",
+    "Turn",
     "UnavailableError",
     "UnsupportedError",
+    "UserMessage",
     "WakelogError",
     "open",
 ]

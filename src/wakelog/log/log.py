@@ -342,36 +342,34 @@ class Log:
         is polite; that the old writer is shut out rests on the epoch alone.
         """
         while True:
-            state = self.state()
-            lease, beat, now = state["lease"], self.engine.last_beat(self.id), self.clock()
-            if lease["holder"] not in ("", holder) and beat and not force and now < beat.at + int(ttl_s * 1e6):
+            living = self.living_holder()
+            if living and living != holder and not force:
                 raise ConflictError(
-                    f"session {self.id} is being written by {lease['holder']} (lease epoch {lease['epoch']})",
+                    f"session {self.id} is being written by {living}",
                     kind="leased",
                     hint="wait for it, or take it over by force",
                 )
-            epoch: int = lease["epoch"] + 1
+            epoch: int = self.state()["lease"]["epoch"] + 1
+            event = ev.LeaseTaken(epoch=epoch, holder=holder, ttl_us=int(ttl_s * 1e6))
             try:
-                self._append(
-                    [
-                        Step(
-                            Draft(
-                                ev.LeaseTaken(epoch=epoch, holder=holder, ttl_us=int(ttl_s * 1e6)),
-                                actor="runtime",
-                            )
-                        )
-                    ]
-                )
+                self._append([Step(Draft(event, actor="runtime"))])
             except ConflictError as exc:
                 if exc.kind != "fenced":
                     raise
                 continue
-            self.engine.beat(self.id, Heartbeat(epoch, holder, now))
+            self.engine.beat(self.id, Heartbeat(epoch, holder, self.clock() + event.ttl_us))
             return epoch
 
-    def beat(self, epoch: int, holder: str) -> None:
-        """Says that the lease's holder is alive."""
-        self.engine.beat(self.id, Heartbeat(epoch, holder, self.clock()))
+    def living_holder(self) -> str:
+        """Who holds the lease and was heard of within its time; empty when nobody."""
+        lease, beat = self.state()["lease"], self.engine.last_beat(self.id)
+        if not lease["holder"] or beat is None or beat.epoch != lease["epoch"] or beat.until < self.clock():
+            return ""
+        return str(lease["holder"])
+
+    def beat(self, epoch: int, holder: str, *, ttl_s: float = 30.0) -> None:
+        """Says that the lease's holder is alive, and for how long that may be believed."""
+        self.engine.beat(self.id, Heartbeat(epoch, holder, self.clock() + int(ttl_s * 1e6)))
 
     def release_lease(self, epoch: int) -> Head:
         return self._append([Step(Draft(ev.LeaseReleased(epoch=epoch), actor="runtime"))], guard=epoch)

@@ -183,6 +183,7 @@ def _seal_one(
     kind = kind_of(event)
     check_legal(doc, kind, event)
     turn, attempt = _turn_of(doc, event)
+    cause = draft.cause or _request_of(doc, kind, event)
     seq = tip.seq + 1
     if step.then is not None and type(event) is ev.HistoryRewound:
         delta = rewind_delta(doc, step.then, seq=seq, to=event.to)
@@ -206,7 +207,7 @@ def _seal_one(
         turn,
         attempt,
         draft.actor,
-        draft.cause,
+        cause,
         draft.derived_from,
         draft.source,
         draft.trust,
@@ -220,6 +221,14 @@ def _remember(sealed: Sealed, tip: Tip, payloads: Iterable[bytes], seq: Seq) -> 
         sealed.new_payloads.append(digest)
     while len(tip.payloads) > KNOWN_PAYLOADS:
         del tip.payloads[next(iter(tip.payloads))]
+
+
+def _request_of(doc: dict[str, Value], kind: str, event: Any) -> Seq:
+    """What an outcome answers: the request of its action."""
+    if not kind.startswith("action."):
+        return 0
+    pending = doc["pending_actions"].get(event.action)
+    return pending["seq"] if pending else 0
 
 
 def _turn_of(doc: dict[str, Value], event: ev.Event) -> tuple[int, int]:

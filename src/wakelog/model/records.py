@@ -134,11 +134,12 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
 
 
 class Heartbeat(msgspec.Struct, frozen=True, gc=False):
-    """The last sign of life of a lease holder. It permits a takeover; safety never rests on it."""
+    """The last sign of life of a lease holder, and until when it counts. It permits a takeover; safety never rests
+    on it."""
 
     epoch: int
     holder: str
-    at: int
+    until: int
 
 
 class Anchor(msgspec.Struct, frozen=True):

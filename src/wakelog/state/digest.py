@@ -9,7 +9,8 @@ chain's work.
     leaf      RFC 8785 of [pointer, value]
     expanded  SHAKE-256(leaf), 512 bytes, little-endian
 
-Which values are leaves: `status`, `turn`, `view`, `lease`, `goal` and `last_error` are one leaf each. An entry of any
+Which values are leaves: `view` is none, since it tells where the session looks and not what it finds: a rewind and its
+undo lead to the same hash. `status`, `turn`, `lease`, `goal` and `last_error` are one leaf each. An entry of any
 other top-level map is one leaf, whatever is inside (`/facts/deploy`); in `working_set` entries are one level deeper.
 Below `/data`, which is the user's and can be any shape, objects are opened at every depth. Lists are always one
 leaf. An object that is opened counts as the leaf [pointer, {}], so that an empty object and no object differ.
@@ -42,6 +43,7 @@ _DEPTH = {
     "working_set": 3,
     OPEN: _UNLIMITED,
 }
+_NO_LEAF = "/view"
 _CACHE_MAX = 512
 _encode = msgspec.json.Encoder().encode
 _shake = hashlib.shake_256
@@ -84,7 +86,7 @@ class Digest:
         total = self._total
         for pointer, (parent, key, old) in self.touched.items():
             new = parent.get(key, MISSING)
-            if old is not new:
+            if old is not new and pointer != _NO_LEAF:
                 if old is not MISSING:
                     total -= self._expanded(pointer, old)
                 if new is not MISSING:
@@ -143,6 +145,8 @@ def leaves_at(doc: Value, tokens: list[str]) -> list[bytes]:
 
 
 def _collect(node: Value, pointer: str, depth: int, limit: int, out: list[bytes]) -> None:
+    if pointer == _NO_LEAF:
+        return
     if type(node) is not dict or depth >= limit:
         out.append(_leaf(pointer, node))
         return

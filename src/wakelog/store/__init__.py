@@ -3,26 +3,45 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, UnsupportedError
 from wakelog.log import Log
 from wakelog.log.log import Clock, now_us
+from wakelog.log.surgery import delete
 from wakelog.model import events as ev
-from wakelog.model.ids import SessionId, is_session_id, root_id
-from wakelog.model.records import Head
+from wakelog.model.ids import SessionId, fork_id, is_session_id, root_id
+from wakelog.model.records import Draft, Head
+from wakelog.session import Session
+from wakelog.session.data import LABEL, DataType, Migrations, initial
+from wakelog.state.diff import diff
 
 DEFAULT_FOLDER = ".wakelog"
 _FILES = (".db", ".sqlite", ".sqlite3")
 
 
-def open(url: str | os.PathLike[str] = DEFAULT_FOLDER, *, create: bool = True, clock: Clock = now_us) -> Store:
-    """Opens a store: a folder or `.db` file on a local disk, or `memory:` for one that is gone with the process."""
-    return Store(_engine(os.fspath(url), create), clock=clock)
+def open(url: str | os.PathLike[str] | None = None, *, create: bool = True, clock: Clock = now_us) -> Store:
+    """Opens a store: a folder or `.db` file on a local disk, or `memory:` for one that is gone with the process.
+
+    Without a url: `WAKELOG_STORE` if set, else the nearest `.wakelog` folder from here upward, else `.wakelog` here.
+    """
+    return Store(_engine(os.fspath(url) if url is not None else default_url(), create), clock=clock)
+
+
+def default_url() -> str:
+    """Where `open()` looks when it is told nothing."""
+    if url := os.environ.get("WAKELOG_STORE"):
+        return url
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / DEFAULT_FOLDER).is_dir():
+            return str(folder / DEFAULT_FOLDER)
+    return str(here / DEFAULT_FOLDER)
 
 
 def _engine(url: str, create: bool) -> Engine:
@@ -44,35 +63,122 @@ class Store:
 
     def __init__(self, engine: Engine, *, clock: Clock = now_us) -> None:
         self.engine = engine
-        self._clock = clock
+        self.clock = clock
 
-    def log(self, name: str, *, goal: str | None = None, labels: dict[str, str] | None = None) -> Log:
-        """The session of that name, created if there is none. Safe when several processes ask at once."""
-        _check_name(name)
+    def session(
+        self,
+        name: str,
+        *,
+        data: Any = None,
+        version: int = 1,
+        migrate: Migrations | None = None,
+        goal: str | None = None,
+        agent: str = "",
+        labels: Mapping[str, str] | None = None,
+        limits: Mapping[str, int] | None = None,
+        spawner: str = "",
+    ) -> Session[Any]:
+        """The session of that name, created if there is none. Safe when several processes ask at once.
+
+        `data` is the initial value of the session's own part, or its type (msgspec, dataclass, TypedDict, Pydantic,
+        JSON Schema); on an existing session it only tells the type. `goal`, `labels` and `limits` count at creation.
+        """
+        kind, first = initial(data)
+        data_type: DataType[Any] = DataType(kind, version=version, migrate=migrate)
+        marks = {**(labels or {}), **({LABEL: data_type.label} if data_type.label else {})}
+        opened = ev.SessionOpened(
+            name=name,
+            goal=goal,
+            labels=marks,
+            agent=agent,
+            limits=dict(limits or {}),
+            data=first,
+            data_schema=data_type.label,
+            spawner=spawner,
+        )
+        log, is_new = self._open_or_create(name, opened)
+        session: Session[Any] = Session(log, name=name, data_type=data_type)
+        if not is_new:
+            _bring_forward(session)
+        return session
+
+    def _open_or_create(self, name: str, opened: ev.SessionOpened) -> tuple[Log, bool]:
+        check_name(name)
         session = self.engine.find(name)
         if session is None:
             # The name is settled first: if this process dies before the session is opened, the next one that asks
             # gets the same id and opens it.
-            session = self.engine.claim(name, root_id(self._clock(), os.urandom(10)))
+            session = self.engine.claim(name, root_id(self.clock(), os.urandom(10)))
         try:
-            return Log(self.engine, session, clock=self._clock)
+            return Log(self.engine, session, clock=self.clock), False
         except NotFoundError as exc:
             if exc.kind != "session-not-found":
                 raise
-        opened = ev.SessionOpened(name=name, goal=goal, labels=labels or {})
         try:
-            return Log.create(self.engine, session, opened, clock=self._clock)
+            return Log.create(self.engine, session, opened, clock=self.clock), True
         except ConflictError:
-            return Log(self.engine, session, clock=self._clock)
+            return Log(self.engine, session, clock=self.clock), False
 
-    def resume(self, name_or_id: str) -> Log:
+    def resume(
+        self, name_or_id: str, *, data: Any = None, version: int = 1, migrate: Migrations | None = None
+    ) -> Session[Any]:
         """An existing session by name or id; never creates one."""
+        session = self.find(name_or_id)
+        kind, _ = initial(data)
+        log = Log(self.engine, session, clock=self.clock)
+        found: Session[Any] = Session(
+            log, name=log.head().name, data_type=DataType(kind, version=version, migrate=migrate)
+        )
+        _bring_forward(found)
+        return found
+
+    def find(self, name_or_id: str) -> SessionId:
+        """The id of a session given by name, id, or the start of its id (four characters at least)."""
         session = self.engine.find(name_or_id)
-        if session is None:
-            if not is_session_id(name_or_id):
-                raise NotFoundError(f"there is no session {name_or_id!r}", kind="session-not-found")
-            session = SessionId(name_or_id)
-        return Log(self.engine, session, clock=self._clock)
+        if session is not None:
+            return session
+        if is_session_id(name_or_id):
+            return SessionId(name_or_id)
+        if len(name_or_id) >= 4:
+            candidates = self._starting_with(name_or_id)
+            exact = [h for h in candidates if h.session.partition(".")[0] == h.session]
+            chosen = exact if len(exact) == 1 and "." not in name_or_id else candidates
+            if len(chosen) == 1:
+                return chosen[0].session
+            if chosen:
+                names = ", ".join(h.name or h.session for h in chosen[:8])
+                raise NotFoundError(f"{name_or_id!r} matches {len(chosen)} sessions: {names}", kind="ambiguous-session")
+        raise NotFoundError(
+            f"there is no session {name_or_id!r}", kind="session-not-found", hint="wakelog ls shows what there is"
+        )
+
+    def _starting_with(self, prefix: str) -> list[Head]:
+        full = prefix if prefix.startswith("s_") else f"s_{prefix}"
+        full = full[:2] + full[2:].upper()
+        page = self.engine.sessions(after=full[:-1] + chr(ord(full[-1]) - 1), limit=1000)
+        return [h for h in page if h.session.startswith(full)]
+
+    def fork(
+        self, session: Session[Any], at: int | str | None = None, *, name: str = "", why: str = ""
+    ) -> Session[Any]:
+        """Forks a session and binds the fork's name, which must be free."""
+        child = fork_id(session.id, os.urandom(5))
+        if name:
+            check_name(name)
+            if self.engine.claim(name, child) != child:
+                raise ConflictError(f"the name {name!r} is taken", kind="name-taken", hint="choose another name")
+        log = session.log.fork(session.seq(at), name=name, why=why, session=child)
+        return Session(log, name=name, data_type=session.data_type)
+
+    def spawn(self, parent: Session[Any], name: str, *, task: str = "", **opening: Any) -> Session[Any]:
+        """Opens a sub-agent's session, a root of its own linked to its spawner, and records that it was started."""
+        child = self.session(name, goal=task or None, spawner=f"{parent.id}@{parent.head.seq}", **opening)
+        parent.spawned(child.id, task)
+        return child
+
+    def log(self, name: str, *, goal: str | None = None, labels: Mapping[str, str] | None = None) -> Log:
+        """The bare log of the session of that name, created if there is none: for those who build their own verbs."""
+        return self.session(name, goal=goal, labels=labels).log
 
     def sessions(self) -> Iterator[Head]:
         """The heads of all sessions that are not deleted, oldest first."""
@@ -80,6 +186,10 @@ class Store:
         while page := self.engine.sessions(after=after):
             yield from page
             after = page[-1].session
+
+    def delete(self, session: Session[Any], *, why: str = "") -> Head:
+        """Deletes a session for good; a tombstone stays. Forks keep what they share until they are deleted too."""
+        return delete(session.log, why=why)
 
     def close(self) -> None:
         self.engine.close()
@@ -93,10 +203,31 @@ class Store:
         self.close()
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """InvalidInputError unless `name` can name a session."""
     if not name or is_session_id(name) or any(c in name for c in "@\n") or name[0] in "-.~" or name != name.strip():
         raise InvalidInputError(
             f"{name!r} cannot name a session: a name is not empty, does not look like an id, holds no @ or line break"
             " and does not start with - . or ~",
             kind="bad-name",
         )
+
+
+def _bring_forward(session: Session[Any]) -> None:
+    """Checks an existing session's data against the type it is opened with, migrating it when it is older."""
+    data_type = session.data_type
+    if data_type.kind is None:
+        return
+    state = session.log.state()
+    written_as = state["labels"].get(LABEL, "")
+    if written_as == data_type.label:
+        data_type.load(state["data"])
+        return
+    value = data_type.migrate(state["data"], written_as)
+    data_type.load(value)
+    patch = diff(state["data"], value, "/data")
+    why = f"data brought from {written_as or 'untyped'} to {data_type.label}"
+    changes: list[ev.Event] = [ev.LabelsSet(labels={LABEL: data_type.label}, why=why)]
+    if patch:
+        changes.insert(0, ev.StatePatched(patch=patch, why=why))
+    session.append(*(Draft(change, actor="runtime") for change in changes), expect=session.head.seq)

@@ -1,8 +1,8 @@
 """Commits for tests that talk to an engine directly.
 
 A `Writer` is a session as its only writer sees it: it seals one commit after another on its own tip and stores nothing.
-Whoever holds the commits decides what reaches the engine, in which order and how often. `raw_commit` writes the bytes by
-hand with hashlib and json, for what the sealer would refuse to make: unknown kinds, newer versions, wrong values.
+Whoever holds the commits decides what reaches the engine, in which order and how often. `raw_commit` writes the bytes
+by hand with hashlib and json, for what the sealer would refuse to make: unknown kinds, newer versions, wrong values.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ refused, because their locks lie.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import random
 import time
@@ -17,7 +18,6 @@ from pathlib import Path
 import apsw
 
 from wakelog.errors import (
-    ConflictError,
     CorruptLogError,
     NotAllowedError,
     NotFoundError,
@@ -47,33 +47,75 @@ _NETWORK = {
 _SCHEMA = Path(__file__).with_name("schema.sql")
 
 
+class AtRest(apsw.Connection):
+    """A connection to a store that nobody writes and that cannot be written. It does not see when somebody begins to,
+    so it is good for one use."""
+
+
 def connect(path: Path, *, create: bool, vfs: str | None = None) -> apsw.Connection:
     """A connection to the database at `path`, made and given its schema when `create` says so."""
     with translated(str(path)):
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
         try:
             db = apsw.Connection(str(path), flags=flags, vfs=vfs)
-            _configure(db)
-            ensure_schema(db, path, create=create)
+            return _prepared(db, path, create=create)
         except (apsw.ReadOnlyError, apsw.CantOpenError):
             if not path.exists():
                 raise
-            db = _connect_read_only(path, vfs)
-        return db
+        return _connect_read_only(path, vfs)
 
 
 def _connect_read_only(path: Path, vfs: str | None) -> apsw.Connection:
     """A write-ahead log cannot even be read without writing beside it, unless it is known to be at rest."""
+    log = path.with_name(path.name + "-wal")
+    at_rest = not log.exists() or not log.stat().st_size
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    at_rest = not path.with_name(path.name + "-wal").exists()
-    db = apsw.Connection(f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if at_rest else ''}", flags=flags, vfs=vfs)
-    db.set_busy_handler(_Patience())
-    ensure_schema(db, path, create=False)
-    return db
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    try:
+        if at_rest:
+            return _prepared(AtRest(f"{uri}&immutable=1", flags=flags, vfs=vfs), path)
+        return _prepared(apsw.Connection(uri, flags=flags, vfs=vfs), path)
+    except apsw.CantOpenError as exc:
+        if at_rest:
+            raise
+        raise NotAllowedError(
+            f"{path} was not closed, and what is in its write-ahead log cannot be taken in: it is read-only",
+            kind="read-only",
+            hint="open it once where it can be written, or copy its folder to such a place",
+        ) from exc
+
+
+def _prepared(db: apsw.Connection, path: Path, *, create: bool = False) -> apsw.Connection:
+    try:
+        db.set_busy_handler(_Patience())
+        db.pragma("cell_size_check", 1)
+        _identify(db, path, create=create)
+        if not db.readonly("main"):
+            _configure(db)
+            if create:
+                _ensure_schema(db)
+        return db
+    except BaseException:
+        db.close(True)
+        raise
+
+
+def _identify(db: apsw.Connection, path: Path, *, create: bool) -> None:
+    """Raises, before anything is changed, when the file is not ours to change."""
+    with db:  # one look at everything: another process may be making the store just now
+        is_empty = not db.execute("select count(*) from sqlite_schema").get
+        application, version = db.pragma("application_id"), db.pragma("user_version")
+    if is_empty and (application, version) == (0, 0):
+        if not create:
+            raise NotFoundError(f"there is no store in {path}: it is empty", kind="store-not-found")
+    elif (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
+        raise UnsupportedError(
+            f"{path} is not a store this wakelog can read (schema {version}, expected {SCHEMA_VERSION})",
+            kind="not-a-store",
+        )
 
 
 def _configure(db: apsw.Connection) -> None:
-    db.set_busy_handler(_Patience())
     if db.pragma("journal_mode") != "wal":
         # Changing the mode needs the file alone, and SQLite does not ask the busy handler while several ask at once.
         _patiently(lambda: db.pragma("journal_mode", "wal"))
@@ -86,34 +128,27 @@ def _configure(db: apsw.Connection) -> None:
     db.pragma("journal_size_limit", 64 << 20)
 
 
-def ensure_schema(db: apsw.Connection, path: Path, *, create: bool) -> None:
+def _ensure_schema(db: apsw.Connection) -> None:
     """Makes the tables in a new database; whichever process takes the write lock first does it for all."""
-    version = db.pragma("user_version")
-    if version == 0 and create:
-        with transaction(db):
-            if db.pragma("user_version") == 0:
-                if db.execute("select count(*) from sqlite_schema").get:
-                    raise UnsupportedError(f"{path} is a database of something else", kind="not-a-store")
-                for statement in _SCHEMA.read_text().split(";\n"):
-                    if statement.strip():
-                        db.execute(statement)
-                db.pragma("application_id", APPLICATION_ID)
-                db.pragma("user_version", SCHEMA_VERSION)
-        version = SCHEMA_VERSION
-    if version != SCHEMA_VERSION or db.pragma("application_id") != APPLICATION_ID:
-        raise UnsupportedError(
-            f"{path} is not a store this wakelog can read (schema {version}, expected {SCHEMA_VERSION})",
-            kind="not-a-store",
-        )
+    if db.pragma("user_version") == SCHEMA_VERSION:
+        return
+    with transaction(db):
+        if db.pragma("user_version") == SCHEMA_VERSION:
+            return
+        for statement in _SCHEMA.read_text().split(";\n"):
+            if statement.strip():
+                db.execute(statement)
+        db.pragma("application_id", APPLICATION_ID)
+        db.pragma("user_version", SCHEMA_VERSION)
 
 
 @contextlib.contextmanager
-def transaction(db: apsw.Connection) -> Iterator[None]:
+def transaction(db: apsw.Connection) -> Iterator[apsw.Connection]:
     # Lock before reading the head. After a plain BEGIN two writers can both read 7; the slower one then fails as busy,
     # and no retry inside that transaction can cure it.
     db.execute("begin immediate")
     try:
-        yield
+        yield db
         db.execute("commit")
     except BaseException:
         if not db.get_autocommit():
@@ -152,11 +187,11 @@ def translated(place: str) -> Iterator[None]:
     """Turns SQLite's errors into ours, the cause kept."""
     try:
         yield
-    except apsw.Error as exc:
+    except (apsw.Error, UnicodeDecodeError) as exc:
         raise translate(exc, place) from exc
 
 
-def translate(exc: apsw.Error, place: str) -> WakelogError:
+def translate(exc: apsw.Error | UnicodeDecodeError, place: str) -> WakelogError:
     match exc:
         case apsw.BusyError() | apsw.LockedError():
             return UnavailableError(f"{place} is busy: others held its lock for {BUSY_S:.0f} s", kind="store-busy")
@@ -168,16 +203,35 @@ def translate(exc: apsw.Error, place: str) -> WakelogError:
             )
         case apsw.CantOpenError():
             return NotFoundError(f"{place} cannot be opened: {exc}", kind="store-not-found")
-        case apsw.CorruptError() | apsw.NotADBError():
+        case apsw.CorruptError() | apsw.NotADBError() | UnicodeDecodeError():
             return CorruptLogError(f"{place} is damaged or not a store: {exc}")
-        case apsw.ConstraintError():
-            return ConflictError(f"{place} refused the write: {exc}")
+        case apsw.SQLError() | apsw.ConstraintError():
+            # The statements are fixed and every commit is judged before it is written: it is the tables that are wrong.
+            return CorruptLogError(f"the tables of {place} are not what they should be: {exc}")
         case apsw.TooBigError():
             return UnsupportedError(
                 f"a commit is too big for {place}", kind="too-big", hint="split it, or keep big files outside"
             )
         case _:
             return UnavailableError(f"{place} failed, and whether it wrote is unknown: {exc}", kind="answer-unknown")
+
+
+def make_folder(folder: Path) -> None:
+    """Makes the folder and those above it, durably: a synced file is lost if the way to it is."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for each in missing if os.name == "posix" else ():
+            place = os.open(each.parent, os.O_RDONLY)
+            try:
+                os.fsync(place)
+            finally:
+                os.close(place)
+    except OSError as exc:
+        message = f"the folder {folder} cannot be made: {exc}"
+        if exc.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise NotAllowedError(message, kind="read-only", hint="check the permissions, or use another") from exc
+        raise UnavailableError(message) from exc
 
 
 def refuse_network(folder: Path) -> None:

@@ -4,11 +4,10 @@
 leader: it writes everything queued in one transaction, syncs once, and all of them have their answer. A lone caller
 is its own leader, so there is no thread to hop to; under load, what queues up while one sync runs shares the next.
 
-**Processes.** Any number may open the same file. The write lock is taken before the head is read. News from other
-processes shows in `PRAGMA data_version`, which costs microseconds to poll.
+**Processes.** Any number may open the same file. The write lock is taken before the head is read. Whether another
+process has written since is told by `PRAGMA data_version`, which costs microseconds.
 
-**Forking.** A connection must not be used, nor closed, in a forked child: closing would run a checkpoint on locks that
-belong to the parent. After `os.fork` the child leaves the old connections alone and opens its own.
+**Forking.** Before `os.fork` all connections are closed, and after it both sides open new ones (forking.py).
 """
 
 from __future__ import annotations
@@ -19,45 +18,42 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import apsw
 
 from wakelog.engine import Change, Known, Surgery, head_after, judge
-from wakelog.engines.sqlite import tables
-from wakelog.engines.sqlite.connection import connect, refuse_network, transaction, translate, translated
-from wakelog.engines.sqlite.rows import COLUMNS, from_row
-from wakelog.errors import NotFoundError, UnavailableError, WakelogError
+from wakelog.engines.sqlite import forking, tables
+from wakelog.engines.sqlite.connection import make_folder, refuse_network, translate, translated
+from wakelog.engines.sqlite.pool import Pool
+from wakelog.engines.sqlite.rows import from_row
+from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, WakelogError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
 GROUP_MAX = 256
 PAGE = 128
+CACHE_MAX = 4096
 POLL_S = 0.005
 
-_READ = (
-    f"select {COLUMNS}, records, payloads from log where session = ? and last > ? and first <= ? order by last limit ?"
-)
 _CHANGES = (
     "select s.id, last, log.id from log join session s on s.no = session where log.id > ? order by log.id limit ?"
 )
-_SNAPSHOT = "select seq, data from snapshot where session = ? and seq <= ? order by seq desc limit 1"
-
-# Connections of a parent process, kept for ever so that they are never closed here.
-_abandoned: list[object] = []
 
 
 class _Pending:
     """An append in the queue, and the caller's way to its answer."""
 
-    __slots__ = ("_engine", "commits", "done", "error", "head")
+    __slots__ = ("_engine", "commits", "done", "error", "head", "queue")
 
-    def __init__(self, engine: SqliteEngine, commits: tuple[Commit, ...]) -> None:
+    def __init__(self, engine: SqliteEngine, commits: tuple[Commit, ...], queue: deque[_Pending]) -> None:
         self._engine = engine
         self.commits = commits
+        self.queue = queue
         self.head: Head | None = None
-        self.error: BaseException | None = None
+        self.error: Exception | None = None
         self.done = False
 
     def result(self) -> Head:
@@ -68,6 +64,10 @@ class _Pending:
         assert self.head is not None
         return self.head
 
+    def fail(self, error: Exception, cause: BaseException | None = None) -> None:
+        self.head, self.error = None, error
+        error.__cause__ = cause
+
 
 class SqliteEngine:
     """All sessions of one store in one file, with its write-ahead log beside it."""
@@ -76,77 +76,100 @@ class SqliteEngine:
 
     def __init__(self, path: str | Path, *, create: bool = True, vfs: str | None = None) -> None:
         self.path = Path(path)
-        self._vfs = vfs
         if create:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self.path.parent)
         refuse_network(self.path.parent)
         if not create and not self.path.exists():
             raise NotFoundError(f"there is no store at {self.path}", kind="store-not-found")
-        self._writer: apsw.Connection | None
+        self._closed = False
         self._begin()
-        self._writer = connect(self.path, create=create, vfs=vfs)  # the schema is made here, not at the first append
+        self._pool = Pool(self.path, create=create, vfs=vfs)
+        forking.watch(self)
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._writer = None
-        self._readers: list[apsw.Connection] = []
         self._queue: deque[_Pending] = deque()
         self._leader = threading.Lock()
         self._news = threading.Condition()
         self._numbers: dict[str, int] = {}
         self._heads: dict[int, Head] = {}
-        self._version = -1
-        self._closed = False
+        self._heads_as_of = (-1, -1)
 
     # Appending
 
     def submit(self, *commits: Commit) -> _Pending:
+        assert commits, "nothing was submitted"
         self._check_process()
-        pending = _Pending(self, commits)
+        pending = _Pending(self, commits, self._queue)
         self._queue.append(pending)
         return pending
 
     def lead(self, pending: _Pending) -> None:
         """Writes what is queued, unless another leader has written `pending` meanwhile."""
+        self._check_process()
+        if pending.queue is not self._queue:
+            raise UnavailableError("the append was begun before this process was forked", kind="answer-unknown")
         with self._leader:
             if pending.done:
                 return
-            batch = [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_MAX))]
+            self._check_process()  # it may have been closed while this thread stood in line
+            batch = [self._queue[i] for i in range(min(len(self._queue), GROUP_MAX))]
             try:
                 self._write(batch)
+            except BaseException as exc:
+                # Interrupted anywhere, even after the commit. For this thread that is what it was told to do; the
+                # others must ask again.
+                self._heads.clear()
+                for each in batch:
+                    each.fail(UnavailableError("the append was interrupted", kind="answer-unknown"), exc)
+                raise
             finally:
                 for each in batch:
-                    if each.head is None and each.error is None:
-                        each.error = UnavailableError("the append was interrupted", kind="answer-unknown")
                     each.done = True
+                    self._queue.popleft()
         with self._news:
             self._news.notify_all()
 
     def _write(self, batch: list[_Pending]) -> None:
-        try:
-            db = self._write_connection()
-            with transaction(db):
-                for pending in batch:
-                    try:
-                        pending.head = self._store(db, pending.commits)
-                    except WakelogError as exc:
-                        pending.error = exc
-        except (apsw.Error, WakelogError) as exc:
-            self._heads.clear()
-            error = translate(exc, str(self.path)) if isinstance(exc, apsw.Error) else exc
-            for pending in batch:
-                pending.head = None
-                pending.error = pending.error or error
+        """Writes a batch in one transaction. What cannot be stored is left out, so that it harms nobody else."""
+        left = list(batch)
+        while left:
+            at: _Pending | None = None
+            try:
+                with self._pool.transaction() as db:
+                    for at in left:
+                        at.head = at.error = None
+                        try:
+                            at.head = self._store(db, at.commits)
+                        except WakelogError as exc:
+                            at.error = exc
+                    at = None
+                return
+            except (OverflowError, UnicodeEncodeError, TypeError) as exc:
+                assert at is not None
+                self._heads.clear()
+                at.fail(InvalidInputError(f"the commit cannot be stored: {exc}", kind="bad-commit"), exc)
+                left.remove(at)
+            except (apsw.Error, WakelogError) as exc:
+                # What was judged above was judged on a state that did not come to be.
+                self._heads.clear()
+                for each in [at] if at else left:
+                    each.fail(translate(exc, str(self.path)) if isinstance(exc, apsw.Error) else copy(exc), exc)
+                if at is None:
+                    return
+                left.remove(at)
 
     def _store(self, db: apsw.Connection, commits: tuple[Commit, ...]) -> Head:
         """Stores commits that belong together, or raises having stored none of them."""
         if len(commits) == 1:
             return self._store_one(db, commits[0])
-        with db:  # a savepoint
-            head = None
-            for commit in commits:
-                head = self._store_one(db, commit)
-        assert head is not None, "nothing was submitted"
+        try:
+            with db:  # a savepoint
+                for commit in commits:
+                    head = self._store_one(db, commit)
+        except BaseException:
+            self._heads.clear()
+            raise
         return head
 
     def _store_one(self, db: apsw.Connection, commit: Commit) -> Head:
@@ -158,22 +181,24 @@ class SqliteEngine:
         if not number:
             number = tables.insert_session(db, commit)
         tables.insert_commit(db, number, commit)
+        if len(self._heads) >= CACHE_MAX:
+            self._heads.clear()
         head = self._heads[number] = head_after(commit)
         return head
 
     def _last_head(self, db: apsw.Connection, number: int) -> Head:
-        """The head as this process wrote it, if no other has written since: `data_version` tells."""
-        version = db.pragma("data_version")
-        if version != self._version:
+        """The head as this process wrote it, if no other has written since: `data_version` tells, to one connection."""
+        as_of = (self._pool.writers, db.pragma("data_version"))
+        if as_of != self._heads_as_of:
             self._heads.clear()
-            self._version = version
+            self._heads_as_of = as_of
         head = self._heads.get(number)
         return tables.head_of(db, number) if head is None else head
 
     @staticmethod
     def _known(db: apsw.Connection, number: int, commit: Commit, head: Head) -> Known | None:
         if commit.fingerprint:
-            return tables.commit_by_id(db, number, commit.commit_id)
+            return tables.commit_by_id(db, number, commit.session, commit.commit_id)
         # A generated id tells its own place: if it is stored, then where the commit says it goes.
         return tables.commit_at(db, number, commit.last, commit.commit_id) if head.seq >= commit.last else None
 
@@ -188,14 +213,17 @@ class SqliteEngine:
 
     def _pages(self, session: SessionId, number: int, after: Seq, upto: Seq, payloads: bool) -> Iterator[Commit]:
         # In pages, because an open statement would keep the write-ahead log from being checkpointed.
+        is_first = True
         while True:
             with self._reading() as db:
-                rows: Any = db.execute(_READ, (number, after, upto, PAGE)).fetchall()
+                rows = tables.page(db, number, after, upto, PAGE)
+            if not is_first and rows and rows[0][0] != after + 1 and self.head(session).status == "deleted":
+                raise NotFoundError(f"session {session} was deleted while it was read", kind="session-deleted")
             for row in rows:
                 yield from_row(session, row, payloads=payloads)
             if len(rows) < PAGE:
                 return
-            after = int(rows[-1][1])
+            after, is_first = int(rows[-1][1]), False
 
     def head(self, session: SessionId) -> Head:
         with self._reading() as db:
@@ -203,7 +231,7 @@ class SqliteEngine:
 
     def known(self, session: SessionId, commit_id: str) -> Known | None:
         with self._reading() as db:
-            return tables.commit_by_id(db, self._require(db, session), commit_id)
+            return tables.commit_by_id(db, self._require(db, session), session, commit_id)
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
         with self._reading() as db:
@@ -227,32 +255,28 @@ class SqliteEngine:
 
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
         with self._reading() as db:
-            row: Any = db.execute(_SNAPSHOT, (self._require(db, session), upto)).fetchone()
-            return Snapshot(*row) if row else None
+            return tables.snapshot(db, self._require(db, session), session, upto)
 
     # Names, leases
 
     def claim(self, name: str, session: SessionId) -> SessionId:
         with self._writing() as db:
-            db.execute("insert into name (name, session) values (?, ?) on conflict do nothing", (name, session))
-            winner: Any = db.execute("select session from name where name = ?", (name,)).get
-            return SessionId(winner)
+            tables.bind_name(db, name, session)
+            winner = tables.bound_to(db, name)
+            assert winner is not None
+            return winner
 
     def find(self, name: str) -> SessionId | None:
         with self._reading() as db:
-            found: Any = db.execute("select session from name where name = ?", (name,)).get
-            return SessionId(found) if found else None
+            return tables.bound_to(db, name)
 
     def beat(self, session: SessionId, beat: Heartbeat) -> None:
         with self._writing() as db:
-            row = (self._require(db, session), beat.epoch, beat.holder, beat.at)
-            db.execute("insert or replace into heartbeat (session, epoch, holder, at) values (?, ?, ?, ?)", row)
+            tables.put_beat(db, self._require(db, session), session, beat)
 
     def last_beat(self, session: SessionId) -> Heartbeat | None:
         with self._reading() as db:
-            query = "select epoch, holder, at from heartbeat where session = ?"
-            row: Any = db.execute(query, (self._require(db, session),)).fetchone()
-            return Heartbeat(*row) if row else None
+            return tables.last_beat(db, self._require(db, session), session)
 
     # Surgery
 
@@ -282,15 +306,18 @@ class SqliteEngine:
 
     def _scrub(self) -> None:
         """Leaves nothing of removed bytes in the files: freed pages are gone, and the write-ahead log is emptied."""
-        with self._leader, translated(str(self.path)):
-            db = self._write_connection()
-            db.execute("vacuum")
-            checkpoint: Any = db.execute("pragma wal_checkpoint(truncate)").fetchone()
-            if checkpoint[0]:
+        with self._leader, self._pool.writer() as db:
+            try:
+                db.execute("vacuum")
+                checkpoint: Any = db.execute("pragma wal_checkpoint(truncate)").fetchone()
+                problem = "readers are still using them" if checkpoint[0] else ""
+            except apsw.Error as exc:
+                problem = str(exc)
+            if problem:
                 raise UnavailableError(
-                    f"the removal is done and durable, but other readers keep old bytes in {self.path}-wal",
+                    f"the removal is done and durable, but old bytes are still in {self.path} or its log: {problem}",
                     kind="scrub-pending",
-                    hint="run it again when they have finished",
+                    hint="run it again later",
                 )
 
     # News
@@ -298,21 +325,18 @@ class SqliteEngine:
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
         with self._reading() as db:
-            number = self._require(db, session) if session is not None else 0
-            seen = self._newest(db, number)
-            version = -1
-            while True:
-                now = db.pragma("data_version")
-                if now != version:
-                    version = now
-                    newest = self._newest(db, number)
-                    if newest > (after if number else seen):
-                        return True
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                with self._news:
-                    self._news.wait(min(left, POLL_S))
+            number = 0 if session is None else self._require(db, session)
+            newest = self._newest(db, number)
+        known = after if number else newest
+        while newest <= known:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            with self._news:
+                self._news.wait(min(left, POLL_S))
+            with self._reading() as db:
+                newest = self._newest(db, number)
+        return True
 
     @staticmethod
     def _newest(db: apsw.Connection, number: int) -> int:
@@ -323,50 +347,40 @@ class SqliteEngine:
     # Connections
 
     def close(self) -> None:
-        if self._pid != os.getpid() or self._closed:
-            return
+        """Closes the store once what is being written is. Who is still in line is told that nothing was written."""
         self._closed = True
         with self._leader:
-            for db in (*self._readers, *([self._writer] if self._writer else [])):
-                db.close()
-            self._readers.clear()
-            self._writer = None
+            self._pool.close()
+
+    def hang_up(self) -> None:
+        self._pool.hang_up()
+
+    def start_over(self) -> None:
+        self._pool.abandon()
+        self._begin()
 
     def _check_process(self) -> None:
         if self._pid != os.getpid():
-            _abandoned.append((self._writer, self._readers))
-            self._begin()
+            self.start_over()  # forked behind Python's back
         if self._closed:
             raise UnavailableError(f"the store {self.path} was closed", kind="store-closed", hint="open it again")
 
-    def _write_connection(self) -> apsw.Connection:
-        if self._writer is None:
-            self._writer = connect(self.path, create=False, vfs=self._vfs)
-        return self._writer
-
     @contextlib.contextmanager
     def _writing(self) -> Iterator[apsw.Connection]:
-        """The write connection inside a transaction of its own."""
+        """A transaction apart from the queue."""
         self._check_process()
         with self._leader, translated(str(self.path)):
-            db = self._write_connection()
-            with transaction(db):
-                yield db
+            self._check_process()
+            try:
+                with self._pool.transaction() as db:
+                    yield db
+            except BaseException:
+                self._heads.clear()  # they may tell of what was rolled back
+                raise
 
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[apsw.Connection]:
-        """A connection nobody else is reading through."""
+    def _reading(self) -> contextlib.AbstractContextManager[apsw.Connection]:
         self._check_process()
-        readers = self._readers
-        with translated(str(self.path)):
-            try:
-                db = readers.pop()
-            except IndexError:
-                db = connect(self.path, create=False, vfs=self._vfs)
-            try:
-                yield db
-            finally:
-                readers.append(db)
+        return self._pool.reading()
 
     def _number(self, db: apsw.Connection, session: str) -> int:
         """The session's number, or 0. It is remembered only once it is committed."""
@@ -374,11 +388,19 @@ class SqliteEngine:
         if number is None:
             number = tables.number_of(db, session)
             if number and db.get_autocommit():
+                if len(self._numbers) >= CACHE_MAX:
+                    self._numbers.clear()
                 self._numbers[session] = number
         return number
 
     def _require(self, db: apsw.Connection, session: str) -> int:
         return self._number(db, session) or tables.require_number(db, session)
+
+    def check(self) -> list[str]:
+        """What SQLite's own check finds wrong with the file, which the rows cannot tell: lost pages, wrong indexes."""
+        with self._reading() as db:
+            found: Any = db.execute("pragma integrity_check").fetchall()
+            return [text for (text,) in found if text != "ok"]
 
     def settings(self) -> dict[str, Any]:
         """What the database is set to, for people who ask."""

@@ -1,13 +1,15 @@
-"""A commit as a row of the `log` table, and back.
+"""Rows and what they stand for: commits, sessions, names.
 
-The checksum covers the columns that neither the chain nor the blobs' own checksums do. It is looked at on every read:
-whatever flips, either the answer is the same or the reader is told.
+Every row has a checksum over what nothing else covers; the blobs of a commit have their own, and the chain is above all
+of it. It is looked at on every read: whatever flips, either the answer is the same or the reader is told.
 """
 
 from __future__ import annotations
 
 import zlib
 from typing import Any
+
+import msgspec
 
 from wakelog.codec.pack import pack_payloads, pack_records, unpack_payloads, unpack_records
 from wakelog.errors import CorruptLogError
@@ -16,10 +18,22 @@ from wakelog.model.records import Commit, ForkPoint, Head
 
 COLUMNS = (
     "first, last, at, epoch, status, turn, turn_first, turn_last, kinds, paths, commit_id, fingerprint, prev, hash,"
-    " checksum"
+    " log.checksum"
 )
-HEAD_COLUMNS = f"{COLUMNS}, s.id, s.parent, s.fork_at, s.fork_hash, (select name from name where session = s.id)"
+HEAD_COLUMNS = (
+    f"{COLUMNS}, s.id, s.parent, s.fork_at, s.fork_hash, s.checksum,"
+    " (select checksum || ' ' || name from name where session = s.id)"
+)
 _PLAIN = 15
+
+_encode_texts = msgspec.json.Encoder().encode
+_decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
+_encode_row = msgspec.msgpack.Encoder().encode
+
+
+def checksum(*values: Any) -> int:
+    """Of the values and their types. Not of their repr: that changes between versions of Python."""
+    return zlib.crc32(_encode_row(values))
 
 
 def to_row(commit: Commit) -> tuple[Any, ...]:
@@ -31,19 +45,19 @@ def to_row(commit: Commit) -> tuple[Any, ...]:
         commit.status,
         commit.turn,
         *commit.turns,
-        " ".join(commit.kinds),
-        "\n".join(commit.paths),
+        _encode_texts(commit.kinds).decode(),
+        _encode_texts(commit.paths).decode(),
         commit.commit_id,
         commit.fingerprint,
         commit.prev,
         commit.hash,
     )
-    return (*plain, _checksum(plain), pack_records(commit.records), pack_payloads(commit.payloads))
+    blobs = pack_records(commit.records), pack_payloads(commit.payloads)
+    return (*plain, checksum(commit.session, *plain), *blobs)
 
 
 def from_row(session: SessionId, row: tuple[Any, ...], *, payloads: bool) -> Commit:
-    plain = row[: _PLAIN - 1]
-    check(session, row)
+    plain = _checked(session, row)
     (
         first,
         last,
@@ -60,6 +74,8 @@ def from_row(session: SessionId, row: tuple[Any, ...], *, payloads: bool) -> Com
         prev,
         end,
     ) = plain
+    if type(row[_PLAIN]) is not bytes or type(row[_PLAIN + 1]) is not bytes:
+        raise CorruptLogError(f"the stored commit at event {first} of {session} is damaged", seq=first)
     return Commit(
         session=session,
         commit_id=commit_id,
@@ -72,8 +88,8 @@ def from_row(session: SessionId, row: tuple[Any, ...], *, payloads: bool) -> Com
         status=status,
         turn=turn,
         turns=(turn_first, turn_last),
-        kinds=tuple(kinds.split(" ")),
-        paths=tuple(paths.split("\n")) if paths else (),
+        kinds=_decode_texts(kinds),
+        paths=_decode_texts(paths),
         fingerprint=fingerprint,
         records=unpack_records(row[_PLAIN]),
         payloads=unpack_payloads(row[_PLAIN + 1]) if payloads else (),
@@ -82,9 +98,14 @@ def from_row(session: SessionId, row: tuple[Any, ...], *, payloads: bool) -> Com
 
 def head_from_row(row: tuple[Any, ...]) -> Head:
     """From the columns of HEAD_COLUMNS."""
-    session, parent, fork_at, fork_hash, name = row[_PLAIN:]
-    check(session, row)
-    fork = ForkPoint(SessionId(parent), fork_at, fork_hash) if parent else None
+    session, parent, fork_at, fork_hash, stored, named = row[_PLAIN:]
+    if checksum(session, parent, fork_at, fork_hash) != stored:
+        raise CorruptLogError(f"what is stored of session {session} is damaged")
+    _checked(session, row)
+    name = ""
+    if named is not None:
+        stored, _, name = named.partition(" ")
+        check_name(name, session, int(stored))
     return Head(
         session=SessionId(session),
         seq=row[1],
@@ -94,15 +115,19 @@ def head_from_row(row: tuple[Any, ...]) -> Head:
         status=row[4],
         turn=row[5],
         commit_id=row[10],
-        fork=fork,
-        name=name or "",
+        fork=ForkPoint(SessionId(parent), fork_at, fork_hash) if parent else None,
+        name=name,
     )
 
 
-def check(session: str, row: tuple[Any, ...]) -> None:
-    if _checksum(row[: _PLAIN - 1]) != row[_PLAIN - 1]:
-        raise CorruptLogError(f"the stored commit at event {row[0]} of {session} is damaged", seq=row[0])
+def check_name(name: str, session: str, stored: Any) -> None:
+    if checksum(name, session) != stored:
+        raise CorruptLogError(f"the stored name {name!r} is damaged")
 
 
-def _checksum(plain: tuple[Any, ...]) -> int:
-    return zlib.crc32(repr(plain).encode("utf-8", "surrogatepass"))
+def _checked(session: str, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    plain = row[: _PLAIN - 1]
+    if checksum(session, *plain) != row[_PLAIN - 1]:
+        seq = row[0] if type(row[0]) is int else 0
+        raise CorruptLogError(f"the stored commit at event {seq} of {session} is damaged", seq=seq)
+    return plain

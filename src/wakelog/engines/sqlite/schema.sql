@@ -1,24 +1,28 @@
+-- Every row has a checksum over its other columns (rows.py), with the session's id in place of its number.
+
 -- One row per session; `no` stands for the id in the other tables, because it is shorter.
 create table session (
     no        integer primary key,
     id        text not null unique,
     parent    text,
     fork_at   integer,
-    fork_hash blob
+    fork_hash blob,
+    checksum  integer not null
 ) strict;
 
 create index session_parent on session (parent) where parent is not null;
 
 create table name (
-    name    text primary key,
-    session text not null
+    name     text primary key,
+    session  text not null,
+    checksum integer not null
 ) strict, without rowid;
 
 create index name_session on name (session);
 
 -- One row per commit, in the order they were stored: `id` is the cursor of the store-wide feed. `records` stands before
--- `payloads`, so that reading the one does not touch the pages of the other. `checksum` covers the columns between
--- `first` and `hash`; the blobs have their own.
+-- `payloads`, so that reading the one does not touch the pages of the other. `kinds` and `paths` are JSON lists. `checksum`
+-- covers the columns between `first` and `hash`; the blobs have their own.
 create table log (
     id          integer primary key,
     session     integer not null,
@@ -45,22 +49,25 @@ create unique index log_place on log (session, last);
 
 -- Only ids that callers chose are indexed: a generated id tells its own place.
 create table commit_id (
-    session integer not null,
-    id      text not null,
-    last    integer not null,
+    session  integer not null,
+    id       text not null,
+    last     integer not null,
+    checksum integer not null,
     primary key (session, id)
 ) strict, without rowid;
 
 create table snapshot (
-    session integer not null,
-    seq     integer not null,
-    data    blob not null,
+    session  integer not null,
+    seq      integer not null,
+    data     blob not null,
+    checksum integer not null,
     primary key (session, seq)
 ) strict;
 
 create table heartbeat (
-    session integer primary key,
-    epoch   integer not null,
-    holder  text not null,
-    at      integer not null
+    session  integer primary key,
+    epoch    integer not null,
+    holder   text not null,
+    until    integer not null,
+    checksum integer not null
 ) strict;

@@ -1,0 +1,122 @@
+"""The connections of one process to one store: one that writes, and as many as are reading at once.
+
+Every use passes the gate of forking.py. Readers are handed out one to a thread at a time; the writer is for whoever
+holds the engine's lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+
+from wakelog.engines.sqlite import forking
+from wakelog.engines.sqlite.connection import AtRest, connect, transaction, translated
+from wakelog.errors import UnavailableError
+
+
+class Pool:
+    """Opens connections when they are needed and keeps them."""
+
+    def __init__(self, path: Path, *, create: bool, vfs: str | None) -> None:
+        self.path = str(path)
+        self.writers = 0
+        """How many write connections there have been. What one of them knew is not known to the next."""
+        self._vfs = vfs
+        self._all: set[apsw.Connection] = set()
+        self._readers: list[apsw.Connection] = []
+        self._writer: apsw.Connection | None = None
+        self._is_closed = False
+        with forking.gate:
+            self._writer = self._connect(create=create)  # the schema is made here, not at the first append
+            self._place = self._find_place()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """A connection nobody else is reading through."""
+        with forking.gate, translated(self.path):
+            try:
+                db = self._readers.pop()
+            except IndexError:
+                db = self._connect()
+            try:
+                yield db
+            finally:
+                self._readers.append(db)
+                if self._is_closed or isinstance(db, AtRest):
+                    self._drop_readers()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[apsw.Connection]:
+        """The write connection inside a transaction of its own. SQLite's errors are the caller's to translate."""
+        with forking.gate, transaction(self._write_connection()) as db:
+            yield db
+
+    @contextlib.contextmanager
+    def writer(self) -> Iterator[apsw.Connection]:
+        """The write connection outside of any transaction."""
+        with forking.gate, translated(self.path):
+            yield self._write_connection()
+
+    def close(self) -> None:
+        """Closes what is not in use; the rest goes when its user is done."""
+        self._is_closed = True
+        with forking.gate:
+            self._drop_readers()
+            self._drop_writer()
+
+    def hang_up(self) -> None:
+        """Closes everything, to be opened again when needed. Nobody may be using it."""
+        self._drop_writer()
+        for db in list(self._all):
+            self._disconnect(db)
+        self._readers.clear()
+
+    def abandon(self) -> None:
+        """In a forked child: forgets what was inherited, without closing it."""
+        forking.leak(self._all)
+        self._all, self._readers, self._writer = set(), [], None
+
+    def _connect(self, *, create: bool = False) -> apsw.Connection:
+        db = connect(Path(self.path), create=create, vfs=self._vfs)
+        self._all.add(db)
+        return db
+
+    def _disconnect(self, db: apsw.Connection) -> None:
+        self._all.discard(db)
+        db.close(True)
+
+    def _drop_readers(self) -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                self._disconnect(self._readers.pop())
+
+    def _drop_writer(self) -> None:
+        if self._writer is not None:
+            self._disconnect(self._writer)
+            self._writer = None
+
+    def _write_connection(self) -> apsw.Connection:
+        if self._find_place() != self._place:
+            # The open files could still be written, but nobody would ever find what is in them.
+            raise UnavailableError(
+                f"{self.path} is no longer the store that was opened: it was moved or removed",
+                kind="store-moved",
+                hint="open it again",
+            )
+        if self._writer is not None and not self._writer.get_autocommit():
+            self._drop_writer()  # its last rollback failed
+        if self._writer is None:
+            self._writer = self._connect()
+            self.writers += 1
+        return self._writer
+
+    def _find_place(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino

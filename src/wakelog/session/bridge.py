@@ -1,0 +1,56 @@
+"""The one async bridge: any verb of a session, awaited in a worker thread.
+
+Engines and verbs are plain synchronous calls. `await session.aio.append(…)` runs the same method in a thread, under
+asyncio or, where anyio is installed, under trio as well. Durability is awaited without blocking the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+
+class Aio:
+    """`aio.name(…)` is `await`-able and does what `target.name(…)` does."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        method = getattr(self._target, name)
+
+        @functools.wraps(method)
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            return await self.call(method, *args, **kwargs)
+
+        return awaited
+
+    async def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Runs any function in a worker thread. A cancelled append may still land; ask again with the same commit
+        id."""
+        work = functools.partial(function, *args, **kwargs)
+        if _on_asyncio():
+            return await asyncio.to_thread(work)
+        import anyio.to_thread
+
+        return await anyio.to_thread.run_sync(work)
+
+    async def call_shielded(self, function: Callable[..., Any], *args: Any) -> Any:
+        """The same, finished even if the caller is cancelled meanwhile."""
+        if _on_asyncio():
+            return await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(function, *args)))
+        import anyio
+        import anyio.to_thread
+
+        with anyio.CancelScope(shield=True):
+            return await anyio.to_thread.run_sync(functools.partial(function, *args))
+
+
+def _on_asyncio() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

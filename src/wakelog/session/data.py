@@ -1,0 +1,137 @@
+"""The user's own part of the state, typed.
+
+`data` can be described by a msgspec struct, a dataclass or TypedDict (through msgspec), a Pydantic model, or a JSON
+Schema. Whatever it is, the log stores plain JSON; the type is checked when a draft is committed and when a session
+is opened. A type may carry a version: older data is brought forward by named migrations, each a function from dict
+to dict, and that is an event like any other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from wakelog.errors import InvalidInputError, UnsupportedError
+from wakelog.model.values import Value, check_value
+from wakelog.state.patch import copy
+
+S = TypeVar("S")
+Migrations = Mapping[int, Callable[[dict[str, Value]], dict[str, Value]]]
+
+LABEL = "wakelog.data"
+"""The label that tells which type and version the data was written as: `Triage@2`."""
+
+
+class DataType(Generic[S]):
+    """How `data` goes from JSON to what the caller works with, and back."""
+
+    def __init__(self, kind: Any = None, *, version: int = 1, migrate: Migrations | None = None) -> None:
+        self.kind = kind
+        self.version = version
+        self.migrations = dict(migrate or {})
+        self.name = "" if kind is None else "schema" if isinstance(kind, dict) else str(kind.__name__)
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}@{self.version}" if self.name else ""
+
+    def load(self, value: dict[str, Value]) -> S:
+        """The typed data; a copy, free to be changed. InvalidInputError when it does not fit the type."""
+        fresh = copy(value)
+        try:
+            if self.kind is None:
+                return fresh  # type: ignore[no-any-return]
+            if isinstance(self.kind, dict):
+                _validate_schema(fresh, self.kind)
+                return fresh  # type: ignore[no-any-return]
+            if hasattr(self.kind, "model_validate"):
+                return self.kind.model_validate(fresh)  # type: ignore[no-any-return]
+            return msgspec.convert(fresh, self.kind)  # type: ignore[no-any-return]
+        except (msgspec.ValidationError, ValueError) as exc:
+            raise InvalidInputError(
+                f"the data does not fit {self.name}: {exc}",
+                kind="schema-mismatch",
+                hint="fix the data, or pass migrate={version: function} when opening the session",
+            ) from exc
+
+    def dump(self, data: S) -> dict[str, Value]:
+        """The JSON form of typed data, checked against the type."""
+        if hasattr(data, "model_dump"):
+            value = data.model_dump(mode="json")
+        elif isinstance(data, dict):
+            value = copy(data)
+        else:
+            value = msgspec.to_builtins(data)
+        checked: dict[str, Value] = check_value(value, "data")
+        self.load(checked)
+        return checked
+
+    def migrate(self, value: dict[str, Value], written_as: str) -> dict[str, Value]:
+        """`value` brought forward from the version it was written as."""
+        name, _, number = written_as.partition("@")
+        old = int(number) if number.isdigit() else 1
+        if name and self.name and name != self.name and not self.migrations:
+            with contextlib.suppress(InvalidInputError):
+                self.load(value)
+                return value
+            raise self._mismatch(written_as)
+        if old > self.version:
+            raise InvalidInputError(
+                f"the data was written as {written_as}, newer than {self.label}",
+                kind="schema-newer",
+                hint="upgrade the code",
+            )
+        for version in range(old, self.version):
+            step = self.migrations.get(version)
+            if step is not None:
+                value = step(copy(value))
+        return value
+
+    def _mismatch(self, written_as: str) -> InvalidInputError:
+        return InvalidInputError(
+            f"the data was written as {written_as}, and {self.label} does not fit it",
+            kind="schema-mismatch",
+            hint="pass migrate={version: function} when opening the session",
+        )
+
+
+def initial(data: Any) -> tuple[Any, dict[str, Value]]:
+    """From what a caller passes as `data` (a value, an instance, a type, a JSON Schema): the type and the first
+    value."""
+    if data is None:
+        return None, {}
+    if isinstance(data, type):
+        return data, _plain(data())
+    if isinstance(data, dict):
+        if "$schema" in data:
+            return data, {}
+        return None, check_value(data, "data")
+    return type(data), _plain(data)
+
+
+def _plain(data: Any) -> dict[str, Value]:
+    value = data.model_dump(mode="json") if hasattr(data, "model_dump") else msgspec.to_builtins(data)
+    if not isinstance(value, dict):
+        raise InvalidInputError(
+            "data must be an object at the top", kind="bad-data", hint="wrap it in a dict or a struct"
+        )
+    checked: dict[str, Value] = check_value(value, "data")
+    return checked
+
+
+def _validate_schema(value: Value, schema: dict[str, Any]) -> None:
+    try:
+        import jsonschema  # type: ignore[import-untyped]
+    except ImportError as exc:
+        raise UnsupportedError(
+            "checking data against a JSON Schema needs the jsonschema package",
+            kind="extra-missing",
+            hint="pip install 'wakelog[jsonschema]'",
+        ) from exc
+    try:
+        jsonschema.validate(value, schema)
+    except jsonschema.ValidationError as exc:
+        raise ValueError(exc.message) from exc

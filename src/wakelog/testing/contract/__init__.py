@@ -1,0 +1,28 @@
+"""The contract that every engine keeps: one test for each promise of wakelog.engine.
+
+    from wakelog.testing.contract import EngineContract
+
+    class TestMine(EngineContract):
+        def make_engine(self, tmp_path):
+            return MyEngine(tmp_path / "store")
+
+That is all an engine's test file needs. `make_engine` is called again with the same folder to open the same store a
+second time. An engine that keeps nothing on a disk sets `is_durable = False` and returns its only object from `another`
+and `reopen`.
+"""
+
+from wakelog.testing.contract.appending import Appending
+from wakelog.testing.contract.deleting import Deleting
+from wakelog.testing.contract.forking import Forking
+from wakelog.testing.contract.judging import Judging
+from wakelog.testing.contract.listing import Listing
+from wakelog.testing.contract.naming import Naming
+from wakelog.testing.contract.operating import Operating
+from wakelog.testing.contract.reading import Reading
+from wakelog.testing.contract.waiting import Waiting
+
+__all__ = ["EngineContract"]
+
+
+class EngineContract(Appending, Judging, Reading, Listing, Naming, Forking, Deleting, Operating, Waiting):
+    """Everything an engine promises. Subclass it and supply `make_engine`."""

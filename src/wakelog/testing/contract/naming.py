@@ -1,0 +1,62 @@
+"""Names and signs of life: what an engine keeps beside the log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wakelog.engine import Engine
+from wakelog.model import events as ev
+from wakelog.model.records import Heartbeat
+from wakelog.testing.builders import Writer, new_session
+from wakelog.testing.contract.base import Hooks, in_parallel, opened, store
+
+
+class Naming(Hooks):
+    def test_a_free_name_is_bound_and_found(self, engine: Engine, tmp_path: Path) -> None:
+        writer = opened(engine)
+        assert engine.find("checkout") is None
+        assert engine.claim("checkout", writer.session) == writer.session
+        again = self.reopen(engine, tmp_path)
+        assert again.find("checkout") == writer.session
+        again.close()
+
+    def test_a_name_that_is_taken_tells_who_has_it(self, engine: Engine) -> None:
+        first, second = opened(engine), opened(engine)
+        engine.claim("checkout", first.session)
+        assert engine.claim("checkout", second.session) == first.session
+        assert engine.claim("checkout", first.session) == first.session
+        assert engine.find("checkout") == first.session
+
+    def test_names_are_compared_letter_by_letter(self, engine: Engine) -> None:
+        ids = [opened(engine).session for _ in range(3)]
+        for name, session in zip(("check", "Check", "chéck"), ids, strict=True):
+            assert engine.claim(name, session) == session
+
+    def test_a_name_can_be_claimed_before_its_session_is_opened(self, engine: Engine) -> None:
+        writer = Writer()
+        engine.claim("soon", writer.session)
+        assert engine.find("soon") == writer.session
+        store(engine, writer.open())
+        assert engine.head(writer.session).name == "soon"
+
+    def test_of_many_that_claim_a_name_at_once_one_wins_and_all_are_told(self, engine: Engine) -> None:
+        answers = in_parallel(lambda session: engine.claim("rare", session), [new_session() for _ in range(8)])
+        assert len(set(answers)) == 1
+        assert engine.find("rare") == answers[0]
+
+    def test_a_deleted_session_gives_its_name_free(self, engine: Engine) -> None:
+        writer, heir = opened(engine), opened(engine)
+        engine.claim("checkout", writer.session)
+        engine.delete(writer.seal(ev.SessionDeleted()))
+        assert engine.find("checkout") is None
+        assert engine.head(writer.session).name == ""
+        assert engine.claim("checkout", heir.session) == heir.session
+
+    def test_the_last_sign_of_life_is_kept(self, engine: Engine) -> None:
+        writer, other = opened(engine), opened(engine)
+        assert engine.last_beat(writer.session) is None
+        for beat in (Heartbeat(1, "worker", 5), Heartbeat(2, "another", 3)):
+            engine.beat(writer.session, beat)
+            assert engine.last_beat(writer.session) == beat
+        assert engine.last_beat(other.session) is None
+        assert engine.head(writer.session).seq == 1
