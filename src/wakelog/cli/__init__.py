@@ -4,6 +4,6 @@ from __future__ import annotations
 
 
 def main() -> None:
-    from wakelog.cli.app import app
+    from wakelog.cli.app import run
 
-    app()
+    raise SystemExit(run())

@@ -1,13 +1,162 @@
-"""The commands."""
+"""The command tree: which commands there are, and where each lives.
+
+Commands are loaded when they are called, so that `wakelog --version` and a shell's completion cost next to nothing.
+Each command parses, calls one verb, and renders.
+"""
 
 from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
 
 import click
 
 import wakelog
+from wakelog.cli.failing import exit_code, show_error
+from wakelog.errors import WakelogError
+
+# name → (module below wakelog.cli.commands, short help). Sections are shown in this order by `wakelog help -a`.
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "look": {
+        "status": ("status", "Where the newest session stands, and what is pending."),
+        "ls": ("ls", "The sessions of this store."),
+        "log": ("log", "A session turn by turn, newest first."),
+        "show": ("show", "One turn, event or commit in full."),
+        "state": ("state", "The state, or one key of it, at any point."),
+        "diff": ("diff", "What changed between two points, by whom and why."),
+        "blame": ("blame", "Who last wrote each key of the state."),
+        "search": ("search", "Find words in everything said, done and decided."),
+        "query": ("query", "Read-only SQL over the documented views."),
+        "tail": ("tail", "Events as they come."),
+        "ps": ("ps", "Sessions that are live, waiting or in trouble."),
+    },
+    "move": {
+        "rewind": ("rewind", "Move the view back; nothing is removed."),
+        "undo": ("undo", "Take back the newest rewind."),
+        "fork": ("fork", "A new session sharing the history up to a point."),
+        "resume": ("resume", "Continue a session, or tell how to."),
+        "checkpoint": ("checkpoint", "Name a point."),
+        "note": ("note", "A remark on an event or a session."),
+        "pause": ("life", "Nothing new takes effect until resumed."),
+        "close": ("life", "End a session, settling open calls."),
+        "reopen": ("life", "Bring a closed or archived session back."),
+        "archive": ("life", "Put a closed session away."),
+        "delete": ("life", "End a session for good; a tombstone stays."),
+    },
+    "trust": {
+        "verify": ("verify", "Was it altered? Integrity, completeness, scope."),
+        "anchor": ("anchor", "The head, to be kept elsewhere."),
+        "redact": ("redact", "Find secrets already stored, and erase them."),
+        "erase": ("erase", "Erase the content of events, here and in forks."),
+        "hold": ("hold", "Forbid erasing, pruning and deleting."),
+    },
+    "data": {
+        "export": ("export", "Write a session to a file."),
+        "import": ("import_", "Take in a bundle, verified."),
+        "gc": ("gc", "Apply retention: say what would go, then do it."),
+        "store": ("store", "What is in this store, and where."),
+    },
+    "meta": {
+        "demo": ("demo", "Sessions to play with, in a scratch store."),
+        "doctor": ("doctor", "Check this installation and store."),
+        "config": ("config", "Settings, and where each comes from."),
+        "completion": ("completion", "Shell completion for bash, zsh or fish."),
+    },
+}
+SHORT = ("status", "log", "show", "diff", "search", "rewind", "resume", "verify", "demo")
+ALIASES = {"st": "status", "branch": "fork", "fsck": "verify", "reset": "rewind"}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(wakelog.__version__, prog_name="wakelog")
-def app() -> None:
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for section in SECTIONS.values() for name in section]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        name = ALIASES.get(name, name)
+        for section in SECTIONS.values():
+            if name in section:
+                module = importlib.import_module(f"wakelog.cli.commands.{section[name][0]}")
+                command: click.Command = getattr(module, f"{name}_command")
+                return command
+        return None
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as exc:
+            close = _nearest(args[0], self.list_commands(ctx))
+            if close:
+                exc.message += f" Did you mean {close}?"
+            raise
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        everything = bool(ctx.meta.get("wakelog.all"))
+        for title, section in SECTIONS.items():
+            rows = [(name, text) for name, (_, text) in section.items() if everything or name in SHORT]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+        if not everything:
+            formatter.write_text("all commands: wakelog help -a")
+
+
+def _nearest(word: str, names: list[str]) -> str:
+    import difflib
+
+    return next(iter(difflib.get_close_matches(word, names, 1)), "")
+
+
+@click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(wakelog.__version__, "-V", "--version", prog_name="wakelog")
+@click.option(
+    "--store", "store_url", metavar="PATH", help="The store (default: WAKELOG_STORE, or the nearest .wakelog)."
+)
+@click.pass_context
+def app(ctx: click.Context, store_url: str | None) -> None:
     """Session state for AI agents: what happened, what changed, why, and was it altered."""
+    ctx.meta["wakelog.store"] = store_url
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+@app.command("help")
+@click.option("-a", "--all", "everything", is_flag=True, help="All commands.")
+@click.argument("name", required=False)
+@click.pass_context
+def help_command(ctx: click.Context, everything: bool, name: str | None) -> None:
+    """Help on wakelog, or on one command."""
+    parent = ctx.parent
+    assert parent is not None
+    parent.meta["wakelog.all"] = everything
+    if name is None:
+        click.echo(parent.get_help())
+        return
+    command = app.get_command(parent, name)
+    if command is None:
+        raise click.UsageError(f"No such command {name!r}.")
+    with click.Context(command, info_name=name, parent=parent) as inner:
+        click.echo(command.get_help(inner))
+
+
+def run(args: list[str] | None = None) -> int:
+    """Runs a command line and returns its exit code. Whatever goes wrong is told in one shape."""
+    try:
+        code = app.main(args, prog_name="wakelog", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.exceptions.Exit as exc:
+        return exc.exit_code
+    except click.Abort:
+        return 130
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader went away (head, less): nothing is wrong, and nothing more is to be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (WakelogError, click.ClickException) as exc:
+        show_error(exc)
+        return exit_code(exc)

@@ -120,5 +120,6 @@ class Turn(Generic[S]):
             hint="run the turn again, or use session.patch() for small changes",
             head_seq=seq,
         )
-        self._end(ev.TurnEnded(outcome="failed", error=ev.Failure("draft-conflict", error.message)))
+        failure = ev.Failure("draft-conflict", error.message)
+        self._end(ev.TurnEnded(outcome="failed", error=failure))
         return error

@@ -1,0 +1,229 @@
+"""What every command shares: the store, the session a selector names, and how to answer.
+
+Answers go to stdout and nothing else does; messages and suggestions go to stderr. `--json` gives one document with a
+schema name, `--ndjson` one record a line. Field names are frozen per schema version.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from wakelog import errors
+from wakelog.model.ids import SessionId
+from wakelog.session import Session
+from wakelog.session.selectors import Selector, parse_selector
+from wakelog.store import Store, default_url
+from wakelog.store import open as open_store
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Context:
+    """One run of one command."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.url: str = options["store_url"] or default_url()
+        self.json: bool = options["as_json"]
+        self.ndjson: bool = options["as_ndjson"]
+        self.quiet: bool = options["quiet"]
+        self.utc: bool = options["utc"]
+        self.no_input: bool = options["no_input"]
+        self.color = _wants_color(options["color"])
+        self.use_pager: bool = options["pager"] and sys.stdout.isatty() and not self.json and not self.ndjson
+        self._session: str = options["session"] or ""
+        self._store: Store | None = None
+        self._lines: list[str] = []
+
+    # The store and its sessions
+
+    @functools.cached_property
+    def store(self) -> Store:
+        """The store, which must exist: looking at nothing is an error, not an empty answer."""
+        try:
+            self._store = open_store(self.url, create=False)
+        except errors.NotFoundError as exc:
+            raise errors.NotFoundError(
+                f"there is no store at {self.url}", kind="store-not-found", hint="wakelog demo makes one to look at"
+            ) from exc
+        return self._store
+
+    def new_store(self) -> Store:
+        """The store, made if there is none: for commands that bring something in."""
+        self._store = open_store(self.url)
+        return self._store
+
+    def session(self, name: str = "") -> Session[Any]:
+        """The session of that name, id or prefix; `.` or nothing is the newest, `-` the one before it."""
+        name = name or self._session or "."
+        if name not in (".", "-"):
+            return self.store.resume(self.store.find(name))
+        newest = sorted(self.store.sessions(), key=lambda h: h.at, reverse=True)
+        place = 0 if name == "." else 1
+        if len(newest) <= place:
+            raise errors.NotFoundError(
+                "this store has no session yet" if place == 0 else "there is no other session",
+                kind="session-not-found",
+                hint="wakelog demo makes some",
+            )
+        return self.store.resume(newest[place].session)
+
+    def select(self, text: str = "") -> tuple[Session[Any], Selector]:
+        """A selector's session, and the places in it."""
+        selector = parse_selector(text) if text else Selector("", "", "")
+        return self.session(selector.session), selector
+
+    def name_of(self, session: SessionId) -> str:
+        return self.store.engine.head(session).name or session
+
+    # Answers
+
+    def answer(self, schema: str, data: Any, human: Callable[[], None], *, next_cursor: Any = None) -> None:
+        """Answers in the form asked for: one document, one record a line, or for people."""
+        if self.json:
+            document = {
+                "schema": f"wakelog.{schema}/1",
+                "store": self.url,
+                "data": data,
+                "next": next_cursor,
+                "warnings": [],
+            }
+            click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        elif self.ndjson:
+            for record in data if isinstance(data, list) else [data]:
+                self.record(schema, record)
+        else:
+            human()
+            self._flush()
+
+    def record(self, schema: str, record: Any) -> None:
+        """One line of NDJSON, flushed, so that followers see it at once."""
+        plain = msgspec.to_builtins(record)
+        click.echo(msgspec.json.encode({"schema": f"wakelog.{schema}/1", **plain}).decode())
+        sys.stdout.flush()
+
+    def say(self, line: str = "") -> None:
+        """A line of the answer, for people."""
+        self._lines.append(line if self.color else click.unstyle(line))
+
+    def suggest(self, *commands: str) -> None:
+        """What one might do next; only to people, and not on stdout."""
+        if not self.quiet and not self.json and not self.ndjson and sys.stderr.isatty():
+            self._flush()
+            click.echo(click.style("next: " + " · ".join(commands), dim=True), err=True)
+
+    def warn(self, message: str) -> None:
+        click.echo(f"{click.style('warning:', fg='yellow')} {message}", err=True)
+
+    def style(self, text: str, **how: Any) -> str:
+        return click.style(text, **how) if self.color else text
+
+    def _flush(self) -> None:
+        lines, self._lines = self._lines, []
+        if self.use_pager and len(lines) > shutil.get_terminal_size().lines - 1:
+            os.environ["PAGER"] = os.environ.get("WAKELOG_PAGER") or os.environ.get("PAGER") or "less -FRX"
+            click.echo_via_pager("\n".join(lines) + "\n", color=self.color)
+        else:
+            for line in lines:
+                click.echo(line, color=self.color)
+
+    def confirm(self, question: str, *, yes: bool) -> None:
+        """Asks before something that matters; without a terminal it needs `--yes`."""
+        if yes:
+            return
+        self._flush()
+        if self.no_input or not sys.stdin.isatty():
+            raise click.UsageError(f"{question} needs an answer: pass --yes to agree")
+        if not click.confirm(question, default=False, err=True):
+            raise click.Abort
+
+    def close(self) -> None:
+        self._flush()
+        if self._store is not None:
+            self._store.close()
+
+    @property
+    def columns(self) -> int:
+        return max(60, min(shutil.get_terminal_size((100, 24)).columns, 160))
+
+
+def common(function: F) -> F:
+    """The options every command has; the command gets a Context as its first argument."""
+
+    @functools.wraps(function)
+    def wrapped(
+        *args: Any,
+        store_url: str | None,
+        session: str | None,
+        as_json: bool,
+        as_ndjson: bool,
+        color: str,
+        pager: bool,
+        quiet: bool,
+        utc: bool,
+        no_input: bool,
+        **kwargs: Any,
+    ) -> Any:
+        meta = click.get_current_context().meta
+        context = Context(
+            {
+                "store_url": store_url or meta.get("wakelog.store"),
+                "session": session,
+                "as_json": as_json,
+                "as_ndjson": as_ndjson,
+                "color": color,
+                "pager": pager,
+                "quiet": quiet,
+                "utc": utc,
+                "no_input": no_input or bool(os.environ.get("CI")),
+            }
+        )
+        try:
+            return function(context, *args, **kwargs)
+        finally:
+            context.close()
+
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped  # type: ignore[return-value]
+
+
+_OPTIONS = (
+    click.option(
+        "--store", "store_url", metavar="PATH", help="The store (default: WAKELOG_STORE, or the nearest .wakelog)."
+    ),
+    click.option(
+        "-s", "--session", metavar="NAME", help="The session: name, id, prefix, . (newest) or - (the one before)."
+    ),
+    click.option("--json", "as_json", is_flag=True, help="One JSON document."),
+    click.option("--ndjson", "as_ndjson", is_flag=True, help="One JSON record a line."),
+    click.option(
+        "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour (NO_COLOR counts)."
+    ),
+    click.option("--pager/--no-pager", default=True, help="Page long answers on a terminal."),
+    click.option("-q", "--quiet", is_flag=True, help="No suggestions."),
+    click.option("--utc", is_flag=True, help="Times in UTC."),
+    click.option("--no-input", is_flag=True, help="Never ask; fail instead."),
+)
+
+
+def _wants_color(choice: str) -> bool:
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE"):
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def rows(items: Iterable[Any]) -> list[Any]:
+    """Structs as plain JSON, for an answer's data."""
+    return [msgspec.to_builtins(item) for item in items]

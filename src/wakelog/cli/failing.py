@@ -1,0 +1,51 @@
+"""How the command line fails: one table from error kinds to exit codes, one shape for messages.
+
+0 success · 1 the answer is "no" · 2 usage · 3 not found or ambiguous · 4 integrity · 5 busy or conflict
+6 refused by a rule · 7 done in part · 70 a fault of our own · 130 interrupted
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from wakelog import errors
+
+CODES: dict[type[Exception], int] = {
+    errors.NotFoundError: 3,
+    errors.ConflictError: 5,
+    errors.NotAllowedError: 6,
+    errors.InvalidInputError: 2,
+    errors.UnsupportedError: 6,
+    errors.CorruptLogError: 4,
+    errors.DivergenceError: 1,
+    errors.UnavailableError: 5,
+    click.ClickException: 2,
+}
+RETRYABLE = (errors.ConflictError, errors.UnavailableError)
+NO, PARTIAL = 1, 7
+"""Exit codes of answers that are not errors: "no", and "done, but not all of it"."""
+
+
+def exit_code(exc: BaseException) -> int:
+    return next((code for kind, code in CODES.items() if isinstance(exc, kind)), 70)
+
+
+def show_error(exc: errors.WakelogError | click.ClickException) -> None:
+    """What happened, and what to do next, on stderr; as JSON when JSON was asked for."""
+    kind = exc.kind if isinstance(exc, errors.WakelogError) else "usage"
+    message = exc.message if isinstance(exc, errors.WakelogError) else exc.format_message()
+    hint = exc.hint if isinstance(exc, errors.WakelogError) else ""
+    if any(flag in sys.argv for flag in ("--json", "--ndjson")):
+        envelope = {"kind": kind, "message": message, "hint": hint or None, "retryable": isinstance(exc, RETRYABLE)}
+        click.echo(json.dumps({"error": envelope}), err=True)
+        return
+    from wakelog.cli.text import inert
+
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {inert(message)}  [{kind}]", err=True)
+    if hint:
+        click.echo(f"  hint: {inert(hint)}", err=True)
+    elif isinstance(exc, click.UsageError) and exc.ctx is not None:
+        click.echo(f"  hint: {exc.ctx.command_path} --help", err=True)

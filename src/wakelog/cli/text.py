@@ -1,0 +1,130 @@
+"""Text for terminals: recorded content made inert, widths, times, sizes, money.
+
+Recorded text is hostile. Control characters, escape sequences, bidirectional overrides and zero-width characters are
+shown as visible signs and never reach the terminal as themselves.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+import sys
+import unicodedata
+from typing import Any
+
+import msgspec
+
+_HOSTILE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+_BREAKS = re.compile(r"[\n\t]")
+
+_UNICODE = {
+    "done": "●",
+    "failed": "✗",
+    "open": "◐",
+    "warn": "⚠",
+    "arrow": "→",
+    "more": "…",
+    "paused": "‖",
+    "minus": "−",
+}
+_ASCII = {
+    "done": "*",
+    "failed": "x",
+    "open": "~",
+    "warn": "!",
+    "arrow": "->",
+    "more": "...",
+    "paused": "=",
+    "minus": "-",
+}
+
+
+def glyph(name: str) -> str:
+    """A sign, in ASCII where the terminal has nothing better."""
+    plain = os.environ.get("WAKELOG_ASCII") == "1" or "utf" not in (sys.stdout.encoding or "").lower()
+    return (_ASCII if plain else _UNICODE)[name]
+
+
+def inert(text: str, *, lines: bool = True) -> str:
+    """Text that does nothing to a terminal but be read; with `lines=False` on one line."""
+    safe = _HOSTILE.sub(_visible, text)
+    return safe if lines else _BREAKS.sub(" ", safe)
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else f"\u27e6U+{code:04X}\u27e7"
+
+
+def width(text: str) -> int:
+    """How many columns the text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def fit(text: str, columns: int) -> str:
+    """The text on one line, cut to `columns`."""
+    line = inert(text, lines=False)
+    if width(line) <= columns:
+        return line
+    out, used = [], 0
+    for char in line:
+        used += width(char)
+        if used > columns - 1:
+            break
+        out.append(char)
+    return "".join(out) + glyph("more")[:1]
+
+
+def pad(text: str, columns: int) -> str:
+    """The text cut or filled to exactly `columns`."""
+    cut = fit(text, columns)
+    return cut + " " * (columns - width(cut))
+
+
+def show_value(value: Any, columns: int = 60) -> str:
+    """A JSON value on one line; what was erased says so."""
+    if isinstance(value, dict) and "$erased" in value:
+        return f"(erased, e{value['$erased']})"
+    return fit(msgspec.json.encode(value).decode(), columns)
+
+
+def clock(at_us: int, *, utc: bool = False, long: bool = False) -> str:
+    """A time of day, or with `long` the whole time."""
+    when = dt.datetime.fromtimestamp(at_us / 1e6, tz=dt.UTC)
+    when = when if utc else when.astimezone()
+    return when.strftime("%Y-%m-%d %H:%M:%S" if long else "%H:%M")
+
+
+def iso(at_us: int) -> str:
+    """RFC 3339 in UTC, for machines."""
+    return dt.datetime.fromtimestamp(at_us / 1e6, tz=dt.UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def age(at_us: int, now_us: int) -> str:
+    """How long ago, in one unit."""
+    seconds = max(0, (now_us - at_us) // 1_000_000)
+    for size, unit in ((604800, "w"), (86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= size:
+            return f"{seconds // size}{unit} ago"
+    return f"{seconds}s ago"
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    amount = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def money(usd_micros: int) -> str:
+    return f"${usd_micros / 1e6:.2f}"

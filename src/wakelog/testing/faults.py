@@ -1,0 +1,304 @@
+"""Faults on purpose: processes that die at named points, and a disk that fills up, fails, or loses power.
+
+**Dying.** A `DyingEngine` is a SqliteEngine that kills its own process, as `kill -9` would, when it comes to a named
+point of an append for the nth time. Nothing in the engine knows of it. Run it in a child process.
+
+**The disk.** A `FaultyDisk` is an SQLite VFS: give its `name` to an engine as `vfs`. Files live where they always do and
+reading, locking and shared memory are SQLite's own. What the disk adds is knowledge: for every file, what is certain to
+be on it and what has been written since. Before each operation it calls `before`, if that is set. A hook may raise an
+apsw error, which SQLite then sees as the operation's failure (`full_after`, `failing`), or kill the process
+(`dying_at`), or cut the power.
+
+**Power cut.** `power_cut` writes what a machine could find after losing power at that moment into a folder of its own,
+while the workload goes on. So one run can be cut many times. The model:
+
+- A sync makes all writes to that file durable, and its size. A file that holds a journal or write-ahead log also takes
+  its folder with it when it is first synced, as SQLite does; until then the names created and deleted there are not.
+- Everything since is at the mercy of the disk. Each sector of 512 bytes has any of the contents it had since the last
+  sync, whatever its neighbours have: writes are dropped, reordered and torn. The size is any that the file had since,
+  and each name stands for any of the files it stood for. What was never written reads as zeros.
+- A sync that fails loses its writes for good, as on Linux: the system takes them for clean, and a later sync that
+  succeeds does not bring them back. They may still be there, or not.
+- With `lies`, a sync answers and does nothing. That is how a test shows that it would notice.
+
+Like SQLite, the model takes for granted that writing some bytes of a sector does not harm the others. A disk knows of
+one process only: its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import apsw
+import msgspec
+
+from wakelog.engines.sqlite import SqliteEngine
+from wakelog.engines.sqlite.engine import _Pending
+from wakelog.model.ids import SessionId
+from wakelog.model.records import Commit, Head
+
+SECTOR = 512
+POINTS = ("before-write", "after-insert", "after-commit", "before-scrub", "after-scrub")
+"""Where a DyingEngine can die: nothing was written; inserted but not committed; durable, and nobody was told; content
+removed but old bytes still in the files; those gone too, and nobody was told."""
+
+
+def die() -> None:
+    """Ends this process at once, without any last words."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DyingEngine(SqliteEngine):
+    """Dies when it comes to `point` for the `times`-th time."""
+
+    def __init__(self, path: str | Path, *, point: str, times: int = 1, vfs: str | None = None) -> None:
+        assert point in POINTS, point
+        super().__init__(path, vfs=vfs)
+        self._point, self._times = point, times
+
+    def _reached(self, point: str) -> None:
+        if point == self._point:
+            self._times -= 1
+            if self._times == 0:
+                die()
+
+    def _write(self, batch: list[_Pending]) -> None:
+        self._reached("before-write")
+        super()._write(batch)
+        self._reached("after-commit")
+
+    def _store(self, db: apsw.Connection, commits: tuple[Commit, ...]) -> Head:
+        head = super()._store(db, commits)
+        self._reached("after-insert")
+        return head
+
+    def _drop(self, db: apsw.Connection, session: SessionId) -> None:
+        super()._drop(db, session)
+        self._reached("after-insert")
+
+    def _scrub(self) -> None:
+        self._reached("before-scrub")
+        super()._scrub()
+        self._reached("after-scrub")
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """Something a disk is about to do: the `number`-th thing it does."""
+
+    number: int
+    kind: Literal["write", "truncate", "sync", "delete"]
+    file: str
+    """The file's name, without its folder."""
+    grows: int = 0
+    """By how many bytes a write makes the file longer."""
+
+
+Hook = Callable[[Operation], None]
+
+
+def full_after(size: int) -> Hook:
+    """A disk with room for `size` more bytes, and then none, however often it is tried."""
+    left = size
+
+    def check(operation: Operation) -> None:
+        nonlocal left
+        if operation.grows > left:
+            raise apsw.FullError("the disk is full on purpose")
+        left -= operation.grows
+
+    return check
+
+
+def failing(kind: str, file_ends: str = "", *, times: int = 1, after: int = 0) -> Hook:
+    """Operations of that kind on files of that ending fail, `times` in a row, after the first `after` of them."""
+    numbers = itertools.count()
+
+    def check(operation: Operation) -> None:
+        if operation.kind == kind and operation.file.endswith(file_ends) and after <= next(numbers) < after + times:
+            raise apsw.IOError(f"{kind} of {operation.file} fails on purpose")
+
+    return check
+
+
+def dying_at(number: int) -> Hook:
+    """Dies just before the disk does its `number`-th thing."""
+
+    def check(operation: Operation) -> None:
+        if operation.number == number:
+            die()
+
+    return check
+
+
+class _Inode:
+    """A file's content: what it is for the system, what is durable, and every state in between."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self.content = bytearray(content)
+        self.durable = bytes(content)
+        self.sizes: list[int] = []
+        self.versions: dict[int, list[bytes]] = {}
+        self.lost: set[int] = set()
+        """Sectors whose last sync failed. The system thinks they are clean."""
+        self.takes_folder_along = False
+
+    def write(self, data: bytes, offset: int) -> None:
+        self._resize(max(len(self.content), offset + len(data)))
+        self.content[offset : offset + len(data)] = data
+        self._changed(offset, offset + len(data))
+
+    def truncate(self, size: int) -> None:
+        old = len(self.content)
+        self._resize(size)
+        self._changed(min(old, size), max(old, size))
+
+    def _resize(self, size: int) -> None:
+        if size != len(self.content):
+            self.content[size:] = bytes(max(0, size - len(self.content)))
+            self.sizes.append(size)
+
+    def _changed(self, start: int, end: int) -> None:
+        for sector in range(start // SECTOR, -(-end // SECTOR)):
+            self.versions.setdefault(sector, []).append(_sector(self.content, sector))
+            self.lost.discard(sector)
+
+    def sync(self) -> None:
+        kept = bytearray(self.content)
+        for sector in self.lost:
+            kept[sector * SECTOR : (sector + 1) * SECTOR] = _sector(self.durable, sector)
+        self.durable = bytes(kept[: len(self.content)])
+        self.versions = {sector: self.versions[sector] for sector in self.lost}
+        self.sizes = []
+
+    def fail_sync(self) -> None:
+        self.lost.update(self.versions)
+
+    def after_cut(self, rng: random.Random) -> bytes:
+        image = bytearray(self.durable)
+        for sector, versions in self.versions.items():
+            chosen = rng.choice([_sector(self.durable, sector), *versions])
+            end = (sector + 1) * SECTOR
+            image.extend(bytes(max(0, end - len(image))))
+            image[end - SECTOR : end] = chosen
+        size = rng.choice([len(self.durable), *self.sizes])
+        return bytes(image[:size]).ljust(size, b"\0")
+
+
+def _sector(content: bytes | bytearray, sector: int) -> bytes:
+    return bytes(content[sector * SECTOR : (sector + 1) * SECTOR]).ljust(SECTOR, b"\0")
+
+
+class FaultyDisk(apsw.VFS):
+    """A disk that knows what is durable on it."""
+
+    def __init__(self, name: str = "faulty", *, before: Hook | None = None, lies: bool = False) -> None:
+        self.name = name
+        self.before = before
+        self.lies = lies
+        self.operations = 0
+        self._lock = threading.RLock()
+        self._files: dict[str, list[_Inode | None]] = {}
+        """Name → what it has stood for since its folder was last synced, the present last. None: no such file."""
+        super().__init__(name, "")
+
+    def power_cut(self, image: Path, seed: int) -> None:
+        """Writes what the files could be if the power failed now into the folder `image`; a seed always tells the
+        same."""
+        rng = random.Random(seed)
+        image.mkdir(parents=True, exist_ok=True)
+        with self._lock:
+            for name in sorted(self._files):
+                inode = rng.choice(self._files[name])
+                if inode is not None:
+                    (image / Path(name).name).write_bytes(inode.after_cut(rng))
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:
+        if name is None:
+            return apsw.VFSFile("", name, flags)  # a temporary file: gone with the process
+        path = name if isinstance(name, str) else name.filename()
+        with self._lock:
+            existed = os.path.exists(path)
+            asked_for = flags[0]
+            file = _File(self, path, name, flags)
+            if path not in self._files or self._files[path][-1] is None or not existed:
+                inode = _Inode(Path(path).read_bytes() if existed else b"")
+                inode.takes_folder_along = not existed and bool(asked_for & _TAKES_FOLDER_ALONG)
+                self._files.setdefault(path, [] if existed else [None]).append(inode)
+            file.inode = self._present(path)
+        return file
+
+    def xDelete(self, filename: str, syncdir: bool) -> None:
+        with self._lock:
+            self.about_to("delete", filename)
+            super().xDelete(filename, syncdir)
+            if filename in self._files:
+                self._files[filename].append(None)
+            if syncdir:
+                self.sync_folder(filename)
+
+    def about_to(self, kind: Literal["write", "truncate", "sync", "delete"], path: str, grows: int = 0) -> None:
+        self.operations += 1
+        if self.before is not None:
+            self.before(Operation(self.operations, kind, os.path.basename(path), max(0, grows)))
+
+    def sync_folder(self, path: str) -> None:
+        if not self.lies:
+            for name, history in self._files.items():
+                if os.path.dirname(name) == os.path.dirname(path):
+                    del history[:-1]
+
+    def _present(self, path: str) -> _Inode:
+        inode = self._files[path][-1]
+        assert inode is not None
+        return inode
+
+    @property
+    def lock(self) -> threading.RLock:
+        return self._lock
+
+
+_TAKES_FOLDER_ALONG = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_SUPER_JOURNAL
+
+
+class _File(apsw.VFSFile):
+    """An open file of a FaultyDisk. Several of them may share an inode."""
+
+    inode: _Inode
+
+    def __init__(self, disk: FaultyDisk, path: str, name: str | apsw.URIFilename, flags: list[int]) -> None:
+        self._disk, self._path = disk, path
+        super().__init__("", name, flags)
+
+    def xWrite(self, data: Any, offset: int) -> None:
+        with self._disk.lock:
+            self._disk.about_to("write", self._path, offset + len(data) - len(self.inode.content))
+            super().xWrite(data, offset)
+            self.inode.write(bytes(data), offset)
+
+    def xTruncate(self, newsize: int) -> None:
+        with self._disk.lock:
+            self._disk.about_to("truncate", self._path)
+            super().xTruncate(newsize)
+            self.inode.truncate(newsize)
+
+    def xSync(self, flags: int) -> None:
+        # The real file is not synced: whether its bytes would survive is for the model to say.
+        with self._disk.lock:
+            try:
+                self._disk.about_to("sync", self._path)
+            except apsw.Error:
+                self.inode.fail_sync()
+                raise
+            if self._disk.lies:
+                return
+            self.inode.sync()
+            if self.inode.takes_folder_along:
+                self.inode.takes_folder_along = False
+                self._disk.sync_folder(self._path)
