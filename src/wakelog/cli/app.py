@@ -89,9 +89,7 @@ class LazyGroup(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as exc:
             close = _nearest(args[0], self.list_commands(ctx))
-            if close:
-                exc.message += f" Did you mean {close}?"
-            raise
+            raise click.UsageError(exc.message + (f" Did you mean {close}?" if close else ""), ctx) from exc
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         everything = bool(ctx.meta.get("wakelog.all"))

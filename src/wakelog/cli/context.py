@@ -161,7 +161,7 @@ def common(function: F) -> F:
     def wrapped(
         *args: Any,
         store_url: str | None,
-        session: str | None,
+        session_name: str | None,
         as_json: bool,
         as_ndjson: bool,
         color: str,
@@ -175,7 +175,7 @@ def common(function: F) -> F:
         context = Context(
             {
                 "store_url": store_url or meta.get("wakelog.store"),
-                "session": session,
+                "session": session_name,
                 "as_json": as_json,
                 "as_ndjson": as_ndjson,
                 "color": color,
@@ -200,7 +200,11 @@ _OPTIONS = (
         "--store", "store_url", metavar="PATH", help="The store (default: WAKELOG_STORE, or the nearest .wakelog)."
     ),
     click.option(
-        "-s", "--session", metavar="NAME", help="The session: name, id, prefix, . (newest) or - (the one before)."
+        "-s",
+        "--session",
+        "session_name",
+        metavar="NAME",
+        help="The session: name, id, prefix, . (newest) or - (the one before).",
     ),
     click.option("--json", "as_json", is_flag=True, help="One JSON document."),
     click.option("--ndjson", "as_ndjson", is_flag=True, help="One JSON record a line."),

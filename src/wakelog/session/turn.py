@@ -114,8 +114,8 @@ class Turn(Generic[S]):
 
     def _lost(self, seq: Seq) -> ConflictError:
         error = ConflictError(
-            f"the data of {self.session.id} was changed by another writer while turn @{self.number} worked on its draft."
-            " The turn is recorded as failed and its draft dropped.",
+            f"the data of {self.session.id} was changed by another writer while turn @{self.number} worked on its"
+            " draft. The turn is recorded as failed and its draft dropped.",
             kind="draft-conflict",
             hint="run the turn again, or use session.patch() for small changes",
             head_seq=seq,

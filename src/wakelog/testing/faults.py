@@ -3,10 +3,10 @@
 **Dying.** A `DyingEngine` is a SqliteEngine that kills its own process, as `kill -9` would, when it comes to a named
 point of an append for the nth time. Nothing in the engine knows of it. Run it in a child process.
 
-**The disk.** A `FaultyDisk` is an SQLite VFS: give its `name` to an engine as `vfs`. Files live where they always do and
-reading, locking and shared memory are SQLite's own. What the disk adds is knowledge: for every file, what is certain to
-be on it and what has been written since. Before each operation it calls `before`, if that is set. A hook may raise an
-apsw error, which SQLite then sees as the operation's failure (`full_after`, `failing`), or kill the process
+**The disk.** A `FaultyDisk` is an SQLite VFS: give its `name` to an engine as `vfs`. Files live where they always do;
+reading, locking and shared memory are SQLite's own. What the disk adds is knowledge: for every file, what is certain
+to be on it and what has been written since. Before each operation it calls `before`, if that is set. A hook may raise
+an apsw error, which SQLite then sees as the operation's failure (`full_after`, `failing`), or kill the process
 (`dying_at`), or cut the power.
 
 **Power cut.** `power_cut` writes what a machine could find after losing power at that moment into a folder of its own,
@@ -41,7 +41,6 @@ import msgspec
 
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.engines.sqlite.engine import _Pending
-from wakelog.model.ids import SessionId
 from wakelog.model.records import Commit, Head
 
 SECTOR = 512
@@ -78,10 +77,6 @@ class DyingEngine(SqliteEngine):
         head = super()._store(db, commits)
         self._reached("after-insert")
         return head
-
-    def _drop(self, db: apsw.Connection, session: SessionId) -> None:
-        super()._drop(db, session)
-        self._reached("after-insert")
 
     def _scrub(self) -> None:
         self._reached("before-scrub")

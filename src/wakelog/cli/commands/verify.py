@@ -32,12 +32,17 @@ def verify_command(ctx: Context, session: str, everything: bool, against: Path |
         reports = [ctx.store.resume(head.session).verify() for head in ctx.store.sessions()]
     else:
         reports = [ctx.session(session or (anchor.session if anchor else "")).verify(anchor)]
-    ctx.answer("verify", [_plain(ctx, r) for r in reports], lambda: [_show(ctx, r) for r in reports] and None)
+    ctx.answer("verify", [_plain(ctx, r) for r in reports], lambda: _show_all(ctx, reports))
     return 0 if all(r.ok for r in reports) else INTEGRITY
 
 
 def _plain(ctx: Context, report: VerifyReport) -> dict[str, object]:
     return {**msgspec.to_builtins(report), "ok": report.ok, "name": ctx.name_of(report.session)}
+
+
+def _show_all(ctx: Context, reports: list[VerifyReport]) -> None:
+    for report in reports:
+        _show(ctx, report)
 
 
 def _show(ctx: Context, report: VerifyReport) -> None:

@@ -298,7 +298,7 @@ class SqliteEngine:
 
     def delete(self, commit: Commit) -> Head:
         with self._writing() as db:
-            head = self._store_one(db, commit)
+            head = self._store(db, (commit,))
             db.execute("delete from name where session = ?", (commit.session,))
             tables.drop_if_unread(db, commit.session)
         self._scrub()
