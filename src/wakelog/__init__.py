@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         WakelogError,
     )
     from wakelog.log import Log
+    from wakelog.model import events
     from wakelog.session import Session, Turn
     from wakelog.session.messages import ModelMessage, UserMessage
     from wakelog.store import Store, open
@@ -64,11 +65,14 @@ __all__ = [
     "UnsupportedError",
     "UserMessage",
     "WakelogError",
+    "events",
     "open",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "events":
+        return importlib.import_module("wakelog.model.events")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'wakelog' has no attribute {name!r}")

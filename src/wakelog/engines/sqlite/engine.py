@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 
 from wakelog.engine import Change, Known, Surgery, head_after, judge
 from wakelog.engines.sqlite import forking, tables
@@ -178,13 +179,17 @@ class SqliteEngine:
         answer = judge(commit, head, self._known(db, number, commit, head) if head else None)
         if answer is not None:
             return answer
-        if not number:
+        after = head_after(commit)
+        if head is not None:
+            after = msgspec.structs.replace(after, fork=head.fork, name=head.name)
+        else:
             number = tables.insert_session(db, commit)
+            after = msgspec.structs.replace(after, name=tables.name_of(db, commit.session))
         tables.insert_commit(db, number, commit)
         if len(self._heads) >= CACHE_MAX:
             self._heads.clear()
-        head = self._heads[number] = head_after(commit)
-        return head
+        self._heads[number] = after
+        return after
 
     def _last_head(self, db: apsw.Connection, number: int) -> Head:
         """The head as this process wrote it, if no other has written since: `data_version` tells, to one connection."""
@@ -262,6 +267,7 @@ class SqliteEngine:
     def claim(self, name: str, session: SessionId) -> SessionId:
         with self._writing() as db:
             tables.bind_name(db, name, session)
+            self._heads.clear()  # they tell the name too
             winner = tables.bound_to(db, name)
             assert winner is not None
             return winner

@@ -129,6 +129,15 @@ def bound_to(db: apsw.Connection, name: str) -> SessionId | None:
     return SessionId(row[0])
 
 
+def name_of(db: apsw.Connection, session: str) -> str:
+    """The name bound to a session that has no commits yet, or nothing."""
+    row: Any = db.execute("select name, checksum from name where session = ?", (session,)).fetchone()
+    if row is None:
+        return ""
+    check_name(row[0], session, row[1])
+    return str(row[0])
+
+
 def put_beat(db: apsw.Connection, number: int, session: str, beat: Heartbeat) -> None:
     row = (beat.epoch, beat.holder, beat.until)
     query = "insert or replace into heartbeat (session, epoch, holder, until, checksum) values (?, ?, ?, ?, ?)"
