@@ -192,9 +192,7 @@ class Session(Generic[S]):
             now = self.log.state()["turn"]
             if now["status"] == "open":
                 self._refuse_if_leased()
-                self.append(
-                    Draft(ev.TurnEnded(outcome="interrupted", why="the process ended inside it"), actor="runtime")
-                )
+                self.append(*self._settling("the process ended inside it"))
             started = opening[0]
             if isinstance(started, ev.TurnStarted) and started.retry and now["number"]:
                 self.log.rewind(attempts_of(self.log, now["number"])[-1].first - 1, mode="retry")
@@ -326,16 +324,22 @@ class Session(Generic[S]):
 
     def close(self, outcome: str = "completed", *, why: str = "") -> Head:
         """Ends the session. Open calls are settled first: what never started is abandoned, the rest is uncertain."""
-        state = self.log.state()
-        settled: list[ev.Event | Draft] = []
-        for action, pending in state["pending_actions"].items():
-            if pending["status"] == "running":
-                settled.append(Draft(ev.ActionUncertain(action=action, why="the session was closed"), actor="runtime"))
-            elif pending["status"] != "uncertain":
-                settled.append(Draft(ev.ActionAbandoned(action=action, why="the session was closed"), actor="runtime"))
-        if state["turn"]["status"] == "open":
-            settled.append(Draft(ev.TurnEnded(outcome="interrupted", why="the session was closed"), actor="runtime"))
+        settled = self._settling("the session was closed")
         return self.append(*settled, Draft(ev.SessionClosed(outcome=outcome, why=why), actor="user"))
+
+    def _settling(self, why: str) -> list[Draft]:
+        """The events that leave nothing dangling: a running call with effects becomes uncertain, since nobody knows
+        whether they happened; any other open call is abandoned; an open turn is interrupted."""
+        state = self.log.state()
+        events: list[ev.Event] = []
+        for action, pending in state["pending_actions"].items():
+            if pending["status"] == "running" and pending["effect"] in ("write", "external"):
+                events.append(ev.ActionUncertain(action=action, why=why))
+            elif pending["status"] != "uncertain":
+                events.append(ev.ActionAbandoned(action=action, why=why))
+        if state["turn"]["status"] == "open":
+            events.append(ev.TurnEnded(outcome="interrupted", why=why))
+        return [Draft(event, actor="runtime") for event in events]
 
     def reopen(self, *, why: str = "") -> Head:
         return self.append(Draft(ev.SessionReopened(why=why), actor="user"))
