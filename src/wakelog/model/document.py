@@ -110,6 +110,11 @@ class State(msgspec.Struct, frozen=True):
     trust: dict[str, dict[str, Value]]
     data: dict[str, Value]
 
+    def _repr_html_(self) -> str:
+        from wakelog.model.html import box, tree
+
+        return box("state", [tree(msgspec.to_builtins(self))], "wakelog state")
+
 
 def empty_document() -> dict[str, Value]:
     """The document before `session.opened` fills it in."""

@@ -37,10 +37,15 @@ class Aio:
 
         return await anyio.to_thread.run_sync(work)
 
-    async def call_shielded(self, function: Callable[..., Any], *args: Any) -> Any:
-        """The same, finished even if the caller is cancelled meanwhile."""
+    async def call_to_the_end(self, function: Callable[..., Any], *args: Any) -> Any:
+        """The same, but a cancellation meanwhile waits until the call is over, and then goes on."""
         if _on_asyncio():
-            return await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(function, *args)))
+            work = asyncio.ensure_future(asyncio.to_thread(function, *args))
+            try:
+                return await asyncio.shield(work)
+            except asyncio.CancelledError:
+                await asyncio.wait({work})
+                raise
         import anyio
         import anyio.to_thread
 

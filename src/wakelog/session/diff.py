@@ -16,6 +16,7 @@ from wakelog.log import Log
 from wakelog.model.document import empty_document
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
+from wakelog.session.notebook import diff_html
 from wakelog.session.writers import Writer, Writers
 from wakelog.state.diff import diff
 from wakelog.state.patch import Delta, equal, escape, get, tokens_of
@@ -80,6 +81,9 @@ class TurnDiff(msgspec.Struct, frozen=True):
     def decisions(self) -> tuple[str, ...]:
         """Each decision made between the points, as a sentence."""
         return tuple(sentence(c.after) for c in self.of("decisions") if c.how != "removed")
+
+    def _repr_html_(self) -> str:
+        return diff_html(self)
 
     def __bool__(self) -> bool:
         return bool(self.changes)

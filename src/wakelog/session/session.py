@@ -27,6 +27,7 @@ from wakelog.session.bridge import Aio
 from wakelog.session.data import DataType
 from wakelog.session.diff import TurnDiff, turn_diff
 from wakelog.session.messages import Message, read_messages
+from wakelog.session.notebook import session_html
 from wakelog.session.points import Span, attempts_of
 from wakelog.session.rewinding import Undone, undo
 from wakelog.session.selectors import Point, Range, resolve_point, resolve_range
@@ -65,6 +66,9 @@ class Session(Generic[S]):
     def __repr__(self) -> str:
         head = self.head
         return f"<session {self.name or self.id} at event {head.seq}, turn @{head.turn}, {head.status}>"
+
+    def _repr_html_(self) -> str:
+        return session_html(self)
 
     # Recording
 

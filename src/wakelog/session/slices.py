@@ -53,17 +53,20 @@ def _filtered(log: Log, wanted: Slice, after: Seq, upto: Seq | None) -> Iterator
             continue
         if kinds is not None and not any(header.kind == k or header.kind.startswith(k + ".") for k in kinds):
             continue
-        if wanted.tool is not None and tool_of(entry, tools) != wanted.tool:
+        if wanted.tool is not None and tool_of(log, entry, tools) != wanted.tool:
             continue
         yield entry
 
 
-def tool_of(entry: Entry, tools: dict[str, str]) -> str:
-    """The tool an event is about. `tools` remembers which action is whose, since outcomes name only the action."""
+def tool_of(log: Log, entry: Entry, tools: dict[str, str]) -> str:
+    """The tool an event is about. Outcomes name only the action: `tools` remembers which action is whose, and a request
+    that was not read is found as the outcome's cause."""
     if not entry.kind.startswith("action."):
         return ""
     action = str(entry.body.get("action", ""))
     tool = entry.body.get("tool")
+    if tool is None and action not in tools and entry.header.cause:
+        tool = log.entry(entry.header.cause).body.get("tool")
     if isinstance(tool, str):
         tools[action] = tool
     return tools.get(action, "")

@@ -21,6 +21,7 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
 from wakelog.model.values import Value
+from wakelog.session.notebook import turn_html
 from wakelog.state.diff import diff
 from wakelog.state.patch import copy, equal
 
@@ -59,6 +60,9 @@ class Turn(Generic[S]):
             self._base = self.session.log.state()["data"]
         self._draft = value
 
+    def _repr_html_(self) -> str:
+        return turn_html(self)
+
     def __enter__(self) -> Turn[S]:
         self.number, self.attempt = self.session.begin_turn(self, self._opening)
         return self
@@ -78,13 +82,19 @@ class Turn(Generic[S]):
             self.session.finish_turn(self)
 
     async def __aenter__(self) -> Turn[S]:
-        return await self.session.aio.call(self.__enter__)  # type: ignore[no-any-return]
+        try:
+            return await self.session.aio.call_to_the_end(self.__enter__)  # type: ignore[no-any-return]
+        except BaseException as error:
+            # Cancelled while it began: Python will not call __aexit__, and the turn must not stay open.
+            if self.number:
+                await self.session.aio.call_to_the_end(self.__exit__, type(error), error, None)
+            raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Shielded: a cancelled turn is recorded as such before the cancellation goes on.
-        await self.session.aio.call_shielded(self.__exit__, kind, error, trace)
+        # To the end: a cancelled turn is recorded as such before the cancellation goes on.
+        await self.session.aio.call_to_the_end(self.__exit__, kind, error, trace)
 
     def _end(self, ended: ev.TurnEnded) -> None:
         self.session.append(Draft(ended, actor="runtime"))

@@ -15,6 +15,7 @@ import msgspec
 from wakelog.log import Log
 from wakelog.log.reading import Entry
 from wakelog.model.ids import Seq
+from wakelog.session.slices import tool_of
 
 Known = Literal["recorded", "derived", "unknown"]
 
@@ -100,13 +101,10 @@ class Writers:
         )
 
     def _tool(self, entry: Entry) -> str:
-        action = entry.body.get("action")
-        if not action:
-            return ""
-        if action not in self._tools and entry.header.cause:
-            # An outcome whose request came before the range: it names its cause.
-            self._tools[action] = str(self._log.entry(entry.header.cause).body.get("tool", ""))
-        return self._tools.get(action, "")
+        if not entry.kind.startswith("action."):
+            # A file change may name the action that made it.
+            return self._tools.get(str(entry.body.get("action", "")), "")
+        return tool_of(self._log, entry, self._tools)
 
 
 def _related(path: str, prefix: str) -> bool:

@@ -1,0 +1,67 @@
+"""Values as HTML for notebooks: no scripts, everything escaped, one scoped class, bounded in size.
+
+Notebooks that are not trusted strip scripts, so folding is `<details>`. Colours come from the notebook's theme where it
+has one. Recorded text is hostile here too: it is escaped, and control and direction marks are made visible.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from wakelog.model.values import Value
+
+ROWS_MAX = 200
+BYTES_MAX = 100_000
+_TEXT_MAX = 300
+_HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+_STYLE = (
+    "<style>.wakelog{font-family:var(--jp-code-font-family,monospace);font-size:13px;line-height:1.5;"
+    "color:var(--jp-content-font-color1,CanvasText);overflow-x:auto}"
+    ".wakelog .dim{opacity:.65}.wakelog td{padding:0 1em 0 0;text-align:left;vertical-align:top}"
+    ".wakelog details{margin-left:1em}.wakelog summary{cursor:pointer}</style>"
+)
+
+
+def text(value: object, limit: int = _TEXT_MAX) -> str:
+    """Text made safe for a page, cut to a length."""
+    whole = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    cut = whole if len(whole) <= limit else whole[: limit - 1] + "…"
+    return html.escape(_HOSTILE.sub(lambda m: f"⟦U+{ord(m[0]):04X}⟧", cut))
+
+
+def box(title: str, inside: Iterable[str], command: str) -> str:
+    """A titled block whose last line is the command that shows the same. `title` and `inside` are HTML already."""
+    parts, used = [], 0
+    lines = list(inside)
+    for number, line in enumerate(lines):
+        if number >= ROWS_MAX or used + len(line) > BYTES_MAX:
+            parts.append(f'<div class="dim">… {len(lines) - number:,} more</div>')
+            break
+        used += len(line)
+        parts.append(line)
+    return (
+        f'<div class="wakelog">{_STYLE}<div><b>{title}</b></div>{"".join(parts)}'
+        f'<div class="dim">{text(command)}</div></div>'
+    )
+
+
+def table(rows: Iterable[Iterable[str]]) -> str:
+    """Rows of cells; the cells are HTML already."""
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table>{body}</table>"
+
+
+def tree(value: Value, key: str = "", depth: int = 0) -> str:
+    """A JSON value as a tree, open to the second level."""
+    label = f"<b>{text(key, 80)}</b> " if key else ""
+    if isinstance(value, dict) and value and depth < 6:
+        inside = "".join(tree(item, name, depth + 1) for name, item in list(value.items())[:ROWS_MAX])
+        more = f'<div class="dim">… {len(value) - ROWS_MAX} more</div>' if len(value) > ROWS_MAX else ""
+        opened = " open" if depth < 2 else ""
+        return f"<details{opened}><summary>{label}<span class=dim>{len(value)}</span></summary>{inside}{more}</details>"
+    return f"<div>{label}{text(value)}</div>"

@@ -1,0 +1,61 @@
+"""How a session, a turn and a diff look in a notebook."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wakelog.model.html import ROWS_MAX, box, table, text
+from wakelog.session.points import attempts_of
+
+if TYPE_CHECKING:
+    from wakelog.session.diff import Change, TurnDiff
+    from wakelog.session.session import Session
+    from wakelog.session.turn import Turn
+
+_SIGNS = {"added": "+", "changed": "~", "removed": "−"}
+
+
+def session_html(session: Session[Any]) -> str:
+    """The newest turns, one line each."""
+    head = session.head
+    name = session.name or session.id
+    title = f"{text(name)} · {head.turn} turns · {head.seq:,} events · {text(head.status)}"
+    newest = range(head.turn, max(0, head.turn - ROWS_MAX), -1)
+    rows = [_turn_row(session, number) for number in newest]
+    older = [f'<div class="dim">… {head.turn - ROWS_MAX:,} older</div>'] if head.turn > ROWS_MAX else []
+    return box(title, [table(rows), *older], f"wakelog log {name}")
+
+
+def _turn_row(session: Session[Any], number: int) -> list[str]:
+    spans = attempts_of(session.log, number)
+    started = session.log.entry(spans[-1].first)
+    tries = f"×{len(spans)}" if len(spans) > 1 else ""
+    preview = session.log.value(started, started.body.get("input")) or ""
+    return [f"@{number}", text(spans[-1].outcome), tries, text(preview, 100)]
+
+
+def turn_html(turn: Turn[Any]) -> str:
+    """The events of a turn."""
+    session = turn.session
+    rows = [
+        [f"e{e.seq}", text(e.kind), text(str(e.body.get("tool") or e.body.get("key") or e.body.get("path") or ""), 60)]
+        for e in session[f"@{turn.number}"]
+    ]
+    title = f"turn @{turn.number} of {text(session.name or session.id)}"
+    return box(title, [table([row]) for row in rows], f"wakelog show {session.name or session.id}@{turn.number}")
+
+
+def diff_html(found: TurnDiff) -> str:
+    """The changes, each with its event and reason."""
+    (session_a, a), (session_b, b) = found.a, found.b
+    other = "" if session_a == session_b else f"{session_b}"
+    title = f"{len(found.changes)} changes, e{a} → {text(other)}e{b}"
+    return box(title, [table([_change_row(c)]) for c in found.changes], f"wakelog diff {session_a}e{a} {other}e{b}")
+
+
+def _change_row(change: Change) -> list[str]:
+    writer = change.writer
+    by = f"e{writer.seq} {text(writer.tool)}" if writer else ""
+    why = text(writer.why, 120) if writer and writer.why else ""
+    values = " → ".join(text(v, 80) for v in (change.before, change.after) if v is not None)
+    return [_SIGNS[change.how], text(change.pointer, 120), values, by, why]

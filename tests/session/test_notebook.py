@@ -1,0 +1,55 @@
+"""Notebook display: safe, bounded, and ending in the command that shows the same."""
+
+from html.parser import HTMLParser
+
+from wakelog.model.html import BYTES_MAX
+from wakelog.store import Store
+
+HOSTILE = "<script>alert(1)</script>\u202e\x1b[31m"
+
+
+class Checker(HTMLParser):
+    """Fails on what must not be in a cell, and on tags that do not close."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag not in ("script", "iframe", "img")
+        assert not any(name.startswith("on") for name, _ in attrs)
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def check(page: str) -> str:
+    checker = Checker()
+    checker.feed(page)
+    assert not checker.open
+    assert "\u202e" not in page
+    assert "\x1b" not in page
+    return page
+
+
+def test_hostile_text_is_inert_in_every_display(store: Store) -> None:
+    session = store.session("s", data={HOSTILE: HOSTILE})
+    with session.turn(user=HOSTILE) as turn:
+        session.fact(HOSTILE, HOSTILE, why=HOSTILE)
+        turn.data["x"] = HOSTILE
+    for shown in (session, turn, session.diff(), session.state()):
+        page = check(shown._repr_html_())
+        assert "&lt;script&gt;" in page
+    assert "wakelog log s" in session._repr_html_()
+    assert "wakelog show s@1" in turn._repr_html_()
+
+
+def test_a_long_session_is_shown_in_part_and_says_so(store: Store) -> None:
+    session = store.session("s")
+    for n in range(210):
+        with session.turn(user=f"turn {n}"):
+            pass
+    page = check(session._repr_html_())
+    assert "10 older" in page
+    assert len(page) < BYTES_MAX * 2
