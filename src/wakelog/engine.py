@@ -101,8 +101,8 @@ class Engine(Protocol):
         out."""
         ...
 
-    def children(self, session: SessionId) -> Sequence[Head]:
-        """The session's direct forks that are not deleted."""
+    def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
+        """The session's direct forks; those that are deleted only when asked for."""
         ...
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
@@ -179,7 +179,7 @@ def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None
     if head.status == "deleted":
         raise NotAllowedError(
             f"session {commit.session} was deleted and does not come back",
-            kind="session-deleted",
+            kind="append-to-deleted",
             hint="open a new session",
         )
     if head.status in ("closed", "archived") and not commit.late:

@@ -7,6 +7,7 @@ schema name, `--ndjson` one record a line. Field names are frozen per schema ver
 from __future__ import annotations
 
 import functools
+import io
 import os
 import shutil
 import sys
@@ -17,6 +18,7 @@ import click
 import msgspec
 
 from wakelog import errors
+from wakelog.cli.text import inert, inert_json
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
 from wakelog.session.selectors import Selector, parse_selector
@@ -30,7 +32,7 @@ class Context:
     """One run of one command."""
 
     def __init__(self, options: dict[str, Any]) -> None:
-        self.url: str = options["store_url"] or default_url()
+        self._url: str = options["store_url"] or ""
         self.json: bool = options["as_json"]
         self.ndjson: bool = options["as_ndjson"]
         self.quiet: bool = options["quiet"]
@@ -39,10 +41,19 @@ class Context:
         self.color = _wants_color(options["color"])
         self.use_pager: bool = options["pager"] and sys.stdout.isatty() and not self.json and not self.ndjson
         self._session: str = options["session"] or ""
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A terminal that cannot show a character shows its number; that is no reason to fail.
+            sys.stdout.reconfigure(errors="backslashreplace")
         self._store: Store | None = None
         self._lines: list[str] = []
 
     # The store and its sessions
+
+    @functools.cached_property
+    def url(self) -> str:
+        """Where the store is: found when it is asked for, so that a bad setting does not stop the command that mends
+        it."""
+        return self._url or default_url()
 
     @functools.cached_property
     def store(self) -> Store:
@@ -59,6 +70,21 @@ class Context:
         """The store, made if there is none: for commands that bring something in."""
         self._store = open_store(self.url)
         return self._store
+
+    @property
+    def given_url(self) -> str:
+        """The store as the command line names it; empty when it does not."""
+        return self._url
+
+    @property
+    def names_session(self) -> bool:
+        """Whether `-s` was given: commands that destroy something do not take the newest session by default."""
+        return bool(self._session)
+
+    @property
+    def session_named(self) -> bool:
+        """Whether -s named a session, as opposed to the newest being meant."""
+        return bool(self._session)
 
     def session(self, name: str = "") -> Session[Any]:
         """The session of that name, id or prefix; `.` or nothing is the newest, `-` the one before it."""
@@ -95,7 +121,7 @@ class Context:
                 "next": next_cursor,
                 "warnings": [],
             }
-            click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+            click.echo(inert_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()))
         elif self.ndjson:
             for record in data if isinstance(data, list) else [data]:
                 self.record(schema, record)
@@ -106,24 +132,31 @@ class Context:
     def record(self, schema: str, record: Any) -> None:
         """One line of NDJSON, flushed, so that followers see it at once."""
         plain = msgspec.to_builtins(record)
-        click.echo(msgspec.json.encode({"schema": f"wakelog.{schema}/1", **plain}).decode())
+        click.echo(inert_json(msgspec.json.encode({"schema": f"wakelog.{schema}/1", **plain}).decode()))
         sys.stdout.flush()
 
     def say(self, line: str = "") -> None:
         """A line of the answer, for people."""
         self._lines.append(line if self.color else click.unstyle(line))
+        if not self.use_pager and len(self._lines) >= 500:
+            self._flush()
 
     def suggest(self, *commands: str) -> None:
         """What one might do next; only to people, and not on stdout."""
         if not self.quiet and not self.json and not self.ndjson and sys.stderr.isatty():
             self._flush()
-            click.echo(click.style("next: " + " · ".join(commands), dim=True), err=True)
+            click.echo(click.style(inert("next: " + " · ".join(commands), lines=False), dim=True), err=True)
 
     def warn(self, message: str) -> None:
         click.echo(f"{click.style('warning:', fg='yellow')} {message}", err=True)
 
     def style(self, text: str, **how: Any) -> str:
         return click.style(text, **how) if self.color else text
+
+    def flush(self) -> None:
+        """Writes what was said so far, for answers that come bit by bit."""
+        self._flush()
+        sys.stdout.flush()
 
     def _flush(self) -> None:
         lines, self._lines = self._lines, []

@@ -7,6 +7,7 @@ shown as visible signs and never reach the terminal as themselves.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import re
 import sys
@@ -16,8 +17,10 @@ from typing import Any
 import msgspec
 
 _HOSTILE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\u115f\u1160\u3164\uffa0\U000e0000-\U000e007f]"
 )
+_BEYOND_ASCII = re.compile("[^\t\n -~]")
 _BREAKS = re.compile(r"[\n\t]")
 
 _UNICODE = {
@@ -29,6 +32,15 @@ _UNICODE = {
     "more": "…",
     "paused": "‖",
     "minus": "−",
+    "dot": "·",
+    "times": "×",
+    "call": "▸",
+    "note": "◦",
+    "fork": "⑂",
+    "back": "↶",
+    "line": "│",
+    "gone": "╎",
+    "dash": "–",
 }
 _ASCII = {
     "done": "*",
@@ -39,13 +51,25 @@ _ASCII = {
     "more": "...",
     "paused": "=",
     "minus": "-",
+    "dot": "|",
+    "times": "x",
+    "call": ">",
+    "note": ".",
+    "fork": "Y",
+    "back": "<",
+    "line": "|",
+    "gone": ":",
+    "dash": "-",
 }
 
 
 def glyph(name: str) -> str:
     """A sign, in ASCII where the terminal has nothing better."""
-    plain = os.environ.get("WAKELOG_ASCII") == "1" or "utf" not in (sys.stdout.encoding or "").lower()
-    return (_ASCII if plain else _UNICODE)[name]
+    return (_ASCII if _is_plain() else _UNICODE)[name]
+
+
+def _is_plain() -> bool:
+    return os.environ.get("WAKELOG_ASCII") == "1" or "utf" not in (sys.stdout.encoding or "").lower()
 
 
 def inert(text: str, *, lines: bool = True) -> str:
@@ -56,16 +80,30 @@ def inert(text: str, *, lines: bool = True) -> str:
 
 def _visible(match: re.Match[str]) -> str:
     code = ord(match[0])
+    if _is_plain():
+        return f"^{chr(code ^ 0x40)}" if code < 0x80 else f"<U+{code:04X}>"
     if code < 0x20:
         return chr(0x2400 + code)
     return "\u2421" if code == 0x7F else f"\u27e6U+{code:04X}\u27e7"
+
+
+def inert_json(text: str) -> str:
+    """JSON that says the same with hostile characters, and those stdout cannot write, as escapes."""
+    unsafe = _HOSTILE if "utf" in (sys.stdout.encoding or "").lower() else _BEYOND_ASCII
+    return unsafe.sub(lambda m: json.dumps(m[0])[1:-1], text)
 
 
 def width(text: str) -> int:
     """How many columns the text takes."""
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return sum(map(_columns_of, text))
+
+
+def _columns_of(char: str) -> int:
+    if unicodedata.category(char) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 def fit(text: str, columns: int) -> str:
@@ -128,3 +166,25 @@ def size(count: int) -> str:
 
 def money(usd_micros: int) -> str:
     return f"${usd_micros / 1e6:.2f}"
+
+
+def count(number: int) -> str:
+    """A number for people: 950, 4.0k, 1.2M."""
+    for size_, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size_:
+            return f"{number / size_:.1f}{unit}"
+    return str(number)
+
+
+def duration(us: int) -> str:
+    """How long something took, in at most two units."""
+    if us < 1_000_000:
+        return f"{us // 1000}ms"
+    seconds = us // 1_000_000
+    if seconds < 10:
+        return f"{us / 1e6:.1f}s"
+    for large, small, big, little in ((86400, 3600, "d", "h"), (3600, 60, "h", "m"), (60, 1, "m", "s")):
+        if seconds >= large:
+            rest = seconds % large // small
+            return f"{seconds // large}{big}{rest:02}{little}" if rest else f"{seconds // large}{big}"
+    return f"{seconds}s"

@@ -10,6 +10,7 @@ its hash.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +26,8 @@ from wakelog.model.values import Value, check_text, check_value
 Delta = list[dict[str, Value]]
 
 INLINE_MAX = 512
-"""Values up to this many bytes stay inside the body: below it, a payload's hash costs more than it saves."""
+"""Text up to this many characters, and JSON up to this many bytes, stays inside the body: below it, a payload's hash
+costs more than it saves."""
 SALT_SIZE = 16
 
 _sha256 = hashlib.sha256
@@ -77,14 +79,28 @@ def decode_header(data: bytes) -> Header:
     try:
         header = _decode_header(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        refuse_newer(data, "v")  # a newer version may have changed the types as well
         raise CorruptLogError(f"a stored header is not readable: {exc}") from exc
     if header.v > FORMAT_VERSION:
-        raise UnsupportedError(
-            f"event {header.seq} was written in format version {header.v}; this wakelog reads up to {FORMAT_VERSION}",
-            kind="newer-format",
-            hint="upgrade wakelog",
-        )
+        refuse_newer(data, "v")
     return header
+
+
+class _Version(msgspec.Struct):
+    v: int = 1
+    wakelog: int = 1
+
+
+def refuse_newer(data: bytes, field: str) -> None:
+    """UnsupportedError when a JSON object says that it is of a format version to come."""
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        version = getattr(msgspec.json.decode(data, type=_Version), field)
+        if version > FORMAT_VERSION:
+            raise UnsupportedError(
+                f"this was written in format version {version}; this wakelog reads up to {FORMAT_VERSION}",
+                kind="newer-format",
+                hint="upgrade wakelog",
+            )
 
 
 def decode_headers(data: Sequence[bytes]) -> list[Header]:
@@ -125,7 +141,8 @@ def _check_foreign(event: Foreign) -> Foreign:
             kind="unknown-kind",
             hint='own kinds start with "x." and carry no delta',
         )
-    return Foreign(foreign_kind=event.foreign_kind, data=check_value(event.data, event.foreign_kind))
+    said = {name: value for name in ("why", "occurred_at") if (value := getattr(event, name))}
+    return Foreign(foreign_kind=event.foreign_kind, data=check_value({**event.data, **said}, event.foreign_kind))
 
 
 def _as_payload(value: Value, where: str) -> Value:
@@ -144,7 +161,7 @@ def _as_payload(value: Value, where: str) -> Value:
         if exc.kind != "reserved-key":
             raise
         return Payload(_encode(value), "json")
-    if kind is dict or kind is list:
+    if type(value) is dict or type(value) is list:
         data = _encode(value)
         return value if len(data) <= INLINE_MAX else Payload(data, "json")
     return value

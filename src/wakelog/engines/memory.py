@@ -122,10 +122,10 @@ class MemoryEngine:
             ids = sorted(i for i, s in self._sessions.items() if i > after and s.head and s.head.status != "deleted")
             return [self.head(i) for i in ids[:limit]]
 
-    def children(self, session: SessionId) -> Sequence[Head]:
+    def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
         with self._news:
             found = [s.head for s in self._sessions.values() if s.fork and s.fork.parent == session and s.head]
-            return [self._named(h) for h in found if h.status != "deleted"]
+            return [self._named(h) for h in found if deleted or h.status != "deleted"]
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
         with self._news:

@@ -24,16 +24,17 @@ from typing import IO, NoReturn
 import msgspec
 
 from wakelog.codec.pack import pack_snapshot
+from wakelog.codec.records import refuse_newer
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
-from wakelog.errors import CorruptLogError, InvalidInputError, UnsupportedError, WakelogError
+from wakelog.errors import CorruptLogError, InvalidInputError, WakelogError
 from wakelog.log.log import Log
 from wakelog.log.reading import fold_at
 from wakelog.log.verify import verify
 from wakelog.model.ids import SessionId, parse_session_id, root_of
 from wakelog.model.records import FORMAT_VERSION, Commit, ForkPoint, Head, Record
 
-LINE_MAX = 1 << 30
+BUNDLE_MAX = 1 << 30
 _GZIP = b"\x1f\x8b"
 _encode = msgspec.json.Encoder().encode
 
@@ -94,13 +95,13 @@ def export_bundle(log: Log, out: IO[bytes]) -> Head:
 
 
 def _lines(log: Log, head: Head) -> Iterator[_First | _Line]:
+    ancestry = _ancestry(log)
     described = []
-    for segment in log.segments:
-        each = log.engine.head(segment.session)
+    for each in ancestry:
         fork = _Fork(each.fork.parent, each.fork.at, each.fork.hash.hex()) if each.fork else None
-        described.append(_Segment(segment.session, fork, each.name))
+        described.append(_Segment(each.session, fork, each.name))
     yield _First(FORMAT_VERSION, log.id, tuple(described))
-    for commit in _history(log, head):
+    for commit in _history(log, ancestry, head):
         yield _Line(
             session=commit.session,
             commit_id=commit.commit_id,
@@ -121,15 +122,25 @@ def _lines(log: Log, head: Head) -> Iterator[_First | _Line]:
         )
 
 
-def _history(log: Log, head: Head) -> Iterator[Commit]:
-    """The commits to take along. A parent that was pruned after the fork brings its prune event too: the base is
-    there."""
-    for segment in log.segments:
-        upto = head.seq if segment.last is None else segment.last
-        if segment.last is not None:
-            prunes = (c.last for c in log.engine.read(segment.session, after=upto) if "range.pruned" in c.kinds)
-            upto = max(prunes, default=upto)
-        yield from log.engine.read(segment.session, upto=upto, payloads=True)
+def _ancestry(log: Log) -> list[Head]:
+    """The session and all it was forked from, oldest first; also those whose own events it does not share."""
+    chain = [log.head()]
+    while chain[0].fork is not None:
+        chain.insert(0, log.engine.head(chain[0].fork.parent))
+    return chain
+
+
+def _history(log: Log, ancestry: list[Head], head: Head) -> Iterator[Commit]:
+    """The commits to take along, whole. What an ancestor erased or pruned after the fork is said further on in its
+    history, so that comes too; of one that shares nothing, the first commit, so that it can be forked from."""
+    shared = {s.session: s.last for s in log.segments}
+    removals = {"range.pruned", "payload.erased"}
+    for ancestor in ancestry[:-1]:
+        first = ancestor.fork.at + 1 if ancestor.fork else 1
+        upto = max(shared.get(ancestor.session) or 0, first)
+        later = (c.last for c in log.engine.read(ancestor.session, after=upto) if not removals.isdisjoint(c.kinds))
+        yield from log.engine.read(ancestor.session, upto=max(later, default=upto), payloads=True)
+    yield from log.engine.read(log.id, upto=head.seq, payloads=True)
 
 
 def import_bundle(engine: Engine, source: IO[bytes]) -> Log:
@@ -142,10 +153,10 @@ def import_bundle(engine: Engine, source: IO[bytes]) -> Log:
         report = verify(log)
         fold = fold_at(trial, log.segments, report.events).fold
     except WakelogError as exc:
-        raise CorruptLogError(f"the bundle does not hold together: {exc}", kind="bad-bundle") from exc
+        raise CorruptLogError(f"the bundle does not hold together: {exc}", kind="bundle-corrupt") from exc
     if not report.ok:
         fault = (*report.integrity, *report.completeness)[0]
-        raise CorruptLogError(f"the bundle does not verify: {fault.what}", kind="bad-bundle", seq=fault.seq)
+        raise CorruptLogError(f"the bundle does not verify: {fault.what}", kind="bundle-corrupt", seq=fault.seq)
     commits[-1] = msgspec.structs.replace(commits[-1], snapshot=pack_snapshot(*fold.dump()))
     engine.submit(*commits).result()
     for segment in first.segments:
@@ -167,13 +178,8 @@ def _parse(source: IO[bytes]) -> tuple[_First, list[Commit]]:
         end = msgspec.json.decode(lines[-1], type=_End)
         if end.end != len(lines) - 1 or end.sha256 != digest.hexdigest():
             _refuse("its end line does not fit what comes before: it was cut or changed")
+        refuse_newer(lines[0], "wakelog")
         first = msgspec.json.decode(lines[0], type=_First)
-        if first.wakelog > FORMAT_VERSION:
-            raise UnsupportedError(
-                f"the bundle is of format version {first.wakelog}; this wakelog reads up to {FORMAT_VERSION}",
-                kind="newer-format",
-                hint="upgrade wakelog",
-            )
         return first, _commits(first, lines[1:-1])
     except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
         _refuse(str(exc), exc)
@@ -232,11 +238,11 @@ def _read_lines(source: IO[bytes]) -> Iterator[bytes]:
     try:
         if start == _GZIP:
             unzip = zlib.decompressobj(wbits=31)
-            data = unzip.decompress(start + source.read(), LINE_MAX)
+            data = unzip.decompress(start + source.read(), BUNDLE_MAX)
             if not unzip.eof:
                 _refuse("it is cut off, or larger than can be taken in")
         else:
-            data = start + source.read(LINE_MAX)
+            data = start + source.read(BUNDLE_MAX)
     except zlib.error as exc:
         _refuse(str(exc), exc)
     yield from data.splitlines(keepends=True)

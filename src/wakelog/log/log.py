@@ -38,6 +38,16 @@ RESEAL_MAX = 1000
 DEEP_FORK = 8
 """Forks of forks beyond this depth start with a snapshot, so that reading does not climb through all of them."""
 
+OWN_KINDS = {
+    "session.forked": "fork()",
+    "session.deleted": "delete()",
+    "history.rewound": "rewind()",
+    "history.adopted": "a later version: adopting is not built yet",
+    "payload.erased": "erase()",
+    "range.pruned": "prune()",
+}
+"""Kinds that only the log's own verbs write, because they say something about stored bytes or earlier events."""
+
 Clock = Callable[[], int]
 
 
@@ -48,9 +58,14 @@ def now_us() -> int:
 class Log:
     """A typed, append-only log for one session."""
 
-    def __init__(self, engine: Engine, session: SessionId, *, clock: Clock = now_us) -> None:
-        """Opens an existing session; NotFoundError when there is none or it was deleted."""
-        if engine.head(session).status == "deleted":
+    def __init__(
+        self, engine: Engine, session: SessionId, *, clock: Clock = now_us, even_deleted: bool = False
+    ) -> None:
+        """Opens an existing session; NotFoundError when there is none or it was deleted.
+
+        A deleted session whose content is still there, because forks read through it, opens when `even_deleted`.
+        """
+        if engine.head(session).status == "deleted" and not even_deleted:
             raise NotFoundError(f"session {session} was deleted", kind="session-deleted")
         self.engine = engine
         self.id = session
@@ -98,7 +113,13 @@ class Log:
         whatever came before and must be legal there. The same `commit_id` with the same events again gives the first
         answer and stores nothing. With `guard`, the writer's lease epoch, a newer lease refuses the append.
         """
-        return self._append([Step(_as_draft(e)) for e in events], expect, commit_id, guard)
+        steps = [Step(_as_draft(e)) for e in events]
+        for step in steps:
+            if (kind := step.draft.event.kind) in OWN_KINDS:
+                raise NotAllowedError(
+                    f"{kind} is written by the log itself", kind="own-kind", hint=f"use {OWN_KINDS[kind]}"
+                )
+        return self._append(steps, expect, commit_id, guard)
 
     def _append(
         self, steps: Sequence[Step], expect: Seq | None = None, commit_id: str = "", guard: int | None = None
@@ -229,8 +250,8 @@ class Log:
         assert tip is not None
         before = tip.seq
         for entry in read_entries(self.engine, self.segments, after=tip.seq, prev=tip.hash):
-            if entry.kind == "payload.erased":
-                # What was erased may be in the state this process holds: fold it anew.
+            if entry.kind in ("payload.erased", "range.pruned"):
+                # What was removed may be in the state this process holds, or among the payloads it would mention.
                 self._tip = self._load_tip()
                 return True
             tip.fold.apply(entry.delta)
@@ -285,12 +306,14 @@ class Log:
     def view(self, at: Seq | None = None) -> list[tuple[Seq, Seq]]:
         """The ranges of events that are in view, oldest first: what lies between was rewound."""
         last = self.head().seq if at is None else at
-        rewound = self.state(last)["view"]["rewound"]
+        view = self.state(last)["view"]
+        rewound, to = view["rewound"], view["to"]
         ranges: list[tuple[Seq, Seq]] = []
         while rewound:
             ranges.append((rewound, last))
-            body = self.entry(rewound).body
-            last, rewound = body["to"], body.get("under", 0)
+            last, rewound = to, self.entry(rewound).body.get("under", 0)
+            # A rewind that was pruned no longer tells where it went; below it nothing can be read anyway.
+            to = self.entry(rewound).body.get("to", 0) if rewound else 0
         ranges.append((1, last))
         return ranges[::-1]
 
@@ -300,23 +323,24 @@ class Log:
             for entry in self.entries(after=after):
                 after = entry.seq
                 yield entry
-            if (
-                not self.engine.wait(self.id, after=after, timeout_s=5.0 if timeout_s is None else timeout_s)
-                and timeout_s
-            ):
+            came = self.engine.wait(self.id, after=after, timeout_s=5.0 if timeout_s is None else timeout_s)
+            if not came and timeout_s is not None:
                 return
 
     # Moving
 
     def rewind(self, to: Seq, *, mode: str = "rewind", why: str = "", guard: int | None = None) -> Head:
         """Moves the view back to `to` by appending: the restorable parts of the state return to what they were."""
-        then = self.state(to)
-        event = ev.HistoryRewound(to=to, under=then["view"]["rewound"], mode=mode, why=why)  # type: ignore[arg-type]
-        return self._append([Step(Draft(event, actor="user"), then)], guard=guard)
+        under = self.state(to)["view"]["rewound"]
+        event = ev.HistoryRewound(to=to, under=under, mode=mode, why=why)  # type: ignore[arg-type]
+        # The past is read when the event is sealed: if it was erased meanwhile, a copy read earlier would bring it
+        # back.
+        return self._append([Step(Draft(event, actor="user"), lambda: self.state(to))], guard=guard)
 
     def fork(self, at: Seq | None = None, *, name: str = "", why: str = "", session: SessionId | None = None) -> Log:
         """A new session that shares this one's history up to `at`. One transaction, whatever the length."""
-        at = self.head().seq if at is None else at
+        before = self.head().seq
+        at = before if at is None else at
         entry = self.entry(at)
         tip = self._tip_at(at, entry.hash, entry.header.at)
         forked = ev.SessionForked(parent=self.id, at=at, hash=entry.hash.hex(), name=name, why=why)
@@ -331,6 +355,11 @@ class Log:
             force_snapshot=len(self.segments) % DEEP_FORK == 0,
         )
         self.engine.submit(sealed.commit).result()
+        if self.head().seq != before and any(
+            "payload.erased" in c.kinds for c in self.engine.read(self.id, after=before)
+        ):
+            # Erased while the fork was made: its snapshot may hold what is gone.
+            self.engine.drop_snapshots(child)
         return Log(self.engine, child, clock=self.clock)
 
     # Leases

@@ -4,7 +4,8 @@ A replacement keeps the fields that hold positions and choices the machines read
 masked as `{"$erased": seq}`. Below `/data` and in a fact's value every scalar is masked, since there even a number
 is content. Containers and keys stay, so that later deltas still fit.
 
-A rewind copies earlier state forward. Where that state changes by masking, the rewind's copy changes with it.
+A rewind copies earlier state forward. Where that state changes by masking, the rewind's copy changes with it. Keys are
+structure and stay: what a key names (a file's path, a fact's key) is not erased with the value under it.
 """
 
 from __future__ import annotations
@@ -20,65 +21,41 @@ from wakelog.model.values import Value
 from wakelog.state.fold import Fold
 from wakelog.state.patch import Delta, Op, copy, equal, get, tokens_of
 
-# Body fields that hold positions, ids the log made, or choices from a closed list.
-_KEPT_FIELDS = frozenset(
-    [
-        "action",
-        "request",
-        "tool",
-        "effect",
-        "role",
-        "outcome",
-        "mode",
-        "change",
-        "media",
-        "category",
-        "severity",
-        "attempt",
-        "retry",
-        "inherited",
-        "epoch",
-        "ttl_us",
-        "to",
-        "under",
-        "at",
-        "first",
-        "last",
-        "upto",
-        "last_hash",
-        "parent",
-        "session",
-        "hash",
-        "handle",
-        "on",
-        "target",
-        "targets",
-        "remove",
-        "approval",
-        "state_hash",
-    ]
-)
+# Body fields that hold positions, ids, or choices from a closed list.
+_KEPT_FIELDS = frozenset({
+    "action", "approval", "at", "attempt", "category", "change", "effect", "epoch", "first", "handle", "hash", "inherited",
+    "last", "last_hash", "media", "mode", "on", "parent", "remove", "request", "retry", "role", "session", "severity",
+    "target", "targets", "to", "tool", "ttl_us", "under", "upto",
+})  # fmt: skip
+_KEPT_OUTCOMES = frozenset({"completed", "failed", "interrupted", "succeeded", "timed_out", "never_ran"})
 # State keys whose text is such a choice.
-_KEPT_KEYS = frozenset(["status", "effect", "trust", "severity", "change", "tool", "holder", "media"])
+_KEPT_KEYS = frozenset({"status", "effect", "trust", "severity", "change", "tool", "holder", "media"})
 _STRUCTURE = frozenset({"status", "turn", "view", "lease", "budget", "checkpoints", "trust"})
 
 
 def replacements_for(log: Log, targets: frozenset[Seq]) -> list[ev.Replacement]:
-    """Replacement bodies for the targets, and for every later rewind that copied what they held."""
+    """Replacement bodies for the targets, and for every later event that repeats what they held: mentions of the same
+    payload, rewinds that copied it, and checkpoints, whose unsalted state hash could be used to test guesses."""
     first = min(targets)
     rewinds = {e.seq: e.body["to"] for e in _rewinds(log, first)}
     fold = fold_at(log.engine, log.segments, first - 1).fold if first > 1 else Fold()
     then: dict[Seq, dict[str, Value]] = {}
+    gone: set[bytes] = set()
     out: list[ev.Replacement] = []
     for entry in read_entries(log.engine, log.segments, after=first - 1):
         delta = entry.delta
-        if entry.seq in targets and entry.is_intact:
+        mentioned = {digest for digest, _ in mentions(entry)}
+        if entry.is_intact and (entry.seq in targets or mentioned & gone):
+            gone |= mentioned
             delta = [_mask_op(op, entry.seq) for op in delta]
             out.append(ev.Replacement(entry.seq, _masked_body(entry, delta)))
         elif rewinds.get(entry.seq, 0) >= first:
             delta = [_recopied(op, then[rewinds[entry.seq]]) for op in delta]
             if not equal(delta, entry.delta):
                 out.append(ev.Replacement(entry.seq, _masked_body(entry, delta)))
+        elif entry.is_intact and entry.body.get("state_hash"):
+            body = {name: value for name, value in entry.body.items() if name != "state_hash"}
+            out.append(ev.Replacement(entry.seq, {"$erased": entry.seq, **body}))
         fold.apply(copy(delta))
         if entry.seq in rewinds.values():
             then[entry.seq] = fold.copy()
@@ -101,6 +78,8 @@ def _rewinds(log: Log, after: Seq) -> Iterator[Entry]:
 def _masked_body(entry: Entry, delta: Delta) -> dict[str, Value]:
     body: dict[str, Value] = {"$erased": entry.seq}
     body |= {name: value for name, value in entry.body.items() if name in _KEPT_FIELDS and as_ref(value) is None}
+    if entry.body.get("outcome") in _KEPT_OUTCOMES:
+        body["outcome"] = entry.body["outcome"]
     if delta:
         body["delta"] = delta
     return body

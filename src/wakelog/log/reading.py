@@ -204,18 +204,19 @@ def fold_at(engine: Engine, segments: list[Segment], seq: Seq) -> Folded:
     """The state at `seq`, from the nearest snapshot that can be read. All of them may be missing or damaged: then only
     time is lost."""
     fold, start, size = _nearest(engine, segments, seq)
-    try:
-        return Folded(fold, size, _fold_on(engine, segments, fold, start, seq))
-    except _Pruned as pruned:
-        # Go on from the base state that the prune event carries.
-        fold, base = _base_state(engine, segments, pruned.seq)
-        if base > seq:
+    while True:
+        try:
+            return Folded(fold, size, _fold_on(engine, segments, fold, start, seq))
+        except _Pruned as pruned:
+            # Go on from the base state that the prune event carries; a fork may meet its parent's prune and its own.
+            fold, start = _base_state(engine, segments, pruned.seq)
+            size = 0
+        if start > seq:
             raise NotFoundError(
-                f"the state at event {seq} was pruned (everything up to {base} is)",
+                f"the state at event {seq} was pruned (everything up to {start} is)",
                 kind="pruned",
-                hint=f"the oldest state still there is at event {base}",
-            ) from None
-        return Folded(fold, 0, _fold_on(engine, segments, fold, base, seq))
+                hint=f"the oldest state still there is at event {start}",
+            )
 
 
 class _Pruned(Exception):
@@ -229,12 +230,18 @@ def _fold_on(engine: Engine, segments: list[Segment], fold: Fold, after: Seq, up
     """Folds the events `after` < seq ≤ `upto`; returns how many bytes they hold. Commit by commit, because decoding
     event by event takes most of the time otherwise."""
     size, seq = 0, after
+    expected: bytes | None = None
     for segment in segments:
         last = upto if segment.last is None else min(segment.last, upto)
         for commit in read_commits(engine, [segment], after=after, upto=upto):
             if commit.first > seq + 1:
                 raise CorruptLogError(f"event {seq + 1} of {commit.session} is missing", kind="gap", seq=seq + 1)
-            check_commit(commit)
+            if expected is not None and commit.prev != expected:
+                raise CorruptLogError(
+                    f"the chain of {commit.session} breaks before event {commit.first}", seq=commit.first
+                )
+            hashes = check_commit(commit)[1]
+            expected = hashes[min(last, commit.last) - commit.first]
             records = commit.records[seq + 1 - commit.first : last + 1 - commit.first]
             for i, record in enumerate(records):
                 if not record.body:

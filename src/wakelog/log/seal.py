@@ -43,6 +43,8 @@ from wakelog.state.fold import Fold, Undo
 from wakelog.state.rewind import rewind_delta
 from wakelog.state.snapshots import is_due
 
+_TRUSTS = frozenset({"trusted", "unverified", "untrusted"})
+
 KNOWN_PAYLOADS = 1024
 """How many recent payloads a tip remembers, so that the same content again is a mention and not a copy."""
 
@@ -67,10 +69,10 @@ class Tip:
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """A draft with what only the log can know: for a rewind, the state it goes back to."""
+    """A draft with what only the log can know: for a rewind, how to read the state it goes back to."""
 
     draft: Draft
-    then: dict[str, Value] | None = None
+    then: Callable[[], dict[str, Value]] | None = None
 
 
 class Sealed:
@@ -135,6 +137,7 @@ def _seal(
     salts = os.urandom(SALT_SIZE * len(steps))
     collector = PayloadCollector(tip.payloads)
     events = [check_event(step.draft.event) for step in steps]
+    _check_place(events, fork)
     records: list[Record] = []
     turns: list[int] = []
     chain, size = prev, 0
@@ -167,7 +170,7 @@ def _seal(
         paths=tuple(dict.fromkeys(e.path for e in events if type(e) is ev.FileChanged)),
         records=tuple(records),
         payloads=tuple(collector.new.items()),
-        snapshot=_snapshot_if_due(tip, force_snapshot),
+        snapshot=_snapshot_if_due(tip, "history.rewound" in kinds, force_snapshot),
         fingerprint=fingerprint_of(events) if commit_id else b"",
         guard=guard,
         late=all(map(machines.is_late, kinds)),
@@ -182,11 +185,12 @@ def _seal_one(
     doc, draft = tip.doc, step.draft
     kind = kind_of(event)
     check_legal(doc, kind, event)
+    _check_draft(draft, tip.seq + 1)
     turn, attempt = _turn_of(doc, event)
     cause = draft.cause or _request_of(doc, kind, event)
     seq = tip.seq + 1
     if step.then is not None and type(event) is ev.HistoryRewound:
-        delta = rewind_delta(doc, step.then, seq=seq, to=event.to)
+        delta = rewind_delta(doc, step.then(), seq=seq, to=event.to)
     else:
         delta = effect_of(doc, event, Place(seq, turn, draft.source, draft.trust))
     if type(event) is ev.CheckpointNamed and event.at == tip.seq:
@@ -195,10 +199,9 @@ def _seal_one(
     if delta:
         stored_delta = encode_delta(delta)
         tip.fold.apply(decode_ops(stored_delta), sealed.undone_by)
-    if type(event) is ev.TurnEnded:
-        # Of the state this very event leads to, which is why the delta goes first.
-        event = msgspec.structs.replace(event, state_hash=tip.fold.state_hash())
-    body = join_body(encode_event(event, collector), stored_delta)
+    body = encode_event(event, collector)
+    if type(event) is not ev.StatePatched:  # whose patch is its delta
+        body = join_body(body, stored_delta)
     header = Header(
         seq,
         kind,
@@ -213,6 +216,23 @@ def _seal_one(
         draft.trust,
     )
     return Record(encode_header(header), salt, body), turn
+
+
+def _check_place(events: Sequence[ev.Event], fork: ForkPoint | None) -> None:
+    """A fork begins with `session.forked`, and nothing else is one."""
+    for i, event in enumerate(events):
+        if (type(event) is ev.SessionForked) != (fork is not None and i == 0):
+            raise NotAllowedError("a fork, and only a fork, begins with session.forked", kind="not-a-fork")
+
+
+def _check_draft(draft: Draft, seq: Seq) -> None:
+    """The parts of a header that callers choose: they must make sense where the event is about to stand."""
+    if draft.trust not in _TRUSTS:
+        raise InvalidInputError(
+            f"{draft.trust!r} is not a trust", kind="bad-draft", hint=f"one of {', '.join(sorted(_TRUSTS))}"
+        )
+    if not 0 <= draft.cause < seq or any(not 0 < first <= last < seq for first, last in draft.derived_from):
+        raise InvalidInputError(f"event {seq} can only rest on events before it", kind="bad-draft")
 
 
 def _remember(sealed: Sealed, tip: Tip, payloads: Iterable[bytes], seq: Seq) -> None:
@@ -241,10 +261,12 @@ def _turn_of(doc: dict[str, Value], event: ev.Event) -> tuple[int, int]:
     return (turn["number"], turn["attempt"]) if turn["status"] == "open" else (0, 1)
 
 
-def _snapshot_if_due(tip: Tip, force: bool) -> bytes | None:
-    if not force and not is_due(tip.bytes_since, tip.snapshot_size):
+def _snapshot_if_due(tip: Tip, rewound: bool, force: bool) -> bytes | None:
+    if not (force or rewound or is_due(tip.bytes_since, tip.snapshot_size)):
         return None
     state, digest = tip.fold.dump()
+    if rewound and not force and len(state) * 2 > tip.snapshot_size and not is_due(tip.bytes_since, tip.snapshot_size):
+        return None  # only a rewind that shrinks the state makes the last snapshot too large a measure
     tip.bytes_since, tip.snapshot_size = 0, len(state)
     return pack_snapshot(state, digest)
 
@@ -325,16 +347,27 @@ def _check_lease(doc: dict[str, Value], kind: str, event: Any) -> None:
         )
 
 
+def _check_release(doc: dict[str, Value], kind: str, event: Any) -> None:
+    if event.epoch != doc["lease"]["epoch"]:
+        raise ConflictError(f"lease epoch {event.epoch} is not the present one, {doc['lease']['epoch']}", kind="fenced")
+
+
+def _check_input(doc: dict[str, Value], kind: str, event: Any) -> None:
+    pending = doc["pending_actions"].get(event.request)
+    is_asked = pending is not None and pending["tool"] == "input"
+    if is_asked != (kind == "input.answered") or (pending is not None and not is_asked):
+        what = "is pending already" if pending else "was not asked"
+        raise NotAllowedError(f"{kind} is not allowed: {event.request!r} {what}", kind="input-machine")
+
+
 def _check_patch(doc: dict[str, Value], kind: str, event: Any) -> None:
     for op in event.patch:
-        path = op.get("path")
-        if (
-            op.get("op") not in ("add", "remove", "replace")
-            or type(path) is not str
-            or path.split("/")[:2] != ["", "data"]
-        ):
+        path, whole = op.get("path"), op.get("path") == "/data"
+        known = op.get("op") in ("add", "remove", "replace")
+        fits = known and type(path) is str and path.split("/")[:2] == ["", "data"]
+        if not fits or (whole and type(op.get("value")) is not dict):
             raise InvalidInputError(
-                "a state patch may add, remove and replace below /data only",
+                "a state patch may add, remove and replace below /data only, which stays an object",
                 kind="bad-patch",
                 hint="the other parts of the state follow from events",
             )
@@ -345,5 +378,8 @@ _CHECKS: dict[str, Callable[[dict[str, Value], str, Any], None]] = {
     **dict.fromkeys(machines.TURN, _check_turn),
     "session.closed": _check_settled,
     "lease.taken": _check_lease,
+    "lease.released": _check_release,
+    "input.requested": _check_input,
+    "input.answered": _check_input,
     "state.patched": _check_patch,
 }

@@ -9,6 +9,9 @@ share the erased part get an erase event of their own, so that whoever holds the
 **Prune** drops all bodies of a session up to a point and keeps the state there, as the base, in the prune event.
 
 **Delete** leaves a tombstone, and nothing else once no fork reads through it.
+
+A session under a **hold** (a label) refuses all three, and so does one that shares the content with it. The hold is
+looked for in the state that the removal is sealed on, so none that was set in time is missed.
 """
 
 from __future__ import annotations
@@ -18,15 +21,17 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from wakelog.engine import Engine, Surgery
-from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError
+from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, UnavailableError
 from wakelog.log.log import Log
 from wakelog.log.masking import mentions, replacements_for
 from wakelog.log.reading import fold_at, read_entries
 from wakelog.log.seal import Step, Tip, seal
 from wakelog.model import events as ev
+from wakelog.model.document import HOLD_LABEL
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.payloads import Payload
 from wakelog.model.records import Commit, Draft, Head, Record
+from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder().encode
 _UNERASABLE = frozenset({"payload.erased", "range.pruned"})
@@ -45,18 +50,26 @@ def erase(log: Log, seqs: Iterable[Seq], *, why: str = "", by: str = "") -> Head
             hint="erase those of one session at a time",
         )
     origin = holder.pop()
+    planned: set[SessionId] = set()
 
     def plan() -> Surgery:
-        members = [Log(log.engine, session) for session in _sharing(log.engine, origin, min(targets))]
         commits: list[Commit] = []
         rewritten: list[Commit] = []
-        for member in members:
-            replaced = replacements_for(member, targets)
+        stale: dict[SessionId, Seq] = {}
+        for member in _sharing(log.engine, origin, targets):
+            shared = _targets_in(member, origin, targets)
+            replaced = replacements_for(member, shared)
             rewritten += _with_replaced(member, {r.seq: _encode(r.body) for r in replaced})
-            commits.append(_seal_on_head(member, ev.PayloadErased(erased=tuple(replaced), why=why, by=by)))
-        return Surgery(tuple(commits), tuple(rewritten), stale_from={m.id: min(targets) for m in members})
+            stale[member.id] = min(shared)
+            if member.head().status != "deleted":
+                commits.append(_seal_on_head(member, ev.PayloadErased(erased=tuple(replaced), why=why, by=by)))
+        planned.update(stale)
+        return Surgery(tuple(commits), tuple(rewritten), stale_from=stale)
 
     _operate(log, plan)
+    for member in _sharing(log.engine, origin, targets):
+        if member.id not in planned:  # forked while the plan was made: its snapshot may hold what is gone
+            log.engine.drop_snapshots(member.id)
     return log.head()
 
 
@@ -65,15 +78,19 @@ def prune(log: Log, upto: Seq, *, why: str = "") -> Head:
     own = log.segments[-1]
     if not own.first <= upto <= log.head().seq:
         raise NotFoundError(f"session {log.id} has no event {upto} of its own to prune to", kind="event-not-found")
-    for child in log.engine.children(log.id):
-        if child.fork and child.fork.at < upto:
+    for fork in _descendants(log.engine, log.id):
+        shared = next((g for g in fork.segments if g.session == log.id), None)
+        if shared is not None and shared.last is not None and shared.last < upto and fork.head().status != "deleted":
             raise NotAllowedError(
-                f"fork {child.session} leaves {log.id} at event {child.fork.at}: what it shares cannot be pruned",
+                f"fork {fork.id} leaves {log.id} at event {shared.last}: what it shares cannot be pruned",
                 kind="live-fork",
-                hint=f"prune up to {child.fork.at} at most, or delete the fork first",
+                hint=f"prune up to {shared.last} at most, or delete the fork first",
             )
 
     def plan() -> Surgery:
+        for fork in _descendants(log.engine, log.id):
+            if fork.head().status != "deleted":
+                refuse_if_held(log.engine, fork.id)
         base = _encode(fold_at(log.engine, log.segments, upto).fold.doc)
         event = ev.RangePruned(upto=upto, last_hash=log.entry(upto).hash.hex(), base=Payload(base, "json"), why=why)
         still_used = {digest for e in log.entries(after=upto) for digest, at in mentions(e) if 0 < at <= upto}
@@ -93,7 +110,22 @@ def delete(log: Log, *, why: str = "") -> Head:
             if exc.kind != "head-moved":
                 raise
             log.forget()
-    raise ConflictError(f"session {log.id} is too busy to be deleted", kind="too-busy")
+    raise UnavailableError(f"session {log.id} is too busy to be deleted", kind="too-busy")
+
+
+def refuse_if_held(engine: Engine, session: SessionId, doc: dict[str, Value] | None = None) -> None:
+    """NotAllowedError while the session is under a hold; `doc` is its state, if it is at hand."""
+    if doc is None:
+        doc = Log(engine, session).state()
+    reason = doc["labels"].get(HOLD_LABEL)
+    if reason is not None:
+        name = engine.head(session).name or session
+        raise NotAllowedError(
+            f"session {name} is under a hold: {reason}. Nothing of it can be erased, pruned or deleted",
+            kind="held",
+            hint=f"wakelog hold rm {name}",
+            legal=("labels.set",),
+        )
 
 
 def _operate(log: Log, plan: Callable[[], Surgery]) -> None:
@@ -107,7 +139,7 @@ def _operate(log: Log, plan: Callable[[], Surgery]) -> None:
                 raise
         finally:
             log.forget()
-    raise ConflictError(f"session {log.id} is too busy: writers kept coming first", kind="too-busy")
+    raise UnavailableError(f"session {log.id} is too busy: writers kept coming first", kind="too-busy")
 
 
 def _check_targets(log: Log, targets: frozenset[Seq]) -> None:
@@ -125,18 +157,33 @@ def _check_targets(log: Log, targets: frozenset[Seq]) -> None:
             )
 
 
-def _sharing(engine: Engine, session: SessionId, seq: Seq) -> Iterator[SessionId]:
-    """The session, and every fork below it that shares event `seq`."""
-    yield session
-    for child in engine.children(session):
-        if child.fork and child.fork.at >= seq:
-            yield from _sharing(engine, child.session, seq)
+def _descendants(engine: Engine, session: SessionId) -> Iterator[Log]:
+    """Every fork below a session, at any depth, deleted ones too: others may read through them."""
+    for child in engine.children(session, deleted=True):
+        yield Log(engine, child.session, even_deleted=True)
+        yield from _descendants(engine, child.session)
+
+
+def _sharing(engine: Engine, origin: SessionId, targets: frozenset[Seq]) -> Iterator[Log]:
+    """The session that holds the events, and every fork that has any of them in its history."""
+    for member in (Log(engine, origin, even_deleted=True), *_descendants(engine, origin)):
+        if _targets_in(member, origin, targets):
+            yield member
+
+
+def _targets_in(member: Log, origin: SessionId, targets: frozenset[Seq]) -> frozenset[Seq]:
+    """Those of `origin`'s events that are in a member's history: beyond the fork point, the numbers mean its own."""
+    segment = next((s for s in member.segments if s.session == origin), None)
+    if segment is None:
+        return frozenset()
+    return frozenset(t for t in targets if segment.first <= t and (segment.last is None or t <= segment.last))
 
 
 def _seal_on_head(log: Log, event: ev.Event) -> Commit:
     """The event as a commit on the present head, without a snapshot: the state at hand may hold what is to go."""
     head = log.head()
     fold = fold_at(log.engine, log.segments, head.seq).fold
+    refuse_if_held(log.engine, log.id, fold.doc)
     tip = Tip(fold, head.seq, head.hash, head.at)
     sealed = seal(tip, log.id, [Step(Draft(event, actor="user"))], now=log.clock())
     return msgspec.structs.replace(sealed.commit, snapshot=None)

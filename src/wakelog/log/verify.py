@@ -15,11 +15,12 @@ import hashlib
 import msgspec
 
 from wakelog.codec.pack import unpack_snapshot
+from wakelog.codec.records import is_intact
 from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError, NotFoundError, WakelogError
 from wakelog.log.log import Log
 from wakelog.log.masking import mentions
-from wakelog.log.reading import Entry, Segment, fetch, fold_at, open_commit
+from wakelog.log.reading import Entry, Segment, fetch, fold_at, open_commit, read_commits
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import GENESIS, Anchor, Commit
@@ -50,6 +51,16 @@ class VerifyReport(msgspec.Struct, frozen=True):
     @property
     def ok(self) -> bool:
         return not self.integrity and not self.completeness
+
+
+_NEVER = 1 << 62
+
+
+class _Erased(msgspec.Struct, frozen=True):
+    """What stands for an erased event, and since when: the first erase event in this history, if it has one."""
+
+    body: dict[str, Value]
+    said_at: Seq
 
 
 def verify(log: Log, anchor: Anchor | None = None) -> VerifyReport:
@@ -91,8 +102,8 @@ class _Walk:
         self.hash = GENESIS
         self.at = 0
         self.fold: Fold | None = Fold()
-        self.erased: dict[Seq, tuple[dict[str, Value], Seq]] = {}
-        self.pruned_to: dict[SessionId, Seq] = {}
+        self.erased: dict[tuple[SessionId, Seq], _Erased] = {}
+        self.pruned: dict[SessionId, ev.RangePruned] = {}
         self.anchor_seen = anchor is None
 
     def fault(self, seq: Seq, what: str) -> None:
@@ -111,17 +122,28 @@ class _Walk:
     # What was removed is said after the place it was removed from, so it is read first.
 
     def _collect_removals(self, segment: Segment) -> None:
-        # Of a parent the whole is read: it may have pruned after the fork.
+        # Of a parent the whole is read: it may have erased or pruned after the fork.
         for commit in self.engine.read(segment.session):
             if {"payload.erased", "range.pruned"}.isdisjoint(commit.kinds):
                 continue
             for entry in open_commit(commit):
                 event = entry.event
                 if isinstance(event, ev.PayloadErased):
+                    in_history = segment.last is None or entry.seq <= segment.last
                     for replacement in event.erased:
-                        self.erased.setdefault(replacement.seq, (replacement.body, entry.seq))
+                        self._note_erased(segment, replacement, entry.seq if in_history else _NEVER)
                 elif isinstance(event, ev.RangePruned):
-                    self.pruned_to[segment.session] = max(self.pruned_to.get(segment.session, 0), event.upto)
+                    self.pruned[segment.session] = event
+
+    def _note_erased(self, segment: Segment, replacement: ev.Replacement, said_at: Seq) -> None:
+        """The newest replacement counts; and from the first erase event in this history on, states are without it."""
+        # Beyond the fork point an ancestor's erase event may speak of its own later events, which are not ours.
+        if segment.last is not None and replacement.seq > segment.last:
+            return
+        holder = next(s.session for s in reversed(self.log.segments) if s.first <= replacement.seq)
+        known = self.erased.get((holder, replacement.seq))
+        first = min(said_at, known.said_at) if known else said_at
+        self.erased[holder, replacement.seq] = _Erased(replacement.body, first)
 
     # The walk
 
@@ -159,46 +181,52 @@ class _Walk:
             self._replaced(entry)
         self._payloads(entry, payloads)
         if self.fold is not None:
-            self.fold.apply(entry.delta)
             self._state_hash(entry)
+            self.fold.apply(entry.delta)
 
     def _pruned(self, entry: Entry, segment: Segment) -> None:
         self.scope["pruned"] += 1
-        upto = self.pruned_to.get(segment.session, 0)
+        said = self.pruned.get(segment.session)
+        upto = said.upto if said else 0
         if entry.seq > upto:
             self.fault(entry.seq, f"the body of event {entry.seq} is missing, and nothing says it was pruned")
+        if said is not None and entry.seq == upto and entry.hash.hex() != said.last_hash:
+            self.fault(entry.seq, f"event {entry.seq} is not the one the prune event names")
         # The fold goes on from the base state, which stands for everything up to there.
         self.fold = fold_at(self.engine, self.log.segments, upto).fold if entry.seq == upto else None
 
     def _replaced(self, entry: Entry) -> None:
         self.scope["erased"] += 1
-        said = self.erased.get(entry.seq)
-        if said is None or not equal(said[0], entry.body):
+        said = self.erased.get((entry.session, entry.seq))
+        if said is None or not equal(said.body, entry.body):
             self.fault(entry.seq, f"what stands for event {entry.seq} is not what an erase event says")
 
     def _payloads(self, entry: Entry, payloads: dict[bytes, bytes]) -> None:
         for digest, at in mentions(entry):
-            if (at or entry.seq) == entry.seq and digest in payloads:
+            if digest in payloads and not at:
                 continue
             try:
-                if not at and digest not in payloads:
-                    raise NotFoundError("gone")
-                if at:
-                    fetch(self.engine, self.log.segments, at, digest)
+                fetch(self.engine, self.log.segments, at or entry.seq, digest)
             except NotFoundError:
-                if self.erased or self.pruned_to:
+                if self._was_removed_from(at or entry.seq):
                     self.scope["payloads_gone"] += 1
                 else:
                     self.completeness.append(Fault(entry.seq, f"a payload of event {entry.seq} is missing"))
 
+    def _was_removed_from(self, seq: Seq) -> bool:
+        """Whether something was erased or pruned from the commit that holds an event, and its payloads with it."""
+        for commit in read_commits(self.engine, self.log.segments, after=seq - 1, upto=seq):
+            return not all(map(is_intact, commit.records))
+        return False
+
     def _state_hash(self, entry: Entry) -> None:
         """A stored state hash must be the fold's, unless an erasure changed the state after it was written."""
         event = entry.event
-        if not isinstance(event, ev.TurnEnded) or not event.state_hash or self.fold is None:
+        if not isinstance(event, ev.CheckpointNamed) or not event.state_hash or self.fold is None:
             return
-        moved = any(seq <= entry.seq < said_at for seq, (_, said_at) in self.erased.items())
+        moved = any(seq <= entry.seq < erased.said_at for (_, seq), erased in self.erased.items())
         if not moved and self.fold.state_hash() != event.state_hash:
-            self.fault(entry.seq, f"the state after event {entry.seq} is not the one its hash names")
+            self.fault(entry.seq, f"the state before event {entry.seq} is not the one its hash names")
 
     # What is derived
 

@@ -14,6 +14,16 @@ import msgspec
 from wakelog.model.values import Value
 
 
+class Erased(msgspec.Struct, frozen=True):
+    """Stands where a value was erased; names the event whose content it was."""
+
+    seq: int = msgspec.field(name="$erased")
+
+
+Text = str | Erased
+"""Text that a person or a model wrote, and that can be erased."""
+
+
 class Turn(msgspec.Struct, frozen=True):
     number: int
     attempt: int
@@ -45,12 +55,12 @@ class FileUse(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    choice: str
+    choice: Text
     turn: int
-    because: str = ""
-    alternatives: tuple[str, ...] = ()
-    assumptions: tuple[str, ...] = ()
-    evidence: tuple[int | str, ...] = ()
+    because: Text = ""
+    alternatives: tuple[Text, ...] = ()
+    assumptions: tuple[Text, ...] = ()
+    evidence: tuple[int | Text, ...] = ()
 
 
 class PendingAction(msgspec.Struct, frozen=True):
@@ -62,9 +72,9 @@ class PendingAction(msgspec.Struct, frozen=True):
     seq: int
     turn: int
     attempt: int = 0
-    key: str = ""
-    input_hash: str = ""
-    prompt: str = ""
+    key: Text = ""
+    input_hash: Text = ""
+    prompt: Text = ""
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -91,8 +101,8 @@ class State(msgspec.Struct, frozen=True):
     turn: Turn
     view: View
     lease: Lease
-    goal: str | None
-    labels: dict[str, str]
+    goal: Text | None
+    labels: dict[str, Text]
     tools_used: dict[str, ToolUse]
     files_modified: dict[str, FileUse]
     decisions_made: dict[str, Decision]
@@ -158,3 +168,6 @@ REWOUND_PARTS = (
     "data",
 )
 """The parts a rewind restores. All others stay: money is not refunded and effects are not unsent."""
+
+HOLD_LABEL = "hold"
+"""The label that forbids erasing, pruning and deleting; its value is the reason. A rewind does not lift it."""

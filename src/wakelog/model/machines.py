@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# kind → (statuses it may come in, status it leads to; None: unchanged)
+# kind → (statuses it may come in, status it leads to). "" is a session that was not opened.
 SESSION: Final[dict[str, tuple[frozenset[str], str]]] = {
     "session.opened": (frozenset({""}), "open"),
     "session.forked": (frozenset({"open", "active", "paused", "closed", "archived"}), "open"),
@@ -70,13 +70,15 @@ WHILE_PAUSED: Final = frozenset(
     }
 )
 
+# kind → (turn statuses it may come in, status it leads to). "ended" stands for the outcome that turn.ended names.
 TURN: Final[dict[str, tuple[frozenset[str], str]]] = {
     "turn.started": (frozenset({"", "completed", "failed", "interrupted"}), "open"),
     "turn.ended": (frozenset({"open"}), "ended"),
 }
 
 # kind → (action statuses it may come in, status it leads to). "" is no such action; "done" leaves the pending list.
-# action.failed and action.timed_out with retry=True lead back to "requested".
+# action.requested with approval=True leads to "waiting" instead; action.failed and action.timed_out with retry=True
+# lead back to "requested".
 ACTION: Final[dict[str, tuple[frozenset[str], str]]] = {
     "action.requested": (frozenset({""}), "requested"),
     "action.recorded": (frozenset({""}), "done"),

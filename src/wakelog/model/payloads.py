@@ -1,9 +1,8 @@
 """Payloads: big values kept beside the record that mentions them, by content hash.
 
 A body mentions a payload as `{"$payload": "<sha256>", "size": n, "media": "text"}`. The bytes are stored with the
-commit that first brings them; a later mention of the same content in the session adds `"at": seq`, the event that
-brought it. The hash stands in the erasable body, not in the header: once both are gone, nothing is left to test
-guesses against.
+commit that first brings them; a later mention of the same content adds `"at": seq`, the first event of that commit.
+The hash stands in the erasable body, not in the header: once both are gone, nothing is left to test guesses against.
 """
 
 from __future__ import annotations

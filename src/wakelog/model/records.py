@@ -44,7 +44,8 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Reserved: how the body is encrypted."""
     key_id: str = ""
     """Reserved: which key encrypts it."""
-    v: int = FORMAT_VERSION
+    v: int = 1
+    """The format version. Left out, it is 1 and stays 1: later versions write theirs."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):

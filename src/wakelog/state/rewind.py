@@ -2,12 +2,12 @@
 
 Goal, labels, decisions, facts, working set, file view, artefacts and `data` are restored. Status, turn numbers, budget
 spent, flags, checkpoints, dead ends, open actions, sub-agents, lease and trust stay: money is not refunded, effects are
-not unsent.
+not unsent. A hold stays too: what forbids destruction is not lifted by looking back.
 """
 
 from __future__ import annotations
 
-from wakelog.model.document import REWOUND_PARTS
+from wakelog.model.document import HOLD_LABEL, REWOUND_PARTS
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
 from wakelog.state.patch import Delta
@@ -17,8 +17,15 @@ def restore(now: dict[str, Value], then: dict[str, Value]) -> Delta:
     """The delta that brings the restorable parts of `now` back to what they are in `then`."""
     delta: Delta = []
     for part in REWOUND_PARTS:
-        delta += diff(now[part], then[part], f"/{part}")
+        a, b = now[part], then[part]
+        if part == "labels":
+            a, b = _without_hold(a), _without_hold(b)
+        delta += diff(a, b, f"/{part}")
     return delta
+
+
+def _without_hold(labels: dict[str, Value]) -> dict[str, Value]:
+    return {name: value for name, value in labels.items() if name != HOLD_LABEL}
 
 
 def rewind_delta(now: dict[str, Value], then: dict[str, Value], *, seq: int, to: int) -> Delta:

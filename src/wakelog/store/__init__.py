@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
@@ -21,6 +22,9 @@ from wakelog.session import Session
 from wakelog.session.data import LABEL, DataType, Migrations, initial
 from wakelog.state.diff import diff
 
+if TYPE_CHECKING:
+    from wakelog.index.index import Index
+
 DEFAULT_FOLDER = ".wakelog"
 _FILES = (".db", ".sqlite", ".sqlite3")
 
@@ -28,7 +32,8 @@ _FILES = (".db", ".sqlite", ".sqlite3")
 def open(url: str | os.PathLike[str] | None = None, *, create: bool = True, clock: Clock = now_us) -> Store:
     """Opens a store: a folder or `.db` file on a local disk, or `memory:` for one that is gone with the process.
 
-    Without a url: `WAKELOG_STORE` if set, else the nearest `.wakelog` folder from here upward, else `.wakelog` here.
+    Without a url: `WAKELOG_STORE` if set, else `store.path` of a configuration file, else the nearest `.wakelog` folder
+    from here upward, else `.wakelog` here.
     """
     return Store(_engine(os.fspath(url) if url is not None else default_url(), create), clock=clock)
 
@@ -36,6 +41,10 @@ def open(url: str | os.PathLike[str] | None = None, *, create: bool = True, cloc
 def default_url() -> str:
     """Where `open()` looks when it is told nothing."""
     if url := os.environ.get("WAKELOG_STORE"):
+        return url
+    from wakelog.store.config import store_path
+
+    if url := store_path():
         return url
     here = Path.cwd()
     for folder in (here, *here.parents):
@@ -191,7 +200,19 @@ class Store:
         """Deletes a session for good; a tombstone stays. Forks keep what they share until they are deleted too."""
         return delete(session.log, why=why)
 
+    @functools.cached_property
+    def index(self) -> Index:
+        """The index of this store: `index.db` beside its log, or in memory where the engine has no file."""
+        from wakelog.index.index import Index
+
+        path: Path | None = getattr(self.engine, "path", None)
+        if path is not None:
+            path = path.with_name("index.db" if path.name == "log.db" else f"{path.stem}.index.db")
+        return Index(self.engine, path)
+
     def close(self) -> None:
+        if "index" in self.__dict__:
+            self.index.close()
         self.engine.close()
 
     def __enter__(self) -> Store:

@@ -4,7 +4,8 @@
   and an engine's test file is done in ten lines.
 - `machine.LogMachine` plays random verbs on logs over an engine and on `toy`, a model small enough to be obviously
   right. `strategies` holds the values and events it draws.
-- `builders` makes commits for tests that talk to an engine directly; `lossy` loses an engine's answers.
+- `builders` makes commits for tests that talk to an engine directly; `lossy` loses an engine's answers; `faults` kills
+  processes, fills disks and cuts the power.
 
 Needs pytest and hypothesis (`pip install wakelog[test]`). No other room imports this one.
 """

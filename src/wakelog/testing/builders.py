@@ -112,7 +112,7 @@ def raw_record(
     kind: str,
     body: dict[str, Any] | bytes,
     *,
-    at: int = START_US,
+    at: int = START_US + 1_000_000,
     salt: bytes = bytes(range(16)),
     **header: Any,
 ) -> Record:

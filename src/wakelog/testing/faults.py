@@ -203,15 +203,15 @@ class FaultyDisk(apsw.VFS):
         """Name → what it has stood for since its folder was last synced, the present last. None: no such file."""
         super().__init__(name, "")
 
-    def power_cut(self, image: Path, seed: int) -> None:
-        """Writes what the files could be if the power failed now into the folder `image`; a seed always tells the
-        same."""
+    def power_cut(self, folder: Path, image: Path, seed: int) -> None:
+        """Writes what the files in `folder` could be if the power failed now into the folder `image`. The same seed at
+        the same moment always tells the same."""
         rng = random.Random(seed)
         image.mkdir(parents=True, exist_ok=True)
         with self._lock:
             for name in sorted(self._files):
                 inode = rng.choice(self._files[name])
-                if inode is not None:
+                if inode is not None and Path(name).parent == folder:
                     (image / Path(name).name).write_bytes(inode.after_cut(rng))
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:

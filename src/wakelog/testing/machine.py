@@ -33,10 +33,10 @@ from wakelog.state.patch import equal
 from wakelog.testing import strategies
 from wakelog.testing.builders import START_US, new_session
 from wakelog.testing.lossy import LossyEngine
-from wakelog.testing.toy import RESTORED, Toy
+from wakelog.testing.toy import RESTORED, Toy, is_legal
 
 SESSIONS_MAX = 6
-BIG = "a value that makes a snapshot due " * 600
+BIG = "a value that makes a snapshot due " * 1200
 
 _writers = st.sampled_from([0, 1])
 _events = st.lists(strategies.knowledge, min_size=1, max_size=3)
@@ -103,9 +103,30 @@ class LogMachine(RuleBasedStateMachine):
     def append(self, it: Played, which: int, events: list[ev.Event]) -> None:
         self._append(it, which, events)
 
-    @rule(it=sessions, which=_writers, event=strategies.actions | strategies.turns | strategies.life)
-    def move(self, it: Played, which: int, event: ev.Event) -> None:
+    @rule(it=sessions, which=_writers, event=st.sampled_from(strategies.MOVES + strategies.LIFE))
+    def try_a_move(self, it: Played, which: int, event: ev.Event) -> None:
         self._append(it, which, [event])
+
+    @rule(it=sessions, which=_writers, data=st.data())
+    def move(self, it: Played, which: int, data: st.DataObject) -> None:
+        for _ in range(data.draw(st.integers(1, 6), label="moves")):
+            legal = [event for event in strategies.MOVES if is_legal(it.toy.state, event)]
+            if legal:
+                self._append(it, which, [data.draw(st.sampled_from(legal), label="move")])
+
+    @rule(it=sessions, which=_writers, events=_events)
+    def take_away_what_was_said(self, it: Played, which: int, events: list[ev.Event]) -> None:
+        takings: list[ev.Event] = []
+        for event in events:
+            if isinstance(event, ev.FactRecorded):
+                takings.append(ev.FactRetracted(key=event.key))
+            elif isinstance(event, ev.FlagRaised):
+                takings.append(ev.FlagCleared(flag=event.flag))
+            elif isinstance(event, ev.ContextEvicted):
+                takings.append(ev.ContextRestored(key=event.key))
+        self._append(it, which, events)
+        if takings:
+            self._append(it, 1 - which, takings)
 
     @rule(it=sessions, which=_writers, data=st.data())
     def patch(self, it: Played, which: int, data: st.DataObject) -> None:

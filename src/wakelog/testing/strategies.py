@@ -11,8 +11,8 @@ from wakelog.model import events as ev
 from wakelog.model.values import INT_MAX, RESERVED_KEYS
 
 # Few names, so that events meet each other; odd ones, so that escaping is tried.
-NAMES = ("a", "a/b", "~1", "")
-ACTIONS = ("call-1", "call-2", "call/3")
+NAMES = ("a", "a/b~1", "")
+ACTIONS = ("call", "call/2")
 TOOLS = ("search", "edit~file")
 
 texts: SearchStrategy[str] = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -36,11 +36,9 @@ values: SearchStrategy[Any] = st.recursive(scalars, _containers, max_leaves=8)
 
 objects: SearchStrategy[dict[str, Any]] = st.dictionaries(keys, values, max_size=4)
 
-_actions = st.sampled_from(ACTIONS)
 _costs = st.builds(
     ev.Cost, tokens_in=st.integers(0, 9), tokens_out=st.integers(0, 9), usd_micros=st.sampled_from([0, 0, 5])
 )
-_failures = st.builds(ev.Failure, type=st.sampled_from(["io", "refused"]), message=texts)
 
 knowledge: SearchStrategy[ev.Event] = st.one_of(
     st.builds(ev.FactRecorded, key=names | keys, value=values),
@@ -61,33 +59,42 @@ knowledge: SearchStrategy[ev.Event] = st.one_of(
 )
 """Events that are legal whenever a session takes anything new."""
 
-turns: SearchStrategy[ev.Event] = st.one_of(
-    st.builds(ev.TurnStarted, retry=st.booleans()),
-    st.builds(ev.TurnEnded, outcome=st.sampled_from(["completed", "failed"]), error=st.none() | _failures),
-)
+_refused = ev.Failure("refused", message="no")
+_cost = ev.Cost(tokens_in=3, usd_micros=5)
 
-actions: SearchStrategy[ev.Event] = st.one_of(
-    st.builds(ev.ActionRequested, action=_actions, tool=st.sampled_from(TOOLS), approval=st.booleans(), key=names),
-    st.builds(ev.ActionRecorded, action=_actions, tool=st.sampled_from(TOOLS), cost=_costs),
-    st.builds(ev.ActionApproved, action=_actions),
-    st.builds(ev.ActionDenied, action=_actions),
-    st.builds(ev.ActionStarted, action=_actions, attempt=st.integers(1, 3)),
-    st.builds(ev.ActionSucceeded, action=_actions, cost=_costs),
-    st.builds(ev.ActionFailed, action=_actions, error=_failures, retry=st.booleans(), cost=_costs),
-    st.builds(ev.ActionTimedOut, action=_actions, retry=st.booleans()),
-    st.builds(ev.ActionUncertain, action=_actions),
-    st.builds(ev.ActionReconciled, action=_actions, outcome=st.sampled_from(["succeeded", "never_ran"])),
-    st.builds(ev.ActionAbandoned, action=_actions),
-    st.builds(ev.ActionEvidence, action=_actions),
-)
-"""Moves of a few actions, most of them not legal at the moment they are drawn."""
 
-life: SearchStrategy[ev.Event] = st.one_of(
-    st.builds(ev.SessionPaused),
-    st.builds(ev.SessionResumed),
-    st.builds(ev.SessionClosed),
-    st.builds(ev.SessionReopened),
+def _moves_of(action: str) -> list[ev.Event]:
+    tool = TOOLS[len(action) % len(TOOLS)]
+    return [
+        ev.ActionRequested(action=action, tool=tool, key="once"),
+        ev.ActionRequested(action=action, tool=tool, approval=True),
+        ev.ActionRecorded(action=action, tool=tool, cost=_cost),
+        ev.ActionApproved(action=action),
+        ev.ActionDenied(action=action),
+        ev.ActionStarted(action=action, attempt=2),
+        ev.ActionSucceeded(action=action, cost=_cost),
+        ev.ActionFailed(action=action, error=_refused, cost=_cost),
+        ev.ActionFailed(action=action, error=_refused, retry=True),
+        ev.ActionTimedOut(action=action),
+        ev.ActionTimedOut(action=action, retry=True),
+        ev.ActionUncertain(action=action),
+        ev.ActionReconciled(action=action, outcome="never_ran"),
+        ev.ActionAbandoned(action=action),
+        ev.ActionEvidence(action=action),
+    ]
+
+
+MOVES: tuple[ev.Event, ...] = (
+    *(move for action in ACTIONS for move in _moves_of(action)),
+    ev.TurnStarted(),
+    ev.TurnStarted(retry=True),
+    ev.TurnEnded(),
+    ev.TurnEnded(outcome="failed", error=_refused),
 )
+"""Moves of turns and actions. Which of them are legal depends on the moment."""
+
+LIFE: tuple[ev.Event, ...] = (ev.SessionPaused(), ev.SessionResumed(), ev.SessionClosed(), ev.SessionReopened())
+"""Moves of the session itself."""
 
 
 @st.composite

@@ -59,8 +59,10 @@ def connect(path: Path, *, create: bool, vfs: str | None = None) -> apsw.Connect
         try:
             db = apsw.Connection(str(path), flags=flags, vfs=vfs)
             return _prepared(db, path, create=create)
-        except (apsw.ReadOnlyError, apsw.CantOpenError):
+        except (apsw.ReadOnlyError, apsw.CantOpenError) as exc:
             if not path.exists():
+                if create and not os.access(path.parent, os.W_OK):
+                    raise apsw.ReadOnlyError(str(exc)) from exc
                 raise
         return _connect_read_only(path, vfs)
 

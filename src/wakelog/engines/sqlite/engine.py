@@ -42,6 +42,7 @@ POLL_S = 0.005
 _CHANGES = (
     "select s.id, last, log.id from log join session s on s.no = session where log.id > ? order by log.id limit ?"
 )
+_SCRUB_DUE = "insert into chore (name) values ('scrub') on conflict do nothing"
 
 
 class _Pending:
@@ -86,6 +87,7 @@ class SqliteEngine:
         self._begin()
         self._pool = Pool(self.path, create=create, vfs=vfs)
         forking.watch(self)
+        self._catch_up()
 
     def _begin(self) -> None:
         self._pid = os.getpid()
@@ -240,11 +242,11 @@ class SqliteEngine:
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
         with self._reading() as db:
-            return tables.heads(db, "s.id > ? order by s.id limit ?", (after, limit))
+            return tables.heads(db, "s.id > ? and status <> 'deleted' order by s.id limit ?", (after, limit))
 
-    def children(self, session: SessionId) -> Sequence[Head]:
+    def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
         with self._reading() as db:
-            return tables.heads(db, "s.parent = ? order by s.id", (session,))
+            return tables.heads(db, "s.parent = ? and (? or status <> 'deleted') order by s.id", (session, deleted))
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
         with self._reading() as db:
@@ -299,6 +301,7 @@ class SqliteEngine:
                 db.execute("delete from snapshot where session = ? and seq >= ?", (self._require(db, session), seq))
             for session, seq in surgery.pruned_to.items():
                 db.execute("delete from snapshot where session = ? and seq < ?", (self._require(db, session), seq))
+            db.execute(_SCRUB_DUE)
         self._scrub()
         return head
 
@@ -307,8 +310,10 @@ class SqliteEngine:
             head = self._store(db, (commit,))
             db.execute("delete from name where session = ?", (commit.session,))
             tables.drop_if_unread(db, commit.session)
+            self._heads.clear()
+            db.execute(_SCRUB_DUE)
         self._scrub()
-        return head
+        return msgspec.structs.replace(head, name="")
 
     def _scrub(self) -> None:
         """Leaves nothing of removed bytes in the files: freed pages are gone, and the write-ahead log is emptied."""
@@ -317,14 +322,24 @@ class SqliteEngine:
                 db.execute("vacuum")
                 checkpoint: Any = db.execute("pragma wal_checkpoint(truncate)").fetchone()
                 problem = "readers are still using them" if checkpoint[0] else ""
+                if not problem:
+                    db.execute("delete from chore where name = 'scrub'")
             except apsw.Error as exc:
                 problem = str(exc)
             if problem:
                 raise UnavailableError(
                     f"the removal is done and durable, but old bytes are still in {self.path} or its log: {problem}",
                     kind="scrub-pending",
-                    hint="run it again later",
+                    hint="open the store again later",
                 )
+
+    def _catch_up(self) -> None:
+        """Completes a scrubbing that another process did not live to do. If that cannot be done now, then next time."""
+        with self._reading() as db:
+            due = not db.readonly("main") and db.execute("select 1 from chore where name = 'scrub'").get
+        if due:
+            with contextlib.suppress(UnavailableError):
+                self._scrub()
 
     # News
 

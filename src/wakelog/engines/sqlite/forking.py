@@ -28,9 +28,11 @@ class Gate:
     """Lets any number of threads in together, until it is shut."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
+        # Reentrant, because a signal handler may fork while its own thread is in here.
+        self._changed = threading.Condition(threading.RLock())
         self._inside: dict[int, int] = {}
         self._shut_by = 0
+        self._shuts = 0
 
     def __enter__(self) -> None:
         me = threading.get_ident()
@@ -55,16 +57,20 @@ class Gate:
         """Keeps everybody out; False when somebody stayed inside all the time, or the caller is there itself."""
         me = threading.get_ident()
         with self._changed:
-            while self._shut_by:
+            while self._shut_by not in (0, me):
                 self._changed.wait()
             self._shut_by = me
+            self._shuts += 1
             alone = self._changed.wait_for(lambda: self._inside.keys() <= {me}, timeout_s)
             return alone and me not in self._inside
 
     def open(self) -> None:
+        """Takes back one `shut`."""
         with self._changed:
-            self._shut_by = 0
-            self._changed.notify_all()
+            self._shuts -= 1
+            if not self._shuts:
+                self._shut_by = 0
+                self._changed.notify_all()
 
 
 class Holder(Protocol):

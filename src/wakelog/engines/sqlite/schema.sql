@@ -1,4 +1,4 @@
--- Every row has a checksum over its other columns (rows.py), with the session's id in place of its number.
+-- Rows have a checksum over their other columns (rows.py), with the session's id in place of its number.
 
 -- One row per session; `no` stands for the id in the other tables, because it is shorter.
 create table session (
@@ -71,3 +71,8 @@ create table heartbeat (
     until    integer not null,
     checksum integer not null
 ) strict;
+
+-- What was begun and must be completed by whoever comes next: "scrub" while removed bytes may still be in the files.
+create table chore (
+    name text primary key
+) strict, without rowid;

@@ -18,7 +18,7 @@ from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 _HEAD = f"select {HEAD_COLUMNS} from log join session s on s.no = log.session where"
 _HEAD_OF = f"{_HEAD} log.session = ? order by last desc limit 1"
 _HEAD_AT = f"{_HEAD} log.session = ? and last = ? and commit_id = ?"
-_NEWEST = "log.id = (select id from log where session = s.no order by last desc limit 1) and status <> 'deleted'"
+_NEWEST = "log.id = (select id from log where session = s.no order by last desc limit 1)"
 _INSERT_NAMES = f"{COLUMNS}, records, payloads".replace("log.", "")
 _INSERT = f"insert into log (session, {_INSERT_NAMES}) values ({', '.join('?' * 18)})"
 _UPDATE = ", ".join(f"{name} = ?" for name in _INSERT_NAMES.split(", "))
@@ -52,7 +52,7 @@ def head_of(db: apsw.Connection, number: int) -> Head:
 
 
 def heads(db: apsw.Connection, where: str, values: tuple[Any, ...]) -> list[Head]:
-    """The heads of sessions that are not deleted, in order of id."""
+    """The heads of the sessions that `where` picks."""
     rows: Any = db.execute(f"{_HEAD} {_NEWEST} and {where}", values).fetchall()
     return [head_from_row(row) for row in rows]
 

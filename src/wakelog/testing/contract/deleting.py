@@ -38,7 +38,7 @@ class Deleting(Hooks):
         for commit in before:
             with pytest.raises(NotAllowedError) as refused:
                 again.submit(commit).result()
-            assert refused.value.kind == "session-deleted"
+            assert refused.value.kind == "append-to-deleted"
         assert again.head(writer.session).status == "deleted"
         again.close()
 

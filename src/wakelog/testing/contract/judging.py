@@ -61,8 +61,8 @@ class Judging(Hooks):
         writer = opened(engine)
         stale, evidence = writer.rival(fact("late"), guard=7), writer.rival(_evidence())
         engine.delete(writer.seal(ev.SessionDeleted()))
-        assert _refusal(engine, stale) == (NotAllowedError, "session-deleted")
-        assert _refusal(engine, evidence) == (NotAllowedError, "session-deleted")
+        assert _refusal(engine, stale) == (NotAllowedError, "append-to-deleted")
+        assert _refusal(engine, evidence) == (NotAllowedError, "append-to-deleted")
 
     @pytest.mark.parametrize("ending", [(ev.SessionClosed(),), (ev.SessionClosed(), ev.SessionArchived())])
     def test_closed_is_told_before_the_epoch_and_the_head(self, engine: Engine, ending: tuple[ev.Event, ...]) -> None:

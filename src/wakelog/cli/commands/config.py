@@ -1,0 +1,131 @@
+"""`wakelog config`: settings, and where each comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from wakelog.cli.completing import complete_setting
+from wakelog.cli.context import Context, common
+from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.text import inert
+from wakelog.store import config
+from wakelog.store.settling import write_setting
+
+
+@click.group("config", invoke_without_command=True)
+@click.pass_context
+def config_command(ctx: click.Context) -> None:
+    """Settings come, in this order, from an option, a WAKELOG_… variable, wakelog.toml (or [tool.wakelog] in
+    pyproject.toml) in the nearest folder upward, and the user's config.toml.
+
+    \b
+    Examples:
+      wakelog config list --show-origin
+      wakelog config set retention.keep 90d
+      wakelog config get store.path
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_settings)
+
+
+@config_command.command("list")
+@click.option("--show-origin", is_flag=True, help="Also say where each value comes from.")
+@common
+def list_settings(ctx: Context, show_origin: bool = False) -> None:
+    """All settings with their values.
+
+    \b
+    Example:
+      wakelog config list --show-origin
+    """
+    found = list(config.load().values())
+    data = [{**msgspec.to_builtins(f), "about": config.SETTINGS[f.key].doc} for f in found]
+
+    def human() -> None:
+        columns = [Column("setting"), Column("value", 16), Column("from", 12), Column("about", 12, drop=1)]
+        rows = []
+        for each in found:
+            origin = " ".join(filter(None, (each.origin, each.where))) if show_origin else ""
+            about = "" if show_origin else config.SETTINGS[each.key].doc
+            rows.append((each.key, _shown(ctx, each), origin, about))
+        say_table(ctx, columns, rows, titles=False)
+
+    ctx.answer("config", data, human)
+
+
+@config_command.command("get")
+@click.argument("key", shell_complete=complete_setting)
+@common
+def get(ctx: Context, key: str) -> None:
+    """One setting's value.
+
+    \b
+    Example:
+      wakelog config get retention.keep
+    """
+    if key not in config.SETTINGS:
+        config.check(key, "", "config get")
+    found = config.load()[key]
+    ctx.answer("config-value", msgspec.to_builtins(found), lambda: ctx.say(_shown(ctx, found)))
+
+
+@config_command.command("set")
+@click.argument("key", shell_complete=complete_setting)
+@click.argument("value")
+@click.option("--user", "where", flag_value="user", help="In the user's config.toml.")
+@click.option("--here", "where", flag_value="here", help="In wakelog.toml in this folder.")
+@common
+def set_value(ctx: Context, key: str, value: str, where: str | None) -> None:
+    """Writes a setting: to the project's file if there is one, else to the user's. Comments in it stay.
+
+    \b
+    Examples:
+      wakelog config set retention.max_size 20GB --user
+      wakelog config set store.path .wakelog --here
+    """
+    project = config.project_file()
+    if where == "here":
+        file = Path.cwd() / config.PROJECT_FILE
+    else:
+        file = project if project is not None and where != "user" else config.user_file()
+    stored = write_setting(file, key, value)
+    now = config.load()[key]
+    hidden = now.origin == "environment" or (now.where and Path(now.where) != file)
+    data = {"key": key, "value": stored, "file": str(file), "in_force": not hidden}
+
+    def human() -> None:
+        ctx.say(f"{key} = {inert(str(stored), lines=False)}  in {file}")
+        if hidden:
+            ctx.say(f"  not in force: {now.where} says {inert(str(now.value), lines=False)}")
+
+    ctx.answer("config-set", data, human)
+
+
+@config_command.command("path")
+@common
+def path(ctx: Context) -> None:
+    """The files settings are read from, strongest first.
+
+    \b
+    Example:
+      wakelog config path
+    """
+    project, user = config.project_file(), config.user_file()
+    files = [("project", project, True)] if project else []
+    files.append(("user", user, user.is_file()))
+    data = [{"origin": origin, "file": str(file), "exists": exists} for origin, file, exists in files]
+
+    def human() -> None:
+        for origin, file, exists in files:
+            ctx.say(f"{origin:<9}{file}{'' if exists else '  (not there)'}")
+
+    ctx.answer("config-path", data, human)
+
+
+def _shown(ctx: Context, found: config.Found) -> str:
+    if found.key == "store.path" and not found.value:
+        return ctx.url
+    return str(found.value)

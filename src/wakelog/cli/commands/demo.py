@@ -1,0 +1,93 @@
+"""`wakelog demo`: sessions to play with, in a scratch store."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import click
+import msgspec
+
+from wakelog.cli.completing import complete_demo
+from wakelog.cli.context import Context, common
+from wakelog.cli.progress import Progress
+from wakelog.demo import DAY_US, DEMOS, Built, build, is_demo_store
+from wakelog.errors import NotAllowedError, NotFoundError
+from wakelog.log.log import now_us
+from wakelog.session.selectors import parse_time
+from wakelog.store import open as open_store
+
+FOLDER = "wakelog-demo"
+
+
+@click.command("demo")
+@click.argument("name", required=False, default="fix-bug", shell_complete=complete_demo)
+@click.option("--into", type=click.Path(file_okay=False, path_type=Path), help=f"The folder (default: ./{FOLDER}).")
+@click.option("--at", "when", metavar="TIME", help="When it takes place (default: a fixed day; fleet: now).")
+@click.option("--list", "listing", is_flag=True, help="Say which demos there are.")
+@common
+def demo_command(ctx: Context, name: str, into: Path | None, when: str | None, listing: bool) -> None:
+    """Builds sessions to look at into a scratch store. Offline, and the same each time.
+
+    \b
+    fix-bug     a bug hunt in 12 turns: attempts, files, decisions, a dead end, a fork, a budget
+    injection   a web page with hidden text becomes an action, and is flagged
+    crash       killed in the middle of a call, resumed; no effect is repeated
+    tampered    one altered byte, and the proof
+    fleet       40 sessions: working, waiting, stuck, over budget, paused, done
+    big         one session of 100,000 events
+    all         all of them
+
+    \b
+    Examples:
+      wakelog demo
+      wakelog demo all --into /tmp/play
+    """
+    if listing:
+        shown = [{"name": d.name, "shows": d.shows} for d in DEMOS.values()]
+        ctx.answer("demos", shown, lambda: ctx.say("\n".join(f"{d.name:<11} {d.shows}" for d in DEMOS.values())))
+        return
+    names = list(DEMOS) if name == "all" else [_known(name)]
+    folder = into or Path(ctx.given_url or FOLDER)
+    built: list[Built] = []
+    with open_store(folder) as store:
+        if not is_demo_store(store):
+            raise NotAllowedError(
+                f"{folder} holds sessions of your own: a demo does not go there",
+                kind="not-a-scratch-store",
+                hint="choose another folder with --into",
+            )
+        for each in names:
+            demo = DEMOS[each]
+            at = parse_time(when, now_us()) if when else now_us() if demo.is_live else DAY_US
+            with Progress(ctx, f"building {each}", demo.events) as progress:
+                built.append(build(each, store.engine, at_us=at, progress=progress))
+    commands = [_command(c, folder) for n in names for c in DEMOS[n].commands]
+    data = [{**msgspec.to_builtins(b), "store": str(folder), "commands": commands} for b in built]
+    ctx.answer("demo", data, lambda: _show(ctx, built, folder, names))
+
+
+def _known(name: str) -> str:
+    if name not in DEMOS:
+        near = difflib.get_close_matches(name, [*DEMOS, "all"], 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(DEMOS)}, all"
+        raise NotFoundError(f"there is no demo {name!r}", kind="demo-not-found", hint=hint)
+    return name
+
+
+def _command(command: str, folder: Path) -> str:
+    return f"wakelog --store {folder} {command}"
+
+
+def _show(ctx: Context, built: list[Built], folder: Path, names: list[str]) -> None:
+    for each in built:
+        what = f"{len(each.sessions)} {'session' if len(each.sessions) == 1 else 'sessions'}, {each.events:,} events"
+        state = what if each.is_new else "was there already"
+        ctx.say(f"{ctx.style(f'{each.demo:<10}', bold=True)} {state}: {DEMOS[each.demo].shows}")
+    ctx.say("")
+    ctx.say(f"In {folder}, a scratch store: delete the folder when you are done. Try:")
+    ctx.say("")
+    ctx.say(f"  export WAKELOG_STORE={folder}")
+    for name in names:
+        for command in DEMOS[name].commands[: 4 if len(names) == 1 else 1]:
+            ctx.say(f"  wakelog {command}")

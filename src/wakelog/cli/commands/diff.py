@@ -1,0 +1,182 @@
+"""`wakelog diff`: what changed between two points, by whom and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import click
+import msgspec
+
+from wakelog import errors
+from wakelog.cli.context import Context, common
+from wakelog.cli.failing import NO
+from wakelog.cli.render.changes import FileLines, change_lines, plain_change
+from wakelog.cli.render.places import place
+from wakelog.cli.render.sessions import handle
+from wakelog.cli.text import glyph, inert, inert_json
+from wakelog.model.ids import Seq
+from wakelog.session import Session
+from wakelog.session.diff import TurnDiff, turn_diff
+from wakelog.session.points import attempts_of
+from wakelog.session.selectors import Selector
+
+_TURN = ("@", "turn:")
+
+
+class _Pair(msgspec.Struct, frozen=True):
+    """The two points to compare."""
+
+    session: Session[Any]
+    a: Seq
+    other: Session[Any]
+    b: Seq
+
+
+@click.command("diff")
+@click.argument("places", nargs=-1, metavar="[A] [B] [KEY]")
+@click.option("--stat", "stat", is_flag=True, help="Only how much changed in each part.")
+@click.option("--patch", "patch", is_flag=True, help="The change as a JSON Patch (RFC 6902).")
+@click.option("--exit-code", "exit_code", is_flag=True, help="Exit with 1 when something differs.")
+@common
+def diff_command(ctx: Context, places: tuple[str, ...], stat: bool, patch: bool, exit_code: bool) -> int:
+    """What changed from A to B: state, decisions, files; each change with its event, tool, turn and reason.
+
+    Without points: what the last turn changed. A turn alone: what that turn changed. @3..@7 is the same as @3 @7.
+    Points may lie in different sessions: fix-auth@5 try-redis@7. KEY (a JSON Pointer) narrows it.
+    """
+    key, spots = _sort_out(places)
+    pair = _pair(ctx, spots)
+    found = turn_diff(pair.session.log, pair.a, pair.other.log, pair.b)
+    if key:
+        found = _narrowed(found, key)
+    files = {} if stat or patch else _file_lines(pair)
+    if patch and not ctx.json and not ctx.ndjson:
+        click.echo(inert_json(msgspec.json.format(msgspec.json.encode(found.patch), indent=2).decode()))
+    else:
+        ctx.answer("diff", _plain(pair, found), lambda: _show(ctx, pair, found, files, stat))
+        _suggest(ctx, pair, found)
+    return NO if exit_code and (found.changes or found.patch) else 0
+
+
+def _sort_out(places: tuple[str, ...]) -> tuple[str, list[str]]:
+    keys = [p for p in places if p.startswith("/")]
+    spots = [p for p in places if not p.startswith("/")]
+    if len(keys) > 1 or len(spots) > 2:
+        raise click.UsageError("diff takes at most two points and one key, as in: wakelog diff @5 @6 /data/plan")
+    return (keys[0] if keys else ""), spots
+
+
+def _pair(ctx: Context, spots: list[str]) -> _Pair:
+    if len(spots) == 2:
+        session, a = ctx.select(spots[0])
+        other, b = ctx.select(spots[1])
+        if a.last or b.last:
+            raise errors.InvalidInputError(
+                f"{spots[0 if a.last else 1]!r} is a range, where a point is expected", kind="bad-selector"
+            )
+        if not b.session:
+            other = session
+        return _Pair(session, _point(ctx, session, a), other, _point(ctx, other, b))
+    session, selector = ctx.select(spots[0] if spots else "")
+    if selector.last:
+        first, last = place(ctx, session, selector.first), place(ctx, session, selector.last)
+        return _Pair(session, first.last, session, last.last)
+    return _one(ctx, session, selector)
+
+
+def _point(ctx: Context, session: Session[Any], selector: Selector) -> Seq:
+    return place(ctx, session, selector.first or "@").last
+
+
+def _one(ctx: Context, session: Session[Any], selector: Selector) -> _Pair:
+    """One point: a turn or event against what was before it, any other point against now."""
+    head, text = session.head, selector.first
+    if text in ("", "@"):
+        first = attempts_of(session.log, head.turn)[-1].first if head.turn else 1
+        return _Pair(session, first - 1, session, head.seq)
+    found = place(ctx, session, text)
+    if found.last == 0:
+        return _Pair(session, 0, session, head.seq)
+    if text.startswith(_TURN) and "." not in text:
+        turn = session.log.entry(found.last).header.turn
+        found = msgspec.structs.replace(found, first=attempts_of(session.log, turn)[-1].first)
+    elif not text.startswith((*_TURN, "e", "c", "last-", "first-")) or text.startswith("cp:"):
+        return _Pair(session, found.last, session, head.seq)
+    return _Pair(session, found.first - 1, session, found.last)
+
+
+def _narrowed(found: TurnDiff, key: str) -> TurnDiff:
+    def near(pointer: str) -> bool:
+        return pointer == key or pointer.startswith(key + "/") or key.startswith(pointer + "/")
+
+    changes = tuple(c for c in found.changes if near(c.pointer))
+    return msgspec.structs.replace(found, changes=changes, patch=[op for op in found.patch if near(op["path"])])
+
+
+def _file_lines(pair: _Pair) -> FileLines:
+    """Lines added and removed per file on the way from one point to the other, where there is one."""
+    lines: FileLines = {}
+    shared = pair.a if pair.session.id == pair.other.id else 0
+    fork = pair.other.head.fork
+    if not shared and fork and fork.parent == pair.session.id:
+        shared = min(fork.at, pair.a)
+    if pair.b > shared and (shared or pair.session.id == pair.other.id):
+        for entry in pair.other.events(after=shared, upto=pair.b, kind="file.changed"):
+            path, body = str(entry.body.get("path", "")), entry.body
+            added, removed = lines.get(path, (0, 0))
+            lines[path] = (added + body.get("added", 0), removed + body.get("removed", 0))
+    return lines
+
+
+def _plain(pair: _Pair, found: TurnDiff) -> dict[str, Any]:
+    return {
+        "a": _plain_point(pair.session, pair.a),
+        "b": _plain_point(pair.other, pair.b),
+        "changes": [plain_change(c) for c in found.changes],
+        "decisions": list(found.decisions),
+        "patch": found.patch,
+    }
+
+
+def _plain_point(session: Session[Any], seq: Seq) -> dict[str, Any]:
+    entry = session.log.entry(seq) if seq else None
+    return {
+        "session": session.id,
+        "name": session.name or None,
+        "seq": seq,
+        "turn": (entry.header.turn or None) if entry else None,
+        "hash": entry.hash.hex() if entry else None,
+    }
+
+
+def _show(ctx: Context, pair: _Pair, found: TurnDiff, files: FileLines, stat: bool) -> None:
+    a, b = _label(pair.session, pair.a), _label(pair.other, pair.b)
+    if pair.other.id == pair.session.id:
+        b = b.partition("  ")[2]
+    ctx.say(ctx.style(f"{inert(a, lines=False)} {glyph('arrow')} {inert(b, lines=False)}", bold=True))
+    if not found.changes:
+        ctx.say("no change")
+    elif stat:
+        for part in dict.fromkeys(c.part for c in found.changes):
+            counts = Counter(c.how for c in found.of(part))
+            words = ", ".join(f"{counts[how]} {how}" for how in ("changed", "added", "removed") if counts[how])
+            ctx.say(f"  {part:<12}{words}")
+    else:
+        for line in change_lines(ctx, found, files):
+            ctx.say(line)
+
+
+def _label(session: Session[Any], seq: Seq) -> str:
+    name = session.name or session.id
+    if not seq:
+        return f"{name}  @0"
+    entry = session.log.entry(seq)
+    turn = f"@{entry.header.turn} " if entry.header.turn else ""
+    return f"{name}  {turn}e{seq} c:{entry.hash.hex()[:8]}"
+
+
+def _suggest(ctx: Context, pair: _Pair, found: TurnDiff) -> None:
+    name = handle(pair.other)
+    seqs = [c.writer.seq for c in found.changes if c.writer and c.part in ("decisions", "data")]
+    ctx.suggest(*[f"wakelog show -s {name} e{seq}" for seq in seqs[:1]], f"wakelog log {name}")

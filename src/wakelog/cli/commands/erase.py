@@ -1,0 +1,143 @@
+"""`wakelog erase`: take the content out of events, here and in every fork."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+import msgspec
+
+from wakelog.cli.completing import complete_selector
+from wakelog.cli.context import Context, common
+from wakelog.cli.failing import PARTIAL
+from wakelog.cli.text import inert
+from wakelog.errors import InvalidInputError
+from wakelog.log.surgery import erase, refuse_if_held
+from wakelog.model.ids import SessionId
+from wakelog.session import Session
+from wakelog.session.selectors import resolve_range
+from wakelog.store import Store
+from wakelog.store.erasing import Follower, followers, holder_of
+
+SHOWN = 20
+STAY = ("payload.erased", "range.pruned")
+
+
+@click.command("erase")
+@click.argument("selectors", metavar="SEL...", nargs=-1, required=True, shell_complete=complete_selector)
+@click.option("--why", required=True, metavar="TEXT", help="Who asked for it; kept in the log.")
+@click.option("--cascade", is_flag=True, help="Also what came of these events, as far as it is recorded.")
+@click.option("--dry-run", is_flag=True, help="Show what would be erased, and stop.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@common
+def erase_command(ctx: Context, selectors: tuple[str, ...], why: str, cascade: bool, dry_run: bool, yes: bool) -> int:
+    """Erases the content of events, in this session and in every fork that shares them. The headers stay, so the chain
+    still verifies, and an event says what was erased and why. There is no way back.
+
+    \b
+    Examples:
+      wakelog erase -s fix-bug e12 e15 --why "customer asked" --dry-run
+      wakelog erase fix-bug@3 --why "ticket 42" --cascade --yes
+    """
+    session, targets, passed = _targets(ctx, selectors)
+    came = followers(session.log, targets) if cascade and targets else []
+    seqs = _by_holder(session, targets, came)
+    for holder in seqs:
+        refuse_if_held(ctx.store.engine, holder)
+    if not ctx.json and not ctx.ndjson:
+        _show(ctx, session, targets, came, passed)
+    done = False
+    if targets and not dry_run:
+        ctx.confirm(f"Erase {sum(map(len, seqs.values()))} events for good?", yes=yes)
+        erase_all(ctx.store, seqs, why=why)
+        done = True
+    data = {
+        "session": session.id,
+        "name": session.name,
+        "events": [{"seq": e[0], "kind": e[1], "turn": e[2]} for e in targets.values()],
+        "cascade": msgspec.to_builtins(came),
+        "passed_over": [{"seq": seq, "why": reason} for seq, reason in passed.items()],
+        "erased": done,
+    }
+    ctx.answer("erase", data, lambda: ctx.say(_end(done, dry_run, seqs)))
+    return PARTIAL if passed and done else 0
+
+
+def erase_all(store: Store, seqs: dict[SessionId, list[int]], *, why: str) -> None:
+    """Erases session by session: one erasure names events of one session of the fork tree."""
+    for holder, mine in seqs.items():
+        if mine:
+            erase(store.resume(holder).log, mine, why=why, by="wakelog erase")
+
+
+def _end(done: bool, dry_run: bool, seqs: dict[SessionId, list[int]]) -> str:
+    if done:
+        count = sum(map(len, seqs.values()))
+        return f"Erased {count} {'event' if count == 1 else 'events'}; wakelog verify still holds."
+    return "This was a dry run: nothing was erased." if dry_run else "Nothing to erase."
+
+
+def _targets(
+    ctx: Context, selectors: tuple[str, ...]
+) -> tuple[Session[Any], dict[int, tuple[int, str, int]], dict[int, str]]:
+    """The session, the events to erase, and those that cannot be, with the reason."""
+    session: Session[Any] | None = None
+    targets: dict[int, tuple[int, str, int]] = {}
+    passed: dict[int, str] = {}
+    for text in selectors:
+        found, place = ctx.select(text)
+        if session is not None and found.id != session.id:
+            raise InvalidInputError("one erasure is of one session", kind="erase-across-sessions", hint="call it twice")
+        session = session or found
+        if not place.first:
+            raise click.UsageError(f"{text!r} names no event: say e12, {found.name or found.id}@3 or @3..@4")
+        span = resolve_range(found.log, place.first + (f"..{place.last}" if place.last else ""))
+        for entry in found.log.entries(after=max(span.first - 1, 0), upto=span.last):
+            if entry.kind in STAY:
+                passed[entry.seq] = "it says what was removed, and stays"
+            elif not entry.record.body:
+                passed[entry.seq] = "it was pruned"
+            elif not entry.is_intact:
+                passed[entry.seq] = "it is erased already"
+            else:
+                targets[entry.seq] = (entry.seq, entry.kind, entry.header.turn)
+    assert session is not None
+    return session, targets, passed
+
+
+def _by_holder(session: Session[Any], targets: Iterable[int], came: list[Follower]) -> dict[SessionId, list[int]]:
+    out: dict[SessionId, list[int]] = {}
+    for seq in targets:
+        out.setdefault(holder_of(session.log, seq), []).append(seq)
+    for each in came:
+        if each.kind not in STAY:
+            out.setdefault(each.session, []).append(each.seq)
+    return out
+
+
+def _show(
+    ctx: Context,
+    session: Session[Any],
+    targets: dict[int, tuple[int, str, int]],
+    came: list[Follower],
+    passed: dict[int, str],
+) -> None:
+    name = inert(session.name or session.id, lines=False)
+    ctx.say(f"{ctx.style(f'Erase from {name}', bold=True)}  the content of:")
+    for seq, kind, turn in list(targets.values())[:SHOWN]:
+        ctx.say(f"  e{seq:<7}{f'@{turn}' if turn else '':<6}{kind}")
+    if len(targets) > SHOWN:
+        ctx.say(f"  and {len(targets) - SHOWN} more")
+    for each in came[:SHOWN]:
+        other = "" if each.session == session.id else f"  in {inert(ctx.name_of(each.session), lines=False)}"
+        where = f"@{each.turn}" if each.turn else ""
+        ctx.say(f"  e{each.seq:<7}{where:<6}{each.kind}  because it names e{each.named}{other}")
+    if len(came) > SHOWN:
+        ctx.say(f"  and {len(came) - SHOWN} more that came of them")
+    for seq, reason in passed.items():
+        ctx.say(f"  e{seq:<7}passed over: {reason}")
+    forks = [h.name or h.session for h in ctx.store.engine.children(session.id)]
+    if forks:
+        ctx.say(f"  forks that share an event lose it too: {inert(', '.join(forks), lines=False)}")
+    ctx.say("  headers and hashes stay; there is no way back")

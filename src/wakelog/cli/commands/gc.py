@@ -1,0 +1,126 @@
+"""`wakelog gc`: apply retention; say what would go, then do it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import msgspec
+
+from wakelog.cli.context import Context, common
+from wakelog.cli.failing import PARTIAL
+from wakelog.cli.progress import Progress
+from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.text import age, inert, iso, size
+from wakelog.store import config
+from wakelog.store.amounts import parse_age, parse_size
+from wakelog.store.retention import Applied, Planned, Policy, apply, plan
+
+SKIPS_SHOWN = 10
+
+
+@click.command("gc")
+@click.option("--older-than", metavar="AGE", help="Sessions without an event for this long: 90d, 12w, 1y.")
+@click.option("--max-size", metavar="SIZE", help="Oldest first, until all sessions fit: 500MB, 20GB.")
+@click.option("--keep-last", type=click.IntRange(0), metavar="N", help="Never touch the newest N.")
+@click.option(
+    "--status",
+    "statuses",
+    multiple=True,
+    type=click.Choice(["open", "active", "paused", "closed", "archived"]),
+    help="Which sessions (default: closed and archived).",
+)
+@click.option("--action", type=click.Choice(["archive", "prune", "delete"]), help="What to do (default: prune).")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done; this is the default.")
+@click.option("-y", "--yes", is_flag=True, help="Do it.")
+@common
+def gc_command(ctx: Context, dry_run: bool, yes: bool, **rules: Any) -> int:
+    """Says which sessions retention would archive, prune or delete, and with --yes does it. Everything is kept for
+    ever unless the settings or these options say otherwise. Sessions under a hold, and those that live forks read
+    through, are left alone.
+
+    Prune drops the content and keeps headers, hashes and the last state: the session still verifies.
+
+    \b
+    Examples:
+      wakelog gc --older-than 90d
+      wakelog gc --max-size 20GB --keep-last 50 --action delete --yes
+    """
+    policy = _policy(rules)
+    planned = plan(ctx.store, policy, ctx.store.clock())
+    doing = [p for p in planned if p.action != "skip"]
+    is_done = yes and not dry_run and bool(doing)
+    if not ctx.json and not ctx.ndjson:
+        _show_plan(ctx, policy, planned)
+    applied: list[Applied] = []
+    if is_done:
+        with Progress(ctx, f"{policy.action}d sessions", len(doing)) as progress:
+            for each in apply(ctx.store, doing):
+                applied.append(each)
+                progress()
+    data = {
+        "policy": str(policy),
+        "dry_run": not is_done,
+        "planned": [{**msgspec.to_builtins(p), "at": iso(p.at)} for p in planned],
+        "applied": [{"session": a.planned.session, "done": a.done, "problem": a.problem or None} for a in applied],
+        "bytes": sum(a.planned.bytes for a in applied if a.done) if is_done else sum(p.bytes for p in doing),
+    }
+    ctx.answer("gc", data, lambda: _show_end(ctx, policy, doing, applied, is_done))
+    return PARTIAL if any(not a.done for a in applied) else 0
+
+
+def _policy(rules: dict[str, Any]) -> Policy:
+    """The settings' policy, with what the command line says in its place."""
+    policy = config.policy(config.load())
+    changes: dict[str, Any] = {}
+    if rules["older_than"] is not None:
+        changes["keep_us"] = parse_age(rules["older_than"])
+    if rules["max_size"] is not None:
+        changes["max_bytes"] = parse_size(rules["max_size"])
+    if rules["keep_last"] is not None:
+        changes["keep_last"] = rules["keep_last"]
+    if rules["statuses"]:
+        changes["statuses"] = tuple(rules["statuses"])
+    if rules["action"] is not None:
+        changes["action"] = rules["action"]
+    return msgspec.structs.replace(policy, **changes)
+
+
+def _show_plan(ctx: Context, policy: Policy, planned: list[Planned]) -> None:
+    ctx.say(f"{ctx.style('Retention', bold=True)}  {policy}")
+    now = ctx.store.clock()
+    doing = [p for p in planned if p.action != "skip"]
+    skipped = [p for p in planned if p.action == "skip"]
+    shown = [*doing, *skipped[:SKIPS_SHOWN]]
+    if shown:
+        columns = [
+            Column("", 0),
+            Column("session", 12),
+            Column("last event"),
+            Column("size", right=True),
+            Column("why", 20),
+        ]
+        rows = [(p.action, p.name or p.session, age(p.at, now), size(p.bytes), p.reason) for p in shown]
+        say_table(ctx, columns, rows, titles=False)
+    if len(skipped) > SKIPS_SHOWN:
+        ctx.say(f"and {len(skipped) - SKIPS_SHOWN} more that are left alone (--json lists them)")
+
+
+def _show_end(ctx: Context, policy: Policy, doing: list[Planned], applied: list[Applied], is_done: bool) -> None:
+    if policy.keeps_everything:
+        ctx.say(
+            "Nothing to do. To plan something: wakelog gc --older-than 90d, or wakelog config set retention.keep 90d"
+        )
+    elif not doing:
+        ctx.say("Nothing to do.")
+    elif not is_done:
+        total = "" if policy.action == "archive" else f", up to {size(sum(p.bytes for p in doing))}"
+        ctx.say(f"{len(doing)} {'session' if len(doing) == 1 else 'sessions'}{total}. Nothing was done: --yes does it.")
+    else:
+        for each in applied:
+            if not each.done:
+                name = inert(each.planned.name or each.planned.session, lines=False)
+                ctx.say(f"{ctx.style('✗', fg='red')} {name}: {inert(each.problem, lines=False)}")
+        done = [a for a in applied if a.done]
+        word = {"archive": "Archived", "prune": "Pruned", "delete": "Deleted"}[policy.action]
+        ctx.say(f"{word} {len(done)} of {len(doing)} {'session' if len(doing) == 1 else 'sessions'}.")

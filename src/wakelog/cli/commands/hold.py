@@ -1,0 +1,93 @@
+"""`wakelog hold`: forbid erasing, pruning and deleting."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from wakelog.cli.completing import complete_session
+from wakelog.cli.context import Context, common
+from wakelog.cli.failing import PARTIAL
+from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.text import clock, inert, iso
+from wakelog.store.holds import Holds, find_holds, hold_of, lift_hold, place_hold
+
+
+@click.group("hold")
+def hold_command() -> None:
+    """A hold keeps everything: while there is one, erase, redact, prune, delete and gc refuse to touch the session. It
+    is an event in the session's own log, and only lifting it ends it.
+
+    \b
+    Examples:
+      wakelog hold add fix-bug -m "case 2026-17, asked for by legal"
+      wakelog hold ls
+      wakelog hold rm fix-bug -m "case closed"
+    """
+
+
+@hold_command.command("add")
+@click.argument("session", shell_complete=complete_session)
+@click.option("-m", "--message", "reason", required=True, metavar="TEXT", help="Who asked for it, and why.")
+@common
+def add(ctx: Context, session: str, reason: str) -> None:
+    """Puts a session under a hold.
+
+    \b
+    Example:
+      wakelog hold add fix-bug -m "case 2026-17"
+    """
+    found = ctx.session(session)
+    seq = place_hold(found, reason)
+    name = inert(found.name or found.id, lines=False)
+    data = {"session": found.id, "name": found.name, "reason": reason, "seq": seq}
+    ctx.answer("hold", data, lambda: ctx.say(f"{name} is under a hold: {inert(reason, lines=False)}"))
+
+
+@hold_command.command("rm")
+@click.argument("session", shell_complete=complete_session)
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why it ends; kept in the log.")
+@common
+def rm(ctx: Context, session: str, why: str) -> None:
+    """Lifts a session's hold.
+
+    \b
+    Example:
+      wakelog hold rm fix-bug -m "case closed"
+    """
+    found = ctx.session(session)
+    before = hold_of(found)
+    seq = lift_hold(found, why=why)
+    name = inert(found.name or found.id, lines=False)
+    reason = before.reason if before else ""
+    data = {"session": found.id, "name": found.name, "reason": reason, "seq": seq}
+    ctx.answer(
+        "hold", data, lambda: ctx.say(f"{name} is no longer under a hold (it was: {inert(reason, lines=False)})")
+    )
+
+
+@hold_command.command("ls")
+@common
+def ls(ctx: Context) -> int:
+    """Lists the sessions under a hold. Exit code 7 when a session cannot be read, so that nobody can tell.
+
+    \b
+    Example:
+      wakelog hold ls --json
+    """
+    holds = find_holds(ctx.store)
+    data = [{**msgspec.to_builtins(h), "since": iso(h.since)} for h in holds.found]
+    ctx.answer("holds", data, lambda: _show(ctx, holds))
+    for session in holds.unreadable:
+        name = inert(ctx.name_of(session), lines=False)
+        ctx.warn(f"{name} cannot be read, so nobody can tell whether it is held (wakelog verify {name})")
+    return PARTIAL if holds.unreadable else 0
+
+
+def _show(ctx: Context, holds: Holds) -> None:
+    if not holds.found:
+        ctx.say("No session is under a hold.")
+        return
+    columns = [Column("session", 12), Column("since", drop=1), Column("event", drop=2), Column("reason", 20)]
+    rows = [(h.name or h.session, clock(h.since, utc=ctx.utc, long=True), f"e{h.seq}", h.reason) for h in holds.found]
+    say_table(ctx, columns, rows)

@@ -1,0 +1,189 @@
+"""`wakelog log`: a session turn by turn, newest first."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import click
+
+from wakelog.cli.context import Context, common
+from wakelog.cli.render.events import brief, show_line
+from wakelog.cli.render.places import place, select
+from wakelog.cli.render.sessions import Standing, handle, plain_session, standing
+from wakelog.cli.render.spine import Look, header_line, say_spine
+from wakelog.cli.render.turns import TurnRow, gather, plain_turn
+from wakelog.log.reading import Entry
+from wakelog.model.ids import Seq
+from wakelog.session import Session
+from wakelog.session.points import attempts_of, first_commit, seq_at_time
+from wakelog.session.selectors import Range, parse_time
+
+TURNS, EVENTS, PAGE = 40, 100, 512
+
+
+@click.command("log")
+@click.argument("where", required=False, default="", metavar="[SEL|RANGE]")
+@click.option("-p", "--patch", "patch", is_flag=True, help="What each turn changed, beneath it.")
+@click.option("--stat", "stat", is_flag=True, help="The files each turn changed.")
+@click.option("--oneline", "oneline", is_flag=True, help="Turn, glyph and title only.")
+@click.option("--graph", "graph", is_flag=True, help="Mark forks, rewinds and checkpoints.")
+@click.option("--events", "events", is_flag=True, help="Events instead of turns.")
+@click.option("--kind", "kinds", multiple=True, metavar="K", help="Events of a kind, or of all kinds K.*.")
+@click.option("--tool", "tool", metavar="T", help="Events of one tool.")
+@click.option("--reverse", "reverse", is_flag=True, help="Oldest first.")
+@click.option("-n", "limit", type=click.IntRange(0), help=f"How many (default {TURNS} turns, {EVENTS} events; 0: all).")
+@click.option("--since", "since", metavar="T", help="From then on: 10m, 2h, today, 2026-11-15T18:00.")
+@click.option("--until", "until", metavar="T", help="Up to then.")
+@click.option("--at", "at", default="", metavar="SEL", help="As it was at that point.")
+@common
+def log_command(
+    ctx: Context,
+    where: str,
+    patch: bool,
+    stat: bool,
+    oneline: bool,
+    graph: bool,
+    events: bool,
+    kinds: tuple[str, ...],
+    tool: str | None,
+    reverse: bool,
+    limit: int | None,
+    since: str | None,
+    until: str | None,
+    at: str,
+) -> None:
+    """The turns of a session, newest first, one line each; of a session without turns, its events.
+
+    A point shows the history up to it (fix-auth@5); a range includes both its ends (@3..@7 is five turns).
+    """
+    session, spot, seq = select(ctx, where, at)
+    stand = standing(session, seq)
+    span = _span(ctx, session, spot, since, until, stand.seq)
+    if events or kinds or tool or not stand.document["turn"]["number"]:
+        entries = _events(session, span, kinds, tool, reverse)
+        _answer_events(ctx, session, stand, entries, EVENTS if limit is None else limit)
+        return
+    look = Look(patch=patch, stat=stat, oneline=oneline, graph=graph, reverse=reverse)
+    _answer_turns(ctx, session, stand, span, TURNS if limit is None else limit, look)
+
+
+def _span(ctx: Context, session: Session[Any], spot: str, since: str | None, until: str | None, last: Seq) -> Range:
+    """The events asked for, both ends included."""
+    first = 1
+    if spot:
+        found = place(ctx, session, spot)
+        first, last = (found.first if ".." in spot else 1), min(found.last, last)
+    now = session.log.clock()
+    if since:
+        first = max(first, seq_at_time(session.log, parse_time(since, now) - 1) + 1)
+    if until:
+        last = min(last, seq_at_time(session.log, parse_time(until, now)))
+    return Range(max(first, 1), last)
+
+
+# Turns
+
+
+def _answer_turns(ctx: Context, session: Session[Any], stand: Standing, span: Range, limit: int, look: Look) -> None:
+    span = _whole(session, span)
+    rows, older = _newest(session, span, limit, stand.seq)
+    first = None
+    if older and older[0] == 1 and older[1] > 1 and not ctx.json and not ctx.ndjson:
+        # Where a session began says what it is about.
+        first = next(_rows(session, Range(span.first, rows[0].first - 1), stand.seq), None) if rows else None
+    shown = rows if look.reverse else rows[::-1]
+    cursor = f"@{older[0]}..@{older[1]}" if older else None
+    if ctx.ndjson:
+        for row in shown:
+            ctx.record("log", {"session": session.id, **plain_turn(row)})
+        return
+    data = {"session": plain_session(session, stand), "turns": [plain_turn(r) for r in shown], "events": None}
+
+    def human() -> None:
+        ctx.say(header_line(ctx, session, stand))
+        if rows:
+            say_spine(ctx, session, stand, shown, look, older, first)
+        else:
+            ctx.say("  no turns there")
+
+    ctx.answer("log", data, human, next_cursor=cursor)
+    name = handle(session)
+    bad = next((r for r in reversed(rows) if r.outcome == "failed" or r.errors), rows[-1] if rows else None)
+    if bad:
+        ctx.suggest(f"wakelog show {name}@{bad.turn}", f"wakelog diff {name}@{bad.turn}", f"wakelog log {name} -p")
+
+
+def _newest(session: Session[Any], span: Range, limit: int, at: Seq) -> tuple[list[TurnRow], tuple[int, int] | None]:
+    """The newest turns of a span, oldest first, and which turns of it are older; reads no more than it shows."""
+    if not limit:
+        return list(_rows(session, span, at)), None
+    low, high = _turn_at(session, span.first), _turn_at(session, span.last)
+    start = max(low, high - limit + 1)
+    from_seq = span.first
+    if start > low:
+        commit = first_commit(session.log, lambda c: c.turn >= start)
+        from_seq = commit.first if commit else span.first
+    rows = list(deque(_rows(session, Range(from_seq, span.last), at), maxlen=limit))
+    oldest = rows[0].turn if rows else start
+    return rows, (max(1, low), oldest - 1) if oldest > max(1, low) else None
+
+
+def _whole(session: Session[Any], span: Range) -> Range:
+    """The span from the beginning of the turn it begins in: half a turn would be told with half its numbers."""
+    if not 1 < span.first <= span.last:
+        return span
+    turn = session.log.entry(span.first).header.turn
+    return Range(attempts_of(session.log, turn)[0].first, span.last) if turn else span
+
+
+def _turn_at(session: Session[Any], seq: Seq) -> int:
+    """The newest turn begun at or before an event."""
+    commit = first_commit(session.log, lambda c: c.last >= seq)
+    return commit.turn if commit else session.head.turn
+
+
+def _rows(session: Session[Any], span: Range, at: Seq) -> Iterator[TurnRow]:
+    return gather(session, session.log.entries(after=span.first - 1, upto=span.last), at)
+
+
+# Events
+
+
+def _events(
+    session: Session[Any], span: Range, kinds: tuple[str, ...], tool: str | None, reverse: bool
+) -> Iterator[Entry]:
+    """Events of a span, a page at a time from the end it is read from."""
+    kind = kinds or None
+    if reverse:
+        yield from session.events(after=span.first - 1, upto=span.last, kind=kind, tool=tool)
+        return
+    upto = span.last
+    while upto >= span.first:
+        after = max(span.first - 1, upto - PAGE)
+        yield from reversed(list(session.events(after=after, upto=upto, kind=kind, tool=tool)))
+        upto = after
+
+
+def _answer_events(ctx: Context, session: Session[Any], stand: Standing, entries: Iterable[Entry], limit: int) -> None:
+    tools: dict[str, str] = {}
+    shown = itertools.islice(entries, limit) if limit else iter(entries)
+    if ctx.json:
+        listed = [brief(session, e, tools) for e in shown]
+        rest = next(iter(entries), None) if limit else None
+        data = {"session": plain_session(session, stand), "turns": None, "events": listed}
+        ctx.answer("log", data, lambda: None, next_cursor=f"e{rest.seq}" if rest else None)
+        return
+    if ctx.ndjson:
+        for entry in shown:
+            ctx.record("log", brief(session, entry, tools))
+        return
+    ctx.say(header_line(ctx, session, stand))
+    for entry in shown:
+        ctx.say(show_line(ctx, session, entry, tools))
+    if limit and next(iter(entries), None) is not None:
+        ctx.say(ctx.style(f"  there are more; -n {limit * 10} shows more of them, -n 0 all", dim=True))
+    ctx.flush()
+    ctx.suggest(f"wakelog show -s {handle(session)} e{session.head.seq}")

@@ -1,0 +1,165 @@
+"""`wakelog ls`: the sessions of this store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from wakelog.cli.context import Context, common
+from wakelog.cli.render.cost import plain_money
+from wakelog.cli.render.sessions import harmless, short_id, status_sign
+from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.text import age, glyph, iso, money
+from wakelog.index.results import SessionInfo
+from wakelog.session.selectors import parse_time
+
+LIMIT, PAGE = 50, 200
+
+_COLUMNS = (
+    Column("session", least=16),
+    Column("", drop=6),
+    Column("age", right=True),
+    Column("turns", right=True, drop=3),
+    Column("events", right=True, drop=4),
+    Column("status"),
+    Column("cost", right=True, drop=2),
+    Column("needs", least=8),
+    Column("goal", least=12, drop=1),
+)
+
+
+@click.command("ls")
+@click.option("-A", "--all", "everything", is_flag=True, help="Archived ones too.")
+@click.option("--since", "since", metavar="T", help="With something new since: 2h, today, 2026-11-15.")
+@click.option("--status", "status", type=click.Choice(["open", "active", "paused", "closed", "archived"]))
+@click.option("--label", "label", metavar="K[=V]", help="With that label.")
+@click.option("--failed", "failed", is_flag=True, help="Those that ended badly, or whose last turn did.")
+@click.option("--live", "live", is_flag=True, help="Those that are not closed.")
+@click.option("--name", "name", metavar="GLOB", help="By name: fix-*.")
+@click.option("-n", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, help="How many; 0: all.")
+@common
+def ls_command(
+    ctx: Context,
+    everything: bool,
+    since: str | None,
+    status: str | None,
+    label: str | None,
+    failed: bool,
+    live: bool,
+    name: str | None,
+    limit: int,
+) -> None:
+    """The sessions, the one last active first; forks stand below the session they were forked from."""
+    found, more = _find(
+        ctx,
+        everything or status == "archived",
+        limit,
+        status=status,
+        label=label,
+        failed=True if failed else None,
+        live=True if live else None,
+        name_glob=name,
+        since=parse_time(since, ctx.store.clock()) if since else 0,
+    )
+
+    def human() -> None:
+        if not found:
+            ctx.say("no sessions")
+            return
+        say_table(ctx, _COLUMNS, [_row(ctx, info, depth) for info, depth in _in_families(found)])
+        if more:
+            ctx.say(ctx.style(f"  there are more; -n {limit * 4} shows more of them, -n 0 all", dim=True))
+
+    ctx.answer("ls", [_plain(info) for info in found], human, next_cursor=more or None)
+    if found:
+        name_or_id = harmless(found[0].name) or found[0].id
+        ctx.suggest(f"wakelog log {name_or_id}", f"wakelog status {name_or_id}", "wakelog ps")
+
+
+def _find(ctx: Context, archived: bool, limit: int, **filters: Any) -> tuple[list[SessionInfo], str]:
+    """The sessions asked for, and where to go on."""
+    found: list[SessionInfo] = []
+    after = ""
+    while True:
+        page = ctx.store.index.sessions(after=after, limit=PAGE, **filters)
+        for info in page:
+            if info.status == "archived" and not archived:
+                continue
+            if limit and len(found) == limit:
+                return found, f"{found[-1].last_at}:{found[-1].id}"
+            found.append(info)
+        after = page.next
+        if not after:
+            return found, ""
+
+
+def _in_families(found: list[SessionInfo]) -> Iterator[tuple[SessionInfo, int]]:
+    """Each session with its depth: forks below their parents, families in the order of their newest member."""
+    by_id = {info.id: info for info in found}
+    children: dict[str, list[SessionInfo]] = {}
+    for info in found:
+        if info.parent in by_id:
+            children.setdefault(info.parent, []).append(info)
+
+    def walk(info: SessionInfo, depth: int) -> Iterator[tuple[SessionInfo, int]]:
+        yield info, depth
+        for child in children.get(info.id, ()):
+            yield from walk(child, depth + 1)
+
+    seen: set[str] = set()
+    for info in found:
+        top = info
+        while top.parent in by_id:
+            top = by_id[top.parent]
+        if top.id not in seen:
+            seen.add(top.id)
+            yield from walk(top, 0)
+
+
+def _row(ctx: Context, info: SessionInfo, depth: int) -> Row:
+    sign, color = status_sign(info.status, failed=info.outcome == "failed")
+    mark = f"{'  ' * max(0, min(depth, 8) - 1)}{glyph('fork')} " if info.parent else ""
+    needs = []
+    if info.pending:
+        needs.append(f"{info.pending} pending")
+    if info.flags:
+        needs.append(f"{glyph('warn')} {info.flags}")
+    if info.damaged:
+        needs.append(f"{glyph('failed')} damaged")
+    return (
+        Cell(f"{mark}{info.name or info.id}", {"bold": True}),
+        Cell(short_id(info.id) if info.name else "", {"dim": True}),
+        age(info.last_at, ctx.store.clock()).removesuffix(" ago"),
+        str(info.turn or ""),
+        str(info.head),
+        Cell(f"{sign} {info.status}" + (" failed" if info.outcome == "failed" else ""), {"fg": color}),
+        money(info.usd_micros) if info.usd_micros else "",
+        Cell(" ".join(needs), {"fg": "yellow"}),
+        info.goal or "",
+    )
+
+
+def _plain(info: SessionInfo) -> dict[str, Any]:
+    return {
+        "id": info.id,
+        "name": info.name or None,
+        "status": info.status,
+        "outcome": info.outcome or None,
+        "parent": {"session": info.parent, "at": info.forked_at} if info.parent else None,
+        "spawner": info.spawner or None,
+        "agent": info.agent or None,
+        "goal": info.goal,
+        "labels": info.labels,
+        "turns": info.turn,
+        "events": info.head,
+        "created_at": iso(info.first_at),
+        "updated_at": iso(info.last_at),
+        "tokens": info.tokens or None,
+        "money": plain_money(info.usd_micros),
+        "pending": info.pending,
+        "flags": info.flags,
+        "last_error": info.last_error or None,
+        "damaged": info.damaged or None,
+    }

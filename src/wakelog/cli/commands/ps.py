@@ -1,0 +1,123 @@
+"""`wakelog ps`: sessions that are live, waiting or in trouble."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+import msgspec
+
+from wakelog.cli.context import Context, common
+from wakelog.cli.render.sessions import NEEDS, Standing, handle, pending_text, plain_session, standing, status_sign
+from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.render.values import text_of
+from wakelog.cli.text import age, glyph
+from wakelog.errors import NotFoundError
+from wakelog.session import Session
+
+RECENT_S = 3600
+EVERY_S = 2.0
+_COLUMNS = (
+    Column("needs"),
+    Column("session", least=14),
+    Column("last event", right=True),
+    Column("turn", right=True, drop=3),
+    Column("status", drop=2),
+    Column("writer", least=8, drop=4),
+    Column("what", least=20),
+)
+_COLORS = {"waiting": "yellow", "uncertain": "red", "stuck": "red", "paused": "yellow", "running": "green"}
+
+
+class _Live(msgspec.Struct, frozen=True):
+    session: Session[Any]
+    stand: Standing
+
+
+@click.command("ps")
+@click.option("--waiting", "waiting", is_flag=True, help="Only those that wait for a person.")
+@click.option(
+    "--stuck", "stuck", is_flag=True, help="Only those without news, or with a call whose outcome is unknown."
+)
+@click.option("-A", "--all", "everything", is_flag=True, help="Idle ones of any age too.")
+@click.option("--watch", "watch", is_flag=True, help="Again every two seconds, until Ctrl-C.")
+@common
+def ps_command(ctx: Context, waiting: bool, stuck: bool, everything: bool, watch: bool) -> None:
+    """Live sessions, those that need you first: who writes, what is pending, how long ago something happened.
+
+    Idle sessions leave the list after an hour.
+    """
+    wanted = {*(["waiting"] if waiting else []), *(["stuck", "uncertain"] if stuck else [])}
+    live = _tell(ctx, wanted, everything)
+    while watch:
+        ctx.flush()
+        time.sleep(EVERY_S)
+        if not ctx.json and not ctx.ndjson:
+            click.clear()
+        _tell(ctx, wanted, everything)
+    if live:
+        name = handle(live[0].session)
+        ctx.suggest(f"wakelog status {name}", f"wakelog tail -f {name}")
+
+
+def _tell(ctx: Context, wanted: set[str], everything: bool) -> list[_Live]:
+    live = _look(ctx, wanted, everything)
+    ctx.answer("ps", [plain_session(each.session, each.stand) for each in live], lambda: _show(ctx, live))
+    return live
+
+
+def _look(ctx: Context, wanted: set[str], everything: bool) -> list[_Live]:
+    found = []
+    oldest = ctx.store.clock() - RECENT_S * 1_000_000
+    for head in ctx.store.sessions():
+        if head.status not in ("open", "active", "paused"):
+            continue
+        try:
+            session = ctx.store.resume(head.session)
+            stand = standing(session)
+        except NotFoundError:
+            continue  # deleted while we looked
+        if wanted and not wanted.intersection(stand.needs):
+            continue
+        if stand.need == "ended" or (stand.need == "idle" and head.at < oldest and not everything):
+            continue
+        found.append(_Live(session, stand))
+    return sorted(found, key=lambda each: (NEEDS.index(each.stand.need), -each.stand.at))
+
+
+def _show(ctx: Context, live: list[_Live]) -> None:
+    if not live:
+        ctx.say("nothing is live")
+        return
+    say_table(ctx, _COLUMNS, [_row(ctx, each) for each in live])
+
+
+def _row(ctx: Context, each: _Live) -> Row:
+    stand, turn = each.stand, each.stand.document["turn"]
+    sign, color = status_sign(stand.status)
+    urgent = [need for need in stand.needs if need in ("waiting", "uncertain", "stuck")]
+    place = f"@{turn['number']}" + (" open" if turn["status"] == "open" else "") if turn["number"] else ""
+    return (
+        Cell(
+            ", ".join(urgent) or stand.need,
+            {"fg": _COLORS[stand.need], "bold": True} if stand.need in _COLORS else {"dim": True},
+        ),
+        Cell(each.session.name or each.session.id, {"bold": True}),
+        age(stand.at, ctx.store.clock()),
+        place,
+        Cell(f"{sign} {stand.status}", {"fg": color}),
+        stand.holder,
+        _what(stand),
+    )
+
+
+def _what(stand: Standing) -> str:
+    """The thing to know about a session, in a line: what it waits for, else what was flagged, else its goal."""
+    order = ("waiting", "uncertain", "running", "requested")
+    pending = sorted(stand.pending.items(), key=lambda item: order.index(item[1].get("status", "requested")))
+    words = [pending_text(action, each) for action, each in pending[:3]]
+    words += [f"{glyph('warn')} {name}" for name in list(stand.document["flags"])[:3]]
+    if not words and stand.document["goal"] is not None:
+        words = [text_of(stand.document["goal"])]
+    return f" {glyph('dot')} ".join(words)

@@ -1,0 +1,134 @@
+"""`wakelog search`: find words in everything said, done and decided."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import click
+
+from wakelog.cli.context import Context, common
+from wakelog.cli.failing import NO
+from wakelog.cli.render.sessions import harmless
+from wakelog.cli.text import age, fit, glyph, inert, iso, width
+from wakelog.index.results import Hit
+from wakelog.session.selectors import parse_time
+
+LIMIT, ALL = 20, 10_000
+
+
+@click.command("search")
+@click.argument("query", nargs=-1, required=True)
+@click.option("-A", "--all", "everything", is_flag=True, help="All sessions, also when -s names one.")
+@click.option("--since", "since", metavar="T", help="From then on: 2h, 60d, today, 2026-11-15.")
+@click.option("--kind", "kind", metavar="K", help="Events of a kind, or of all kinds K.*.")
+@click.option("-n", "limit", type=click.IntRange(1, ALL), default=LIMIT, show_default=True, help="How many.")
+@click.option("-l", "--sessions", "names", is_flag=True, help="Only which sessions have it.")
+@click.option("-c", "--count", "counts", is_flag=True, help="Only how often each session has it.")
+@common
+def search_command(
+    ctx: Context,
+    query: tuple[str, ...],
+    everything: bool,
+    since: str | None,
+    kind: str | None,
+    limit: int,
+    names: bool,
+    counts: bool,
+) -> int:
+    """Events that say all the words, the best match first; "quoted words" stand together, word* is a beginning.
+
+    Looks in all sessions of the store, or in the one -s names. Each hit begins with what `wakelog show` takes. The exit
+    code is 1 when nothing is found.
+    """
+    text = " ".join(query)
+    session = ctx.session().id if ctx.session_named and not everything else None
+    page = ctx.store.index.search(
+        text,
+        session=session,
+        kind=kind,
+        since=parse_time(since, ctx.store.clock()) if since else 0,
+        limit=ALL if names or counts else limit,
+    )
+    hits = list(page)
+    if names or counts:
+        _answer_sessions(ctx, text, hits, counts)
+    else:
+        data = {"query": text, "hits": [_plain(hit) for hit in hits]}
+        if ctx.ndjson:
+            for hit in hits:
+                ctx.record("search", _plain(hit))
+        else:
+            ctx.answer("search", data, lambda: _show(ctx, text, hits))
+            if hits:
+                ctx.suggest(f"wakelog show {_place(hits[0])}")
+    return 0 if hits else NO
+
+
+def _answer_sessions(ctx: Context, text: str, hits: list[Hit], counts: bool) -> None:
+    found = Counter((hit.session, hit.name) for hit in hits)
+    rows = [{"session": session, "name": name or None, "hits": count} for (session, name), count in found.most_common()]
+    if ctx.ndjson:
+        for row in rows:
+            ctx.record("search", row)
+        return
+
+    def human() -> None:
+        for row in rows:
+            name = inert(str(row["name"] or row["session"]), lines=False)
+            ctx.say(f"{row['hits']:>6}  {name}" if counts else name)
+
+    ctx.answer("search", {"query": text, "sessions": rows}, human)
+
+
+def _place(hit: Hit) -> str:
+    """What to paste: `fix-auth@7 e40`."""
+    name = harmless(hit.name) or hit.session
+    attempt = f".{hit.attempt}" if hit.attempt > 1 else ""
+    return f"{name}@{hit.turn}{attempt} e{hit.seq}" if hit.turn else f"-s {name} e{hit.seq}"
+
+
+def _show(ctx: Context, text: str, hits: list[Hit]) -> None:
+    if not hits:
+        ctx.say(f"nothing says {inert(text, lines=False)!r}")
+        return
+    now = ctx.store.clock()
+    for hit in hits:
+        place = fit(_place(hit), ctx.columns // 2)
+        marks = [hit.tool or hit.kind, age(hit.at, now)]
+        if hit.trust != "trusted":
+            marks.append(f"{glyph('warn')} {hit.trust}")
+        if not hit.in_view:
+            marks.append(f"{glyph('back')} rewound")
+        rest = fit("  ".join(marks), max(10, ctx.columns - width(place) - 2))
+        ctx.say(f"{ctx.style(place, fg='cyan')}  {ctx.style(rest, dim=True)}")
+        snippet = fit(hit.snippet, ctx.columns - 4)
+        ctx.say("    " + _marked(ctx, snippet))
+
+
+def _marked(ctx: Context, snippet: str) -> str:
+    """The snippet with what matched in bold, where there is colour; else the marks stay."""
+    if not ctx.color:
+        return snippet
+    out, inside = [], False
+    for part in snippet.replace("«", "\0«").replace("»", "»\0").split("\0"):
+        inside = part.startswith("«")
+        out.append(ctx.style(part.strip("«»"), bold=True, fg="yellow") if inside else part)
+    return "".join(out)
+
+
+def _plain(hit: Hit) -> dict[str, Any]:
+    return {
+        "session": hit.session,
+        "name": hit.name or None,
+        "seq": hit.seq,
+        "turn": hit.turn or None,
+        "attempt": hit.attempt if hit.turn else None,
+        "kind": hit.kind,
+        "timestamp": iso(hit.at),
+        "tool": hit.tool or None,
+        "trust": hit.trust,
+        "in_view": bool(hit.in_view),
+        "snippet": hit.snippet,
+        "rank": hit.rank,
+    }

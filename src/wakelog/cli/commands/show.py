@@ -1,0 +1,188 @@
+"""`wakelog show`: one turn, event or commit in full."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+
+from wakelog.cli.context import Context, common
+from wakelog.cli.render.detail import event_lines, turn_lines
+from wakelog.cli.render.events import record
+from wakelog.cli.render.places import place
+from wakelog.cli.render.sessions import handle
+from wakelog.cli.render.turns import TurnRow, gather, plain_turn
+from wakelog.cli.text import inert
+from wakelog.log.reading import Entry
+from wakelog.model.ids import Seq
+from wakelog.session import Session
+from wakelog.session.points import commit_at
+from wakelog.session.selectors import Range, parse_selector
+
+MAX_BYTES = 4096
+EVENTS = 1000
+"""A turn can be any size; this many of its events are shown before the rest is only counted."""
+
+
+class _Shown(msgspec.Struct, frozen=True):
+    """What a selector stands for."""
+
+    session: Session[Any]
+    kind: str
+    span: Range
+
+
+@click.command("show")
+@click.argument("places", nargs=-1, metavar="[SEL]...")
+@click.option("--raw", "raw", is_flag=True, help="The stored header and body of each event, a line each.")
+@click.option("--with-output", "with_output", is_flag=True, help="In a turn, also what calls were given and gave back.")
+@click.option(
+    "--max-bytes", "limit", type=click.IntRange(0), default=MAX_BYTES, show_default=True, help="Per value; 0: all."
+)
+@common
+def show_command(ctx: Context, places: tuple[str, ...], raw: bool, with_output: bool, limit: int) -> None:
+    """A turn with its events (@5), an event with its whole record (e1042), or a commit (c:9f3a).
+
+    Without SEL the newest turn. A session stays named for the places after it: fix-auth@7 e40 is event 40 of fix-auth.
+    """
+    shown = _find(ctx, places)
+    if raw:
+        for each in shown:
+            _say_raw(ctx, each)
+        return
+    if ctx.ndjson:
+        for each in shown:
+            tools: dict[str, str] = {}
+            for entry in _entries(each):
+                ctx.record("show", record(each.session, entry, tools, limit))
+        return
+    if ctx.json:
+        documents = [_plain(each, limit) for each in shown]
+        ctx.answer("show", documents[0] if len(documents) == 1 else documents, lambda: None)
+        return
+    for number, each in enumerate(shown):
+        if number:
+            ctx.say()
+        _say(ctx, each, with_output, limit)
+    ctx.flush()
+    _suggest(ctx, shown[-1])
+
+
+def _find(ctx: Context, places: tuple[str, ...]) -> list[_Shown]:
+    found: list[_Shown] = []
+    named = ""
+    for text in places or ("",):
+        selector = parse_selector(text) if text else parse_selector("@")
+        named = selector.session or named
+        session = ctx.session(named)
+        spot = selector.first + (f"..{selector.last}" if selector.last else "")
+        found.append(_one(ctx, session, spot))
+    # What a search prints, `fix-auth@7 e40`, means that event, not the turn as well.
+    if len(found) == 2 and places[0][-1:].isdigit() and found[1].kind == "event" and found[0].kind == "turn":
+        first, second = found
+        if first.session.id == second.session.id and first.span.first <= second.span.first <= first.span.last:
+            return [second]
+    return found
+
+
+def _one(ctx: Context, session: Session[Any], spot: str) -> _Shown:
+    head = session.head
+    if spot in ("", "@"):
+        if head.turn:
+            return _Shown(session, "turn", place(ctx, session, f"@{head.turn}"))
+        return _Shown(session, "events", Range(1, head.seq))
+    span = place(ctx, session, spot)
+    if ".." in spot:
+        kind = "events"
+    elif spot.startswith(("@", "turn:")):
+        kind = "turn" if span.last else "events"
+    elif spot.startswith(("c:", "commit:")):
+        kind = "commit"
+    else:
+        kind = "event"
+    return _Shown(session, kind, span)
+
+
+def _entries(shown: _Shown) -> Iterator[Entry]:
+    span = shown.span
+    entries = shown.session.log.entries(after=max(0, span.first - 1), upto=span.last) if span.last else iter(())
+    if shown.kind != "turn":
+        return entries
+    return (entry for entry in entries if entry.header.turn)
+
+
+def _turn_row(shown: _Shown) -> TurnRow | None:
+    return next(gather(shown.session, _entries(shown)), None) if shown.kind == "turn" else None
+
+
+def _plain(shown: _Shown, limit: int) -> dict[str, Any]:
+    tools: dict[str, str] = {}
+    row, session = _turn_row(shown), shown.session
+    events = [record(session, e, tools, limit) for e in itertools.islice(_entries(shown), EVENTS)]
+    return {
+        "session": session.id,
+        "name": session.name or None,
+        "kind": shown.kind,
+        "first": shown.span.first,
+        "last": shown.span.last,
+        "turn": plain_turn(row) if row else None,
+        "commit": _plain_commit(session, shown.span.last) if shown.kind in ("commit", "event") else None,
+        "events": events,
+        "more": max(0, (row.events if row else shown.span.last - shown.span.first + 1) - len(events)),
+    }
+
+
+def _plain_commit(session: Session[Any], seq: Seq) -> dict[str, Any]:
+    commit = commit_at(session.log, seq)
+    return {
+        "id": commit.commit_id,
+        "hash": commit.hash.hex(),
+        "prev": commit.prev.hex(),
+        "first": commit.first,
+        "last": commit.last,
+        "kinds": list(commit.kinds),
+        "paths": list(commit.paths),
+    }
+
+
+def _say(ctx: Context, shown: _Shown, with_output: bool, limit: int) -> None:
+    tools: dict[str, str] = {}
+    session = shown.session
+    if shown.kind == "event":
+        entry = session.log.entry(shown.span.last)
+        for line in event_lines(ctx, session, entry, tools, limit):
+            ctx.say(line)
+        return
+    row = _turn_row(shown)
+    commit = _plain_commit(session, shown.span.last) if shown.kind == "commit" else None
+    entries = itertools.islice(_entries(shown), EVENTS)
+    for line in turn_lines(ctx, session, row, commit, shown.span, entries, tools, with_output=with_output, limit=limit):
+        ctx.say(line)
+    total = row.events if row else shown.span.last - shown.span.first + 1
+    if total > EVENTS:
+        name = handle(session)
+        rest = f"wakelog log {name} --events"
+        ctx.say(
+            ctx.style(f"  {total - EVENTS:,} more events ({rest}, or show a range e{shown.span.first}..)", dim=True)
+        )
+
+
+def _say_raw(ctx: Context, shown: _Shown) -> None:
+    """Stored bytes as they are, to a pipe; on a terminal they are made inert."""
+    for entry in _entries(shown):
+        for part in (entry.record.header, entry.record.body):
+            text = part.decode(errors="backslashreplace")
+            click.echo(inert(text) if sys.stdout.isatty() else text)
+
+
+def _suggest(ctx: Context, shown: _Shown) -> None:
+    name = handle(shown.session)
+    if shown.kind == "turn":
+        turn = shown.session.log.entry(shown.span.last).header.turn
+        ctx.suggest(f"wakelog diff {name}@{turn}", f"wakelog show {name}@{turn} --with-output")
+    else:
+        ctx.suggest(f"wakelog log {name}")

@@ -1,0 +1,118 @@
+"""`wakelog status`: where a session stands, and what is pending."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from wakelog.cli.context import Context, common
+from wakelog.cli.render.places import select
+from wakelog.cli.render.sessions import Standing, handle, pending_text, plain_session, standing, status_words
+from wakelog.cli.render.values import text_of
+from wakelog.cli.text import age, clock, count, duration, fit, glyph, money, width
+from wakelog.model.values import Value
+from wakelog.session import Session
+
+_SHOWN = 8
+
+
+@click.command("status")
+@click.argument("session", required=False, default="")
+@click.option("--at", "at", default="", metavar="SEL", help="As it was at that point.")
+@common
+def status_command(ctx: Context, session: str, at: str) -> None:
+    """Where the newest session (or SESSION) stands: head, turn, goal, budget, what is pending, what went wrong."""
+    chosen, spot, seq = select(ctx, session, at or "")
+    if spot and seq is None:
+        _, _, seq = select(ctx, chosen.id, spot)
+    stand = standing(chosen, seq)
+    ctx.answer("status", plain_session(chosen, stand), lambda: _show(ctx, chosen, stand))
+    ctx.suggest(*_next(chosen, stand))
+
+
+def _show(ctx: Context, session: Session[Any], stand: Standing) -> None:
+    document, head = stand.document, stand.head
+    turn = document["turn"]
+    place = f"@{turn['number']}" if turn["number"] else "no turn yet"
+    if turn["attempt"] > 1:
+        place += f".{turn['attempt']}"
+    state = f" {turn['status']}" if turn["status"] else ""
+    looked = f" {glyph('dot')} as of e{stand.seq}" if stand.seq != head.seq else ""
+    when = age(stand.at, session.log.clock()) if stand.seq == head.seq else clock(stand.at, utc=ctx.utc, long=True)
+    name = fit(session.name or session.id, ctx.columns // 2)
+    room = ctx.columns - width(name) - len(stand.status) - 4
+    facts = fit(f" {glyph('dot')} ".join(["", f"{place}{state}", f"e{stand.seq}", when]) + looked, room)
+    ctx.say(f"{ctx.style(name, bold=True)}  {status_words(ctx, stand.status)}{facts}")
+    room = ctx.columns - 13
+    for name, text in _lines(session, stand):
+        ctx.say(f"  {ctx.style(f'{name:<9}', dim=True)}  {fit(text, room)}")
+    for action, pending in list(stand.pending.items())[:_SHOWN]:
+        line = f"{pending_text(action, pending)}  e{pending['seq']}"
+        ctx.say(f"  {ctx.style('pending  ', fg='yellow')}  {fit(line, room)}")
+    _more(ctx, len(stand.pending), "pending")
+    for name, flag in list(document["flags"].items())[:_SHOWN]:
+        color = "red" if flag.get("severity") == "error" else "yellow"
+        line = f"{glyph('warn')} {name}: {text_of(flag.get('message', ''))}  e{flag['seq']}"
+        ctx.say(f"  {ctx.style('flag     ', fg=color)}  {fit(line, room)}")
+    _more(ctx, len(document["flags"]), "flags")
+    if error := document["last_error"]:
+        ctx.say(f"  {ctx.style('error    ', fg='red')}  {fit(_error_text(error), room)}")
+
+
+def _more(ctx: Context, total: int, what: str) -> None:
+    if total > _SHOWN:
+        ctx.say(f"             and {total - _SHOWN} more {what} (wakelog state)")
+
+
+def _lines(session: Session[Any], stand: Standing) -> list[tuple[str, str]]:
+    document, head = stand.document, stand.head
+    lines = [("id", session.id), ("head", f"e{head.seq}  {head.hash.hex()[:12]}")]
+    if document["goal"] is not None:
+        lines.append(("goal", text_of(document["goal"])))
+    if head.fork:
+        lines.append(("fork of", f"{head.fork.parent} at e{head.fork.at}"))
+    if document["labels"]:
+        lines.append(("labels", " ".join(f"{k}={text_of(v)}" for k, v in document["labels"].items())))
+    if budget := _budget_text(document["budget"]):
+        lines.append(("budget", budget))
+    if stand.holder:
+        lines.append(("writer", stand.holder))
+    if document["view"]["rewound"]:
+        view = document["view"]
+        lines.append(("view", f"rewound to e{view['to']} by e{view['rewound']} (wakelog undo takes it back)"))
+    if sources := document["trust"]:
+        lines.append(("untrusted", ", ".join(f"{name} (e{t['seq']})" for name, t in list(sources.items())[:_SHOWN])))
+    return lines
+
+
+def _budget_text(budget: Value) -> str:
+    parts = []
+    for key, show in (("usd_micros", money), ("tokens", lambda n: f"{count(n)} tokens"), ("duration_us", duration)):
+        spent, limit = budget["spent"].get(key, 0), budget["limits"].get(key)
+        if limit:
+            parts.append(f"{show(spent)} of {show(limit)} ({spent * 100 // limit}%)")
+        elif spent:
+            parts.append(show(spent))
+    return f" {glyph('dot')} ".join(parts)
+
+
+def _error_text(error: dict[str, Value]) -> str:
+    tool = text_of(error.get("tool") or "")
+    return (
+        f"{text_of(error.get('type', ''))}: {text_of(error.get('message', ''))}"
+        + (f"  ({tool})" if tool else "")
+        + f"  e{error['seq']}"
+    )
+
+
+def _next(session: Session[Any], stand: Standing) -> list[str]:
+    name = handle(session)
+    commands = [f"wakelog log {name}"]
+    if stand.document["turn"]["number"]:
+        commands.append(f"wakelog diff {name}")
+    if error := stand.document["last_error"]:
+        commands.append(f"wakelog show -s {name} e{error['seq']}")
+    if stand.status == "paused":
+        commands.append(f"wakelog resume {name}")
+    return commands

@@ -1,0 +1,153 @@
+"""`wakelog tail`: events as they come."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+
+from wakelog.cli.context import Context, common
+from wakelog.cli.render.events import Tools, brief, is_error, show_line
+from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.log.reading import Entry
+from wakelog.model.ids import Seq, SessionId
+from wakelog.session import Session
+from wakelog.session.points import walk_back
+from wakelog.session.selectors import parse_selector
+
+LINES, PAGE = 10, 1000
+NEWS_S = 0.5
+"""How long a store-wide follower waits before it looks by itself."""
+
+
+class _Wanted(msgspec.Struct, frozen=True):
+    """Which events are told."""
+
+    kinds: tuple[str, ...]
+    errors: bool
+
+    def takes(self, entry: Entry) -> bool:
+        kind = entry.kind
+        if self.kinds and not any(kind == k or kind.startswith(k + ".") for k in self.kinds):
+            return False
+        return not self.errors or is_error(entry)
+
+
+class _Teller:
+    """Tells events one by one, each at once."""
+
+    def __init__(self, ctx: Context, named: bool) -> None:
+        self._ctx = ctx
+        self._named = named
+        self._tools: dict[SessionId, Tools] = {}
+
+    def tell(self, session: Session[Any], entry: Entry) -> None:
+        tools = self._tools.setdefault(session.id, {})
+        if len(tools) > 10_000:
+            tools.clear()
+        if self._ctx.ndjson or self._ctx.json:
+            self._ctx.record("tail", brief(session, entry, tools))
+            return
+        name = (session.name or session.id) if self._named else ""
+        self._ctx.say(show_line(self._ctx, session, entry, tools, name=name))
+        self._ctx.flush()
+
+
+@click.command("tail")
+@click.argument("session", required=False, default="")
+@click.option("-f", "--follow", "follow", is_flag=True, help="Wait for more, until Ctrl-C.")
+@click.option("-A", "--all", "everything", is_flag=True, help="All sessions of the store.")
+@click.option("--kind", "kinds", multiple=True, metavar="K", help="Events of a kind, or of all kinds K.*.")
+@click.option("--errors", "errors", is_flag=True, help="Only what went wrong.")
+@click.option("-n", "lines", type=click.IntRange(0), default=LINES, show_default=True, help="How many to begin with.")
+@common
+def tail_command(
+    ctx: Context, session: str, follow: bool, everything: bool, kinds: tuple[str, ...], errors: bool, lines: int
+) -> None:
+    """The newest events of the newest session (or SESSION), oldest first, one line each; with -f also what comes.
+
+    --json and --ndjson both give one record a line.
+    """
+    if session and parse_selector(session).first:
+        raise InvalidInputError(
+            f"{session!r} is a place; tail takes a session", kind="bad-selector", hint="wakelog log shows any range"
+        )
+    if session and everything:
+        raise click.UsageError("tail takes a session or --all, not both")
+    wanted = _Wanted(kinds, errors)
+    ctx.use_pager = ctx.use_pager and not follow
+    teller = _Teller(ctx, everything)
+    if everything:
+        _tail_all(ctx, wanted, lines, follow, teller)
+        return
+    chosen = ctx.session(session)
+    head = chosen.head.seq
+    for entry in _last(chosen, head, wanted, lines):
+        teller.tell(chosen, entry)
+    if follow:
+        for entry in chosen.follow(after=head):
+            if wanted.takes(entry):
+                teller.tell(chosen, entry)
+
+
+def _last(session: Session[Any], upto: Seq, wanted: _Wanted, lines: int) -> list[Entry]:
+    """The newest events up to a point, oldest first."""
+    found: deque[Entry] = deque()
+    for entry in walk_back(session.log) if lines else ():
+        if entry.seq <= upto and wanted.takes(entry):
+            found.appendleft(entry)
+            if len(found) == lines:
+                break
+    return list(found)
+
+
+def _tail_all(ctx: Context, wanted: _Wanted, lines: int, follow: bool, teller: _Teller) -> None:
+    engine = ctx.store.engine
+    cursor = _end_of_feed(ctx) if follow else ""
+    heads = {head.session: head for head in ctx.store.sessions()}
+    marks = {session: head.seq for session, head in heads.items()}
+    # Only the sessions that moved last can hold the newest events, unless some of those are not wanted.
+    newest = heads.values()
+    if not wanted.kinds and not wanted.errors:
+        newest = heapq.nlargest(max(lines, 1), newest, key=lambda h: h.at)  # type: ignore[assignment]
+    found: list[tuple[int, str, Seq, Session[Any], Entry]] = []
+    for head in newest if lines else ():
+        session = ctx.store.resume(head.session)
+        own = (e for e in _last(session, head.seq, wanted, lines) if e.session == session.id)
+        found += [(e.header.at, session.id, e.seq, session, e) for e in own]
+        found = heapq.nlargest(lines, found, key=lambda item: item[:3])
+    for *_, session, entry in sorted(found, key=lambda item: item[:3]):
+        teller.tell(session, entry)
+    while follow:
+        changes = engine.changes(cursor, PAGE)
+        if not changes:
+            engine.wait(None, after=0, timeout_s=NEWS_S)
+            continue
+        cursor = changes[-1].cursor
+        for id in dict.fromkeys(change.session for change in changes):
+            for session, entry in _news(ctx, id, marks):
+                if wanted.takes(entry):
+                    teller.tell(session, entry)
+
+
+def _news(ctx: Context, id: SessionId, marks: dict[SessionId, Seq]) -> Iterator[tuple[Session[Any], Entry]]:
+    """What a session has beyond its mark; of a new fork, what is its own."""
+    try:
+        session = ctx.store.resume(id)
+    except NotFoundError:
+        return  # deleted meanwhile
+    fork = session.head.fork
+    for entry in session.log.entries(after=marks.get(id, fork.at if fork else 0)):
+        marks[id] = entry.seq
+        yield session, entry
+
+
+def _end_of_feed(ctx: Context) -> str:
+    cursor = ""
+    while changes := ctx.store.engine.changes(cursor, 10_000):
+        cursor = changes[-1].cursor
+    return cursor

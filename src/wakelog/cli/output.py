@@ -1,0 +1,79 @@
+"""Files that commands write: whole or not at all, and never over another without being told to."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, cast
+
+import click
+
+from wakelog.errors import NotAllowedError
+
+STDOUT = "-"
+
+
+def refuse_existing(path: Path, *, force: bool) -> None:
+    """NotAllowedError when the file is there and may not be replaced."""
+    if path.is_dir():
+        raise NotAllowedError(f"{path} is a folder", kind="is-a-folder", hint="name a file in it")
+    if path.exists() and not force:
+        raise NotAllowedError(f"{path} is there already", kind="file-exists", hint="--force replaces it")
+
+
+@contextlib.contextmanager
+def writing(path: Path, *, force: bool = False, zipped: bool = False) -> Iterator[IO[bytes]]:
+    """A file to write to. It gets its name when everything is written and synced: a process that dies before leaves
+    nothing under that name."""
+    refuse_existing(path, force=force)
+    part = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        part = Path(name)
+        with os.fdopen(handle, "wb") as raw:
+            with _zipped(raw) if zipped else contextlib.nullcontext(raw) as out:
+                yield out
+            raw.flush()
+            os.fsync(raw.fileno())
+        if force:
+            part.replace(path)
+        else:
+            os.link(part, path)  # unlike a rename, fails when somebody else was faster
+            part.unlink()
+    except FileExistsError as exc:
+        raise NotAllowedError(f"{path} is there already", kind="file-exists", hint="--force replaces it") from exc
+    except OSError as exc:
+        raise NotAllowedError(
+            f"{path} cannot be written: {exc.strerror or exc}", kind="not-writable", hint="choose another place with -o"
+        ) from exc
+    finally:
+        if part is not None:
+            with contextlib.suppress(OSError):
+                part.unlink()
+
+
+@contextlib.contextmanager
+def writing_to(target: str, *, force: bool = False, zipped: bool = False) -> Iterator[IO[bytes]]:
+    """The same, or stdout for `-`. Compressed bytes are not thrown at a terminal."""
+    if target != STDOUT:
+        with writing(Path(target), force=force, zipped=zipped) as out:
+            yield out
+        return
+    if zipped and sys.stdout.isatty():
+        raise click.UsageError("compressed bytes do not belong on a terminal: name a file with -o")
+    stdout = sys.stdout.buffer
+    with _zipped(stdout) if zipped else contextlib.nullcontext(stdout) as out:
+        yield out
+    stdout.flush()
+
+
+@contextlib.contextmanager
+def _zipped(raw: IO[bytes]) -> Iterator[IO[bytes]]:
+    # Without a time in it, so that the same content gives the same file.
+    with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, filename="") as out:
+        yield cast(IO[bytes], out)

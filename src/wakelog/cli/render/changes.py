@@ -1,0 +1,223 @@
+"""A diff for people: state, then decisions, then files, each change with its event, tool, turn and reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from wakelog.cli.context import Context
+from wakelog.cli.render.table import Cell, Column, Row, lay_out
+from wakelog.cli.render.values import scalar, text_of
+from wakelog.cli.text import count, duration, fit, glyph, iso, money, width
+from wakelog.model.values import Value
+from wakelog.session.diff import Change, TurnDiff, sentence
+from wakelog.session.writers import Writer
+
+FileLines = dict[str, tuple[int, int]]
+_SIGNS = {"added": "+", "changed": "~", "removed": "-"}
+_COLORS = {"added": "green", "changed": "yellow", "removed": "red"}
+
+# These parts are told in lines of their own, not key by key.
+_APART = ("decisions", "files", "budget", "tools", "resources", "trust")
+
+_COLUMNS = (Column(), Column(least=16), Column(least=20), Column(), Column(least=8), Column(), Column(least=6))
+_FILE_COLUMNS = (Column(), Column(least=16), Column(), Column(right=True), *_COLUMNS[3:])
+
+
+def who(writer: Writer) -> str:
+    """The tool behind a change, or else who made it."""
+    return f"tool:{writer.tool}" if writer.tool else writer.actor
+
+
+def change_lines(ctx: Context, diff: TurnDiff, files: FileLines, indent: str = "") -> Iterator[str]:
+    """All changes, a section at a time, none wider than the terminal."""
+    room = ctx.columns - len(indent)
+    state = [c for c in diff.changes if c.part not in _APART]
+    if state:
+        yield indent + _section(ctx, "state", _counted(state))
+        yield from _rows(ctx, _COLUMNS, [(_state_row(c), c) for c in state], indent, room)
+    for change in diff.of("decisions"):
+        yield from _decision(ctx, change, indent, room)
+    changed = diff.of("files")
+    if changed:
+        added = sum(a for a, _ in files.values())
+        removed = sum(r for _, r in files.values())
+        lines = f", +{added} {glyph('minus')}{removed}" if files else ""
+        yield indent + _section(ctx, "files", f"{len(changed)} file{'s' if len(changed) > 1 else ''}{lines}")
+        yield from _rows(ctx, _FILE_COLUMNS, [(_file_row(c, files), c) for c in changed], indent, room)
+    if sources := [f"{c.key} {_trust(c)}" for c in diff.of("trust")]:
+        yield indent + _section(
+            ctx, "trust", ctx.style(fit(f"{glyph('warn')} {', '.join(sources)}", room - 10), fg="yellow")
+        )
+    for name, text in _summaries(diff):
+        yield indent + _section(ctx, name, fit(text, room - 10))
+
+
+def _section(ctx: Context, name: str, text: str) -> str:
+    return f"{ctx.style(f'{name:<9}', bold=True)} {text}"
+
+
+def _counted(changes: list[Change]) -> str:
+    counts = Counter(c.how for c in changes)
+    return ", ".join(f"{counts[how]} {how}" for how in ("changed", "added", "removed") if counts[how])
+
+
+def _rows(
+    ctx: Context, columns: tuple[Column, ...], rows: list[tuple[Row, Change]], indent: str, room: int
+) -> Iterator[str]:
+    """Each row, and beneath it the reason where one is known."""
+    lines = lay_out(ctx, columns, [row for row, _ in rows], titles=False, limit=room)
+    for line, (_, change) in zip(lines, rows, strict=True):
+        yield indent + line
+        if change.writer and change.writer.why:
+            known = "" if change.writer.known == "recorded" else f" ({change.writer.known})"
+            yield indent + ctx.style(fit(f"      because {change.writer.why}{known}", room), dim=True)
+
+
+def _state_row(change: Change) -> Row:
+    sign = Cell(f"  {_SIGNS[change.how]}", {"fg": _COLORS[change.how]})
+    return (sign, change.pointer, _values(change), *_origin(change))
+
+
+def _values(change: Change) -> str:
+    before, after = _core(change.before), _core(change.after)
+    if change.how == "added":
+        return scalar(after, 60)
+    if change.how == "removed":
+        return scalar(before, 60)
+    text = f"{scalar(before, 40)} {glyph('arrow')} {scalar(after, 40)}"
+    if _is_number(before) and _is_number(after):
+        text += f"  ({after - before:+.6g})"
+    return text
+
+
+def _core(value: Value) -> Value:
+    """The value a person means: a fact's value without its bookkeeping."""
+    return value["value"] if isinstance(value, dict) and "value" in value and "seq" in value else value
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _origin(change: Change) -> tuple[Cell | str, ...]:
+    """Turn, tool, event and mark of the event behind a change."""
+    writer = change.writer
+    if writer is None:
+        return ("", "", "", "")
+    mark = f"{glyph('warn')} {writer.source or writer.trust}" if writer.trust != "trusted" else ""
+    turn = f"@{writer.turn}" + (f".{writer.attempt}" if writer.attempt > 1 else "") if writer.turn else ""
+    return (turn, who(writer), Cell(f"e{writer.seq}", {"fg": "cyan"}), Cell(mark, {"fg": "yellow"}))
+
+
+def _decision(ctx: Context, change: Change, indent: str, room: int) -> Iterator[str]:
+    value = change.after if change.how != "removed" else change.before
+    writer = change.writer
+    turn = value.get("turn") if isinstance(value, dict) else 0
+    place = f"@{turn}" if turn else ""
+    event = f"e{writer.seq}" if writer else ""
+    taken_back = "taken back: " if change.how == "removed" else ""
+    mark = f"  {glyph('warn')} {writer.source or writer.trust}" if writer and writer.trust != "trusted" else ""
+    front = f"{'decision':<9} {place:<5} "
+    tail = f"  {event}{mark}"
+    lines = _wrapped(f"{taken_back}{sentence(value)}", max(20, room - len(front) - len(tail)))
+    for number, line in enumerate(lines):
+        start = ctx.style(front, bold=True) if number == 0 else " " * len(front)
+        yield indent + start + line + (ctx.style(fit(tail, 30), fg="cyan") if number == len(lines) - 1 else "")
+
+
+def _wrapped(text: str, columns: int, most: int = 6) -> list[str]:
+    """Text on several lines at word breaks, cut after `most` of them; inert."""
+    lines, words = [""], fit(text, columns * most).split(" ")
+    for word in words:
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if width(longer) <= columns:
+            lines[-1] = longer
+        else:
+            lines.append(fit(word, columns))
+    return [line for line in lines if line] or [""]
+
+
+def _file_row(change: Change, files: FileLines) -> Row:
+    value = change.after if change.how != "removed" else change.before
+    path = change.key
+    word = text_of(value.get("change", "")) if isinstance(value, dict) else ""
+    added, removed = files.get(path, (0, 0))
+    lines = f"+{added} {glyph('minus')}{removed}" if path in files else ""
+    if change.how == "removed":
+        word = "no longer changed"
+    return (Cell(f"  {_SIGNS[change.how]}", {"fg": _COLORS[change.how]}), path, word, lines, *_origin(change))
+
+
+def _trust(change: Change) -> str:
+    value = change.after
+    return f"{text_of(value.get('trust', ''))} (e{value.get('seq')})" if isinstance(value, dict) else "no longer"
+
+
+def _summaries(diff: TurnDiff) -> Iterator[tuple[str, str]]:
+    """One line each for what is only bookkeeping: money, tools, resources."""
+    spent = []
+    shows = {"usd_micros": money, "tokens": lambda n: f"{count(n)} tokens", "duration_us": duration}
+    for change in diff.of("budget"):
+        show: Any = shows.get(change.key, str)
+        if change.pointer.startswith("/budget/limits/"):
+            spent.append(f"limit {show(change.after) if change.after is not None else 'lifted'}")
+        else:
+            more = (change.after or 0) - (change.before or 0)
+            spent.append(f"+{show(more)}" if more >= 0 else f"{glyph('minus')}{show(-more)}")
+    if spent:
+        yield "budget", f" {glyph('dot')} ".join(spent)
+    tools = [f"{c.key} {glyph('times')}{_more(c, 'calls')}{_errors(c)}" for c in diff.of("tools")]
+    if tools:
+        yield "tools", ", ".join(tools)
+    touched = [c.key if c.how != "removed" else f"{glyph('minus')}{c.key}" for c in _resources(diff)]
+    if touched:
+        yield "resources", ", ".join(touched)
+
+
+def _resources(diff: TurnDiff) -> list[Change]:
+    """What was touched besides the files, which have their own section."""
+    return [c for c in diff.of("resources") if not c.pointer.startswith("/working_set/files/")]
+
+
+def _more(change: Change, field: str) -> int:
+    before = change.before.get(field, 0) if isinstance(change.before, dict) else 0
+    after = change.after.get(field, 0) if isinstance(change.after, dict) else 0
+    return int(after - before)
+
+
+def _errors(change: Change) -> str:
+    errors = _more(change, "errors")
+    return f" ({errors} failed)" if errors > 0 else ""
+
+
+def plain_change(change: Change) -> dict[str, Any]:
+    """A change as JSON."""
+    return {
+        "part": change.part,
+        "pointer": change.pointer,
+        "how": change.how,
+        "before": change.before,
+        "after": change.after,
+        "writer": plain_writer(change.writer),
+    }
+
+
+def plain_writer(writer: Writer | None) -> dict[str, Any] | None:
+    """The event behind a change as JSON; null when it is not known."""
+    if writer is None:
+        return None
+    return {
+        "seq": writer.seq,
+        "timestamp": iso(writer.at),
+        "kind": writer.kind,
+        "turn": writer.turn or None,
+        "attempt": writer.attempt if writer.turn else None,
+        "actor": writer.actor,
+        "tool": writer.tool or None,
+        "why": writer.why or None,
+        "known": writer.known,
+        "source": writer.source or None,
+        "trust": writer.trust,
+    }

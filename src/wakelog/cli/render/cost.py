@@ -1,0 +1,60 @@
+"""What things cost: sums, words and JSON. Amounts are integers; zero means that nothing was reported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from wakelog.cli.text import count, duration, money
+from wakelog.model.values import Value
+
+
+class Spent(msgspec.Struct):
+    """Sums of what was reported; zero means that nothing was."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    usd_micros: int = 0
+    duration_us: int = 0
+
+    def add(self, cost: Value) -> None:
+        if isinstance(cost, dict):
+            self.tokens_in += cost.get("tokens_in", 0)
+            self.tokens_out += cost.get("tokens_out", 0)
+            self.usd_micros += cost.get("usd_micros", 0)
+            self.duration_us += cost.get("duration_us", 0)
+
+
+def cost_words(cost: Value) -> list[str]:
+    """What something used up, in words; nothing for what was not reported."""
+    if not isinstance(cost, dict):
+        return []
+    words = []
+    if us := cost.get("duration_us"):
+        words.append(duration(us))
+    if tokens := cost.get("tokens_out"):
+        words.append(f"{count(tokens)} out")
+    if usd := cost.get("usd_micros"):
+        words.append(money(usd))
+    return words
+
+
+def plain_cost(cost: Value) -> dict[str, Any] | None:
+    """What something used up as JSON; what was not reported is null, never 0."""
+    if not isinstance(cost, dict) or not any(cost.values()):
+        return None
+    return {
+        "tokens_in": cost.get("tokens_in") or None,
+        "tokens_out": cost.get("tokens_out") or None,
+        "duration_us": cost.get("duration_us") or None,
+        "money": plain_money(cost.get("usd_micros", 0)),
+    }
+
+
+def plain_money(usd_micros: int, *, estimate: bool = True) -> dict[str, Any] | None:
+    """An amount as JSON. What was spent is an estimate: it is what was reported, not what was billed."""
+    if not usd_micros:
+        return None
+    amount = f"{usd_micros // 1_000_000}.{usd_micros % 1_000_000:06d}"
+    return {"amount": amount, "currency": "USD", "estimate": estimate}

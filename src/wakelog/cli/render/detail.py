@@ -1,0 +1,206 @@
+"""Turns, commits and events in full, for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from wakelog.cli.context import Context
+from wakelog.cli.render.cost import cost_words
+from wakelog.cli.render.events import Tools, line_of, outcome_of, show_line, text_room
+from wakelog.cli.render.sessions import handle, title
+from wakelog.cli.render.turns import TurnRow
+from wakelog.cli.render.values import fetched, is_short, mention, scalar, text_of, tree
+from wakelog.cli.text import clock, count, duration, fit, glyph, inert, money, size, width
+from wakelog.log.reading import Entry
+from wakelog.model.values import Value
+from wakelog.session import Session
+from wakelog.session.selectors import Range
+from wakelog.session.slices import tool_of
+
+_LONG = {"message.added": ("content",)}
+_WITH_OUTPUT = ("input", "output", "answer", "content", "summary", "before", "after")
+_MARGIN = 14
+
+
+def turn_lines(
+    ctx: Context,
+    session: Session[Any],
+    row: TurnRow | None,
+    commit: dict[str, Any] | None,
+    span: Range,
+    entries: Iterable[Entry],
+    tools: Tools,
+    *,
+    with_output: bool,
+    limit: int,
+) -> Iterator[str]:
+    """A heading, then each event on a line, with messages (and on request inputs and outputs) beneath."""
+    if row is not None:
+        yield from _turn_heading(ctx, session, row)
+    elif commit is not None:
+        yield f"{title(ctx, session)}  commit c:{commit['hash'][:12]}  e{commit['first']}..e{commit['last']}"
+        yield ctx.style(f"  after c:{commit['prev'][:12]}, id {inert(commit['id'], lines=False)}", dim=True)
+    else:
+        yield f"{title(ctx, session)}  e{span.first}..e{span.last}"
+    yield ""
+    for entry in entries:
+        if row is not None and entry.kind == "turn.started":
+            # Its input is in the heading, and in the message that follows.
+            if row.attempts > 1:
+                yield ctx.style(f"  attempt {entry.header.attempt} of {row.attempts}", bold=True)
+            continue
+        if entry.kind == "action.started" and entry.body.get("attempt", 1) == 1:
+            continue  # the request says it
+        yield show_line(ctx, session, entry, tools, turn=row is None)
+        names = _WITH_OUTPUT if with_output else _LONG.get(entry.kind, ())
+        for name in names:
+            if entry.body.get(name) is not None:
+                yield from _beneath(ctx, session, entry, name, limit, one_line=not with_output)
+
+
+def _turn_heading(ctx: Context, session: Session[Any], row: TurnRow) -> Iterator[str]:
+    place = f"@{row.turn}" + (f".{row.attempts}" if row.attempts > 1 else "")
+    front = f"{inert(session.name or session.id, lines=False)} {place}"
+    yield f"{ctx.style(fit(front, 40), bold=True)}  {fit(row.title, max(20, ctx.columns - len(front) - 2))}"
+    took = duration(row.ended_at - row.started_at) if row.ended_at else "not ended"
+    facts = [
+        row.outcome,
+        clock(row.started_at, utc=ctx.utc, long=True),
+        took,
+        f"{row.attempts} attempts" if row.attempts > 1 else "",
+        f"{row.tools} tool{'s' if row.tools != 1 else ''}" if row.tools else "",
+        f"+{row.added} {glyph('minus')}{row.removed}" if row.files else "",
+        f"{count(row.spent.tokens_out)} out" if row.spent.tokens_out else "",
+        money(row.spent.usd_micros) if row.spent.usd_micros else "",
+        "" if row.in_view else "rewound",
+        f"{glyph('warn')} {', '.join(row.untrusted)}" if row.untrusted else "",
+    ]
+    yield "  " + fit(f" {glyph('dot')} ".join(fact for fact in facts if fact), ctx.columns - 2)
+
+
+def _beneath(
+    ctx: Context, session: Session[Any], entry: Entry, name: str, limit: int, *, one_line: bool
+) -> Iterator[str]:
+    """A value beneath its event's line; left out when the line already holds all of it."""
+    text, left = _limited(session, entry, entry.body[name], limit)
+    room = ctx.columns - _MARGIN - 2
+    if one_line and not left and "\n" not in text.strip("\n") and width(text) <= text_room(ctx, turn=False) - 20:
+        return
+    margin = " " * _MARGIN
+    if not one_line:
+        yield ctx.style(f"{margin}{name}", dim=True)
+    for line in _folded(text, room):
+        yield f"{margin}{ctx.style(glyph('line'), dim=True)} {line}"
+    if left:
+        yield f"{margin}{_rest(ctx, session, entry, left)}"
+
+
+def _rest(ctx: Context, session: Session[Any], entry: Entry, left: int) -> str:
+    name = handle(session)
+    more = f"{glyph('more')} {size(left)} more: wakelog show -s {name} e{entry.seq} --max-bytes 0"
+    return ctx.style(more, dim=True)
+
+
+def _limited(session: Session[Any], entry: Entry, value: Value, limit: int) -> tuple[str, int]:
+    """A value as text of at most `limit` bytes, and how many were left out."""
+    # A payload is fetched whole even when only its beginning is shown: storage has no parts.
+    text = text_of(fetched(session, entry, value, 0))
+    data = text.encode()
+    if not limit or len(data) <= limit:
+        return text, 0
+    return data[:limit].decode(errors="ignore"), len(data) - limit
+
+
+def _folded(text: str, columns: int) -> Iterator[str]:
+    """Text made inert, each of its lines cut into pieces that fit."""
+    for line in inert(text.rstrip("\n")).expandtabs(4).split("\n"):
+        while width(line) > columns:
+            room = columns if line.isascii() else _characters(line, columns)
+            cut = line.rfind(" ", room // 2, room)
+            cut = cut if cut > 0 else room
+            yield line[:cut]
+            line = line[cut:].lstrip(" ")
+        yield line
+
+
+def _characters(line: str, columns: int) -> int:
+    """How many characters of a line take at most so many columns; one at least."""
+    used = 0
+    for number, char in enumerate(line):
+        used += width(char)
+        if used > columns:
+            return max(1, number)
+    return len(line)
+
+
+def event_lines(ctx: Context, session: Session[Any], entry: Entry, tools: Tools, limit: int) -> Iterator[str]:
+    """The whole commit record of one event."""
+    header, body = entry.header, entry.body
+    line = line_of(session, entry, tools)
+    front = f"{inert(session.name or session.id, lines=False)} e{entry.seq}"
+    yield f"{ctx.style(fit(front, 40), bold=True)}  {ctx.style(entry.kind, fg='cyan')}  " + fit(
+        line.text, max(10, ctx.columns - min(40, len(front)) - len(entry.kind) - 4)
+    )
+    for name, text in _facts(ctx, session, entry, tools):
+        yield f"  {ctx.style(f'{name:<14}', dim=True)} {fit(text, ctx.columns - 17)}"
+    if not entry.is_intact:
+        yield f"  {ctx.style('the content was erased or pruned; what is left is structure', fg='yellow')}"
+    for name, value in body.items():
+        if name in ("delta", "why", "tool", "action", "input_hash", "output_summary", "outcome", "cost", "effect"):
+            continue
+        yield from _field(ctx, session, entry, name, value, limit)
+    if entry.delta:
+        yield f"  {ctx.style('delta', dim=True)}"
+        for op in entry.delta[:50]:
+            value = f" = {scalar(op['value'], ctx.columns)}" if "value" in op else ""
+            yield f"    {fit(op['op'] + ' ' + (op['path'] or '(all)') + value, ctx.columns - 4)}"
+        if len(entry.delta) > 50:
+            yield f"    {len(entry.delta) - 50} more (--json shows all)"
+    if header.kind not in ("session.opened",) and not body:
+        yield "  (no body)"
+
+
+def _facts(ctx: Context, session: Session[Any], entry: Entry, tools: Tools) -> Iterator[tuple[str, str]]:
+    header, body = entry.header, entry.body
+    yield "timestamp", f"{clock(header.at, utc=ctx.utc, long=True)}{' UTC' if ctx.utc else ''}"
+    if header.turn:
+        yield "turn", f"@{header.turn}.{header.attempt}" if header.attempt > 1 else f"@{header.turn}"
+    yield "actor", header.actor
+    if tool := tool_of(session.log, entry, tools):
+        effect = text_of(body.get("effect") or "")
+        yield "tool", tool + (f"  ({effect})" if effect else "")
+    for name in ("action", "input_hash", "output_summary"):
+        if body.get(name):
+            yield name, text_of(body[name])
+    if outcome := outcome_of(entry):
+        yield "outcome", outcome
+    if why := body.get("why"):
+        yield "why", text_of(why)
+    if cost := cost_words(body.get("cost")):
+        yield "cost", f" {glyph('dot')} ".join(cost)
+    if header.cause:
+        yield "cause", f"e{header.cause}"
+    if header.derived_from:
+        yield "derived from", ", ".join(f"e{a}" if a == b else f"e{a}..e{b}" for a, b in header.derived_from)
+    mark = f"{glyph('warn')} " if header.trust != "trusted" else ""
+    yield "trust", f"{mark}{header.trust}" + (f", from {header.source}" if header.source else "")
+    yield "hash", entry.hash.hex()
+    yield "commit", entry.commit_id
+
+
+def _field(ctx: Context, session: Session[Any], entry: Entry, name: str, value: Value, limit: int) -> Iterator[str]:
+    label = ctx.style(f"{fit(name, 14):<14}", dim=True)
+    if mention(value) or isinstance(value, str):
+        text, left = _limited(session, entry, value, limit)
+        lines = list(_folded(text, ctx.columns - 17))
+        yield f"  {label} {lines[0]}"
+        for line in lines[1:]:
+            yield f"  {'':<14} {line}"
+        if left:
+            yield f"  {'':<14} {_rest(ctx, session, entry, left)}"
+    elif isinstance(value, dict | list) and not is_short(value, ctx.columns - 17):
+        yield f"  {label.rstrip()}"
+        yield from tree(value, ctx.columns, 4)
+    else:
+        yield f"  {label} {scalar(value, ctx.columns - 17)}"

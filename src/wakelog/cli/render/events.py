@@ -1,0 +1,309 @@
+"""Events: as one line, and as the full commit record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from wakelog.cli.context import Context
+from wakelog.cli.render.cost import cost_words, plain_cost
+from wakelog.cli.render.values import fetched, mention, plain_value, preview, text_of
+from wakelog.cli.text import clock, fit, glyph, iso, pad, width
+from wakelog.log.reading import Entry
+from wakelog.model.values import Value
+from wakelog.session import Session
+from wakelog.session.diff import sentence
+from wakelog.session.slices import tool_of
+
+Tools = dict[str, str]
+"""action → tool: outcomes name only the action."""
+
+_BAD = ("action.failed", "action.timed_out", "action.uncertain", "flag.raised", "budget.reached", "gap.noted")
+_OUTCOMES = ("succeeded", "failed", "timed_out", "uncertain", "denied", "approved", "abandoned")
+
+
+class Line(msgspec.Struct, frozen=True):
+    """An event in a glyph, a word for who or what, and a text. Not yet inert."""
+
+    sign: str
+    word: str
+    text: str
+    style: dict[str, Any] = {}
+    tail: tuple[str, ...] = ()
+    """Numbers that people want beside it: time taken, tokens, money, lines."""
+
+    @property
+    def whole(self) -> str:
+        return f" {glyph('dot')} ".join(part for part in (self.text, *self.tail) if part)
+
+
+def line_of(session: Session[Any], entry: Entry, tools: Tools) -> Line:
+    """What an event says, on one line."""
+    if entry.kind.startswith("action."):
+        return _action_line(session, entry, tools)
+    body = entry.body
+    if entry.kind == "message.added":
+        text = preview(session, entry, body.get("content"))
+        return Line("call" if body.get("role") == "user" else "note", text_of(body.get("role", "")), text)
+    word, say = _KINDS.get(entry.kind, (entry.kind, _unknown))
+    sign = "note"
+    if is_error(entry):
+        sign = "failed"
+    elif entry.kind in ("turn.ended", "session.closed"):
+        sign = "done"
+    style = {"fg": "red"} if sign == "failed" else {"dim": True} if entry.kind in _QUIET else {}
+    text = say(body) if body else "(pruned)"
+    if entry.kind == "turn.started" and body.get("input") is not None:
+        text = preview(session, entry, body["input"])
+    if entry.kind == "state.patched":
+        text = ", ".join(f"{op['op']} {op['path']}" for op in entry.delta[:20])
+    why = body.get("why")
+    if why and entry.kind not in ("decision.made",):
+        text = f"{text}  ({text_of(why)})" if text else f"({text_of(why)})"
+    return Line(sign, word, text, style, _tail(entry.kind, body))
+
+
+def is_error(entry: Entry) -> bool:
+    """Whether something went wrong here."""
+    body = entry.body
+    if entry.kind in _BAD:
+        return entry.kind != "flag.raised" or body.get("severity") == "error"
+    return (
+        bool(body.get("error"))
+        or (entry.kind == "turn.ended" and body.get("outcome", "completed") != "completed")
+        or (entry.kind == "action.recorded" and body.get("outcome", "succeeded") != "succeeded")
+    )
+
+
+def outcome_of(entry: Entry) -> str | None:
+    """How something ended, for events that end something."""
+    kind, body = entry.kind, entry.body
+    room, _, verb = kind.partition(".")
+    if room == "action" and verb in _OUTCOMES:
+        return verb
+    defaults = {
+        "action.recorded": "succeeded",
+        "turn.ended": "completed",
+        "session.closed": "completed",
+        "subagent.returned": "completed",
+        "action.reconciled": None,
+        "action.evidence": None,
+    }
+    return text_of(body.get("outcome") or defaults[kind]) if kind in defaults and body else None
+
+
+def _action_line(session: Session[Any], entry: Entry, tools: Tools) -> Line:
+    body, verb = entry.body, entry.kind.partition(".")[2]
+    tool = tool_of(session.log, entry, tools) or text_of(body.get("action", "action"))
+    if not body:
+        return Line("note", tool, f"{verb} (pruned)")
+    if verb == "requested":
+        text = preview(session, entry, body.get("input")) or text_of(body.get("params") or "model call")
+        if body.get("approval"):
+            return Line("warn", tool, f"waits for approval  {text}", {"fg": "yellow"})
+        return Line("call", tool, text)
+    if verb == "started":
+        attempt = body.get("attempt", 1)
+        return Line("note", tool, "started" + (f", attempt {attempt}" if attempt != 1 else ""), {"dim": True})
+    failed = is_error(entry)
+    said = _outcome_text(session, entry)
+    text = f"{said}, will be tried again" if body.get("retry") else said
+    sign = "warn" if verb == "uncertain" else "failed" if failed else "done"
+    style = {"fg": "yellow" if verb == "uncertain" else "red"} if failed else {}
+    return Line(sign, tool, text, style, tuple(cost_words(body.get("cost"))))
+
+
+def _outcome_text(session: Session[Any], entry: Entry) -> str:
+    body, verb = entry.body, entry.kind.partition(".")[2]
+    error = body.get("error")
+    if isinstance(error, dict):
+        return f"{text_of(error.get('type', 'error'))}: {text_of(error.get('message', ''))}"
+    said = text_of(body.get("output_summary") or "") or preview(session, entry, body.get("output"))
+    if verb in ("succeeded", "recorded") and (said or not is_error(entry)):
+        return said or "succeeded"
+    word = verb.replace("_", " ") if verb != "recorded" else text_of(body.get("outcome", ""))
+    if verb == "reconciled":
+        word = f"reconciled: {text_of(body.get('outcome', ''))}"
+    why = text_of(body.get("why") or "")
+    by = f" by {text_of(body['by'])}" if body.get("by") else ""
+    return word + by + (f": {why}" if why else "") + (f" {said}" if said else "")
+
+
+def _unknown(body: dict[str, Value]) -> str:
+    return text_of({k: v for k, v in body.items() if k not in ("delta", "why")})[:2000]
+
+
+def _say(template: str) -> Callable[[dict[str, Value]], str]:
+    """A text with the body's fields in it; what is not there is empty."""
+
+    class Fields(dict[str, str]):
+        def __missing__(self, key: str) -> str:
+            return ""
+
+    return lambda body: template.format_map(Fields({k: text_of(v) for k, v in body.items()})).strip()
+
+
+def _labels(body: dict[str, Value]) -> str:
+    labels = body.get("labels")
+    return " ".join(f"{k}={text_of(v)}" for k, v in labels.items()) if isinstance(labels, dict) else ""
+
+
+def _file(body: dict[str, Value]) -> str:
+    return f"{text_of(body.get('change', 'modified'))} {text_of(body.get('path', ''))}"
+
+
+def _tail(kind: str, body: dict[str, Value]) -> tuple[str, ...]:
+    if kind == "file.changed" and (body.get("added") or body.get("removed")):
+        return (f"+{body.get('added', 0)} {glyph('minus')}{body.get('removed', 0)}",)
+    return tuple(cost_words(body.get("cost")))
+
+
+def _erased(body: dict[str, Value]) -> str:
+    erased = body.get("erased")
+    seqs = [f"e{each.get('seq')}" for each in erased[:12]] if isinstance(erased, list) else []
+    return " ".join(seqs)
+
+
+def _ended(body: dict[str, Value]) -> str:
+    outcome, error = text_of(body.get("outcome", "completed")), body.get("error")
+    if isinstance(error, dict):
+        return f"{outcome}: {text_of(error.get('type', ''))}: {text_of(error.get('message', ''))}"
+    return outcome
+
+
+_QUIET = frozenset(
+    {"turn.started", "lease.taken", "lease.released", "labels.set", "session.opened", "resource.touched"}
+)
+
+_KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
+    "session.opened": ("session", _say("opened  {goal}")),
+    "session.paused": ("session", _say("paused")),
+    "session.resumed": ("session", _say("resumed {host}")),
+    "session.closed": ("session", _say("closed {outcome}")),
+    "session.reopened": ("session", _say("reopened")),
+    "session.archived": ("session", _say("archived")),
+    "session.deleted": ("session", _say("deleted")),
+    "session.forked": ("session", _say("forked from {parent} at e{at}")),
+    "lease.taken": ("lease", _say("taken by {holder}, epoch {epoch}")),
+    "lease.released": ("lease", _say("released, epoch {epoch}")),
+    "goal.set": ("goal", _say("{goal}")),
+    "labels.set": ("labels", _labels),
+    "turn.started": ("turn", _say("started")),
+    "turn.ended": ("turn", _ended),
+    "input.requested": ("input", _say("asked: {prompt}")),
+    "input.answered": ("input", _say("answered {by}: {answer}")),
+    "decision.made": ("decision", sentence),
+    "fact.recorded": ("fact", _say("{key} = {value}")),
+    "fact.retracted": ("fact", _say("{key} retracted")),
+    "dead_end.noted": ("dead end", _say("{tried}: {learned}")),
+    "artefact.recorded": ("artefact", _say("{name}  {uri}")),
+    "file.changed": ("file", _file),
+    "resource.touched": ("resource", _say("{resource} {mode}")),
+    "subagent.spawned": ("sub-agent", _say("started {session}: {task}")),
+    "subagent.returned": ("sub-agent", _say("returned {session}: {outcome}")),
+    "context.evicted": ("context", _say("evicted {key} (e{handle})")),
+    "context.restored": ("context", _say("restored {key}")),
+    "state.patched": ("data", _say("")),
+    "budget.set": ("budget", _say("limits {limits}")),
+    "budget.spent": ("budget", _say("spent")),
+    "budget.reached": ("budget", _say("limit reached: {limit}")),
+    "trust.endorsed": ("trust", _say("endorsed {targets} by {by}")),
+    "step.invalidated": ("trust", _say("invalidated {targets} by {by}")),
+    "flag.raised": ("flag", _say("{flag}: {message}")),
+    "flag.cleared": ("flag", _say("{flag} cleared")),
+    "history.rewound": ("rewind", _say("{mode} back to e{to}")),
+    "history.compacted": ("history", _say("compacted e{first}..e{last}")),
+    "history.adopted": ("history", _say("adopted {session} at e{at}")),
+    "payload.redacted": ("redaction", _say("e{target} {markers}")),
+    "payload.erased": ("erasure", _erased),
+    "range.pruned": ("prune", _say("everything up to e{upto}")),
+    "checkpoint.named": ("checkpoint", _say("{name} = e{at}")),
+    "note.added": ("note", _say("{text}")),
+    "gap.noted": ("gap", _say("{missed}")),
+}
+
+
+def show_line(
+    ctx: Context, session: Session[Any], entry: Entry, tools: Tools, *, name: str = "", turn: bool = True
+) -> str:
+    """One event on one line, never wider than the terminal; with the session's name, without the turn, if wished."""
+    line, header = line_of(session, entry, tools), entry.header
+    place = pad(f"e{entry.seq}", 7)
+    when = clock(header.at, utc=ctx.utc, long=True)[11:]
+    front = [ctx.style(place, fg="cyan"), ctx.style(when, dim=True)]
+    if turn:
+        number = f"@{header.turn}" + (f".{header.attempt}" if header.attempt > 1 else "") if header.turn else ""
+        front.append(pad(number, 5))
+    column = _word_columns(ctx)
+    if name:
+        front.insert(0, pad(name, column))
+    mark = f"  {glyph('warn')} {fit(header.source or header.trust, 18)}" if header.trust != "trusted" else ""
+    room = text_room(ctx, named=bool(name), turn=turn) - width(mark)
+    text = fit(line.whole, max(8, room))
+    return " ".join(
+        [
+            *front,
+            sign(ctx, line.sign) + " " + pad(line.word, column),
+            ctx.style(text, **line.style) + ctx.style(mark, fg="yellow"),
+        ]
+    ).rstrip()
+
+
+def text_room(ctx: Context, *, named: bool = False, turn: bool = True) -> int:
+    """How many columns `show_line` has for what an event says."""
+    column = _word_columns(ctx)
+    return ctx.columns - len("e123456 12:34:56 ") - 6 * turn - (column + 1) * named - len("* ") - column - 1
+
+
+def _word_columns(ctx: Context) -> int:
+    return 14 if ctx.columns >= 90 else 10
+
+
+def sign(ctx: Context, name: str) -> str:
+    """A glyph in its colour."""
+    colors = {"done": "green", "failed": "red", "warn": "yellow", "open": "blue", "paused": "yellow"}
+    return ctx.style(glyph(name), fg=colors[name]) if name in colors else glyph(name)
+
+
+def brief(session: Session[Any], entry: Entry, tools: Tools) -> dict[str, Any]:
+    """An event as a list of events has it (JSON)."""
+    header = entry.header
+    return {
+        "session": session.id,
+        "seq": entry.seq,
+        "timestamp": iso(header.at),
+        "kind": entry.kind,
+        "turn": header.turn or None,
+        "attempt": header.attempt if header.turn else None,
+        "actor": header.actor,
+        "tool": tool_of(session.log, entry, tools) or None,
+        "outcome": outcome_of(entry),
+        "summary": line_of(session, entry, tools).text[:500],
+        "source": header.source or None,
+        "trust": header.trust,
+    }
+
+
+def record(session: Session[Any], entry: Entry, tools: Tools, limit: int) -> dict[str, Any]:
+    """The whole commit record of an event (JSON); payloads up to `limit` bytes are in it, larger ones mentioned."""
+    body, header = entry.body, entry.header
+    fields = {
+        k: plain_value(fetched(session, entry, v, limit)) if mention(v) else v for k, v in body.items() if k != "delta"
+    }
+    return {
+        **brief(session, entry, tools),
+        "action": text_of(body["action"]) if body.get("action") else None,
+        "input_hash": body.get("input_hash") or None,
+        "output_summary": body.get("output_summary") or None,
+        "why": body.get("why") or body.get("because") or None,
+        "cause": header.cause or None,
+        "derived_from": [list(pair) for pair in header.derived_from],
+        "delta": entry.delta,
+        "cost": plain_cost(body.get("cost")),
+        "hash": entry.hash.hex(),
+        "commit": entry.commit_id,
+        "intact": entry.is_intact,
+        "body": fields,
+    }

@@ -1,0 +1,95 @@
+"""Rows that never wrap: columns shrink, then leave, until a row fits the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from wakelog.cli.context import Context
+from wakelog.cli.text import fit, inert, pad, width
+
+GAP = 2
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column. `least` is how narrow it may get (0: never cut); of those with `drop`, the highest leaves first."""
+
+    title: str = ""
+    least: int = 0
+    drop: int = 0
+    right: bool = False
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """A piece of recorded or own text with a style; it is made inert when it is shown."""
+
+    text: str
+    style: dict[str, Any] = {}
+
+
+Row = Sequence[Cell | str]
+
+
+def say_table(ctx: Context, columns: Sequence[Column], rows: Sequence[Row], *, titles: bool = True) -> None:
+    """Says each row on a line of its own."""
+    for line in lay_out(ctx, columns, rows, titles=titles):
+        ctx.say(line)
+
+
+def lay_out(
+    ctx: Context, columns: Sequence[Column], rows: Sequence[Row], *, titles: bool = True, limit: int = 0
+) -> Iterator[str]:
+    """The lines of a table, none wider than the terminal."""
+    cells = [[_cell(c) for c in row] for row in rows]
+    natural = [max((width(inert(row[i].text, lines=False)) for row in cells), default=0) for i in range(len(columns))]
+    shown = [i for i in range(len(columns)) if natural[i]]
+    if titles:
+        natural = [max(n, len(c.title)) for n, c in zip(natural, columns, strict=True)]
+    widths = _fitted(columns, natural, shown, limit or ctx.columns)
+    if titles:
+        names = (_aligned(Cell(columns[i].title, {"dim": True}), columns[i], widths[i], ctx) for i in widths)
+        yield (" " * GAP).join(names).rstrip()
+    for row in cells:
+        yield (" " * GAP).join(_aligned(row[i], columns[i], widths[i], ctx) for i in widths).rstrip()
+
+
+def _cell(cell: Cell | str) -> Cell:
+    return Cell(cell) if isinstance(cell, str) else cell
+
+
+def _fitted(columns: Sequence[Column], natural: list[int], shown: list[int], limit: int) -> dict[int, int]:
+    """Column → width. First the widest columns that may be cut are, then columns leave; the last resort is to cut."""
+    widths = {i: natural[i] for i in shown}
+    while True:
+        over = sum(widths.values()) + GAP * (len(widths) - 1) - limit
+        if over <= 0:
+            return widths
+        soft = [i for i in widths if columns[i].least and widths[i] > columns[i].least]
+        if soft:
+            widths[max(soft, key=lambda i: widths[i])] -= 1
+            continue
+        leaving = [i for i in widths if columns[i].drop]
+        if leaving:
+            gone = max(leaving, key=lambda i: columns[i].drop)
+            del widths[gone]
+            # What the others gave up they may have back.
+            widths = {i: natural[i] for i in widths}
+            continue
+        widest = max(widths, key=lambda i: widths[i])
+        widths[widest] = max(1, widths[widest] - over)
+        if widths[widest] == 1:
+            return widths
+
+
+def _aligned(cell: Cell, column: Column, columns: int, ctx: Context) -> str:
+    if not column.right:
+        text = pad(cell.text, columns)
+    else:
+        cut = fit(cell.text, columns)
+        text = " " * (columns - width(cut)) + cut
+    if not cell.style or not text.strip():
+        return text
+    bare = text.strip(" ")
+    return text.replace(bare, ctx.style(bare, **cell.style), 1)

@@ -1,0 +1,126 @@
+"""Recorded values: payloads fetched within a limit, JSON as a readable tree."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+
+import msgspec
+
+from wakelog import errors
+from wakelog.cli.text import fit, inert, size, width
+from wakelog.log.reading import Entry
+from wakelog.model.payloads import PayloadRef, as_ref
+from wakelog.model.values import Value
+from wakelog.session import Session
+
+PEEK_BYTES = 64 * 1024
+"""Payloads up to this size are fetched for a one-line preview."""
+MANY = 200
+"""Members of one container shown before the rest is counted instead."""
+
+
+def fetched(session: Session[object], entry: Entry, value: Value, limit: int = PEEK_BYTES) -> Value:
+    """The value itself, with a payload in place of its mention when it has at most `limit` bytes (0: any size)."""
+    ref = mention(value)
+    if ref is None or (limit and ref.size > limit):
+        return value
+    try:
+        return session.value(entry, value)
+    except errors.NotFoundError:
+        return {"$erased": entry.seq}
+
+
+def mention(value: Value) -> PayloadRef | None:
+    """`value` as a payload's mention, or None; what only looks like one is an ordinary value."""
+    try:
+        return as_ref(value)
+    except msgspec.ValidationError:
+        return None
+
+
+def text_of(value: Value) -> str:
+    """A value as text: strings as they are, the rest as JSON. Not yet inert."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return f"({size(len(value))} of bytes)"
+    if isinstance(value, dict):
+        if "$erased" in value:
+            return "(erased)"
+        if ref := mention(value):
+            return f"({size(ref.size)} of {ref.media})"
+    return msgspec.json.encode(value).decode()
+
+
+def preview(session: Session[object], entry: Entry, value: Value) -> str:
+    """The beginning of a value, for one line."""
+    return text_of(fetched(session, entry, value))[:2000] if value is not None else ""
+
+
+def plain_value(value: Value) -> Value:
+    """A value that JSON can hold: bytes become base64 in an object that says so."""
+    return {"$base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def tree(value: Value, columns: int, indent: int = 0) -> Iterator[str]:
+    """A JSON value as indented lines, inert, none wider than `columns`."""
+    margin = " " * indent
+    if indent > columns // 2:
+        yield margin + scalar(value, columns - indent)
+    elif isinstance(value, dict) and "$erased" in value:
+        yield margin + f"(erased, e{value['$erased']})"
+    elif isinstance(value, dict) and value:
+        yield from _members(list(value.items()), columns, indent)
+    elif isinstance(value, list) and value:
+        yield from _items(value, columns, indent)
+    else:
+        yield margin + scalar(value, columns - indent)
+
+
+def scalar(value: Value, columns: int) -> str:
+    """A value on one line."""
+    if isinstance(value, dict) and "$erased" in value:
+        return f"(erased, e{value['$erased']})"
+    # Quotes stay around a string even when it is cut, and tell "5" from 5.
+    if isinstance(value, str):
+        return f'"{fit(msgspec.json.encode(value[:4000]).decode()[1:-1], max(1, columns - 2))}"'
+    return fit(msgspec.json.encode(value).decode(), max(1, columns))
+
+
+def _members(members: list[tuple[str, Value]], columns: int, indent: int) -> Iterator[str]:
+    margin = " " * indent
+    names = [fit(name, max(8, columns // 2)) for name, _ in members[:MANY]]
+    column = min(max(map(width, names)), 28) + 2
+    for name, (_, item) in zip(names, members, strict=False):
+        start = max(column, width(name) + 2)
+        if is_short(item, columns - indent - start):
+            yield f"{margin}{name}{' ' * (start - width(name))}{scalar(item, columns - indent - start)}"
+        else:
+            yield f"{margin}{name}"
+            yield from tree(item, columns, indent + 2)
+    if len(members) > MANY:
+        yield f"{margin}({len(members) - MANY} more; --json shows all)"
+
+
+def _items(items: list[Value], columns: int, indent: int) -> Iterator[str]:
+    margin = " " * indent
+    for number, item in enumerate(items[:MANY]):
+        head = f"{number}  "
+        if is_short(item, columns - indent - len(head)):
+            yield f"{margin}{head}{scalar(item, columns - indent - len(head))}"
+        else:
+            first, *rest = tree(item, columns, indent + len(head))
+            yield f"{margin}{head}{first[indent + len(head) :]}"
+            yield from rest
+    if len(items) > MANY:
+        yield f"{margin}({len(items) - MANY} more; --json shows all)"
+
+
+def is_short(value: Value, columns: int) -> bool:
+    """Whether a value reads well on one line."""
+    if not isinstance(value, dict | list) or not value:
+        return True
+    if any(isinstance(v, dict | list) and v for v in (value.values() if isinstance(value, dict) else value)):
+        return False
+    return width(inert(msgspec.json.encode(value).decode(), lines=False)) <= min(columns, 72)

@@ -1,0 +1,86 @@
+"""A session as a page to read: Markdown, turn by turn.
+
+What was recorded is quoted, never interpreted: text stands in fences longer than any fence in it, hostile characters
+are made visible, and long outputs are cut with a word about how much is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from wakelog.cli.render.events import line_of
+from wakelog.cli.render.values import fetched, text_of
+from wakelog.cli.text import inert, iso
+from wakelog.log.reading import Entry
+from wakelog.session import Session
+
+LONG = 4000
+SHORT = 200
+_QUIET = ("turn.ended", "action.started", "budget.spent", "lease.taken", "lease.released")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>#|])")
+
+
+def transcript(session: Session[Any], entries: Iterable[Entry]) -> Iterator[str]:
+    """The lines of the page."""
+    head = session.head
+    yield f"# {_plain(session.name or session.id)}"
+    yield ""
+    goal = session.log.state()["goal"]
+    if goal is not None:
+        yield f"Goal: {_plain(text_of(goal))}"
+        yield ""
+    yield f"Session `{session.id}`, {head.status}, {head.seq:,} events, last at {iso(head.at)}."
+    tools: dict[str, str] = {}
+    for entry in entries:
+        if entry.kind == "turn.started":
+            yield ""
+            attempt = f", attempt {entry.header.attempt}" if entry.header.attempt > 1 else ""
+            yield f"## Turn {entry.header.turn}{attempt}"
+        elif entry.kind not in _QUIET:
+            yield from _event(session, entry, tools)
+
+
+def _event(session: Session[Any], entry: Entry, tools: dict[str, str]) -> Iterator[str]:
+    header = entry.header
+    trust = f" ⚠ {header.trust}, from {_plain(header.source or header.actor)}" if header.trust != "trusted" else ""
+    if entry.kind == "action.requested" and entry.body.get("effect") == "model":
+        return  # what it said follows
+    yield ""
+    if entry.kind == "message.added" and entry.record.body:
+        who = {"user": "You", "assistant": "Agent"}.get(str(entry.body.get("role")), str(entry.body.get("role")))
+        yield f"**{_plain(who)}**{trust} (e{entry.seq})"
+        yield ""
+        yield from _quoted(text_of(fetched(session, entry, entry.body.get("content"), 0)))
+        return
+    line = line_of(session, entry, tools)
+    yield f"- {_plain(line.word)}: {_plain(line.text[:SHORT])}{trust} (e{entry.seq})"
+    for field in ("input", "output") if entry.kind.startswith("action.") else ():
+        value = text_of(fetched(session, entry, entry.body.get(field), 0))
+        if entry.body.get(field) is not None and (len(value) > SHORT or "\n" in value):
+            yield ""
+            yield from _fenced(value)
+
+
+def _quoted(text: str) -> Iterator[str]:
+    shown = inert(text)
+    yield from (f"> {_plain(each, lines=True)}".rstrip() for each in _cut(shown).splitlines() or [""])
+
+
+def _fenced(text: str) -> Iterator[str]:
+    shown = _cut(inert(text))
+    longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
+    fence = "`" * max(3, longest + 1)
+    yield f"  {fence}text"
+    yield from (f"  {each}" for each in shown.splitlines())
+    yield f"  {fence}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONG else f"{text[:LONG]}\n… {len(text) - LONG:,} more characters"
+
+
+def _plain(text: str, *, lines: bool = False) -> str:
+    """Recorded text that Markdown shows as it is."""
+    return _SPECIAL.sub(r"\\\1", inert(text, lines=lines))

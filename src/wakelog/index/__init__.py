@@ -1,0 +1,31 @@
+"""The index: a projector of the log, and queries over what it keeps. A cache; the log is the truth."""
+
+from wakelog.index.index import Index
+from wakelog.index.results import (
+    AsOf,
+    DecisionInfo,
+    ErrorInfo,
+    EventInfo,
+    Hit,
+    ModifiedFile,
+    Page,
+    SessionInfo,
+    Table,
+    ToolInfo,
+    TurnInfo,
+)
+
+__all__ = [
+    "AsOf",
+    "DecisionInfo",
+    "ErrorInfo",
+    "EventInfo",
+    "Hit",
+    "Index",
+    "ModifiedFile",
+    "Page",
+    "SessionInfo",
+    "Table",
+    "ToolInfo",
+    "TurnInfo",
+]

@@ -1,0 +1,319 @@
+"""Where the index is kept: `index.db` beside the log, or in memory. A cache: whatever is wrong with it, it is made
+anew.
+
+Write-ahead log, so that queries and the projector do not wait for each other, and no sync per transaction: after a
+power cut the newest transactions may be missing, rows and watermarks together, and are projected again. Removed bytes
+are overwritten (`secure_delete`), since erased text may not linger here either.
+
+A file of another version, or a damaged one, is reset in place through SQLite rather than removed: another process that
+has it open would otherwise go on to delete the write-ahead log of the new one. Where no file can be written the index
+is kept in memory, and costs every process a projection of its own.
+
+All use passes the gate of engines/sqlite/forking.py, which says why connections must not outlive `os.fork`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from wakelog.engines.sqlite import forking
+from wakelog.engines.sqlite.connection import transaction, translated
+from wakelog.errors import UnavailableError, UnsupportedError
+
+APPLICATION_ID = 0x77616B69  # "waki"
+SCHEMA_VERSION = 1
+BUSY_S = 30.0
+
+_SCHEMA = Path(__file__).with_name("schema.sql")
+_READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+_READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError, apsw.ConstraintError)
+_NO_FILE = (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError)
+
+
+class Database:
+    """The connections of one process to its index: one that writes, and as many as are reading at once."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._writer: apsw.Connection | None
+        self._begin()
+        with forking.gate, translated(self.place):
+            try:
+                self._writer = self._open()
+            except _NO_FILE:
+                if self.path is None:
+                    raise
+                self.path = None
+                self._writer = self._open()
+        forking.watch(self)
+
+    def _begin(self) -> None:
+        self._lock = threading.RLock()
+        self._all: set[apsw.Connection] = set()
+        self._readers: list[apsw.Connection] = []
+        self._askers: list[apsw.Connection] = []
+        self._writer = None
+        self._name = f"file:/wakelog-{os.getpid()}-{os.urandom(8).hex()}?vfs=memdb"
+        self._is_closed = False
+
+    @property
+    def place(self) -> str:
+        return str(self.path) if self.path else "the index in memory"
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """A connection inside a read transaction: everything it is asked is about the same moment."""
+        with self._borrowed(self._readers, self._connect) as db:
+            db.execute("begin")
+            try:
+                yield db
+            finally:
+                db.execute("rollback")
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[apsw.Connection]:
+        """The write connection inside a transaction. Nobody else writes meanwhile, in any process."""
+        with forking.gate, self._lock, self._told(), transaction(self._write_connection()) as db:
+            yield db
+
+    @contextlib.contextmanager
+    def outside(self) -> Iterator[apsw.Connection]:
+        """The write connection outside of any transaction."""
+        with forking.gate, self._lock, self._told():
+            yield self._write_connection()
+
+    @contextlib.contextmanager
+    def asking(self, prepare: Callable[[apsw.Connection], None]) -> Iterator[apsw.Connection]:
+        """A connection that cannot write, handed to `prepare` when it is new. Errors of its statements are passed on
+        as they are: they are about what was asked."""
+
+        def connect() -> apsw.Connection:
+            db = self._keep(apsw.Connection(self._uri(), flags=_READ_ONLY))
+            db.set_busy_handler(_wait)
+            prepare(db)
+            return db
+
+        with forking.gate:
+            self._check_open()
+            db = self._askers.pop() if self._askers else connect()
+            try:
+                yield db
+            finally:
+                self._askers.append(db)
+
+    def reset(self) -> None:
+        """Empties the index, whatever state it is in."""
+        with forking.gate, self._lock, self._told():
+            self._check_open()
+            try:
+                _reset(self._write_connection())
+            except _DAMAGE:
+                self.hang_up()
+                self._remove()
+                self._writer = self._open()
+
+    def empty_wal(self) -> bool:
+        """Moves everything into the file and empties the write-ahead log; False when somebody is reading from it."""
+        with self.outside() as db:
+            if self.path is None:
+                return True
+            db.set_busy_timeout(200)
+            try:
+                checkpoint: Any = db.execute("pragma wal_checkpoint(truncate)").fetchone()
+            finally:
+                db.set_busy_handler(_wait)
+            return not checkpoint[0]
+
+    def close(self) -> None:
+        self._is_closed = True
+        with forking.gate, self._lock:
+            self._hang_up()
+
+    # Forking
+
+    def hang_up(self) -> None:
+        """Closes everything that is a file, to be opened again when needed. Nobody may be using it."""
+        if self.path is not None:
+            self._hang_up()
+
+    def start_over(self) -> None:
+        """In a forked child: what was inherited is left alone."""
+        forking.leak(self._all)
+        was_closed = self._is_closed
+        self._begin()
+        self._is_closed = was_closed
+
+    # Connections
+
+    @contextlib.contextmanager
+    def _borrowed(
+        self, pool: list[apsw.Connection], connect: Callable[[], apsw.Connection]
+    ) -> Iterator[apsw.Connection]:
+        with forking.gate, self._told():
+            self._check_open()
+            if self._writer is None:
+                with self._lock:
+                    self._write_connection()  # after a fork: the schema is looked at before anybody reads
+            try:
+                db = pool.pop()
+            except IndexError:
+                db = connect()
+            try:
+                yield db
+            finally:
+                pool.append(db)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Tells SQLite's errors in our words; damage is for the index to cure."""
+        with translated(self.place):
+            try:
+                yield
+            except _DAMAGE as exc:
+                raise Damaged(str(exc)) from exc
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise UnavailableError(f"the index {self.place} was closed", kind="store-closed", hint="open it again")
+
+    def _write_connection(self) -> apsw.Connection:
+        self._check_open()
+        if self._writer is not None and not self._writer.get_autocommit():
+            self._drop(self._writer)  # its last rollback failed
+            self._writer = None
+        if self._writer is None:
+            self._writer = self._open()
+        return self._writer
+
+    def _open(self) -> apsw.Connection:
+        """A write connection to an index of this version."""
+        try:
+            db = self._connect()
+            self._ensure(db)
+        except _DAMAGE:
+            self._hang_up()
+            db = self._connect_to_damaged()
+            self._ensure(db)
+        return db
+
+    def _connect(self) -> apsw.Connection:
+        db = self._keep(apsw.Connection(self._uri(), flags=_READ_WRITE))
+        _configure(db, is_file=self.path is not None)
+        return db
+
+    def _connect_to_damaged(self) -> apsw.Connection:
+        db = self._keep(apsw.Connection(self._uri(), flags=_READ_WRITE))
+        db.set_busy_handler(_wait)
+        try:
+            _clear(db)
+        except _DAMAGE:
+            self._drop(db)
+            self._remove()
+        else:
+            self._drop(db)
+        return self._connect()
+
+    def _ensure(self, db: apsw.Connection) -> None:
+        application, version = db.pragma("application_id"), db.pragma("user_version")
+        if (application, version) == (APPLICATION_ID, SCHEMA_VERSION):
+            return
+        if application not in (0, APPLICATION_ID):
+            raise UnsupportedError(
+                f"{self.place} is a database of something else, and is left alone",
+                kind="not-an-index",
+                hint="move it away: the index is made anew",
+            )
+        if version:
+            _clear(db)
+        _make_schema(db)
+
+    def _keep(self, db: apsw.Connection) -> apsw.Connection:
+        self._all.add(db)
+        return db
+
+    def _drop(self, db: apsw.Connection) -> None:
+        self._all.discard(db)
+        db.close(True)
+
+    def _hang_up(self) -> None:
+        for db in list(self._all):
+            self._drop(db)
+        self._readers.clear()
+        self._askers.clear()
+        self._writer = None
+
+    def _remove(self) -> None:
+        assert self.path is not None, "memory cannot be damaged"
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{self.path}{suffix}")
+
+    def _uri(self) -> str:
+        return self._name if self.path is None else self.path.absolute().as_uri()
+
+
+class Damaged(Exception):
+    """The index holds something that it cannot have written, or lacks a table. It has to be made anew."""
+
+
+def _configure(db: apsw.Connection, *, is_file: bool) -> None:
+    db.set_busy_handler(_wait)
+    if is_file and db.pragma("journal_mode") != "wal":
+        # Changing the mode needs the file alone, and SQLite does not ask the busy handler while several ask at once.
+        deadline = time.monotonic() + BUSY_S
+        while True:
+            try:
+                db.pragma("journal_mode", "wal")
+                break
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.001)
+    db.pragma("synchronous", "normal")
+    db.pragma("secure_delete", 1)
+    db.pragma("temp_store", "memory")
+    db.pragma("journal_size_limit", 64 << 20)
+
+
+def _make_schema(db: apsw.Connection) -> None:
+    """Makes the tables; whichever process takes the write lock first does it for all."""
+    with transaction(db):
+        if db.pragma("user_version") == 0:
+            db.execute(_SCHEMA.read_text(encoding="utf-8")).fetchall()
+            db.pragma("application_id", APPLICATION_ID)
+            db.pragma("user_version", SCHEMA_VERSION)
+
+
+def _clear(db: apsw.Connection) -> None:
+    """Leaves an empty database, even of a file that cannot be read any more."""
+    db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
+    try:
+        db.execute("vacuum")
+    finally:
+        db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
+
+
+def _reset(db: apsw.Connection) -> None:
+    _clear(db)
+    _make_schema(db)
+
+
+_waiting = threading.local()
+
+
+def _wait(times_called: int) -> bool:
+    """A busy handler: short random sleeps, so that everybody who waits has the same chance."""
+    if times_called == 0:
+        _waiting.since = time.monotonic()
+    time.sleep(random.uniform(0.0002, 0.001))
+    return time.monotonic() - float(_waiting.since) < BUSY_S

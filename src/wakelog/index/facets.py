@@ -1,0 +1,252 @@
+"""What an event says, as columns and as words: pure functions from kind and body.
+
+They work on the plain body, not on typed events: a body may be erased, pruned, of an unknown kind or of a newer
+version, and each of these still has a row. A field that is not there, or is not what its name promises, counts as
+empty.
+
+The *text* of an event is what a person would search for: everything it says, whatever its kind, without positions,
+hashes, deltas and file contents. Only the first TEXT_MAX characters of it are kept. The *summary* is one short line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from wakelog.model.events import KINDS
+from wakelog.model.values import Value
+
+TEXT_MAX = 16 * 1024
+"""How many characters of an event can be searched."""
+SUMMARY_MAX = 200
+VALUE_MAX = 32 * 1024
+"""Facts whose JSON is longer have no value in the index; the log has it."""
+
+Fetch = Callable[[dict[str, Value]], Value]
+"""Gives what a payload's mention stands for, or None when it is gone or is not text."""
+
+TRUST = {"trusted": 0, "unverified": 1, "untrusted": 2}
+CALLS = frozenset({"action.requested", "action.recorded"})
+_OUTCOMES = frozenset({"succeeded", "failed", "timed_out", "uncertain", "denied", "abandoned"})
+_INT_MAX = 2**63 - 1
+
+# Fields that hold positions, ids, hashes, numbers or copies of what is said elsewhere.
+_UNSAID = frozenset(
+    [
+        "$erased",
+        "action",
+        "after",
+        "approval",
+        "at",
+        "base",
+        "before",
+        "context_hash",
+        "cost",
+        "data",
+        "data_schema",
+        "delta",
+        "effect",
+        "epoch",
+        "erased",
+        "evidence",
+        "handle",
+        "hash",
+        "input_hash",
+        "key_id",
+        "last_hash",
+        "limits",
+        "media",
+        "occurred_at",
+        "params",
+        "parent",
+        "policy",
+        "spawner",
+        "state_hash",
+        "stop_reason",
+    ]
+)
+_UNSAID_ANYWHERE = frozenset({"delta"})
+# A message is its content, so that it reads as it was written.
+_SAID = {"message.added": ("content",)}
+
+# What the event is about, when that is a name.
+_KEY = {
+    "artefact.recorded": "name",
+    "budget.reached": "limit",
+    "checkpoint.named": "name",
+    "context.evicted": "key",
+    "context.restored": "key",
+    "fact.recorded": "key",
+    "fact.retracted": "key",
+    "flag.cleared": "flag",
+    "flag.raised": "flag",
+    "history.adopted": "session",
+    "input.answered": "request",
+    "input.requested": "request",
+    "lease.taken": "holder",
+    "resource.touched": "resource",
+    "session.forked": "parent",
+    "session.opened": "name",
+    "subagent.returned": "session",
+    "subagent.spawned": "session",
+}
+
+# Where the one line comes from: the first of these fields that says something. Other kinds: the text.
+_SUMMARY = {
+    "action.evidence": ("output", "outcome"),
+    "action.failed": ("error", "output"),
+    "action.reconciled": ("output_summary", "output"),
+    "action.recorded": ("error", "output_summary", "output", "input"),
+    "action.requested": ("input",),
+    "action.succeeded": ("output_summary", "output"),
+    "artefact.recorded": ("name",),
+    "decision.made": ("choice",),
+    "file.changed": ("path",),
+    "session.opened": ("goal", "name"),
+    "turn.ended": ("error", "why"),
+}
+
+
+class Facets(msgspec.Struct, gc=False):
+    """The columns of an event that come from its body."""
+
+    tool: str = ""
+    model: str = ""
+    effect: str = ""
+    action: str = ""
+    path: str = ""
+    key: str = ""
+    outcome: str = ""
+    summary: str = ""
+    text: str = ""
+    tokens_out: int = 0
+    occurred: int = 0
+
+
+def facets_of(kind: str, body: dict[str, Value], fetch: Fetch) -> Facets:
+    """What an event's body says. An erased body says only what its structure still does."""
+    out = Facets(
+        tool=as_text(body.get("tool")),
+        action=as_text(body.get("action")),
+        outcome=as_text(body.get("outcome")),
+        occurred=as_int(body.get("occurred_at")),
+    )
+    if kind in CALLS:
+        out.effect = as_text(body.get("effect")) or "external"
+        params = body.get("params")
+        out.model = as_text(params.get("model")) if type(params) is dict else ""
+    if not out.outcome:
+        out.outcome = _default_outcome(kind)
+    cost = body.get("cost")
+    if type(cost) is dict:
+        out.tokens_out = as_int(cost.get("tokens_out"))
+    if "$erased" in body:
+        return out
+    if kind == "file.changed":
+        out.path = as_text(body.get("path"))
+    name = _KEY.get(kind)
+    if name is not None:
+        out.key = as_text(body.get(name))
+    said = {field: text_of(value, fetch) for field, value in _said(kind, body) if value is not None}
+    if type(body.get("error")) is dict and "error" in said:
+        said["error"] = ": ".join(filter(None, failure_of(body["error"])))
+    out.text = "\n".join(filter(None, said.values()))[:TEXT_MAX]
+    out.summary = one_line(next(filter(None, (said.get(f, "") for f in _SUMMARY.get(kind, ()))), "") or out.text)
+    return out
+
+
+def _said(kind: str, body: dict[str, Value]) -> list[tuple[str, Value]]:
+    fields = _SAID.get(kind)
+    if fields is not None:
+        return [(field, body.get(field)) for field in fields]
+    unsaid = _UNSAID if kind in KINDS else _UNSAID_ANYWHERE
+    return [(field, value) for field, value in body.items() if field not in unsaid]
+
+
+def _default_outcome(kind: str) -> str:
+    """What an outcome is when the body leaves it out, because it is the usual one or the kind says it."""
+    if kind in ("action.recorded", "action.succeeded"):
+        return "succeeded"
+    if kind in ("turn.ended", "session.closed", "subagent.returned"):
+        return "completed"
+    last = kind.rpartition(".")[2]
+    return last if last in _OUTCOMES and kind.startswith("action.") else ""
+
+
+def failure_of(error: Value) -> tuple[str, str]:
+    """Type and message of a typed error."""
+    if type(error) is not dict:
+        return "", ""
+    return as_text(error.get("type")), as_text(error.get("message"))[:TEXT_MAX]
+
+
+def text_of(value: Value, fetch: Fetch) -> str:
+    """A value as words: texts as they are, objects as `key: value` lines, payloads as what they hold."""
+    if type(value) is str:
+        return value[:TEXT_MAX]
+    if type(value) is dict and "$payload" in value:
+        value = fetch(value)
+        if type(value) is str:
+            return value[:TEXT_MAX]
+    parts: list[str] = []
+    _collect(value, parts, [TEXT_MAX])
+    return "\n".join(parts)
+
+
+def _collect(value: Value, parts: list[str], left: list[int]) -> None:
+    """Adds the words in `value` until enough have been collected."""
+    if left[0] <= 0 or value is None:
+        return
+    if type(value) is dict:
+        if "$erased" in value:
+            return
+        text = value.get("text")
+        if value.get("type") == "text" and type(text) is str:
+            _add(text, parts, left)  # a content block, as the model vendors write messages
+            return
+        for key, item in value.items():
+            if type(item) is dict or type(item) is list:
+                _add(f"{key}:", parts, left)
+                _collect(item, parts, left)
+            elif item is not None:
+                _add(f"{key}: {_scalar(item)}", parts, left)
+    elif type(value) is list:
+        for item in value:
+            _collect(item, parts, left)
+    else:
+        _add(_scalar(value), parts, left)
+
+
+def _add(text: str, parts: list[str], left: list[int]) -> None:
+    parts.append(text[: max(left[0], 0)])
+    left[0] -= len(text)
+
+
+def _scalar(value: Value) -> str:
+    if type(value) is str:
+        return value
+    if type(value) is bool:
+        return "true" if value else "false"
+    return str(value) if type(value) in (int, float) else ""
+
+
+def one_line(text: str) -> str:
+    """The beginning of a text, in one line."""
+    line = " ".join(text[: 4 * SUMMARY_MAX].split())
+    return line if len(line) <= SUMMARY_MAX else line[: SUMMARY_MAX - 1] + "…"
+
+
+def as_text(value: Any) -> str:
+    return value if type(value) is str else ""
+
+
+def as_int(value: Any) -> int:
+    return value if type(value) is int and 0 <= value <= _INT_MAX else 0
+
+
+def as_json(value: Value) -> str | None:
+    """A value as JSON, or None when it is too long to keep here."""
+    data = msgspec.json.encode(value)
+    return data.decode() if len(data) <= VALUE_MAX else None

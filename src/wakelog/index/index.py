@@ -1,0 +1,230 @@
+"""The index: what the log adds up to, kept where questions about it are cheap.
+
+It is fed from the engine's feed of changes by one projector (projector.py) and holds nothing that is not in the log:
+deleting the file loses nothing. Every question first has it catch up, so that no answer is stale; when there is nothing
+new that is one look at the feed.
+
+**Catching up.** The feed is read from the cursor to its end. That names the sessions with news; each of them is
+brought forward from its own watermark, in batches of one transaction, and when all are done the cursor is moved. A
+process that dies in between loses at most a batch. Several processes may do this at once: each batch is made under
+the write lock; who finds that the cursor has moved, starts again, and what has been projected is passed over.
+
+**The same log?** A log file may be put back from a backup. The newest commit taken in is looked up when the index is
+opened; if it is not there, the index is of another history and is made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import apsw
+
+from wakelog.engine import Change, Engine
+from wakelog.errors import NotFoundError, UnavailableError
+from wakelog.index import sql
+from wakelog.index.database import Damaged, Database
+from wakelog.index.projector import Projector
+from wakelog.index.queries import Queries, Reading
+from wakelog.index.results import AsOf, Table
+from wakelog.model.ids import Seq, SessionId
+
+A = TypeVar("A")
+Progress = Callable[[int, int], None]
+"""Is told how many sessions are done, of how many."""
+
+FEED_PAGE = 1000
+
+_MOMENT = "select cursor, at, (select count(*) from wl_session where damaged <> ''), removed > clean from wl_meta"
+_CURSOR = "select cursor from wl_meta"
+_NEWEST = "update wl_meta set at = max(at, ?)"
+_DONE = "update wl_meta set cursor = ?, session = ?, seq = ?, hash = ?"
+
+
+class Index(Queries):
+    """The index of one engine, in the file at `path` or in memory. Shared by threads; close it when done."""
+
+    def __init__(self, engine: Engine, path: Path | None) -> None:
+        self.engine = engine
+        self._database = Database(path)
+        self._is_known = False
+        self._rewritten = 0
+
+    @property
+    def path(self) -> Path | None:
+        """Where it is kept; None: in memory, because that was asked for or because no file could be written."""
+        return self._database.path
+
+    def catch_up(self, progress: Progress | None = None) -> AsOf:
+        """Takes in everything that was stored before this call."""
+        return self._cured(lambda: self._catch_up(progress))
+
+    def rebuild(self, progress: Progress | None = None) -> AsOf:
+        """Throws the index away and makes it anew from the log."""
+        self._database.reset()
+        return self.catch_up(progress)
+
+    def ask(self, question: Callable[[Reading], A]) -> A:
+        def answer() -> A:
+            self._catch_up()
+            with self._database.reading() as db:
+                return question(Reading(db, _moment(db)[0]))
+
+        return self._cured(answer)
+
+    def query_sql(
+        self,
+        statement: str,
+        params: Sequence[Any] | dict[str, Any] = (),
+        *,
+        max_rows: int = 1000,
+        timeout_s: float = 2.0,
+    ) -> Table:
+        """Runs a read-only SELECT over the documented views: docs/reference/views.md."""
+        as_of = self.catch_up()
+        return sql.run(self._database, as_of, statement, params, max_rows, timeout_s)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Catching up
+
+    def _cured(self, work: Callable[[], A]) -> A:
+        """The work's answer; if the index turns out to be damaged, it is made anew and the work done again."""
+        try:
+            return work()
+        except Damaged:
+            self._database.reset()
+        try:
+            return work()
+        except Damaged as exc:
+            raise UnavailableError(
+                f"{self._database.place} is damaged again right after it was made anew: {exc}",
+                kind="index-damaged",
+                hint="check the disk it is on; the log is not affected",
+            ) from exc
+
+    def _catch_up(self, progress: Progress | None = None) -> AsOf:
+        if not self._is_known:
+            self._recognise()
+        while True:
+            with self._database.reading() as db:
+                as_of, is_clean = _moment(db)
+            news, end = self._news(as_of.cursor)
+            if end is None:
+                if not is_clean:
+                    self._scrub()
+                return as_of
+            if self._project(as_of.cursor, news, end, progress):
+                with self._database.reading() as db:
+                    as_of, is_clean = _moment(db)
+                if not is_clean:
+                    self._scrub()
+                return as_of
+
+    def _recognise(self) -> None:
+        """Looks whether the index is of this log."""
+        with self._database.reading() as db:
+            row: Any = db.execute("select cursor, session, seq, hash from wl_meta").fetchone()
+        cursor, session, seq, hash_ = row
+        if cursor and not self._is_stored(session, seq, hash_):
+            self._database.reset()
+        self._is_known = True
+
+    def _is_stored(self, session: SessionId, seq: Seq, hash_: bytes) -> bool:
+        try:
+            head = self.engine.head(session)
+            if head.seq == seq or head.status == "deleted":
+                return head.seq >= seq if head.status == "deleted" else head.hash == hash_
+            return any(c.last == seq and c.hash == hash_ for c in self.engine.read(session, after=seq - 1, upto=seq))
+        except NotFoundError:
+            return False
+
+    def _news(self, cursor: str) -> tuple[dict[SessionId, Seq], Change | None]:
+        """The sessions with news since `cursor`, in the order of the feed, and the newest change."""
+        news: dict[SessionId, Seq] = {}
+        end: Change | None = None
+        while True:
+            page = self.engine.changes(cursor, FEED_PAGE)
+            for change in page:
+                news[change.session] = max(change.seq, news.get(change.session, 0))
+            if page:
+                end = page[-1]
+                cursor = end.cursor
+            # A page that is not full ends with what was stored when it was asked for. What came since is for the next.
+            if len(page) < FEED_PAGE:
+                return news, end
+
+    def _project(self, cursor: str, news: dict[SessionId, Seq], end: Change, progress: Progress | None) -> bool:
+        """Brings all sessions with news forward; False when another process did so meanwhile."""
+        todo = list(news.items())[::-1]
+        done, total = 0, len(todo)
+        while todo:
+            with self._database.writing() as db:
+                if db.execute(_CURSOR).get != cursor:
+                    return False
+                projector = Projector(self.engine, db)
+                while todo and projector.bring(*todo[-1]):
+                    todo.pop()
+                    if projector.batch.is_full:
+                        break
+                projector.finish()
+                db.execute(_NEWEST, (projector.newest,))
+                if not todo:
+                    db.execute(_DONE, (end.cursor, *self._mark(projector, end)))
+            if progress is not None:
+                done = total - len(todo)
+                progress(done, total)
+        return True
+
+    def _mark(self, projector: Projector, end: Change) -> tuple[SessionId, Seq, bytes]:
+        """What the log is to be recognised by: a place that is stored, as new as any."""
+        row = projector.batch.load(end.session)
+        if row is not None and row.head >= row.first:
+            return row.id, row.head, row.hash
+        head = self.engine.head(end.session)
+        return head.session, head.seq, head.hash
+
+    # Leaving nothing behind
+
+    def scrub(self) -> None:
+        """Takes in what was erased, pruned and deleted, and leaves no byte of it in the index's files. To be called
+        after such an operation; UnavailableError when another process reads the old bytes just now."""
+        self.catch_up()
+        with self._database.reading() as db:
+            _, is_clean = _moment(db)
+        if not is_clean:
+            raise UnavailableError(
+                f"the index holds nothing of what was removed, but other readers keep old bytes in"
+                f" {self._database.place}-wal",
+                kind="scrub-pending",
+                hint="ask again when they have finished",
+            )
+
+    def _scrub(self) -> None:
+        """Rewrites the file without its free pages and empties the write-ahead log. What cannot be done now, because
+        somebody is reading, is tried again at the next question."""
+        with self._database.outside() as db:
+            removed: Any = db.execute("select removed from wl_meta").get
+            if removed != self._rewritten:
+                db.execute("vacuum")
+                self._rewritten = removed
+            if self._database.empty_wal():
+                db.execute("update wl_meta set clean = max(clean, ?)", (removed,))
+
+
+def _moment(db: apsw.Connection) -> tuple[AsOf, bool]:
+    """How far the index has read, and whether its files hold nothing that was removed."""
+    row: Any = db.execute(_MOMENT).fetchone()
+    cursor, at, damaged, is_dirty = row
+    return AsOf(cursor, at, damaged), not is_dirty

@@ -1,0 +1,199 @@
+"""From commits to rows: one projector for every engine.
+
+A session is read from its watermark on, commit by commit, each byte checked on the way, and taken in event by event
+(taking.py).
+
+**Surgery.** Erasing and pruning rewrite what is stored before the watermark. The event that says so has the session
+projected anew from its rewritten bytes; then the removed text is scrubbed from the files (index.py).
+
+**Forks** hold their own events only. Who holds the rest of their history is kept beside them (wl_lineage), and what was
+in view where they left.
+
+**Deletion.** A deleted session has no rows, unless forks read through it: then they stay and are hidden, until the
+engine has dropped its content with the last of those forks.
+
+**Damage.** A session that cannot be read beyond some event keeps its rows up to there and says so in `damaged`; the
+others are not held up.
+"""
+
+from __future__ import annotations
+
+import apsw
+
+from wakelog.codec.records import decode_body
+from wakelog.engine import Engine
+from wakelog.errors import CorruptLogError, NotFoundError, UnsupportedError
+from wakelog.index import visible
+from wakelog.index.facets import as_int, as_text
+from wakelog.index.rows import OPEN_END, Batch, Carried, SessionRow
+from wakelog.index.taking import PARTS, Taking, encode_carried
+from wakelog.log.reading import Segment, fold_at, lineage
+from wakelog.model.ids import Seq, SessionId, root_of
+from wakelog.model.records import GENESIS, ForkPoint
+from wakelog.model.values import Value
+
+_SURGERY = ("payload.erased", "range.pruned")
+_UNREADABLE = (CorruptLogError, UnsupportedError, NotFoundError)
+
+
+class Projector:
+    """Brings sessions forward, inside one transaction of the index."""
+
+    def __init__(self, engine: Engine, db: apsw.Connection) -> None:
+        self.engine = engine
+        self.db = db
+        self.batch = Batch(db)
+        self.newest = 0
+        """The time of the newest event taken in."""
+
+    def bring(self, session: SessionId, upto: Seq) -> bool:
+        """Projects what is new in a session that has news up to `upto`; False when the batch is full before its end."""
+        row = self.batch.load(session)
+        if row is not None and row.head >= upto:
+            return True
+        row = row or self._begin(session)
+        return row is None or self._go_on(row)
+
+    def finish(self) -> None:
+        """Writes the rest of the batch. After this the transaction can be committed."""
+        self.batch.finish()
+
+    def _go_on(self, row: SessionRow) -> bool:
+        taking = Taking(self.engine, self.batch, row)
+        row.damaged = ""
+        try:
+            for commit in self.engine.read(row.id, after=row.head, payloads=True):
+                if self.batch.is_full:
+                    taking.save()
+                    return False
+                if commit.first != row.head + 1 or commit.prev != row.hash:
+                    # Either the content was dropped meanwhile, or what is indexed is not what is stored.
+                    if commit.status == "deleted":
+                        return self._bury(row)
+                    if row.head >= row.first:
+                        return self._start_again(row)
+                    raise CorruptLogError(f"event {row.head + 1} of {row.id} is missing", kind="gap", seq=row.head + 1)
+                if commit.last > row.born and any(kind in commit.kinds for kind in _SURGERY):
+                    return self._start_again(row)
+                taking.take(commit)
+                self.newest = max(self.newest, commit.at)
+        except _UNREADABLE as exc:
+            row.damaged = exc.message
+        if row.status == "deleted":
+            if not self._is_there(row):
+                return self._bury(row)
+            row.hidden = 1
+        taking.save()
+        return True
+
+    def _start_again(self, row: SessionRow) -> bool:
+        """Projects a session from its first event, under the number it has: its forks refer to it by that."""
+        self.batch.remove(row)
+        new = self._begin(row.id, number=row.no)
+        return new is None or self._go_on(new)
+
+    def _bury(self, row: SessionRow) -> bool:
+        """Takes out a session whose content is gone, and those above it that only it still needed."""
+        self.batch.remove(row)
+        parent = self.batch.load(row.parent) if row.parent else None
+        if parent is not None and parent.hidden and not self._is_there(parent):
+            self._bury(parent)
+        return True
+
+    def _is_there(self, row: SessionRow) -> bool:
+        """Whether the engine still holds the session's own events: of a dropped one only the last is left."""
+        return any(
+            commit.first == row.first for commit in self.engine.read(row.id, after=row.first - 1, upto=row.first)
+        )
+
+    # A session seen for the first time
+
+    def _begin(self, session: SessionId, *, number: int = 0) -> SessionRow | None:
+        """The row of a session before its first event; None when there is nothing of it to project."""
+        try:
+            head = self.engine.head(session)
+        except NotFoundError:
+            return None
+        fork = head.fork
+        row = SessionRow(
+            no=number,
+            id=session,
+            name=head.name,
+            root=root_of(session),
+            parent=fork.parent if fork else None,
+            forked_at=fork.at if fork else None,
+            spawner="",
+            agent="",
+            status="",
+            outcome="",
+            goal=None,
+            labels="{}",
+            turn=0,
+            turns=0,
+            events=0,
+            first_at=0,
+            last_at=0,
+            tokens=0,
+            usd_micros=0,
+            pending=0,
+            flags=0,
+            last_error="",
+            head=fork.at if fork else 0,
+            hash=fork.hash if fork else GENESIS,
+            born=head.seq,
+            carried=b"",
+            hidden=0,
+            damaged="",
+        )
+        if head.status == "deleted" and not self._is_there(row):
+            return None
+        parent = self._ancestor(fork.parent) if fork else None
+        row.no = number or self.batch.next_number()
+        segments = lineage(self.engine, session)
+        carried = self._forked(row, segments, fork, parent) if fork else self._opened(row)
+        row.carried = encode_carried(carried)
+        self.batch.save(row)
+        self._keep_lineage(row, segments)
+        return row
+
+    def _opened(self, row: SessionRow) -> Carried:
+        visible.show(self.db, row.no, [(1, OPEN_END)])
+        return Carried()
+
+    def _forked(self, row: SessionRow, segments: list[Segment], fork: ForkPoint, parent: SessionRow | None) -> Carried:
+        """What a fork begins with: the state and the view where it left its parent."""
+        doc: dict[str, Value] = {}
+        try:
+            row.agent, row.spawner = self._origin(segments)
+            doc = fold_at(self.engine, segments, fork.at).fold.doc
+        except _UNREADABLE as exc:
+            row.damaged = exc.message
+        under = as_int(doc.get("view", {}).get("rewound"))
+        # What the parent has in view says something about the fork point only once the parent was read that far.
+        now = visible.visible(self.db, parent.no) if parent and parent.head >= fork.at else []
+        ranges = visible.view_at(self.db, self.engine, segments, parent.no if parent else 0, now, fork.at, under)
+        visible.show(self.db, row.no, [*ranges[:-1], (ranges[-1][0], OPEN_END)])
+        spent = doc.get("budget", {}).get("spent", {})
+        return Carried({part: doc[part] for part in PARTS if part in doc}, spent_before=dict(spent))
+
+    def _origin(self, segments: list[Segment]) -> tuple[str, str]:
+        """Agent and spawner, which only the first event of the whole tree tells."""
+        for commit in self.engine.read(segments[0].session, upto=1):
+            opened = decode_body(commit.records[0].body)
+            return as_text(opened.get("agent")), as_text(opened.get("spawner"))
+        return "", ""
+
+    def _ancestor(self, session: SessionId) -> SessionRow | None:
+        """A fork's parent, with a row at least: feeds are free to tell of a fork first."""
+        row = self.batch.load(session)
+        if row is None:
+            self.bring(session, 1)
+            row = self.batch.load(session)
+        return row
+
+    def _keep_lineage(self, row: SessionRow, segments: list[Segment]) -> None:
+        for segment in segments:
+            holder = row if segment.session == row.id else self.batch.load(segment.session)
+            if holder is not None:
+                last = OPEN_END if segment.last is None else segment.last
+                self.db.execute("insert into wl_lineage values (?, ?, ?, ?)", (row.no, segment.first, last, holder.no))

@@ -1,0 +1,290 @@
+-- The index: everything here was read from the log and can be read again. Bump SCHEMA_VERSION in database.py with every
+-- change, also when the same log should now give other rows: an index of another version is thrown away.
+--
+-- The tables are called wl_… and are nobody's business. What people ask is the views below, described in
+-- docs/reference/views.md; sql.py lets them read nothing else. The prefix matters: see there.
+--
+-- `session` is the session's number in wl_session. Times are microseconds since the epoch; `occurred` is when the
+-- caller said that it happened, and else when it was stored.
+
+create table wl_meta (
+    one     integer primary key check (one = 1),
+    cursor  text not null,      -- where the engine's feed goes on
+    session text not null,      -- the newest commit taken in, by which the log is known again after a restart
+    seq     integer not null,
+    hash    blob not null,
+    at      integer not null,   -- the time of the newest event
+    removed integer not null,   -- how often something was taken out
+    clean   integer not null    -- how much of that is known to have left no bytes in the files
+) strict;
+
+insert into wl_meta values (1, '', '', 0, x'', 0, 0, 0);
+
+-- `head` and `hash` are the watermark. `born` is where the session stood when reading it began: erasures up to there
+-- were already done in the bytes that were read. `carried` is what the projector must remember (rows.py). A session
+-- that was deleted while forks still read through it is `hidden`.
+create table wl_session (
+    no         integer primary key,
+    id         text not null unique,
+    name       text not null,
+    root       text not null,
+    parent     text,
+    forked_at  integer,
+    spawner    text not null,
+    agent      text not null,
+    status     text not null,
+    outcome    text not null,
+    goal       text,
+    labels     text not null,
+    turn       integer not null,
+    turns      integer not null,
+    events     integer not null,
+    first_at   integer not null,
+    last_at    integer not null,
+    tokens     integer not null,
+    usd_micros integer not null,
+    pending    integer not null,
+    flags      integer not null,
+    last_error text not null,
+    head       integer not null,
+    hash       blob not null,
+    born       integer not null,
+    carried    blob not null,
+    hidden     integer not null,
+    damaged    text not null
+) strict;
+
+create index wl_session_damaged on wl_session (no) where damaged <> '';
+
+-- Who holds which part of a session's history, oldest first; the session itself comes last, with an open end.
+create table wl_lineage (
+    session integer not null,
+    first   integer not null,
+    last    integer not null,
+    holder  integer not null,
+    primary key (session, first)
+) strict, without rowid;
+
+create index wl_lineage_holder on wl_lineage (holder);
+
+-- The ranges of a session's history that are in view; what lies between was rewound. The newest has an open end.
+create table wl_visible (
+    session integer not null,
+    first   integer not null,
+    last    integer not null,
+    primary key (session, first)
+) strict, without rowid;
+
+create table wl_rewind (
+    session integer not null,
+    seq     integer not null,
+    back_to integer not null,
+    under   integer not null,
+    primary key (session, seq)
+) strict, without rowid;
+
+create table wl_turn (
+    session     integer not null,
+    turn        integer not null,
+    attempt     integer not null,
+    first       integer not null,
+    last        integer not null,
+    started_at  integer not null,
+    ended_at    integer,
+    outcome     text not null,
+    input       text not null,
+    events      integer not null,
+    tool_calls  integer not null,
+    tool_errors integer not null,
+    model_calls integer not null,
+    files       integer not null,
+    added       integer not null,
+    removed     integer not null,
+    tokens      integer not null,
+    tokens_out  integer not null,
+    usd_micros  integer not null,
+    trust       integer not null,
+    primary key (session, turn, attempt)
+) strict, without rowid;
+
+create table wl_event (
+    session     integer not null,
+    seq         integer not null,
+    turn        integer not null,
+    attempt     integer not null,
+    kind        text not null,
+    at          integer not null,
+    occurred    integer not null,
+    actor       text not null,
+    tool        text not null,
+    model       text not null,
+    effect      text not null,
+    action      text not null,
+    path        text not null,
+    key         text not null,
+    outcome     text not null,
+    summary     text not null,
+    cause       integer not null,
+    trust       integer not null,
+    source      text not null,
+    tokens      integer not null,
+    tokens_out  integer not null,
+    usd_micros  integer not null,
+    duration_us integer not null,
+    commit_id   text not null,
+    gone        text not null,
+    primary key (session, seq)
+) strict, without rowid;
+
+create table wl_file (
+    session integer not null,
+    seq     integer not null,
+    path    text not null,
+    change  text not null,
+    added   integer not null,
+    removed integer not null,
+    primary key (session, seq)
+) strict, without rowid;
+
+create index wl_file_path on wl_file (path);
+
+create table wl_decision (
+    session      integer not null,
+    seq          integer not null,
+    choice       text not null,
+    because      text not null,
+    alternatives text not null,
+    primary key (session, seq)
+) strict, without rowid;
+
+create table wl_fact (
+    session   integer not null,
+    seq       integer not null,
+    key       text not null,
+    value     text,
+    retracted integer not null,
+    primary key (session, seq)
+) strict, without rowid;
+
+create table wl_error (
+    session integer not null,
+    seq     integer not null,
+    tool    text not null,
+    type    text not null,
+    message text not null,
+    primary key (session, seq)
+) strict, without rowid;
+
+create table wl_message (
+    session integer not null,
+    seq     integer not null,
+    role    text not null,
+    primary key (session, seq)
+) strict, without rowid;
+
+create table wl_tool (
+    session integer not null,
+    tool    text not null,
+    calls   integer not null,
+    errors  integer not null,
+    last    integer not null,
+    primary key (session, tool)
+) strict, without rowid;
+
+-- What can be searched, one row for an event that says something. `id` is the session's number and the event's seq in
+-- one integer (number * 2^32 + seq), because full-text rows have an integer for a name.
+create table wl_text (
+    id   integer primary key,
+    body text not null
+) strict;
+
+create virtual table wl_words using fts5 (
+    body, content = 'wl_text', content_rowid = 'id', tokenize = "unicode61 remove_diacritics 2"
+);
+
+insert into wl_words (wl_words, rank) values ('secure-delete', 1);
+
+-- The views. A session that is hidden has no rows in them.
+
+create view sessions as
+select
+    id, name, root, parent, forked_at, spawner, agent, status, outcome, goal, labels, turn, turns, events,
+    strftime('%Y-%m-%dT%H:%M:%fZ', first_at / 1e6, 'unixepoch') as first_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', last_at / 1e6, 'unixepoch') as last_at,
+    first_at as first_us, last_at as last_us,
+    tokens, usd_micros, pending, flags, last_error, head, damaged
+from wl_session where not hidden;
+
+create view turns as
+select
+    s.id as session, t.turn, t.attempt, t.first, t.last,
+    strftime('%Y-%m-%dT%H:%M:%fZ', t.started_at / 1e6, 'unixepoch') as started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', t.ended_at / 1e6, 'unixepoch') as ended_at,
+    t.started_at as started_us, t.ended_at as ended_us,
+    t.outcome, t.input, t.events, t.tool_calls, t.tool_errors, t.model_calls, t.files, t.added, t.removed,
+    t.tokens, t.tokens_out, t.usd_micros,
+    iif(t.trust = 0, 'trusted', iif(t.trust = 1, 'unverified', 'untrusted')) as trust,
+    exists (select 1 from wl_visible v where v.session = t.session and v.first <= t.last and v.last >= t.first)
+        as in_view
+from wl_turn t join wl_session s on s.no = t.session where not s.hidden;
+
+create view events as
+select
+    s.id as session, e.seq, e.turn, e.attempt, e.kind,
+    strftime('%Y-%m-%dT%H:%M:%fZ', e.at / 1e6, 'unixepoch') as at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', e.occurred / 1e6, 'unixepoch') as occurred_at,
+    e.at as at_us, e.occurred as occurred_us,
+    e.actor, e.tool, e.model, e.effect, e.action, e.path, e.key, e.outcome, e.summary, e.cause,
+    iif(e.trust = 0, 'trusted', iif(e.trust = 1, 'unverified', 'untrusted')) as trust,
+    e.source, e.tokens, e.tokens_out, e.usd_micros, e.duration_us, e.commit_id, e.gone,
+    exists (select 1 from wl_visible v where v.session = e.session and e.seq between v.first and v.last) as in_view
+from wl_event e join wl_session s on s.no = e.session where not s.hidden;
+
+create view files as
+select
+    s.id as session, f.path, f.seq, e.turn, e.attempt,
+    strftime('%Y-%m-%dT%H:%M:%fZ', e.occurred / 1e6, 'unixepoch') as at, e.occurred as at_us,
+    f.change, f.added, f.removed,
+    exists (select 1 from wl_visible v where v.session = f.session and f.seq between v.first and v.last) as in_view
+from wl_file f join wl_session s on s.no = f.session join wl_event e on e.session = f.session and e.seq = f.seq
+where not s.hidden;
+
+create view decisions as
+select
+    s.id as session, d.seq, e.turn, e.attempt,
+    strftime('%Y-%m-%dT%H:%M:%fZ', e.occurred / 1e6, 'unixepoch') as at, e.occurred as at_us,
+    d.choice, d.because, d.alternatives,
+    exists (select 1 from wl_visible v where v.session = d.session and d.seq between v.first and v.last) as in_view
+from wl_decision d join wl_session s on s.no = d.session join wl_event e on e.session = d.session and e.seq = d.seq
+where not s.hidden;
+
+create view facts as
+select
+    s.id as session, f.seq, e.turn, e.attempt,
+    strftime('%Y-%m-%dT%H:%M:%fZ', e.occurred / 1e6, 'unixepoch') as at, e.occurred as at_us,
+    f.key, f.value, f.retracted,
+    exists (select 1 from wl_visible v where v.session = f.session and f.seq between v.first and v.last) as in_view
+from wl_fact f join wl_session s on s.no = f.session join wl_event e on e.session = f.session and e.seq = f.seq
+where not s.hidden;
+
+create view errors as
+select
+    s.id as session, x.seq, e.turn, e.attempt,
+    strftime('%Y-%m-%dT%H:%M:%fZ', e.occurred / 1e6, 'unixepoch') as at, e.occurred as at_us,
+    x.tool, x.type, x.message,
+    exists (select 1 from wl_visible v where v.session = x.session and x.seq between v.first and v.last) as in_view
+from wl_error x join wl_session s on s.no = x.session join wl_event e on e.session = x.session and e.seq = x.seq
+where not s.hidden;
+
+create view messages as
+select
+    s.id as session, m.seq, e.turn, e.attempt,
+    strftime('%Y-%m-%dT%H:%M:%fZ', e.occurred / 1e6, 'unixepoch') as at, e.occurred as at_us,
+    m.role, coalesce((select body from wl_text where id = m.session << 32 | m.seq), '') as text,
+    exists (select 1 from wl_visible v where v.session = m.session and m.seq between v.first and v.last) as in_view
+from wl_message m join wl_session s on s.no = m.session join wl_event e on e.session = m.session and e.seq = m.seq
+where not s.hidden;
+
+create view tools as
+select s.id as session, t.tool, t.calls, t.errors, t.last
+from wl_tool t join wl_session s on s.no = t.session where not s.hidden;

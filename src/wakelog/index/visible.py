@@ -1,0 +1,80 @@
+"""Which part of a history is in view.
+
+A rewind at seq R back to T, made under the rewind U that was in effect at T, leaves two things in view: what was in
+view at T, and everything from R on. So the view is a list of ranges, and the log tells it from the newest range
+backwards (Log.view). Here it is kept as ranges and changed at each rewind:
+
+- T is in view now: then what was in view at T is what is in view now, up to T. No rewind can stand between the start of
+  T's range and T, or the range would have begun there.
+- T is not (an undo goes back to a point that was rewound): then the rewinds are walked from U, as the log does. Those
+  of the session itself are in the index; those of its ancestors, who may be deleted, are read from the log.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apsw
+
+from wakelog.engine import Engine
+from wakelog.index.facets import as_int
+from wakelog.index.rows import OPEN_END
+from wakelog.log.reading import Segment, read_entries
+from wakelog.model.ids import Seq
+
+Range = tuple[Seq, Seq]
+
+
+def visible(db: apsw.Connection, session: int) -> list[Range]:
+    """The ranges of a session's history that are in view, oldest first."""
+    rows: Any = db.execute("select first, last from wl_visible where session = ? order by first", (session,)).fetchall()
+    return [(first, last) for first, last in rows]
+
+
+def show(db: apsw.Connection, session: int, ranges: list[Range]) -> None:
+    """Puts `ranges` in place of what was in view before."""
+    db.execute("delete from wl_visible where session = ?", (session,))
+    db.executemany("insert into wl_visible values (?, ?, ?)", [(session, first, last) for first, last in ranges])
+
+
+def rewind(
+    db: apsw.Connection, engine: Engine, segments: list[Segment], session: int, *, seq: Seq, to: Seq, under: Seq
+) -> None:
+    """Moves the view as a rewind at `seq` back to `to` does."""
+    db.execute("insert into wl_rewind values (?, ?, ?, ?)", (session, seq, to, under))
+    ranges = view_at(db, engine, segments, session, visible(db, session), to, under)
+    show(db, session, [*ranges, (seq, OPEN_END)])
+
+
+def view_at(
+    db: apsw.Connection,
+    engine: Engine,
+    segments: list[Segment],
+    session: int,
+    now: list[Range],
+    at: Seq,
+    under: Seq,
+) -> list[Range]:
+    """What was in view at `at`, where the rewind `under` was in effect; `now` is what is in view now, if known."""
+    if any(first <= at <= last for first, last in now):
+        return [(first, min(last, at)) for first, last in now if first <= at]
+    ranges: list[Range] = []
+    while under:
+        ranges.append((under, at))
+        at, under = _rewind(db, engine, segments, session, under)
+    ranges.append((1, at))
+    return ranges[::-1]
+
+
+def _rewind(db: apsw.Connection, engine: Engine, segments: list[Segment], session: int, seq: Seq) -> tuple[Seq, Seq]:
+    """Where a rewind went back to, and the one it was made under."""
+    row: Any = db.execute(
+        "select back_to, under from wl_rewind where session = ? and seq = ?", (session, seq)
+    ).fetchone()
+    if row is not None:
+        return row[0], row[1]
+    for entry in read_entries(engine, segments, after=seq - 1, upto=seq):
+        # Once it was pruned nobody knows any more; then everything before it counts as being in view.
+        if "to" in entry.body:
+            return as_int(entry.body["to"]), as_int(entry.body.get("under"))
+    return seq - 1, 0

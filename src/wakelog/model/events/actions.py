@@ -1,0 +1,135 @@
+"""Events of actions: one tool or model call each, and questions to people."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from wakelog.model.events.base import Cost, Effect, Event, Failure, core
+from wakelog.model.values import Value
+
+
+@core("action.requested", payloads=("input",))
+class ActionRequested(Event, frozen=True, gc=False):
+    action: str
+    tool: str
+    effect: Effect = "external"
+    input: Value = None
+    input_hash: str = ""
+    key: str = ""
+    """The idempotency key under which a retry may be sent."""
+    approval: bool = False
+    policy: dict[str, Value] = {}
+    params: dict[str, Value] = {}
+    """For a model call: model and parameters."""
+    context_hash: str = ""
+
+
+@core("action.approved")
+class ActionApproved(Event, frozen=True, gc=False):
+    action: str
+    by: str = ""
+
+
+@core("action.denied")
+class ActionDenied(Event, frozen=True, gc=False):
+    action: str
+    by: str = ""
+
+
+@core("action.started")
+class ActionStarted(Event, frozen=True, gc=False):
+    action: str
+    attempt: int = 1
+
+
+@core("action.succeeded", payloads=("output",))
+class ActionSucceeded(Event, frozen=True, gc=False):
+    action: str
+    output: Value = None
+    output_summary: str = ""
+    cost: Cost = Cost()
+    stop_reason: str = ""
+
+
+@core("action.failed", payloads=("output",))
+class ActionFailed(Event, frozen=True, gc=False):
+    """A call that is known to have failed. With `retry` the action goes back to requested."""
+
+    action: str
+    error: Failure
+    output: Value = None
+    retry: bool = False
+    cost: Cost = Cost()
+
+
+@core("action.timed_out")
+class ActionTimedOut(Event, frozen=True, gc=False):
+    action: str
+    after_us: int = 0
+    retry: bool = False
+    cost: Cost = Cost()
+
+
+@core("action.recorded", payloads=("input", "output"))
+class ActionRecorded(Event, frozen=True, gc=False):
+    """A call that was over before it was recorded: request and outcome in one event. For importers, recorders and
+    frameworks that report at the end of a turn; a call with effects that we run ourselves is requested first."""
+
+    action: str
+    tool: str
+    effect: Effect = "external"
+    outcome: Literal["succeeded", "failed", "timed_out"] = "succeeded"
+    input: Value = None
+    input_hash: str = ""
+    output: Value = None
+    output_summary: str = ""
+    error: Failure | None = None
+    cost: Cost = Cost()
+    params: dict[str, Value] = {}
+    stop_reason: str = ""
+
+
+@core("action.uncertain")
+class ActionUncertain(Event, frozen=True, gc=False):
+    """Nobody knows whether the effect happened. It stays pending until reconciled."""
+
+    action: str
+
+
+@core("action.reconciled", payloads=("output",))
+class ActionReconciled(Event, frozen=True, gc=False):
+    action: str
+    outcome: Literal["succeeded", "failed", "never_ran"]
+    output: Value = None
+    output_summary: str = ""
+    by: str = ""
+
+
+@core("action.abandoned")
+class ActionAbandoned(Event, frozen=True, gc=False):
+    action: str
+    inherited: bool = False
+
+
+@core("action.evidence", payloads=("output",))
+class ActionEvidence(Event, frozen=True, gc=False):
+    """What a late or fenced worker knows. Accepted always; it changes nothing but what reconcile sees."""
+
+    action: str
+    outcome: str = ""
+    output: Value = None
+    epoch: int = 0
+
+
+@core("input.requested")
+class InputRequested(Event, frozen=True, gc=False):
+    request: str
+    prompt: str
+    options: tuple[str, ...] = ()
+
+
+@core("input.answered", payloads=("answer",))
+class InputAnswered(Event, frozen=True, gc=False):
+    request: str
+    answer: Value
+    by: str = ""

@@ -1,0 +1,80 @@
+"""Every kind of event, as a typed value.
+
+An event says what happened; who said so, when and because of what is in the header the log puts around it
+(records.py). Fields here are the *authored* part: they are stored in the erasable body, next to the delta the log
+computes from the event and the state it met (state/effects.py).
+
+The kinds are a closed core that only grows. Foreign kinds start with `x.` and are kept as they come, as are kinds and
+fields written by a newer version: they decode to `Foreign`, whose `data` is the whole body.
+
+Amounts are integers throughout (micro-dollars, microseconds, tokens), so that sums are exact in every language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, ClassVar, Literal, TypeVar
+
+import msgspec
+
+from wakelog.model.values import INT_MAX, Value
+
+Effect = Literal["model", "pure", "read", "write", "external"]
+"""What a call does to the world. Undeclared means `external`: the class that is never silently repeated."""
+
+Trust = Literal["trusted", "unverified", "untrusted"]
+
+Amount = Annotated[int, msgspec.Meta(ge=-INT_MAX, le=INT_MAX)]
+"""An integer that every JSON reader reads exactly."""
+
+E = TypeVar("E", bound="Event")
+
+KINDS: dict[str, type[Event]] = {}
+"""kind → event class, filled as the classes below are defined."""
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
+    """What all events share: the recorded reason, and the caller's own clock (microseconds; 0 when not given)."""
+
+    kind: ClassVar[str] = ""
+    payload_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields whose large values are stored as payloads rather than inside the body."""
+
+    why: str = ""
+    occurred_at: Amount = 0
+
+
+class Foreign(Event, frozen=True, gc=False):
+    """An event of a kind this version does not know, or whose body was erased or does not fit its kind."""
+
+    foreign_kind: str
+    data: dict[str, Value]
+
+
+class Cost(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What something used up. All integers; zero means "not reported"."""
+
+    tokens_in: Amount = 0
+    tokens_out: Amount = 0
+    usd_micros: Amount = 0
+    duration_us: Amount = 0
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """A typed error, so that the next step can branch on `type` instead of parsing prose."""
+
+    type: str
+    message: str = ""
+    retryable: bool = False
+
+
+def core(kind: str, *, payloads: tuple[str, ...] = ()) -> Callable[[type[E]], type[E]]:
+    """Enters an event class into the closed core under its kind."""
+
+    def enter(cls: type[E]) -> type[E]:
+        cls.kind = kind
+        cls.payload_fields = payloads
+        KINDS[kind] = cls
+        return cls
+
+    return enter

@@ -1,0 +1,96 @@
+"""Events about history itself: rewinds, compaction, removal, names, remarks, gaps."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from wakelog.model.events.base import Event, core
+from wakelog.model.values import Value
+
+
+@core("history.rewound")
+class HistoryRewound(Event, frozen=True, gc=False):
+    """The view moves back to `to`. `under` is the rewind that was in effect there (0: none), so that the visible
+    history can be walked from here without reading what lies between."""
+
+    to: int
+    under: int = 0
+    mode: Literal["rewind", "retry", "undo"] = "rewind"
+
+
+@core("history.compacted", payloads=("summary",))
+class HistoryCompacted(Event, frozen=True, gc=False):
+    """A range of transient messages is replaced in view by a summary; the log keeps them."""
+
+    first: int
+    last: int
+    summary: Value
+
+
+@core("history.adopted")
+class HistoryAdopted(Event, frozen=True, gc=False):
+    """Reserved: a fork's result is taken back. Nothing writes it yet."""
+
+    session: str
+    at: int
+    hash: str
+
+
+@core("payload.redacted")
+class PayloadRedacted(Event, frozen=True, gc=False):
+    """Secrets were masked at the door; says what kind and where, never what."""
+
+    target: int
+    markers: tuple[str, ...] = ()
+
+
+class Replacement(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What stands for an erased body: the fields that are structure, and the delta with values masked."""
+
+    seq: int
+    body: dict[str, Value]
+
+
+@core("payload.erased")
+class PayloadErased(Event, frozen=True, gc=False):
+    """Bodies and payloads of the named events are gone. The fold uses the replacements from then on."""
+
+    erased: tuple[Replacement, ...]
+    by: str = ""
+
+
+@core("range.pruned", payloads=("base",))
+class RangePruned(Event, frozen=True, gc=False):
+    """Bodies up to and including `upto` are gone; headers stay. `base` is the state at `upto`, as a payload."""
+
+    upto: int
+    last_hash: str
+    base: Value
+
+
+@core("checkpoint.named")
+class CheckpointNamed(Event, frozen=True, gc=False):
+    """A name for (session, at). With `remove` the name is taken away."""
+
+    name: str
+    at: int
+    remove: bool = False
+    state_hash: str = ""
+
+
+@core("note.added")
+class NoteAdded(Event, frozen=True, gc=False):
+    """A person's or a tool's remark on an earlier event (0: on the session)."""
+
+    text: str
+    on: int = 0
+
+
+@core("gap.noted")
+class GapNoted(Event, frozen=True, gc=False):
+    """Something was not recorded. A gap that is known is part of the record."""
+
+    missed: str
+    source: str = ""

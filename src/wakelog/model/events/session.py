@@ -1,0 +1,114 @@
+"""Events of the session itself: its life, its lease, its turns and messages."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from wakelog.model.events.base import Event, Failure, core
+from wakelog.model.values import Value
+
+
+@core("session.opened")
+class SessionOpened(Event, frozen=True, gc=False):
+    """Event 1. Its delta is the whole initial state."""
+
+    name: str = ""
+    goal: str | None = None
+    labels: dict[str, str] = {}
+    agent: str = ""
+    limits: dict[str, int] = {}
+    data: dict[str, Value] = {}
+    data_schema: str = ""
+    spawner: str = ""
+    """For a sub-agent: `session@seq` of the event that spawned it."""
+
+
+@core("session.paused")
+class SessionPaused(Event, frozen=True, gc=False):
+    pass
+
+
+@core("session.resumed")
+class SessionResumed(Event, frozen=True, gc=False):
+    host: str = ""
+
+
+@core("session.closed")
+class SessionClosed(Event, frozen=True, gc=False):
+    outcome: str = "completed"
+
+
+@core("session.reopened")
+class SessionReopened(Event, frozen=True, gc=False):
+    pass
+
+
+@core("session.archived")
+class SessionArchived(Event, frozen=True, gc=False):
+    pass
+
+
+@core("session.deleted")
+class SessionDeleted(Event, frozen=True, gc=False):
+    pass
+
+
+@core("session.forked")
+class SessionForked(Event, frozen=True, gc=False):
+    """The first event of a fork; its seq is `at` + 1 and its chain goes on from the parent's hash at `at`."""
+
+    parent: str
+    at: int
+    hash: str
+    name: str = ""
+
+
+@core("lease.taken")
+class LeaseTaken(Event, frozen=True, gc=False):
+    """A writer claims the session. From here on, commits that carry an older epoch are refused."""
+
+    epoch: int
+    holder: str
+    ttl_us: int = 0
+
+
+@core("lease.released")
+class LeaseReleased(Event, frozen=True, gc=False):
+    epoch: int
+
+
+@core("goal.set")
+class GoalSet(Event, frozen=True, gc=False):
+    goal: str | None
+
+
+@core("labels.set")
+class LabelsSet(Event, frozen=True, gc=False):
+    """Labels to write; a value of None removes one."""
+
+    labels: dict[str, str | None]
+
+
+@core("turn.started", payloads=("input",))
+class TurnStarted(Event, frozen=True, gc=False):
+    """A new turn, or with `retry` the next attempt of the same one."""
+
+    input: Value = None
+    retry: bool = False
+
+
+@core("turn.ended")
+class TurnEnded(Event, frozen=True, gc=False):
+    outcome: Literal["completed", "failed", "interrupted"] = "completed"
+    error: Failure | None = None
+
+
+@core("message.added", payloads=("content",))
+class MessageAdded(Event, frozen=True, gc=False):
+    """One message of the conversation. Messages are transient: they are read from the log, not kept in the state."""
+
+    role: str
+    content: Value
+    name: str = ""
+    action: str = ""
+    """For a tool's answer, the action it answers."""

@@ -1,0 +1,12 @@
+"""Secrets out of events, before they are stored: pure functions over text and values, no I/O.
+
+    redact_text(text)    -> (text, names)      the same object when nothing was found
+    redact_event(event)  -> (event, names)     likewise
+
+A secret becomes `[redacted:NAME]`. It is a safety net, not a guarantee: see docs/explanation/redaction.md.
+"""
+
+from wakelog.redaction.patterns import PATTERNS, Pattern
+from wakelog.redaction.redactor import Redactor, redact_event, redact_text
+
+__all__ = ["PATTERNS", "Pattern", "Redactor", "redact_event", "redact_text"]

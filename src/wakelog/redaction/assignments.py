@@ -1,0 +1,154 @@
+r"""Secrets told by the name they are given to: `API_KEY=…`, `"password": "…"`, `client_secret => '…'`, `--token …`.
+
+The names end in a handful of words, so the search starts there: one quick expression for each ending, over the text in
+lower case, stops at an ending that a separator follows. At each stop the name is read backwards and the value forwards.
+A value must be long enough and plausible (plausible.py), because `password: str` and `token = next(tokens)` look alike.
+
+Text may be JSON, and must stay JSON. So a value never reaches over a quote or half an escape, and after a quoted name
+it must be quoted itself: the number in `"token": 12345678` is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from wakelog.redaction.plausible import MIN_LENGTH, entropy, is_placeholder, is_plausible
+
+Kind = Literal["password", "secret", "token", "api-key"]
+
+NAMES = ("aws-secret-key", "azure-storage-key", "password", "secret", "token", "api-key")
+"""The markers used here. A key of AWS or Azure is known by its length and alphabet on top of its name."""
+MAX_NAME = 64
+
+_SEP = rb"""((?:["'\]\\ \t]{0,6}(?:=>|:=|={1,3}|:(?!:))| is:? ))"""
+# Each starts with two fixed letters, the first a rare one where there is a choice: that is what makes them quick. The
+# last form of the first is no assignment; it ends the first line of a private key (patterns.py).
+_ENDINGS = (
+    re.compile(
+        rb"ke(?:(?:n|y(?<=[a-z_\-.]key)|y(?<=[a-z0-9] key))"
+        + _SEP
+        + rb"|n( )(?<=-token )|y( )(?<=-key )|y(?: block)?-----)"
+    ),
+    re.compile(rb"pass(?:word|phrase)?(?:" + _SEP + rb"|( )(?<=--password ))"),
+    re.compile(rb"wd" + _SEP),
+    re.compile(rb"cret(?:" + _SEP + rb"|( )(?<=-secret ))"),
+)
+_NAME_BACKWARDS = re.compile(r"[A-Za-z0-9_.\-]+(?: [A-Za-z0-9_.\-]+)?")
+_VALUE = re.compile(
+    r"""[ \t]*(?:[bBfFrRuU]{0,2}(?P<quote>\\*["'`])(?![:,}\]])(?P<quoted>(?:[^\s"'`\\]|\\[^\s"'`])++)(?P=quote)"""
+    r"""|(?P<bare>[^\s"'`\\,;&|<>(){}\[\]]++)(?![(\[{]))"""
+)
+# The value of NAME=value alone on its line, as in .env files, may hold what ends a value elsewhere.
+_WHOLE_LINE = re.compile(r"""[^\s"'`\\]+""")
+
+_TOKEN_OF_ANOTHER_KIND = re.compile(
+    r"(?:page|next|prev|previous|continuation|cursor|sync|pad|eos|bos|unk|cls|mask|sep|stop|first|last|start|end|special"
+    r"|cancel|cancellation|resume|change|current|this|each|per|lexer|parser|syntax)token$"
+)
+_KEY_OF_THIS_KIND = re.compile(
+    r"(?:api|apis|access|secret|private|auth|account|shared|master|encryption|signing|service|subscription|license|licence"
+    r"|app|application|client|consumer|storage|deploy|webhook|admin|root|bot|session|jwt|hmac|aes|ssh|function|bearer)key$"
+)
+_AWS = re.compile(r"[A-Za-z0-9/+]{40}")
+_AZURE = re.compile(r"[A-Za-z0-9/+]{86}==")
+
+
+class Stop(msgspec.Struct, frozen=True, gc=False):
+    """A place where a secret may follow. Without a separator it is the first line of a private key."""
+
+    name_end: int
+    value_start: int
+    separator: bytes
+
+
+def find_stops(low: bytes) -> list[Stop]:
+    """The places in a text, given as lower-case ASCII, where a value may be assigned to a name that says "secret"."""
+    stops = []
+    for ending in _ENDINGS:
+        match = ending.search(low)
+        while match is not None:
+            group = match.lastindex or 0
+            stops.append(Stop(match.start(group), match.end(), match[group] if group else b""))
+            match = ending.search(low, match.end())
+    return stops
+
+
+def find_assigned(text: str, stops: list[Stop]) -> Iterator[tuple[int, int, str]]:
+    """Start, end and marker name of each value that is a secret by its name."""
+    for stop in stops:
+        name = _name_before(text, stop.name_end) if stop.separator else ""
+        kind = kind_of_name(name)
+        match = _VALUE.match(text, stop.value_start) if kind else None
+        if kind is None or match is None:
+            continue
+        quoted = match["quoted"] is not None
+        start, end = match.span("quoted" if quoted else "bare")
+        if not quoted:
+            if b'"' in stop.separator or b"'" in stop.separator:
+                continue
+            end = _end_of_bare(text, stop, name, start, end)
+        value = text[start:end]
+        marker = _marker(name, kind, value)
+        if marker != kind or is_plausible(value, password=kind == "password", quoted=quoted):
+            yield start, end, marker
+
+
+@lru_cache(4096)
+def kind_of_name(name: str) -> Kind | None:
+    """What a value of this name would be, or None when the name says nothing about secrets."""
+    if len(name) > MAX_NAME:
+        return None
+    flat = re.sub(r"[^a-z0-9]", "", name.lower())
+    if flat.endswith(("password", "passwd", "passphrase", "pwd")) or _is_pass(name):
+        return "password"
+    if flat.endswith("secret"):
+        return "secret"
+    if flat.endswith("authorization") or (flat.endswith("token") and not _TOKEN_OF_ANOTHER_KIND.search(flat)):
+        return "token"
+    return "api-key" if _KEY_OF_THIS_KIND.search(flat) else None
+
+
+def is_named_secret(name: str, value: str) -> bool:
+    """Whether `value`, stored under `name` in structured data, is a secret. There is no code here to mistake for one,
+    so little is asked: a length, not a placeholder, not a sentence."""
+    kind = kind_of_name(name)
+    if kind is None or len(value) < MIN_LENGTH or is_placeholder(value):
+        return False
+    if kind == "password":
+        return " " not in value.strip() or name.lower().endswith("phrase")
+    return is_plausible(value.rpartition(" ")[2], password=True) and len(value.split()) <= 2
+
+
+def _is_pass(name: str) -> bool:
+    """`pass` is also a word of its own: `bypass`, `compass`, `first pass`."""
+    return re.search(r"(?:^|[_\-.])(?:pass|PASS|Pass)$|[a-z]Pass$", name.rpartition(" ")[2]) is not None
+
+
+def _name_before(text: str, end: int) -> str:
+    """Up to two words, since prose says `API key: …`."""
+    match = _NAME_BACKWARDS.match(text[max(0, end - MAX_NAME) : end][::-1])
+    return match[0][::-1] if match else ""
+
+
+def _end_of_bare(text: str, stop: Stop, name: str, start: int, end: int) -> int:
+    before = stop.name_end - len(name) - 1
+    if stop.separator == b"=" and stop.value_start == start and (before < 0 or text[before] in "\n\"'\\"):
+        whole = _WHOLE_LINE.match(text, start)
+        end = whole.end() if whole else end
+    while end > start and text[end - 1] in ".:":
+        end -= 1
+    return end
+
+
+def _marker(name: str, kind: Kind, value: str) -> str:
+    if kind == "api-key" and entropy(value) > 3.5 and not is_placeholder(value):
+        if "secret" in name.lower() and _AWS.fullmatch(value):
+            return "aws-secret-key"
+        if "account" in name.lower() and _AZURE.fullmatch(value):
+            return "azure-storage-key"
+    return kind

@@ -1,0 +1,193 @@
+r"""Finding secrets in text, quickly, and putting markers in their place.
+
+Almost no text holds a secret, so what counts is how soon that is known. Looking for each literal of the table by
+itself takes 50 µs for 2 KB, and one expression for all of them twice that. Three looks do instead:
+
+    long words    Tokens are long. The text is translated to `a` (token character) and blank, and searched for twenty
+                  `a`. Only the words found there are searched for the table's literals, and of those only the ones
+                  with a digit or a capital.
+    name endings  One search each for the four endings of names that say "secret", in the text in lower case.
+    `@`           Addresses with a login. One character is looked for at the speed of memory.
+
+Measured with CPython 3.11 over some hundred different texts of 2 KB: COST_CODE for code, COST_PROSE for prose. One
+search for one short literal takes 1.5 µs there, so this is the price of six.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import get_args
+
+from wakelog.errors import InvalidInputError
+from wakelog.model.events import Event
+from wakelog.redaction import values
+from wakelog.redaction.assignments import NAMES, Stop, find_assigned, find_stops
+from wakelog.redaction.patterns import PATTERNS, Pattern, Where, secret_span
+from wakelog.redaction.plausible import MARKER
+from wakelog.redaction.values import NAMED
+
+Span = tuple[int, int, str]
+Rows = list[tuple[str, Pattern]]
+
+_LONG = b"a" * 20
+_BEFORE = 16
+_FLAT = bytes(97 if chr(b) in "-_" or (b < 128 and chr(b).isalnum()) else 32 for b in range(256))
+_PLAIN = "abcdefghijklmnopqrstuvwxyz_-"
+_SHORTEST = 12  # pwd=12345678
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_MARKERS = re.compile(re.escape(MARKER) + r"[a-z0-9\-]+\]")
+
+
+class Redactor:
+    """A choice of patterns, and what they find. Immutable: `without`, `only` and `adding` give a changed copy."""
+
+    __slots__ = ("_assigned", "_rank", "_rows", "names", "patterns")
+
+    def __init__(self, patterns: Iterable[Pattern] = PATTERNS, *, names: Iterable[str] | None = None) -> None:
+        """`names` are the ones in use; all of them when left out."""
+        self.patterns = tuple(patterns)
+        known = tuple(dict.fromkeys([*(p.name for p in self.patterns), *NAMES, NAMED]))
+        wanted = set(known if names is None else names)
+        _check(self.patterns, wanted, known)
+        self.names: tuple[str, ...] = tuple(name for name in known if name in wanted)
+        self._rank = {name: rank for rank, name in enumerate(known)}
+        used = [p for p in self.patterns if p.name in wanted]
+        self._rows: dict[Where, Rows] = {
+            where: [(literal, p) for p in used if p.where == where for literal in p.literals or ("",)]
+            for where in get_args(Where)
+        }
+        self._assigned = wanted.intersection(NAMES)
+
+    def without(self, *names: str) -> Redactor:
+        _check((), set(names), self.names)
+        return Redactor(self.patterns, names=[name for name in self.names if name not in names])
+
+    def only(self, *names: str) -> Redactor:
+        return Redactor(self.patterns, names=names)
+
+    def adding(self, *patterns: Pattern) -> Redactor:
+        """With patterns of your own, which come first: where one of ours claims the same text, yours names it."""
+        return Redactor((*patterns, *self.patterns), names=[*(p.name for p in patterns), *self.names])
+
+    def redact_text(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """`text` with each secret replaced by its marker, and the markers' names in order of place. The very same
+        object when there is none."""
+        spans = self.find(text)
+        if not spans:
+            return text, ()
+        parts, at = [], 0
+        for start, end, name in spans:
+            parts += [text[at:start], MARKER, name, "]"]
+            at = end
+        parts.append(text[at:])
+        return "".join(parts), tuple(name for _, _, name in spans)
+
+    def redact_event(self, event: Event) -> tuple[Event, tuple[str, ...]]:
+        """`event` with the secrets in its texts, values and payloads replaced, and the markers' names. The very same
+        object when there is none. Ids, hashes and keys of dicts stay as they are."""
+        return values.redact_event(self, event)
+
+    def find(self, text: str) -> list[Span]:
+        """Start, end and name of each secret in `text`, in order and without overlaps."""
+        if len(text) < _SHORTEST:
+            return []
+        raw = text.encode("ascii", "replace")  # as long as the text, so that positions are the same
+        spans = self._look(text, raw, find_stops(raw.lower()))
+        return self._merge(text, spans) if spans else spans
+
+    def finds(self, text: str) -> bool:
+        return bool(self.find(text))
+
+    def suspects(self, text: str) -> bool:
+        """As `finds`, but a name that may say "secret" is enough."""
+        raw = text.encode("ascii", "replace")
+        stops = find_stops(raw.lower())
+        return bool(stops) or bool(self._look(text, raw, stops))
+
+    def _look(self, text: str, raw: bytes, stops: list[Stop]) -> list[Span]:
+        spans: list[Span] = []
+        if stops:
+            spans += (span for span in find_assigned(text, stops) if span[2] in self._assigned)
+            if not all(stop.separator for stop in stops):
+                _run(self._rows["keyword"], text, text, spans)
+        flat = raw.translate(_FLAT)
+        at = flat.find(_LONG)
+        if at >= 0:
+            words, before = _long_words(text, flat, at)
+            if words:
+                _run(self._rows["word"], text, words, spans)
+                _run(self._rows["before"], text, before, spans)
+        _run(self._rows["text"], text, text, spans)
+        return spans
+
+    def _merge(self, text: str, spans: list[Span]) -> list[Span]:
+        """Overlapping finds become one, named by the pattern that stands first; markers stay whole."""
+        if MARKER in text:
+            taken = [m.span() for m in _MARKERS.finditer(text)]
+            spans = [s for s in spans if all(s[1] <= start or end <= s[0] for start, end in taken)]
+        merged: list[Span] = []
+        for start, end, name in sorted(spans):
+            if merged and start < merged[-1][1]:
+                first, last, other = merged[-1]
+                merged[-1] = (first, max(last, end), min(name, other, key=self._rank.__getitem__))
+            else:
+                merged.append((start, end, name))
+        return merged
+
+
+def redact_text(text: str) -> tuple[str, tuple[str, ...]]:
+    return DEFAULT.redact_text(text)
+
+
+def redact_event(event: Event) -> tuple[Event, tuple[str, ...]]:
+    return DEFAULT.redact_event(event)
+
+
+def _long_words(text: str, flat: bytes, at: int) -> tuple[str, str]:
+    """The long words that have a digit or a capital, and what stands just before each."""
+    words, before = [], []
+    while at >= 0:
+        end = flat.find(b" ", at)
+        if end < 0:
+            end = len(flat)
+        word = text[at:end]
+        if word.strip(_PLAIN):
+            words.append(word)
+            before.append(text[max(0, at - _BEFORE) : at])
+        at = flat.find(_LONG, end)
+    return "\n".join(words), "\n".join(before)
+
+
+def _run(rows: Rows, text: str, where: str, spans: list[Span]) -> None:
+    """Runs the patterns that have a literal in `where` over `text`."""
+    last = None
+    for pattern in [pattern for literal, pattern in rows if literal in where]:
+        if pattern is last:  # two of its literals are there
+            continue
+        last, check = pattern, pattern.check
+        for match in pattern.regex.finditer(text):
+            if check is None or check(match):
+                start, end = secret_span(match)
+                if start < end:
+                    spans.append((start, end, pattern.name))
+
+
+def _check(patterns: Iterable[Pattern], wanted: set[str], known: Iterable[str]) -> None:
+    for pattern in patterns:
+        if not _NAME.fullmatch(pattern.name):
+            raise InvalidInputError(
+                f"{pattern.name!r} cannot name a pattern: it becomes part of a marker",
+                kind="bad-pattern",
+                hint="use lower-case letters, digits and hyphens, such as acme-token",
+            )
+    unknown = sorted(wanted.difference(known))
+    if unknown:
+        raise InvalidInputError(
+            f"no redaction pattern is called {', '.join(map(repr, unknown))}",
+            kind="unknown-pattern",
+            hint=f"the names are {', '.join(known)}",
+        )
+
+
+DEFAULT = Redactor()

@@ -1,0 +1,188 @@
+"""Redaction inside events: which fields are looked at, and how far into their values.
+
+Most events hold nothing, so all their texts are first gathered and looked at as one. Only when that finds something,
+or a key says "secret", is the event walked again and rebuilt. Nothing is changed in place; whatever holds no secret
+is handed back as the same object.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+from wakelog.model.events import Event, FactRecorded
+from wakelog.model.payloads import Media, Payload
+from wakelog.model.values import DEPTH_MAX, Value
+from wakelog.redaction.assignments import is_named_secret
+from wakelog.redaction.plausible import MARKER, MIN_LENGTH
+
+NAMED = "named-secret"
+"""The marker of a value that a dict's key gives away."""
+BYTES_MAX = 1 << 20
+"""Bytes of no stated kind are looked into up to this size, when they are text."""
+
+# Ids, hashes, positions and choices from closed lists; and copies of what the log already holds, which must stay equal.
+_LEFT_ALONE = frozenset(
+    [
+        *("action", "request", "session", "parent", "spawner", "key", "handle", "holder", "tool", "effect", "role"),
+        *("hash", "input_hash", "context_hash", "state_hash", "last_hash", "data_schema", "flag", "rule", "limit"),
+        *("outcome", "mode", "change", "media", "category", "severity", "stop_reason", "occurred_at", "cost"),
+        *("erased", "base", "markers", "targets", "target", "foreign_kind"),
+    ]
+)
+_fields: dict[type, tuple[str, ...]] = {}
+
+
+class Finder(Protocol):
+    """What is needed of a Redactor."""
+
+    names: tuple[str, ...]
+
+    def suspects(self, text: str) -> bool: ...
+    def finds(self, text: str) -> bool: ...
+    def redact_text(self, text: str) -> tuple[str, tuple[str, ...]]: ...
+
+
+def redact_event(finder: Finder, event: Event) -> tuple[Event, tuple[str, ...]]:
+    """See `Redactor.redact_event`."""
+    fields = [(name, value) for name in _fields_of(type(event)) if (value := getattr(event, name))]
+    gather = _Gather(finder)
+    for name, value in fields:
+        gather.add(value, _key_of(event, name), 0)
+    if not gather.is_suspicious():
+        return event, ()
+    walk = _Walk(finder)
+    changes: dict[str, Any] = {}
+    for name, value in fields:
+        redacted = walk.redact(value, _key_of(event, name), 0)
+        if redacted is not value:
+            changes[name] = redacted
+    return (msgspec.structs.replace(event, **changes), tuple(walk.names)) if changes else (event, ())
+
+
+class _Gather:
+    """All texts of an event, to be looked at as one: a look has a fixed cost, and most texts are short."""
+
+    def __init__(self, finder: Finder) -> None:
+        self._finder = finder
+        self._texts: list[str] = []
+        self._suspicious = False
+
+    def is_suspicious(self) -> bool:
+        # A line break between two texts lets no pattern reach from one into the other.
+        return self._suspicious or (bool(self._texts) and self._finder.finds("\n".join(self._texts)))
+
+    def add(self, value: Value, key: str, depth: int) -> None:
+        if isinstance(value, str):
+            if len(value) >= MIN_LENGTH:
+                self._texts.append(value)
+                self._suspicious |= is_named_secret(key, value)
+        elif isinstance(value, dict):
+            if depth < DEPTH_MAX:
+                for k, v in value.items():
+                    self.add(v, _key_in(value, k), depth + 1)
+        elif isinstance(value, list | tuple):
+            if depth < DEPTH_MAX:
+                for v in value:
+                    self.add(v, key, depth + 1)
+        elif isinstance(value, msgspec.Struct):
+            for name in _fields_of(type(value)):
+                self.add(getattr(value, name), name, depth + 1)
+        elif isinstance(value, Payload | bytes):
+            text, media = _text_of(value)
+            if media == "json":
+                # Here a key may say "secret" of a value that does not look like one, which text alone would not show.
+                self._suspicious = self._suspicious or self._finder.suspects(text)
+            elif text:
+                self._texts.append(text)
+
+
+class _Walk:
+    """Rebuilds what holds a secret, and keeps the names of the markers it put there."""
+
+    def __init__(self, finder: Finder) -> None:
+        self._finder = finder
+        self.names: list[str] = []
+
+    def redact(self, value: Value, key: str, depth: int) -> Value:
+        if isinstance(value, str):
+            return self._text(value, key)
+        if isinstance(value, Payload | bytes):
+            return self._content(value)
+        if depth >= DEPTH_MAX:
+            return value
+        if isinstance(value, dict):
+            changed = {
+                k: new for k, v in value.items() if (new := self.redact(v, _key_in(value, k), depth + 1)) is not v
+            }
+            return {**value, **changed} if changed else value
+        if isinstance(value, list | tuple):
+            items = [self.redact(v, key, depth + 1) for v in value]
+            return type(value)(items) if any(a is not b for a, b in zip(items, value, strict=True)) else value
+        if isinstance(value, msgspec.Struct):
+            old = {name: getattr(value, name) for name in _fields_of(type(value))}
+            new = {name: self.redact(v, name, depth + 1) for name, v in old.items()}
+            same = all(new[name] is v for name, v in old.items())
+            return value if same else msgspec.structs.replace(value, **new)
+        return value
+
+    def _text(self, text: str, key: str) -> str:
+        redacted, names = self._finder.redact_text(text)
+        if not names and NAMED in self._finder.names and is_named_secret(key, text):
+            redacted, names = f"{MARKER}{NAMED}]", (NAMED,)
+        self.names += names
+        return redacted
+
+    def _content(self, value: Payload | bytes) -> Payload | bytes:
+        text, media = _text_of(value)
+        if media == "json":
+            old = msgspec.json.decode(text)
+            new = self.redact(old, "", 0)
+            if new is old:
+                return value
+            content = msgspec.json.encode(new)
+        else:
+            redacted = self._text(text, "")
+            if redacted is text:
+                return value
+            content = redacted.encode()
+        return content if isinstance(value, bytes) else Payload(content, value.media)
+
+
+def _fields_of(cls: type) -> tuple[str, ...]:
+    """The fields that may hold a secret. Of a foreign event, whose fields nobody here knows, all of them."""
+    found = _fields.get(cls)
+    if found is None:
+        names = [field.name for field in msgspec.structs.fields(cls)]
+        found = _fields[cls] = tuple(name for name in names if name not in _LEFT_ALONE)
+    return found
+
+
+def _key_of(event: Event, field: str) -> str:
+    """The name a field's value goes by: its own, but a fact's value goes by the fact's key."""
+    return event.key if field == "value" and type(event) is FactRecorded else field
+
+
+def _key_in(value: dict[str, Value], key: str) -> str:
+    """The name a dict's value goes by: its key, but the value of a patch goes by the last part of its path."""
+    if key == "value" and "op" in value and isinstance(path := value.get("path"), str):
+        return path.rpartition("/")[2]
+    return key
+
+
+def _text_of(value: Payload | bytes) -> tuple[str, Media]:
+    """Content as text, and how to read it; an empty text where there is nothing to look at."""
+    media: Media = "bytes" if isinstance(value, bytes) else value.media
+    content = value if isinstance(value, bytes) else value.content
+    if media == "bytes" and len(content) > BYTES_MAX:
+        return "", "bytes"
+    try:
+        text = content.decode()
+        if media == "json":
+            msgspec.json.decode(content)
+    except UnicodeDecodeError:
+        return "", "bytes"
+    except (msgspec.DecodeError, RecursionError):
+        return text, "text"
+    return text, media

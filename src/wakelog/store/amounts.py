@@ -1,0 +1,53 @@
+"""Ages and sizes as people write them: `90d`, `20GB`, `forever`, `unlimited`."""
+
+from __future__ import annotations
+
+import re
+
+from wakelog.errors import InvalidInputError
+
+FOREVER, UNLIMITED = "forever", "unlimited"
+
+_AGE = re.compile(r"(\d+)\s*(m|h|d|w|y)")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB)?", re.IGNORECASE)
+_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
+_BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def parse_age(text: str) -> int | None:
+    """Microseconds, or None for `forever`."""
+    if text.strip().lower() == FOREVER:
+        return None
+    match = _AGE.fullmatch(text.strip().lower())
+    if match is None:
+        raise InvalidInputError(f"{text!r} is not an age", kind="bad-age", hint=f"use 90d, 12w, 1y or {FOREVER}")
+    return int(match[1]) * _SECONDS[match[2]] * 1_000_000
+
+
+def parse_size(text: str) -> int | None:
+    """Bytes (1 KB is 1,000), or None for `unlimited`."""
+    if text.strip().lower() == UNLIMITED:
+        return None
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise InvalidInputError(f"{text!r} is not a size", kind="bad-size", hint=f"use 500MB, 20GB or {UNLIMITED}")
+    return int(float(match[1]) * _BYTES[(match[2] or "").upper()])
+
+
+def show_age(microseconds: int) -> str:
+    """An age in the largest unit that fits, rounded down; a whole number of that unit is exact."""
+    seconds = microseconds // 1_000_000
+    for unit in ("d", "h"):
+        if seconds >= _SECONDS[unit]:
+            return f"{seconds // _SECONDS[unit]}{unit}"
+    return f"{seconds // 60}m"
+
+
+def show_size(count: int) -> str:
+    """Bytes in the largest unit, with one decimal."""
+    amount = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
