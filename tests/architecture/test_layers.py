@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("index",),
     ("log",),
     ("state", "engines"),
-    ("codec", "engine"),
+    ("codec", "redaction", "engine"),
     ("model", "errors"),
 )
 SIDEWAYS = {("cli", "demo"), ("model", "errors")}

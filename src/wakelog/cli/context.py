@@ -219,9 +219,14 @@ def common(function: F) -> F:
             }
         )
         try:
-            return function(context, *args, **kwargs)
-        finally:
-            context.close()
+            try:
+                return function(context, *args, **kwargs)
+            finally:
+                context.close()
+        except BrokenPipeError:
+            # The reader went away (head, less): nothing is wrong. Told here, because click would make it exit code 1.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
 
     for option in reversed(_OPTIONS):
         wrapped = option(wrapped)

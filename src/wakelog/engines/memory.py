@@ -115,7 +115,7 @@ class MemoryEngine:
     def known(self, session: SessionId, commit_id: str) -> Known | None:
         with self._news:
             stored = self._get(session).ids.get(commit_id)
-            return Known(head_after(stored), stored.fingerprint) if stored and stored.fingerprint else None
+            return Known(self._named(head_after(stored)), stored.fingerprint) if stored and stored.fingerprint else None
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
         with self._news:

@@ -4,7 +4,9 @@ A session is read from its watermark on, commit by commit, each byte checked on 
 (taking.py).
 
 **Surgery.** Erasing and pruning rewrite what is stored before the watermark. The event that says so has the session
-projected anew from its rewritten bytes; then the removed text is scrubbed from the files (index.py).
+projected anew from its rewritten bytes; after an erasure all of its fork tree, since deleted sessions that share the
+events cannot say so, nor forks that were made at the same moment. Then the removed text is scrubbed from the files
+(index.py).
 
 **Forks** hold their own events only. Who holds the rest of their history is kept beside them (wl_lineage), and what was
 in view where they left.
@@ -17,6 +19,8 @@ others are not held up.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import apsw
 
@@ -32,7 +36,7 @@ from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.records import GENESIS, ForkPoint
 from wakelog.model.values import Value
 
-_SURGERY = ("payload.erased", "range.pruned")
+_TREE = "select id from wl_session where root = ? and id <> ?"
 _UNREADABLE = (CorruptLogError, UnsupportedError, NotFoundError)
 
 
@@ -58,23 +62,30 @@ class Projector:
         """Writes the rest of the batch. After this the transaction can be committed."""
         self.batch.finish()
 
-    def _go_on(self, row: SessionRow) -> bool:
+    def _go_on(self, row: SessionRow, *, whole: bool = False) -> bool:
+        """Takes in a session's commits from its watermark on, to the end or until the batch is full."""
         taking = Taking(self.engine, self.batch, row)
         row.damaged = ""
         try:
             for commit in self.engine.read(row.id, after=row.head, payloads=True):
                 if self.batch.is_full:
-                    taking.save()
-                    return False
+                    if not whole:
+                        taking.save()
+                        return False
+                    self.batch.flush()
                 if commit.first != row.head + 1 or commit.prev != row.hash:
                     # Either the content was dropped meanwhile, or what is indexed is not what is stored.
                     if commit.status == "deleted":
                         return self._bury(row)
                     if row.head >= row.first:
-                        return self._start_again(row)
+                        return self._start_again(row, whole=whole)
                     raise CorruptLogError(f"event {row.head + 1} of {row.id} is missing", kind="gap", seq=row.head + 1)
-                if commit.last > row.born and any(kind in commit.kinds for kind in _SURGERY):
-                    return self._start_again(row)
+                if commit.last > row.born:
+                    if "payload.erased" in commit.kinds:
+                        self._start_tree_again(row)
+                        return self._start_again(row, whole=whole)
+                    if "range.pruned" in commit.kinds:
+                        return self._start_again(row, whole=whole)
                 taking.take(commit)
                 self.newest = max(self.newest, commit.at)
         except _UNREADABLE as exc:
@@ -86,11 +97,19 @@ class Projector:
         taking.save()
         return True
 
-    def _start_again(self, row: SessionRow) -> bool:
+    def _start_again(self, row: SessionRow, *, whole: bool) -> bool:
         """Projects a session from its first event, under the number it has: its forks refer to it by that."""
         self.batch.remove(row)
         new = self._begin(row.id, number=row.no)
-        return new is None or self._go_on(new)
+        return new is None or self._go_on(new, whole=whole)
+
+    def _start_tree_again(self, row: SessionRow) -> None:
+        """Projects the other sessions of a fork tree anew, each to its end: no news may ever come from them again."""
+        others: Any = self.db.execute(_TREE, (row.root, row.id)).fetchall()
+        for (session,) in others:
+            other = self.batch.load(session)
+            if other is not None:
+                self._start_again(other, whole=True)
 
     def _bury(self, row: SessionRow) -> bool:
         """Takes out a session whose content is gone, and those above it that only it still needed."""

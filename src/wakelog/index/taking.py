@@ -293,6 +293,7 @@ class Taking:
         doc = fold_at(self._engine, self._segments(), seq).fold.doc
         carried.is_pruned = False
         carried.doc = {part: doc[part] for part in PARTS if part in doc}
+        visible.resume(batch.db, row.no, row.first, doc["view"])
         added = batch.added
 
         def own(place: Any) -> bool:

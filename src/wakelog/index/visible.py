@@ -46,6 +46,15 @@ def rewind(
     show(db, session, [*ranges, (seq, OPEN_END)])
 
 
+def resume(db: apsw.Connection, session: int, first: Seq, view: dict[str, Seq]) -> None:
+    """Puts in view what the state says where a pruned range ends. Of the rewinds in that range only the newest is
+    known, and of it only where it went."""
+    seq, to = as_int(view.get("rewound")), as_int(view.get("to"))
+    if seq >= first:
+        db.execute("insert into wl_rewind values (?, ?, ?, ?)", (session, seq, to, 0))
+        show(db, session, [(1, to), (seq, OPEN_END)])
+
+
 def view_at(
     db: apsw.Connection,
     engine: Engine,
@@ -74,7 +83,6 @@ def _rewind(db: apsw.Connection, engine: Engine, segments: list[Segment], sessio
     if row is not None:
         return row[0], row[1]
     for entry in read_entries(engine, segments, after=seq - 1, upto=seq):
-        # Once it was pruned nobody knows any more; then everything before it counts as being in view.
-        if "to" in entry.body:
-            return as_int(entry.body["to"]), as_int(entry.body.get("under"))
-    return seq - 1, 0
+        # Once it was pruned nobody knows any more where it went, and what it went back to is pruned as well.
+        return as_int(entry.body.get("to")), as_int(entry.body.get("under"))
+    return 0, 0

@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from wakelog.codec.records import check_event
 from wakelog.engine import Engine
 from wakelog.errors import (
     ConflictError,
@@ -25,6 +24,7 @@ from wakelog.errors import (
     UnavailableError,
     WakelogError,
 )
+from wakelog.log.door import Redact, admit, default_redact
 from wakelog.log.reading import Entry, fold_at, lineage, read_entries, resolve
 from wakelog.log.seal import Sealed, Step, Tip, fingerprint_of, seal
 from wakelog.model import events as ev
@@ -38,16 +38,6 @@ RESEAL_MAX = 1000
 DEEP_FORK = 8
 """Forks of forks beyond this depth start with a snapshot, so that reading does not climb through all of them."""
 
-OWN_KINDS = {
-    "session.forked": "fork()",
-    "session.deleted": "delete()",
-    "history.rewound": "rewind()",
-    "history.adopted": "a later version: adopting is not built yet",
-    "payload.erased": "erase()",
-    "range.pruned": "prune()",
-}
-"""Kinds that only the log's own verbs write, because they say something about stored bytes or earlier events."""
-
 Clock = Callable[[], int]
 
 
@@ -59,7 +49,13 @@ class Log:
     """A typed, append-only log for one session."""
 
     def __init__(
-        self, engine: Engine, session: SessionId, *, clock: Clock = now_us, even_deleted: bool = False
+        self,
+        engine: Engine,
+        session: SessionId,
+        *,
+        clock: Clock = now_us,
+        redact: Redact | None = default_redact,
+        even_deleted: bool = False,
     ) -> None:
         """Opens an existing session; NotFoundError when there is none or it was deleted.
 
@@ -71,6 +67,7 @@ class Log:
         self.id = session
         self.segments = lineage(engine, session)
         self.clock = clock
+        self.redact = redact
         self._start()
 
     def _start(self) -> None:
@@ -89,12 +86,13 @@ class Log:
         opened: ev.SessionOpened,
         *events: ev.Event | Draft,
         clock: Clock = now_us,
+        redact: Redact | None = default_redact,
     ) -> Log:
         """A new root session, whose first event is `opened`. ConflictError when the id is taken."""
         tip = Tip(Fold())
-        sealed = seal(tip, session, [Step(_as_draft(e)) for e in (opened, *events)], now=clock())
+        sealed = seal(tip, session, admit((opened, *events), redact), now=clock())
         engine.submit(sealed.commit).result()
-        log = cls(engine, session, clock=clock)
+        log = cls(engine, session, clock=clock, redact=redact)
         log._tip = tip
         return log
 
@@ -113,13 +111,7 @@ class Log:
         whatever came before and must be legal there. The same `commit_id` with the same events again gives the first
         answer and stores nothing. With `guard`, the writer's lease epoch, a newer lease refuses the append.
         """
-        steps = [Step(_as_draft(e)) for e in events]
-        for step in steps:
-            if (kind := step.draft.event.kind) in OWN_KINDS:
-                raise NotAllowedError(
-                    f"{kind} is written by the log itself", kind="own-kind", hint=f"use {OWN_KINDS[kind]}"
-                )
-        return self._append(steps, expect, commit_id, guard)
+        return self._append(admit(events, self.redact), expect, commit_id, guard)
 
     def _append(
         self, steps: Sequence[Step], expect: Seq | None = None, commit_id: str = "", guard: int | None = None
@@ -203,7 +195,7 @@ class Log:
         known = self.engine.known(self.id, commit_id)
         if known is None:
             return None
-        if known.fingerprint != fingerprint_of([check_event(step.draft.event) for step in steps]):
+        if known.fingerprint != fingerprint_of([step.draft.event for step in steps]):
             raise InvalidInputError(
                 f"commit id {commit_id!r} of session {self.id} was used before for other content",
                 kind="commit-id-reused",
@@ -360,7 +352,7 @@ class Log:
         ):
             # Erased while the fork was made: its snapshot may hold what is gone.
             self.engine.drop_snapshots(child)
-        return Log(self.engine, child, clock=self.clock)
+        return Log(self.engine, child, clock=self.clock, redact=self.redact)
 
     # Leases
 
@@ -407,7 +399,3 @@ class Log:
         """The head, to be kept elsewhere and held against a later verification."""
         head = self.head()
         return Anchor(self.id, head.seq, head.hash.hex(), head.at)
-
-
-def _as_draft(event: ev.Event | Draft) -> Draft:
-    return event if isinstance(event, Draft) else Draft(event)

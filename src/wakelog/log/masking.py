@@ -23,9 +23,9 @@ from wakelog.state.patch import Delta, Op, copy, equal, get, tokens_of
 
 # Body fields that hold positions, ids, or choices from a closed list.
 _KEPT_FIELDS = frozenset({
-    "action", "approval", "at", "attempt", "category", "change", "effect", "epoch", "first", "handle", "hash", "inherited",
-    "last", "last_hash", "media", "mode", "on", "parent", "remove", "request", "retry", "role", "session", "severity",
-    "target", "targets", "to", "tool", "ttl_us", "under", "upto",
+    "action", "approval", "at", "attempt", "category", "change", "effect", "epoch", "first", "handle", "hash",
+    "inherited", "last", "last_hash", "media", "mode", "on", "parent", "remove", "request", "retry", "role", "session",
+    "severity", "target", "targets", "to", "tool", "ttl_us", "under", "upto",
 })  # fmt: skip
 _KEPT_OUTCOMES = frozenset({"completed", "failed", "interrupted", "succeeded", "timed_out", "never_ran"})
 # State keys whose text is such a choice.

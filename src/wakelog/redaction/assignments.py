@@ -43,7 +43,7 @@ _VALUE = re.compile(
     r"""[ \t]*(?:[bBfFrRuU]{0,2}(?P<quote>\\*["'`])(?![:,}\]])(?P<quoted>(?:[^\s"'`\\]|\\[^\s"'`])++)(?P=quote)"""
     r"""|(?P<bare>[^\s"'`\\,;&|<>(){}\[\]]++)(?![(\[{]))"""
 )
-# The value of NAME=value alone on its line, as in .env files, may hold what ends a value elsewhere.
+# The value of NAME=value, first on its line as in .env files, may hold what ends a value elsewhere.
 _WHOLE_LINE = re.compile(r"""[^\s"'`\\]+""")
 
 _TOKEN_OF_ANOTHER_KIND = re.compile(
@@ -126,7 +126,7 @@ def is_named_secret(name: str, value: str) -> bool:
 
 def _is_pass(name: str) -> bool:
     """`pass` is also a word of its own: `bypass`, `compass`, `first pass`."""
-    return re.search(r"(?:^|[_\-.])(?:pass|PASS|Pass)$|[a-z]Pass$", name.rpartition(" ")[2]) is not None
+    return re.search(r"(?:^|[_\-.])(?:pass|PASS|Pass)$|[a-z]Pass$", name) is not None
 
 
 def _name_before(text: str, end: int) -> str:
@@ -137,7 +137,7 @@ def _name_before(text: str, end: int) -> str:
 
 def _end_of_bare(text: str, stop: Stop, name: str, start: int, end: int) -> int:
     before = stop.name_end - len(name) - 1
-    if stop.separator == b"=" and stop.value_start == start and (before < 0 or text[before] in "\n\"'\\"):
+    if stop.separator == b"=" and name.isupper() and (before < 0 or text[before] in "\n\"'\\"):
         whole = _WHOLE_LINE.match(text, start)
         end = whole.end() if whole else end
     while end > start and text[end - 1] in ".:":

@@ -160,16 +160,15 @@ PATTERNS: tuple[Pattern, ...] = (
     _before("sendgrid-key", r"SG\.[A-Za-z0-9_\-]{20,24}\.[A-Za-z0-9_\-]{39,50}", "SG."),
     _word("twilio-key", rf"{_START}SK[0-9a-f]{{32}}(?![A-Za-z0-9])", "SK"),
     _word("jwt", r"eyJ[A-Za-z0-9_\-]{17,}(?:\.[A-Za-z0-9_\-]*){2,4}", "eyJ", check=_decodes_as_jose),
-    _word(
+    _before(
         "bearer-token",
-        r"(?i:bearer) {1,4}(?P<secret>(?P<word>[A-Za-z0-9_\-]{20,})[A-Za-z0-9_\-.~+/]*=*)",
-        "earer ",
-        "EARER ",
+        r"(?:[Bb]earer|BEARER) {1,4}(?P<secret>(?P<word>[A-Za-z0-9_\-]{20,})[A-Za-z0-9_\-.~+/]*=*)",
+        *("earer ", "EARER "),
         check=_random_word,
     ),
     _before(
         "basic-auth",
-        r"(?i:basic) {1,4}(?P<secret>[A-Za-z0-9]{20}[A-Za-z0-9+/]*={0,2})",
+        r"(?:[Bb]asic|BASIC) {1,4}(?P<secret>[A-Za-z0-9]{20}[A-Za-z0-9+/]*={0,2})",
         *("asic ", "ASIC "),
         check=_decodes_as_login,
     ),

@@ -27,7 +27,7 @@ _STAND_INS = re.compile(
 )
 # Where the secret is to be found, instead of the secret: a variable, a template, a vault, an address.
 _REFERENCE = re.compile(
-    r"\$[A-Za-z_]\w*$|%[A-Za-z_]+%$|%s$|[$#%@]?\{|\$\(|<%|.*\{[A-Za-z_][\w.]*\}"
+    r"[$:@][A-Za-z_]\w*$|%[A-Za-z_]+%$|%s$|[$#%@]?\{|\$\(|<%|.*\{[A-Za-z_][\w.]*\}"
     r"|(?:os|process|import|deno|system|self|this|cls|config|settings|secrets|vars|env)\."
     r"|(?:env|vault|file|ref|ssm|arn|op|keyring|secretref|secretkeyref|sops|kms|enc)[:!\[]|[a-z][a-z0-9+.\-]*://",
     re.IGNORECASE,

@@ -107,10 +107,8 @@ class Redactor:
 
     def _look(self, text: str, raw: bytes, stops: list[Stop]) -> list[Span]:
         spans: list[Span] = []
-        if stops:
-            spans += (span for span in find_assigned(text, stops) if span[2] in self._assigned)
-            if not all(stop.separator for stop in stops):
-                _run(self._rows["keyword"], text, text, spans)
+        if not all(stop.separator for stop in stops):
+            _run(self._rows["keyword"], text, text, spans)
         flat = raw.translate(_FLAT)
         at = flat.find(_LONG)
         if at >= 0:
@@ -119,6 +117,10 @@ class Redactor:
                 _run(self._rows["word"], text, words, spans)
                 _run(self._rows["before"], text, before, spans)
         _run(self._rows["text"], text, text, spans)
+        if stops and self._assigned:
+            known = list(spans)
+            assigned = (span for span in find_assigned(text, stops) if span[2] in self._assigned)
+            spans += (span for span in assigned if not any(_covers(other, span) for other in known))
         return spans
 
     def _merge(self, text: str, spans: list[Span]) -> list[Span]:
@@ -171,6 +173,11 @@ def _run(rows: Rows, text: str, where: str, spans: list[Span]) -> None:
                 start, end = secret_span(match)
                 if start < end:
                     spans.append((start, end, pattern.name))
+
+
+def _covers(known: Span, assigned: Span) -> bool:
+    """A name does not tell where its value ends, so a pattern that knows the better part of it is the better judge."""
+    return (min(known[1], assigned[1]) - max(known[0], assigned[0])) * 2 > assigned[1] - assigned[0]
 
 
 def _check(patterns: Iterable[Pattern], wanted: set[str], known: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, UnsupportedError
 from wakelog.log import Log
+from wakelog.log.door import Redact, default_redact
 from wakelog.log.log import Clock, now_us
 from wakelog.log.surgery import delete
 from wakelog.model import events as ev
@@ -29,13 +30,19 @@ DEFAULT_FOLDER = ".wakelog"
 _FILES = (".db", ".sqlite", ".sqlite3")
 
 
-def open(url: str | os.PathLike[str] | None = None, *, create: bool = True, clock: Clock = now_us) -> Store:
+def open(
+    url: str | os.PathLike[str] | None = None,
+    *,
+    create: bool = True,
+    clock: Clock = now_us,
+    redact: Redact | None = default_redact,
+) -> Store:
     """Opens a store: a folder or `.db` file on a local disk, or `memory:` for one that is gone with the process.
 
     Without a url: `WAKELOG_STORE` if set, else `store.path` of a configuration file, else the nearest `.wakelog` folder
-    from here upward, else `.wakelog` here.
+    from here upward, else `.wakelog` here. `redact` takes secrets out of everything that is appended; None leaves all in.
     """
-    return Store(_engine(os.fspath(url) if url is not None else default_url(), create), clock=clock)
+    return Store(_engine(os.fspath(url) if url is not None else default_url(), create), clock=clock, redact=redact)
 
 
 def default_url() -> str:
@@ -70,9 +77,10 @@ def _engine(url: str, create: bool) -> Engine:
 class Store:
     """All sessions of one engine. Close it, or use it in a `with`."""
 
-    def __init__(self, engine: Engine, *, clock: Clock = now_us) -> None:
+    def __init__(self, engine: Engine, *, clock: Clock = now_us, redact: Redact | None = default_redact) -> None:
         self.engine = engine
         self.clock = clock
+        self.redact = redact
 
     def session(
         self,
@@ -119,14 +127,14 @@ class Store:
             # gets the same id and opens it.
             session = self.engine.claim(name, root_id(self.clock(), os.urandom(10)))
         try:
-            return Log(self.engine, session, clock=self.clock), False
+            return Log(self.engine, session, clock=self.clock, redact=self.redact), False
         except NotFoundError as exc:
             if exc.kind != "session-not-found":
                 raise
         try:
-            return Log.create(self.engine, session, opened, clock=self.clock), True
+            return Log.create(self.engine, session, opened, clock=self.clock, redact=self.redact), True
         except ConflictError:
-            return Log(self.engine, session, clock=self.clock), False
+            return Log(self.engine, session, clock=self.clock, redact=self.redact), False
 
     def resume(
         self, name_or_id: str, *, data: Any = None, version: int = 1, migrate: Migrations | None = None
@@ -134,7 +142,7 @@ class Store:
         """An existing session by name or id; never creates one."""
         session = self.find(name_or_id)
         kind, _ = initial(data)
-        log = Log(self.engine, session, clock=self.clock)
+        log = Log(self.engine, session, clock=self.clock, redact=self.redact)
         found: Session[Any] = Session(
             log, name=log.head().name, data_type=DataType(kind, version=version, migrate=migrate)
         )

@@ -14,7 +14,7 @@ from wakelog.cli.failing import NO
 from wakelog.cli.render.changes import FileLines, change_lines, plain_change
 from wakelog.cli.render.places import place
 from wakelog.cli.render.sessions import handle
-from wakelog.cli.text import glyph, inert, inert_json
+from wakelog.cli.text import fit, glyph, inert_json
 from wakelog.model.ids import Seq
 from wakelog.session import Session
 from wakelog.session.diff import TurnDiff, turn_diff
@@ -151,10 +151,10 @@ def _plain_point(session: Session[Any], seq: Seq) -> dict[str, Any]:
 
 
 def _show(ctx: Context, pair: _Pair, found: TurnDiff, files: FileLines, stat: bool) -> None:
-    a, b = _label(pair.session, pair.a), _label(pair.other, pair.b)
+    a, b = _label(ctx, pair.session, pair.a), _label(ctx, pair.other, pair.b)
     if pair.other.id == pair.session.id:
-        b = b.partition("  ")[2]
-    ctx.say(ctx.style(f"{inert(a, lines=False)} {glyph('arrow')} {inert(b, lines=False)}", bold=True))
+        b = b.removeprefix(_name(ctx, pair.other))
+    ctx.say(ctx.style(fit(f"{a} {glyph('arrow')} {b}", ctx.columns), bold=True))
     if not found.changes:
         ctx.say("no change")
     elif stat:
@@ -167,13 +167,16 @@ def _show(ctx: Context, pair: _Pair, found: TurnDiff, files: FileLines, stat: bo
             ctx.say(line)
 
 
-def _label(session: Session[Any], seq: Seq) -> str:
-    name = session.name or session.id
+def _label(ctx: Context, session: Session[Any], seq: Seq) -> str:
     if not seq:
-        return f"{name}  @0"
+        return f"{_name(ctx, session)}@0"
     entry = session.log.entry(seq)
     turn = f"@{entry.header.turn} " if entry.header.turn else ""
-    return f"{name}  {turn}e{seq} c:{entry.hash.hex()[:8]}"
+    return f"{_name(ctx, session)}{turn}e{seq} c:{entry.hash.hex()[:8]}"
+
+
+def _name(ctx: Context, session: Session[Any]) -> str:
+    return fit(session.name or session.id, ctx.columns // 4) + "  "
 
 
 def _suggest(ctx: Context, pair: _Pair, found: TurnDiff) -> None:

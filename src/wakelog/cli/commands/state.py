@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import click
@@ -65,8 +66,8 @@ def _say_document(ctx: Context, document: dict[str, Value]) -> None:
     """The parts that hold something; the empty ones are named at the end."""
     empty = [name for name, value in document.items() if _is_empty(value)]
     _say_tree(ctx, {name: value for name, value in document.items() if name not in empty})
-    if empty:
-        ctx.say(ctx.style(f"  empty: {', '.join(empty)}", dim=True))
+    for line in textwrap.wrap(f"empty: {', '.join(empty)}", ctx.columns - 4) if empty else ():
+        ctx.say(ctx.style(f"  {line}", dim=True))
 
 
 def _is_empty(value: Value) -> bool:

@@ -61,8 +61,8 @@ def turn_lines(
 
 def _turn_heading(ctx: Context, session: Session[Any], row: TurnRow) -> Iterator[str]:
     place = f"@{row.turn}" + (f".{row.attempts}" if row.attempts > 1 else "")
-    front = f"{inert(session.name or session.id, lines=False)} {place}"
-    yield f"{ctx.style(fit(front, 40), bold=True)}  {fit(row.title, max(20, ctx.columns - len(front) - 2))}"
+    front = f"{fit(session.name or session.id, ctx.columns // 3)} {place}"
+    yield f"{ctx.style(front, bold=True)}  {fit(row.title, ctx.columns - width(front) - 2)}"
     took = duration(row.ended_at - row.started_at) if row.ended_at else "not ended"
     facts = [
         row.outcome,
@@ -99,6 +99,8 @@ def _beneath(
 def _rest(ctx: Context, session: Session[Any], entry: Entry, left: int) -> str:
     name = handle(session)
     more = f"{glyph('more')} {size(left)} more: wakelog show -s {name} e{entry.seq} --max-bytes 0"
+    if len(more) > ctx.columns - 17:
+        more = f"{glyph('more')} {size(left)} more (e{entry.seq} --max-bytes 0)"
     return ctx.style(more, dim=True)
 
 
@@ -138,10 +140,10 @@ def event_lines(ctx: Context, session: Session[Any], entry: Entry, tools: Tools,
     """The whole commit record of one event."""
     header, body = entry.header, entry.body
     line = line_of(session, entry, tools)
-    front = f"{inert(session.name or session.id, lines=False)} e{entry.seq}"
-    yield f"{ctx.style(fit(front, 40), bold=True)}  {ctx.style(entry.kind, fg='cyan')}  " + fit(
-        line.text, max(10, ctx.columns - min(40, len(front)) - len(entry.kind) - 4)
-    )
+    front = f"{fit(session.name or session.id, ctx.columns // 3)} e{entry.seq}"
+    kind = fit(entry.kind, 24)
+    room = max(1, ctx.columns - width(front) - width(kind) - 4)
+    yield f"{ctx.style(front, bold=True)}  {ctx.style(kind, fg='cyan')}  {fit(line.text, room)}"
     for name, text in _facts(ctx, session, entry, tools):
         yield f"  {ctx.style(f'{name:<14}', dim=True)} {fit(text, ctx.columns - 17)}"
     if not entry.is_intact:

@@ -239,9 +239,10 @@ def show_line(
     column = _word_columns(ctx)
     if name:
         front.insert(0, pad(name, column))
-    mark = f"  {glyph('warn')} {fit(header.source or header.trust, 18)}" if header.trust != "trusted" else ""
-    room = text_room(ctx, named=bool(name), turn=turn) - width(mark)
-    text = fit(line.whole, max(8, room))
+    room = text_room(ctx, named=bool(name), turn=turn)
+    source = fit(header.source or header.trust, max(4, room // 3 - 4))
+    mark = f"  {glyph('warn')} {source}" if header.trust != "trusted" else ""
+    text = fit(line.whole, room - width(mark))
     return " ".join(
         [
             *front,

@@ -1,0 +1,197 @@
+"""Where the time of an append goes.
+
+`profile` is cProfile's view, which is complete but makes small functions look dear. `break_down` times each part by
+itself on the same turns: sealing without an engine, packing the sealed commits, inserting them without sync, and
+syncing as many bytes to a plain file. Parts inside sealing are timed by wrapping the functions it calls, less what the
+wrapping costs; a function that is no longer there is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import cProfile
+import functools
+import io
+import pstats
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+
+from benchmarks.contenders import BareApsw, Wakelog
+from benchmarks.results import Part
+from benchmarks.scratch import empty_folder, time_sync
+from benchmarks.workload import Turn, events_of
+from wakelog.codec.pack import pack_payloads, pack_records
+from wakelog.engines.sqlite import tables
+from wakelog.engines.sqlite.connection import connect, transaction
+from wakelog.log import seal as sealing
+from wakelog.model import events as ev
+from wakelog.model.ids import SessionId
+from wakelog.model.records import Commit, Draft
+from wakelog.state.fold import Fold
+
+_ROUNDS = 3
+_SESSION = SessionId("s_00000000000000000000000000")
+_INSIDE: tuple[tuple[str, tuple[tuple[Any, str], ...]], ...] = (
+    ("check the values, hash the payloads", ((sealing, "check_event"),)),
+    ("ask the state machines", ((sealing, "check_legal"),)),
+    ("find the delta, encode it, fold it", (
+        (sealing, "effect_of"), (sealing, "encode_delta"), (sealing, "decode_ops"), (Fold, "apply"),
+    )),
+    ("hash the state", ((Fold, "state_hash"),)),
+    ("encode the events", ((sealing, "encode_event"), (sealing, "join_body"))),
+    ("headers", ((sealing, "Header"), (sealing, "encode_header"))),
+    ("hash and chain", ((sealing, "hash_body"), (sealing, "link"))),
+    ("snapshots", ((sealing, "_snapshot_if_due"),)),
+)  # fmt: skip
+
+
+def profile(turns: list[Turn], folder: Path, lines: int = 20) -> str:
+    """The functions an append spends its own time in, most first."""
+    profiler, out = cProfile.Profile(), io.StringIO()
+    with empty_folder(folder) as here:
+        contender = Wakelog(here)
+        profiler.enable()
+        for turn in turns:
+            contender.append(turn)
+        profiler.disable()
+        contender.close()
+    stats = pstats.Stats(profiler, stream=out).strip_dirs()
+    stats.sort_stats("tottime").print_stats(lines)
+    return out.getvalue().strip()
+
+
+def break_down(turns: list[Turn], folder: Path) -> list[Part]:
+    """The parts of an append, beside those of the bare apsw loop; medians of a few rounds."""
+    rounds = [_break_down_once(turns, folder) for _ in range(_ROUNDS)]
+    inside = [_time_inside(turns) for _ in range(_ROUNDS)]
+    us = {name: statistics.median(each[name] for each in rounds) / len(turns) * 1e6 for name in rounds[0]}
+    return [
+        Part("make the events", us["events"]),
+        Part("seal the commit (bare: encode the turn)", us["seal"], us["bare encode"]),
+        *(
+            Part(name, statistics.median(each[name] for each in inside) / len(turns) * 1e6, level=1)
+            for name, _ in _INSIDE
+        ),
+        Part("pack records and payloads (zstd)", us["pack"]),
+        Part("insert, without sync", us["insert"] - us["pack"], us["bare insert"]),
+        Part("the same bytes to a file, with sync", us["sync"], us["bare sync"]),
+        Part("a whole append, measured", us["whole"], us["bare whole"]),
+    ]
+
+
+def _break_down_once(turns: list[Turn], folder: Path) -> dict[str, float]:
+    encode = msgspec.json.Encoder().encode
+    commits = list(_seal_all(turns))
+    rows = [encode(turn) for turn in turns]
+    with empty_folder(folder) as here:
+        db = connect(here / "parts.db", create=True)
+        db.pragma("synchronous", "off")
+        bare = _bare_without_sync(here)
+        contender, bare_whole = Wakelog(here / "whole"), BareApsw(here)
+        found = {
+            "events": _each(turns, events_of),
+            "seal": _seal_seconds(turns),
+            "pack": _each(commits, lambda c: (pack_records(c.records), pack_payloads(c.payloads))),
+            "insert": _each(commits, functools.partial(_insert, db)),
+            "whole": _each(turns, contender.append),
+            "bare encode": _each(turns, encode),
+            "bare insert": _each(rows, lambda row: bare("insert into turns values (null, ?, ?, ?)", ("s", 1, row))),
+            "bare whole": _each(turns, bare_whole.append),
+        }
+        contender.close()
+    packed = [pack_records(c.records) + pack_payloads(c.payloads) for c in commits]
+    found["sync"] = time_sync(folder, packed) * len(turns)
+    found["bare sync"] = time_sync(folder, rows) * len(turns)
+    return found
+
+
+def _bare_without_sync(folder: Path) -> Callable[..., Any]:
+    loop = BareApsw(folder)
+    loop.run("pragma synchronous = off").fetchall()
+    return loop.run
+
+
+def _insert(db: apsw.Connection, commit: Commit) -> None:
+    with transaction(db):
+        tables.insert_commit(db, 1, commit)
+
+
+def _each(items: list[Any], work: Callable[[Any], Any]) -> float:
+    start = time.perf_counter()
+    for item in items:
+        work(item)
+    return time.perf_counter() - start
+
+
+def _seal_all(turns: list[Turn]) -> Iterator[Commit]:
+    tip = sealing.Tip(Fold())
+    opened: list[ev.Event] = [ev.SessionOpened(name="bench")]
+    sealing.seal(tip, _SESSION, [sealing.Step(Draft(e)) for e in opened], now=1)
+    for turn in turns:
+        yield sealing.seal(tip, _SESSION, [sealing.Step(Draft(e)) for e in events_of(turn)], now=1).commit
+
+
+def _seal_seconds(turns: list[Turn]) -> float:
+    start = time.perf_counter()
+    for _ in _seal_all(turns):
+        pass
+    return time.perf_counter() - start - _each(turns, events_of)
+
+
+# Inside sealing
+
+
+def _time_inside(turns: list[Turn]) -> dict[str, float]:
+    """Seconds in each group of functions that sealing calls."""
+    spent: dict[str, list[int]] = {}
+    with contextlib.ExitStack() as stack:
+        for name, functions in _INSIDE:
+            spent[name] = [0, 0]
+            for owner, attribute in functions:
+                stack.enter_context(_metered(owner, attribute, spent[name]))
+        for _ in _seal_all(turns):
+            pass
+    own = _cost_of_metering()
+    return {name: max(0.0, (total - calls * own) / 1e9) for name, (total, calls) in spent.items()}
+
+
+@contextlib.contextmanager
+def _metered(owner: Any, attribute: str, spent: list[int]) -> Iterator[None]:
+    original = getattr(owner, attribute, None)
+    if original is None:
+        yield
+        return
+    setattr(owner, attribute, _meter(original, spent))
+    try:
+        yield
+    finally:
+        setattr(owner, attribute, original)
+
+
+def _meter(function: Callable[..., Any], spent: list[int]) -> Callable[..., Any]:
+    clock = time.perf_counter_ns
+
+    def metered(*args: Any, **kwargs: Any) -> Any:
+        start = clock()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            spent[0] += clock() - start
+            spent[1] += 1
+
+    return metered
+
+
+def _cost_of_metering(times: int = 20_000) -> float:
+    """Nanoseconds that a metered call seems to take when it does nothing."""
+    spent = [0, 0]
+    nothing = _meter(lambda *args: None, spent)
+    for _ in range(times):
+        nothing(1, 2)
+    return spent[0] / times

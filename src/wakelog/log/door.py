@@ -1,0 +1,53 @@
+"""The append door: what comes in is redacted and checked here, once, whoever appends.
+
+Secrets are replaced by typed markers, `[redacted:github-token]`, before anything is sealed; a `payload.redacted` event
+right after says what kinds were found, never what they were. It is a net for accidents, not a guarantee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from wakelog.codec.records import check_event
+from wakelog.errors import NotAllowedError
+from wakelog.log.seal import Step
+from wakelog.model import events as ev
+from wakelog.model.records import Draft
+from wakelog.redaction import redact_event
+
+Redact = Callable[[ev.Event], tuple[ev.Event, tuple[str, ...]]]
+"""From an event to the event without secrets, and the names of what was found."""
+
+OWN_KINDS = {
+    "session.forked": "use fork()",
+    "session.deleted": "use delete()",
+    "history.rewound": "use rewind()",
+    "history.adopted": "adopting is not built yet",
+    "payload.erased": "use erase()",
+    "payload.redacted": "the log adds it when it finds a secret",
+    "range.pruned": "use prune()",
+}
+"""Kinds that only the log itself writes, because they say something about stored bytes or earlier events."""
+
+default_redact: Redact = redact_event
+
+
+def admit(events: Iterable[ev.Event | Draft], redact: Redact | None) -> list[Step]:
+    """What callers append, redacted and checked."""
+    steps: list[Step] = []
+    for given in events:
+        draft = given if isinstance(given, Draft) else Draft(given)
+        kind = draft.event.kind
+        if kind in OWN_KINDS:
+            raise NotAllowedError(f"{kind} is written by the log itself", kind="own-kind", hint=OWN_KINDS[kind])
+        event, found = redact(draft.event) if redact is not None else (draft.event, ())
+        event = check_event(event)
+        if event is not draft.event:
+            draft = msgspec.structs.replace(draft, event=event)
+        steps.append(Step(draft, is_checked=True))
+        if found:
+            # Sealing fills in the target: the event before it.
+            steps.append(Step(Draft(ev.PayloadRedacted(target=0, markers=found), actor="runtime"), is_checked=True))
+    return steps

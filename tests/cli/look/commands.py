@@ -1,0 +1,58 @@
+"""One or more command lines for each looking command, for what must hold for all of them."""
+
+EVERY = (
+    ("status", "fix-auth"),
+    ("status", "deploy-bot"),
+    ("status", "--at", "fix-auth@2"),
+    ("ls",),
+    ("log", "fix-auth"),
+    ("log", "fix-auth", "--graph"),
+    ("log", "fix-auth", "-p"),
+    ("log", "fix-auth", "--stat"),
+    ("log", "fix-auth", "--oneline"),
+    ("log", "fix-auth", "--events"),
+    ("log", "hello"),
+    ("show", "fix-auth@4"),
+    ("show", "fix-auth@4", "--with-output"),
+    ("show", "fix-auth@4", "e52"),
+    ("show", "-s", "fix-auth", "e1"),
+    ("state", "-s", "fix-auth"),
+    ("state", "/data/plan", "-s", "fix-auth"),
+    ("diff", "fix-auth@4"),
+    ("diff", "fix-auth@4", "--stat"),
+    ("diff", "fix-auth@3", "try-redis@4"),
+    ("blame", "-s", "fix-auth"),
+    ("search", "nullable"),
+    ("search", "nullable", "-c"),
+    ("query", "select * from sessions"),
+    ("query", "--views"),
+    ("tail", "fix-auth"),
+    ("tail", "--all"),
+    ("ps",),
+)
+
+
+def of_session(session: str) -> tuple[tuple[str, ...], ...]:
+    """The commands that look at one session."""
+    return (
+        ("status", session),
+        ("log", session),
+        ("log", session, "--graph", "-p", "--stat"),
+        ("log", session, "--events"),
+        ("show", session),
+        ("show", f"{session}@1", "--with-output"),
+        *(("show", "-s", session, f"e{seq}") for seq in range(1, 16)),
+        ("state", "-s", session),
+        ("state", "/data", "-s", session),
+        ("diff", session),
+        ("diff", f"{session}@1", "--stat"),
+        ("blame", "-s", session),
+        ("tail", session, "-n", "50"),
+        ("search", "end", "-s", session),
+        ("search", "end", "-l"),
+        ("query", "select * from events"),
+        ("query", "select name, goal, labels from sessions"),
+        ("ls",),
+        ("ps",),
+        ("tail", "--all", "-n", "50"),
+    )

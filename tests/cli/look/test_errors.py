@@ -1,0 +1,116 @@
+"""What goes wrong says what, where, why and what to try, with its own exit code."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+from wakelog.store import open as open_store
+
+CASES = [
+    # args, exit code, kind, and what the message and hint must name
+    (("log", "fix-auth@14"), 3, "turn-not-found", ("@14", "fix-auth", "@1..@6", "fix-auth@6")),
+    (("show", "fix-auth@4.9"), 3, "attempt-not-found", ("@4.9", "@4.1..@4.2")),
+    (("show", "-s", "fix-auth", "e999"), 3, "event-not-found", ("e999", "e1..e83", "e83")),
+    (("show", "-s", "fix-auth", "c:ffff"), 3, "commit-not-found", ("c:ffff", "fix-auth")),
+    (("show", "-s", "fix-auth", "cp:nope"), 3, "checkpoint-not-found", ("nope", "before-fix")),
+    (("status", "fix-auht"), 3, "session-not-found", ("fix-auht", "wakelog ls")),
+    (("log", "@@"), 2, "bad-selector", ("@@",)),
+    (("log", "fix-auth", "--since", "soon"), 2, "bad-time", ("soon", "2h")),
+    (("state", "/nope", "-s", "fix-auth"), 3, "key-not-found", ("/nope",)),
+    (("state", "/plan/1", "-s", "fix-auth"), 3, "key-not-found", ("/plan/1", "/data/plan/1")),
+    (("state", "/data/plan/7", "-s", "fix-auth"), 3, "key-not-found", ("/data/plan/0..",)),
+    (("state", "/factz", "-s", "fix-auth"), 3, "key-not-found", ("/factz", "/facts")),
+    (("state", "data.plan.0", "-s", "fix-auth"), 2, "bad-key", ("data.plan.0", "/data/plan/0")),
+    (("state", "plan", "-s", "fix-auth"), 2, "bad-key", ("/data/plan",)),
+    (("blame", "/nope", "-s", "fix-auth"), 3, "key-not-found", ("/nope",)),
+    (("diff", "fix-auth@4", "@9"), 3, "turn-not-found", ("@9",)),
+    (("diff", "fix-auth@1..@2", "@3"), 2, "bad-selector", ("fix-auth@1..@2",)),
+    (("tail", "fix-auth@3"), 2, "bad-selector", ("wakelog log",)),
+    (("status", "fix-auth", "--at", "try-redis@1"), 2, "bad-selector", ("try-redis@1",)),
+    (("query", "select * from nowhere"), 2, "bad-sql", ("nowhere", "sessions")),
+]
+
+
+@pytest.mark.parametrize(("args", "code", "kind", "names"), CASES, ids=[" ".join(case[0]) for case in CASES])
+def test_error_names_what_was_typed_and_what_is_near(
+    look: Cli, args: tuple[str, ...], code: int, kind: str, names: tuple[str, ...]
+) -> None:
+    result = look(*args)
+    assert (result.code, result.out) == (code, "")
+    assert result.err.startswith("error: ")
+    assert f"[{kind}]" in result.err
+    for name in names:
+        assert name in result.err
+
+
+@pytest.mark.parametrize(("args", "code", "kind"), [case[:3] for case in CASES], ids=[" ".join(c[0]) for c in CASES])
+def test_error_is_json_when_json_was_asked_for(look: Cli, args: tuple[str, ...], code: int, kind: str) -> None:
+    result = look(*args, "--json")
+    assert (result.code, result.out) == (code, "")
+    assert result.error.keys() == {"kind", "message", "hint", "retryable"}
+    assert result.error["kind"] == kind
+    assert result.error["retryable"] is False
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("ls", "--status", "sleeping"),
+        ("diff", "a", "b", "c"),
+        ("diff", "/a", "/b"),
+        ("query",),
+        ("search",),
+        ("tail", "fix-auth", "--all"),
+        ("log", "-n", "-1"),
+        ("show", "--max-bytes", "x"),
+    ],
+)
+def test_wrong_usage_exits_with_two(look: Cli, args: tuple[str, ...]) -> None:
+    result = look(*args)
+    assert result.code == 2
+    assert "[usage]" in result.err
+
+
+def test_looking_at_no_store_is_not_an_empty_answer(cli: Cli, tmp_path: Path) -> None:
+    for command in ("status", "ls", "log", "show", "state", "diff", "blame", "tail", "ps"):
+        result = cli(command, "--store", str(tmp_path / "none"))
+        assert result.code == 3
+        assert "[store-not-found]" in result.err
+    assert not (tmp_path / "none").exists()
+
+
+def test_store_without_sessions_says_so(cli: Cli, tmp_path: Path) -> None:
+    open_store(tmp_path).close()
+    assert cli("ls", "--store", str(tmp_path)).out == "no sessions\n"
+    assert cli("ps", "--store", str(tmp_path)).out == "nothing is live\n"
+    result = cli("status", "--store", str(tmp_path))
+    assert result.code == 3
+    assert "no session yet" in result.err
+
+
+def test_ambiguous_prefix_lists_candidates(look: Cli) -> None:
+    result = look("status", "s_01M7G")
+    assert result.code == 3
+    assert "[ambiguous-session]" in result.err
+    assert "fix-auth" in result.err
+    assert "nightly-report" in result.err
+
+
+def test_deleted_session_is_not_found(cli: Cli, tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        session = store.session("gone")
+        store.delete(session)
+    result = cli("status", session.id, "--store", str(tmp_path))
+    assert result.code == 3
+    assert "[session-deleted]" in result.err
+
+
+def test_broken_pipe_is_no_error(demo: Path) -> None:
+    import subprocess
+    import sys
+
+    script = f"{sys.executable} -m wakelog log fix-auth --events -n 0 --store {demo} | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "0"
+    assert "Traceback" not in done.stderr

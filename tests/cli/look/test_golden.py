@@ -1,0 +1,104 @@
+"""What people and programs see, word for word. `WAKELOG_GOLDEN=write` writes the files anew: read the difference."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+
+WRITE = os.environ.get("WAKELOG_GOLDEN") == "write"
+GOLDEN = Path(__file__).parents[1] / "golden" / "look"
+
+HUMAN: dict[str, list[tuple[str, ...]]] = {
+    "status": [("status",), ("status", "deploy-bot"), ("status", "--at", "fix-auth@2"), ("status", "try-redis")],
+    "ls": [
+        ("ls",),
+        ("ls", "--live", "-n", "2"),
+        ("ls", "--failed"),
+        ("ls", "--label", "team=ops"),
+        ("ls", "--name", "x"),
+    ],
+    "log": [
+        ("log", "fix-auth"),
+        ("log", "fix-auth", "-n", "2"),
+        ("log", "fix-auth", "--reverse", "-n", "3"),
+        ("log", "fix-auth@2..@4", "--stat"),
+        ("log", "fix-auth", "--oneline"),
+        ("log", "fix-auth", "--graph"),
+        ("log", "try-redis", "--graph"),
+        ("log", "fix-auth@4..@4", "-p"),
+        ("log", "hello"),
+        ("log", "fix-auth", "--events", "-n", "12"),
+        ("log", "fix-auth", "--tool", "run_sql"),
+        ("log", "fix-auth", "--kind", "decision", "--kind", "file.changed"),
+        ("log", "--at", "fix-auth@2"),
+    ],
+    "show": [
+        ("show", "fix-auth@4"),
+        ("show", "fix-auth@1", "--with-output", "--max-bytes", "120"),
+        ("show", "fix-auth@4", "e52", "--max-bytes", "200"),
+        ("show", "-s", "fix-auth", "e57"),
+        ("show", "-s", "fix-auth", "last-error"),
+        ("show", "hello"),
+    ],
+    "state": [
+        ("state", "-s", "fix-auth"),
+        ("state", "/data", "--at", "fix-auth@2"),
+        ("state", "/facts", "-s", "fix-auth"),
+    ],
+    "diff": [
+        ("diff", "fix-auth"),
+        ("diff", "fix-auth@4"),
+        ("diff", "fix-auth@4", "--stat"),
+        ("diff", "fix-auth@2..@4", "/data"),
+        ("diff", "fix-auth@3", "try-redis@4"),
+        ("diff", "fix-auth@4", "--patch"),
+        ("diff", "-s", "fix-auth", "e57"),
+        ("diff", "fix-auth@3", "fix-auth@3"),
+    ],
+    "blame": [("blame", "/data", "-s", "fix-auth"), ("blame", "/facts", "--at", "fix-auth@1")],
+    "tail": [("tail",), ("tail", "fix-auth", "--errors"), ("tail", "--all", "-n", "3"), ("tail", "-n", "0")],
+    "ps": [("ps",), ("ps", "--stuck"), ("ps", "--waiting")],
+}
+MACHINE: dict[str, list[tuple[str, ...]]] = {
+    "status": [("status", "deploy-bot", "--json")],
+    "ls": [("ls", "--json", "--name", "*a*")],
+    "log": [("log", "fix-auth@4..@5", "--json"), ("log", "hello", "--ndjson")],
+    "show": [("show", "-s", "fix-auth", "e52", "--json", "--max-bytes", "100"), ("show", "hello", "--ndjson")],
+    "state": [("state", "/data", "-s", "fix-auth", "--json")],
+    "diff": [("diff", "fix-auth@3", "--json")],
+    "blame": [("blame", "/data", "-s", "fix-auth", "--json")],
+    "tail": [("tail", "fix-auth", "-n", "2", "--ndjson")],
+    "ps": [("ps", "--stuck", "--json")],
+    "query": [("query", "select name, turns from sessions order by name limit 3", "--json")],
+}
+
+
+def _masked(text: str) -> str:
+    """Without hashes: they cover stored bytes, which other tests are about."""
+    text = re.sub(r"c:[0-9a-f]{8,}", lambda m: "c:" + "f" * (len(m[0]) - 2), text)
+    return re.sub(r"\b(?=\w*[a-f])[0-9a-f]{12,64}\b", lambda m: "f" * len(m[0]), text)
+
+
+def _check(look: Cli, path: Path, commands: list[tuple[str, ...]]) -> None:
+    parts = []
+    for args in commands:
+        result = look(*args)
+        parts.append(f"$ wakelog {' '.join(args)}\n{result.out}{result.err}[{result.code}]\n")
+    text = _masked("\n".join(parts))
+    if WRITE:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", HUMAN)
+def test_people_see_what_they_saw_before(look: Cli, name: str) -> None:
+    _check(look, GOLDEN / f"{name}.txt", HUMAN[name])
+
+
+@pytest.mark.parametrize("name", MACHINE)
+def test_programs_read_what_they_read_before(look: Cli, name: str) -> None:
+    _check(look, GOLDEN / f"{name}.json.txt", MACHINE[name])

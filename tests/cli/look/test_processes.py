@@ -1,0 +1,211 @@
+"""Real processes: following, terminals, and reading while another process writes."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wakelog.store import open as open_store
+
+WAKELOG = [sys.executable, "-m", "wakelog"]
+ENV = {
+    k: v for k, v in os.environ.items() if not k.startswith(("WAKELOG_", "CLICOLOR")) and k not in ("NO_COLOR", "CI")
+}
+ENV |= {"TZ": "UTC", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
+
+WRITER = """
+import sys
+from wakelog.store import open as open_store
+with open_store(sys.argv[1]) as store:
+    session = store.session("busy")
+    print("ready", flush=True)
+    number = 0
+    while True:
+        number += 1
+        with session.turn(user=f"turn {number}") as turn:
+            session.fact(f"key {number % 50}", number)
+            session.decide(f"choice {number}", because="it is next")
+"""
+
+
+@pytest.fixture
+def started() -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that must not outlive the test."""
+    running: list[subprocess.Popen[str]] = []
+    yield running
+    for process in running:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+
+
+def _start(started: list[subprocess.Popen[str]], *command: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+    started.append(process)
+    return process
+
+
+def _read(process: subprocess.Popen[str], within_s: float = 30) -> str:
+    """The next line a process writes; a process that says nothing in time is killed, which ends the line."""
+    assert process.stdout
+    timer = threading.Timer(within_s, process.kill)
+    timer.start()
+    try:
+        return process.stdout.readline()
+    finally:
+        timer.cancel()
+
+
+@pytest.mark.parametrize("scope", [("hello",), ("--all",)])
+def test_tail_follows_and_flushes_each_record(
+    tmp_path: Path, started: list[subprocess.Popen[str]], scope: tuple[str, ...]
+) -> None:
+    with open_store(tmp_path) as store:
+        session = store.session("hello")
+        process = _start(started, *WAKELOG, "tail", "-f", *scope, "--ndjson", "--store", str(tmp_path))
+        assert json.loads(_read(process))["kind"] == "session.opened"
+        for number in range(3):
+            session.note(f"note {number}")
+            record = json.loads(_read(process))
+            assert (record["seq"], record["summary"]) == (number + 2, f"note {number}")
+        if scope == ("--all",):
+            store.session("another")
+            assert json.loads(_read(process))["seq"] == 1
+            store.fork(session, name="child")
+            assert json.loads(_read(process))["kind"] == "session.forked"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 130
+    assert process.stderr
+    assert "Traceback" not in process.stderr.read()
+
+
+def test_tail_follows_only_what_was_asked_for(tmp_path: Path, started: list[subprocess.Popen[str]]) -> None:
+    with open_store(tmp_path) as store:
+        session = store.session("hello")
+        process = _start(started, *WAKELOG, "tail", "-f", "--errors", "-n", "5", "--ndjson", "--store", str(tmp_path))
+        session.note("nothing wrong")
+        with pytest.raises(RuntimeError), session.turn(user="x"):
+            raise RuntimeError("boom")
+        record = json.loads(_read(process))
+        assert (record["kind"], record["outcome"]) == ("turn.ended", "failed")
+
+
+def test_terminated_follower_ends_at_once(tmp_path: Path, started: list[subprocess.Popen[str]]) -> None:
+    with open_store(tmp_path) as store:
+        store.session("hello")
+    process = _start(started, *WAKELOG, "tail", "-f", "--store", str(tmp_path))
+    assert "session" in _read(process)
+    process.terminate()
+    assert process.wait(timeout=30) in (143, -signal.SIGTERM)
+
+
+def _on_terminal(
+    *args: str, out: bool = False, err: bool = False, env: dict[str, str] | None = None
+) -> tuple[str, str]:
+    """What a command writes to stdout and stderr when those are terminals."""
+    ends: dict[str, Any] = {}
+    for name, wanted in (("stdout", out), ("stderr", err)):
+        ends[name] = pty.openpty() if wanted else os.pipe()
+        if not wanted:
+            ends[name] = ends[name]
+    process = subprocess.Popen(
+        [*WAKELOG, *args],
+        stdin=subprocess.DEVNULL,
+        stdout=ends["stdout"][1],
+        stderr=ends["stderr"][1],
+        env=ENV | (env or {}),
+    )
+    texts = []
+    for name in ("stdout", "stderr"):
+        os.close(ends[name][1])
+    for name in ("stdout", "stderr"):
+        data = b""
+        while True:
+            try:
+                piece = os.read(ends[name][0], 65536)
+            except OSError:  # a terminal whose other end is closed
+                break
+            if not piece:
+                break
+            data += piece
+        os.close(ends[name][0])
+        texts.append(data.decode())
+    process.wait(timeout=30)
+    return texts[0], texts[1]
+
+
+def test_suggestions_go_to_a_terminal_on_stderr_and_nowhere_else(demo: Path) -> None:
+    at = ("--store", str(demo), "--no-pager")
+    for command in (("status",), ("log", "fix-auth"), ("ls",), ("diff", "fix-auth"), ("show", "fix-auth@1"), ("ps",)):
+        out, err = _on_terminal(*command, *at, err=True)
+        assert "next: wakelog" in err, command
+        assert "next:" not in out
+    out, err = _on_terminal("status", *at)
+    assert err == ""
+    assert _on_terminal("status", *at, "-q", err=True)[1] == ""
+    assert _on_terminal("status", *at, "--json", err=True)[1] == ""
+
+
+def test_terminals_get_colour_and_dumb_ones_do_not(demo: Path) -> None:
+    at = ("--store", str(demo), "--no-pager")
+    assert "\x1b[" in _on_terminal("log", "fix-auth", *at, out=True, env={"TERM": "xterm"})[0]
+    assert "\x1b[" not in _on_terminal("log", "fix-auth", *at, out=True, env={"TERM": "dumb"})[0]
+    assert "\x1b[" not in _on_terminal("log", "fix-auth", *at, out=True, env={"TERM": "xterm", "NO_COLOR": "1"})[0]
+
+
+def test_raw_bytes_on_a_terminal_are_inert(demo: Path) -> None:
+    out, _ = _on_terminal("show", "-s", "-", "--raw", "--store", str(demo), out=True)
+    assert "\u202e" not in out
+    assert "\u009b" not in out
+
+
+def test_a_terminal_without_unicode_is_no_reason_to_fail(demo: Path) -> None:
+    env = ENV | {"PYTHONIOENCODING": "ascii"}
+    for args in (("log", "fix-auth", "--graph"), ("ls",), ("ps",), ("state", "-s", "-"), ("log", "-s", "-", "--json")):
+        done = subprocess.run([*WAKELOG, *args, "--store", str(demo)], capture_output=True, env=env, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.isascii()
+        if "--json" in args:
+            json.loads(done.stdout)
+
+
+LOOKS = (
+    ("status", "--json"),
+    ("ls", "--json"),
+    ("log", "--json"),
+    ("log", "-p", "-n", "3"),
+    ("log", "--events", "--json"),
+    ("show", "--json"),
+    ("state", "--json"),
+    ("diff", "--json"),
+    ("blame", "/facts", "--json"),
+    ("search", "next", "--json"),
+    ("query", "select count(*) from events", "--json"),
+    ("tail", "--ndjson"),
+    ("tail", "--all", "--ndjson"),
+    ("ps", "--json"),
+)
+
+
+def test_every_command_answers_while_another_process_writes(
+    tmp_path: Path, started: list[subprocess.Popen[str]]
+) -> None:
+    writer = _start(started, sys.executable, "-c", WRITER, str(tmp_path))
+    assert _read(writer) == "ready\n"
+    for args in LOOKS:
+        done = subprocess.run(
+            [*WAKELOG, *args, "--store", str(tmp_path)], capture_output=True, text=True, env=ENV, timeout=120
+        )
+        assert done.returncode in (0, 1) if args[0] == "search" else done.returncode == 0, (args, done.stderr)
+        assert done.stderr == ""
+    assert writer.poll() is None, "the readers stopped the writer"

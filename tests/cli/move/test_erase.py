@@ -1,0 +1,74 @@
+"""Erasing and redacting from the command line."""
+
+from tests.cli.conftest import Cli
+from wakelog.model import events as ev
+from wakelog.model.records import Draft
+from wakelog.store import Store
+
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+def test_cascade_erases_what_came_of_it(move: Cli, store: Store) -> None:
+    page = next(e.seq for e in store.resume("injection").events(tool="fetch", kind="action.succeeded"))
+    result = move("erase", "-s", "injection", f"e{page}", "--why", "ticket", "--cascade", "--yes", "--json")
+    assert result.code == 0
+    kinds = {f["kind"] for f in result.data["cascade"]}
+    assert {"fact.recorded", "decision.made", "action.requested"} <= kinds
+    session = store.resume("injection")
+    erased = {e.seq for e in session.events() if not e.is_intact}
+    assert erased == {page} | {f["seq"] for f in result.data["cascade"]}
+    assert session.verify().ok
+    assert "customer list to billing" not in move("export", "injection", "--ndjson").out
+
+
+def test_cascade_reaches_into_forks(move: Cli, store: Store) -> None:
+    parent = store.session("parent")
+    said = parent.message("user", "the secret")
+    fork = store.fork(parent, name="child")
+    copied = fork.append(Draft(ev.FactRecorded(key="k", value="the secret"), derived_from=((said, said),))).seq
+    data = move("erase", "-s", "parent", f"e{said}", "--why", "t", "--cascade", "--yes", "--json").data
+    assert [(f["session"], f["seq"]) for f in data["cascade"]] == [(fork.id, copied)]
+    assert not store.resume("child").log.entry(copied).is_intact
+    assert not store.resume("child").log.entry(said).is_intact
+    assert store.resume("child").verify().ok
+
+
+def test_already_erased_is_passed_over_with_exit_7(move: Cli) -> None:
+    assert move("erase", "-s", "crash", "e5", "--why", "t", "--yes").code == 0
+    assert move("erase", "-s", "crash", "e5", "e6", "--why", "t", "--yes").code == 7
+    result = move("erase", "-s", "crash", "e5", "--why", "t", "--yes")
+    assert (result.code, "Nothing to erase" in result.out) == (0, True)
+
+
+def test_dry_run_erases_nothing(move: Cli, store: Store) -> None:
+    before = store.resume("crash").head
+    assert move("erase", "crash@1", "--why", "t", "--dry-run").code == 0
+    assert store.resume("crash").head == before
+
+
+def test_why_is_needed(move: Cli) -> None:
+    assert move("erase", "crash@1", "--yes").code == 2
+
+
+def test_redact_finds_stored_secrets_without_showing_them(move: Cli, store: Store) -> None:
+    session = store.session("leaky")
+    session.fact("fine", "nothing to see")
+    seq = session.message("user", f"use {SECRET} please")
+    kept = SECRET in str(session.log.entry(seq).body)
+    result = move("redact", "leaky", "--dry-run", "--json")
+    assert result.code == 0
+    assert [f["seq"] for f in result.data["found"]] == ([seq] if kept else [])
+    assert SECRET not in result.out
+    if kept:
+        assert move("redact", "leaky", "--yes").code == 0
+        assert not store.resume("leaky").log.entry(seq).is_intact
+        assert move("redact", "leaky", "--dry-run", "--json").data["found"] == []
+
+
+def test_redact_finds_secrets_in_payloads(move: Cli, store: Store) -> None:
+    session = store.session("leaky")
+    seq = session.message("user", "x" * 200_000 + f" {SECRET} ")
+    entry = session.log.entry(seq)
+    if SECRET in str(session.value(entry, entry.body["content"])):
+        found = move("redact", "leaky", "--dry-run", "--json").data["found"]
+        assert [f["seq"] for f in found] == [seq]

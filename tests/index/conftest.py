@@ -1,0 +1,39 @@
+"""An index over each engine that is built in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from wakelog.engine import Engine
+from wakelog.engines.memory import MemoryEngine
+from wakelog.engines.sqlite import SqliteEngine
+from wakelog.index import Index
+
+ENGINES: dict[str, Callable[[Path], Engine]] = {
+    "memory": lambda folder: MemoryEngine(),
+    "sqlite": lambda folder: SqliteEngine(folder / "log.db"),
+}
+
+
+@pytest.fixture(params=list(ENGINES))
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    made = ENGINES[request.param](tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def index(engine: Engine, tmp_path: Path) -> Iterator[Index]:
+    with Index(engine, None if isinstance(engine, MemoryEngine) else tmp_path / "index.db") as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _incurable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index that finds itself damaged makes itself anew, which would hide every mistake. Here it may not, unless a
+    test is about that."""
+    if "cures" not in request.keywords:
+        monkeypatch.setattr(Index, "_cured", lambda self, work: work())

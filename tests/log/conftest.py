@@ -1,0 +1,43 @@
+"""Logs over the memory engine and over SQLite, with a clock that ticks."""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wakelog.engine import Engine
+from wakelog.engines.memory import MemoryEngine
+from wakelog.engines.sqlite import SqliteEngine
+from wakelog.log import Log
+from wakelog.model import events as ev
+from wakelog.testing.builders import START_US, new_session
+
+NewLog = Callable[..., Log]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    engine: Engine = MemoryEngine() if request.param == "memory" else SqliteEngine(tmp_path / "store" / "log.db")
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def new_log(engine: Engine) -> NewLog:
+    ticks = count(START_US, 1000)
+
+    def make(*events: ev.Event, on: Engine | None = None, **opened: Any) -> Log:
+        """A new session with these events, one commit each."""
+        log = Log.create(on or engine, new_session(), ev.SessionOpened(**opened), clock=lambda: next(ticks))
+        for event in events:
+            log.append(event)
+        return log
+
+    return make
+
+
+@pytest.fixture
+def log(new_log: NewLog) -> Log:
+    return new_log()

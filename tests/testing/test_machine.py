@@ -1,0 +1,38 @@
+"""Random verbs on real logs and on the toy."""
+
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+from wakelog.engine import Engine
+from wakelog.engines.memory import MemoryEngine
+from wakelog.engines.sqlite import SqliteEngine
+from wakelog.testing.machine import LogMachine
+
+COMMON = settings(
+    stateful_step_count=25,
+    deadline=None,
+    derandomize=False,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+class MemoryMachine(LogMachine):
+    def make_engine(self, folder: Path) -> Engine:
+        return MemoryEngine()
+
+    def reopen(self, engine: Engine) -> Engine:
+        return engine
+
+
+class SqliteMachine(LogMachine):
+    def make_engine(self, folder: Path) -> Engine:
+        return SqliteEngine(folder / "log.db")
+
+
+MemoryMachine.TestCase.settings = settings(COMMON, max_examples=40)
+SqliteMachine.TestCase.settings = settings(COMMON, max_examples=25)
+
+TestLogsOverMemory = MemoryMachine.TestCase
+TestLogsOverSqlite = SqliteMachine.TestCase
