@@ -106,6 +106,8 @@ class Results(msgspec.Struct):
     command: str
     rounds: int
     machine: dict[str, str]
+    load: float
+    """Processes that wanted a core in the minute before the run; its own start is one of them at most."""
     sync_us: Sample
     """An 8 KB append to a file and its sync: the unit everything durable is made of."""
     appending: list[Appending] = []

@@ -27,10 +27,9 @@ def measure(times: int, folder: Path) -> list[Startup]:
     found: dict[str, list[float]] = {name: [] for name in _CODES}
     with empty_folder(folder) as here:
         _run(_NOTHING, here)  # the first start reads the interpreter from the disk
-        for name, code in _CODES.items():
-            _run(code, here / "warm")
-            for number in range(times):
-                nothing = _run(_NOTHING, here)
+        for number in range(times):
+            nothing = _run(_NOTHING, here)
+            for name, code in _CODES.items():
                 found[name].append((_run(code, here / str(number)) - nothing) * 1e3)
     return [Startup(name, Sample(values)) for name, values in found.items()]
 

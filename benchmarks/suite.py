@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import gc
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,6 +50,7 @@ def run(size: Size, folder: Path, *, command: str, parts: bool, say: Callable[[s
             command=command,
             rounds=size.rounds,
             machine=describe(),
+            load=os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0,
             sync_us=Sample([time_plain_sync(folder) * 1e6 for _ in range(size.rounds)]),
         )
         for length in size.lengths:

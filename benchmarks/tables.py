@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from benchmarks.contenders import BASE, OURS
 from benchmarks.results import Results, Sample
-from benchmarks.targets import judge
+from benchmarks.targets import caveats, judge
 
 Row = list[str]
 
@@ -75,7 +75,8 @@ def _about(results: Results) -> str:
 
 def _targets(results: Results) -> str:
     rows = [[t.name, t.wanted, t.found, t.verdict] for t in judge(results)]
-    return "### Targets\n\n" + table(["what", "target", "this run", ""], rows)
+    notes = "".join(f"\n\n**Caution.** {note}" for note in caveats(results))
+    return "### Targets\n\n" + table(["what", "target", "this run", ""], rows) + notes
 
 
 def _appending(results: Results) -> str:

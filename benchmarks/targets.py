@@ -10,6 +10,10 @@ from benchmarks.contenders import OURS
 from benchmarks.results import Results
 from benchmarks.startup import IMPORT
 
+_LOAD_MAX = 1.0
+_SYNC_US = 200
+_SYNC_MAX_US = 500
+
 
 class Verdict(msgspec.Struct, frozen=True):
     name: str
@@ -38,6 +42,22 @@ class Target(msgspec.Struct, frozen=True):
 
 def judge(results: Results) -> list[Verdict]:
     return [target.judge(results) for target in TARGETS]
+
+
+def caveats(results: Results) -> list[str]:
+    """What about the run makes its numbers worth less, so that a busy machine cannot pass for a slow or a fast one."""
+    found = []
+    if results.load > _LOAD_MAX:
+        found.append(
+            f"Other work was running (load {results.load:.1f} at the start): times are too long, and who computes more"
+            " loses more."
+        )
+    if results.sync_us.median > _SYNC_MAX_US:
+        found.append(
+            f"A sync took {results.sync_us.median:,.0f} µs, where a quiet local disk takes about {_SYNC_US}: ratios of"
+            " one session appending are nearer to one than they would be there. Compare processor time."
+        )
+    return found
 
 
 def _appending(field: str, turns: int, scale: float = 1.0) -> Callable[[Results], float | None]:

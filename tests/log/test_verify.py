@@ -311,7 +311,7 @@ def test_a_state_hash_that_is_not_the_folds_is_found() -> None:
 
 
 @pytest.mark.xfail(
-    strict=False, reason="bug: verify lets out KeyError, TypeError and DecodeError over bodies made on purpose"
+    strict=False, reason="bug: verify lets out KeyError, TypeError and DecodeError over such bodies"
 )
 @pytest.mark.parametrize(
     "body",

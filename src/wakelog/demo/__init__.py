@@ -45,7 +45,7 @@ DEMOS: dict[str, Demo] = {
             "fix-bug",
             "a bug hunt in 12 turns: two attempts, files, decisions, a dead end, a fork, a budget",
             "fix_bug",
-            ("log fix-bug", "diff fix-bug@4 fix-bug@9", "blame fix-bug /data/plan", "rewind fix-bug@4 --dry-run"),
+            ("log fix-bug", "diff fix-bug@4 fix-bug@9", "blame /data/plan -s fix-bug", "rewind fix-bug@4 --dry-run"),
         ),
         Demo(
             "injection",

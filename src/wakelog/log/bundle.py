@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import itertools
 import zlib
 from collections.abc import Iterator
 from typing import IO, NoReturn
@@ -131,13 +132,12 @@ def _ancestry(log: Log) -> list[Head]:
 
 
 def _history(log: Log, ancestry: list[Head], head: Head) -> Iterator[Commit]:
-    """The commits to take along, whole. What an ancestor erased or pruned after the fork is said further on in its
-    history, so that comes too; of one that shares nothing, the first commit, so that it can be forked from."""
-    shared = {s.session: s.last for s in log.segments}
+    """The commits to take along, whole: of each ancestor up to where the next one forked from it, even if the session
+    itself left earlier. What an ancestor erased or pruned after that is said further on, so that comes too."""
     removals = {"range.pruned", "payload.erased"}
-    for ancestor in ancestry[:-1]:
-        first = ancestor.fork.at + 1 if ancestor.fork else 1
-        upto = max(shared.get(ancestor.session) or 0, first)
+    for ancestor, fork in itertools.pairwise(ancestry):
+        assert fork.fork is not None
+        upto = fork.fork.at
         later = (c.last for c in log.engine.read(ancestor.session, after=upto) if not removals.isdisjoint(c.kinds))
         yield from log.engine.read(ancestor.session, upto=max(later, default=upto), payloads=True)
     yield from log.engine.read(log.id, upto=head.seq, payloads=True)

@@ -32,6 +32,8 @@ Rows = list[tuple[str, Pattern]]
 
 _LONG = b"a" * 20
 _BEFORE = 16
+_AROUND, _AFTER = 64, 8192  # how far a match may reach from a long word: back to its address, on to its end
+_REST = re.compile(r"""[^\s"'`<>\\]*""")
 _FLAT = bytes(97 if chr(b) in "-_" or (b < 128 and chr(b).isalnum()) else 32 for b in range(256))
 _PLAIN = "abcdefghijklmnopqrstuvwxyz_-"
 _SHORTEST = 12  # pwd=12345678
@@ -108,15 +110,15 @@ class Redactor:
     def _look(self, text: str, raw: bytes, stops: list[Stop]) -> list[Span]:
         spans: list[Span] = []
         if not all(stop.separator for stop in stops):
-            _run(self._rows["keyword"], text, text, spans)
+            _run(self._rows["keyword"], text, spans)
         flat = raw.translate(_FLAT)
         at = flat.find(_LONG)
         if at >= 0:
-            words, before = _long_words(text, flat, at)
+            words = _long_words(text, flat, at)
             if words:
-                _run(self._rows["word"], text, words, spans)
-                _run(self._rows["before"], text, before, spans)
-        _run(self._rows["text"], text, text, spans)
+                _run_near(self._rows["word"], text, words, 0, spans)
+                _run_near(self._rows["before"], text, words, _BEFORE, spans)
+        _run(self._rows["text"], text, spans)
         if stops and self._assigned:
             known = list(spans)
             assigned = (span for span in find_assigned(text, stops) if span[2] in self._assigned)
@@ -146,33 +148,43 @@ def redact_event(event: Event) -> tuple[Event, tuple[str, ...]]:
     return DEFAULT.redact_event(event)
 
 
-def _long_words(text: str, flat: bytes, at: int) -> tuple[str, str]:
-    """The long words that have a digit or a capital, and what stands just before each."""
-    words, before = [], []
+def _long_words(text: str, flat: bytes, at: int) -> list[tuple[int, int]]:
+    """Start and end of each long word that has a digit or a capital."""
+    words = []
     while at >= 0:
         end = flat.find(b" ", at)
         if end < 0:
             end = len(flat)
-        word = text[at:end]
-        if word.strip(_PLAIN):
-            words.append(word)
-            before.append(text[max(0, at - _BEFORE) : at])
+        if text[at:end].strip(_PLAIN):
+            words.append((at, end))
         at = flat.find(_LONG, end)
-    return "\n".join(words), "\n".join(before)
+    return words
 
 
-def _run(rows: Rows, text: str, where: str, spans: list[Span]) -> None:
-    """Runs the patterns that have a literal in `where` over `text`."""
-    last = None
-    for pattern in [pattern for literal, pattern in rows if literal in where]:
-        if pattern is last:  # two of its literals are there
-            continue
-        last, check = pattern, pattern.check
-        for match in pattern.regex.finditer(text):
-            if check is None or check(match):
-                start, end = secret_span(match)
-                if start < end:
-                    spans.append((start, end, pattern.name))
+def _run_near(rows: Rows, text: str, words: list[tuple[int, int]], before: int, spans: list[Span]) -> None:
+    """Runs the patterns that have a literal in, or just before, one of the words; and there only."""
+    places = [text[max(0, at - before) : at if before else end] for at, end in words]
+    joined = "\n".join(places)
+    for literal, pattern in rows:
+        if literal in joined:
+            for place, (at, end) in zip(places, words, strict=True):
+                if literal in place:
+                    _find(pattern, text, max(0, at - _AROUND), _REST.match(text, end, end + _AFTER).end(), spans)
+
+
+def _run(rows: Rows, text: str, spans: list[Span]) -> None:
+    for literal, pattern in rows:
+        if literal in text:
+            _find(pattern, text, 0, len(text), spans)
+
+
+def _find(pattern: Pattern, text: str, start: int, end: int, spans: list[Span]) -> None:
+    check = pattern.check
+    for match in pattern.regex.finditer(text, start, end):
+        if check is None or check(match):
+            span = secret_span(match)
+            if span[0] < span[1]:
+                spans.append((*span, pattern.name))
 
 
 def _covers(known: Span, assigned: Span) -> bool:

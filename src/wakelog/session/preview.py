@@ -107,8 +107,8 @@ def preview_rewind(log: Log, to: Seq) -> RewindPreview:
         turn=now["turn"]["number"],
         to=to,
         to_turn=then["turn"]["number"],
-        keys_now=sum(_keys(now[p]) for p in REWOUND_PARTS),
-        keys_then=sum(_keys(then[p]) for p in REWOUND_PARTS),
+        keys_now=sum(_keys(p, now[p]) for p in REWOUND_PARTS),
+        keys_then=sum(_keys(p, then[p]) for p in REWOUND_PARTS),
         parts=tuple(_parts(now, then)),
         messages_now=_messages(log, None),
         messages_then=_messages(log, to),
@@ -129,16 +129,16 @@ def _parts(now: dict[str, Value], then: dict[str, Value]) -> list[PartChange]:
     for part in REWOUND_PARTS:
         touched = {tuple(tokens_of(op["path"])[:2]) for op in diff(now[part], then[part], "")}
         if touched:
-            out.append(PartChange(PARTS[part], _keys(now[part]), _keys(then[part]), len(touched)))
+            out.append(PartChange(PARTS[part], _keys(part, now[part]), _keys(part, then[part]), len(touched)))
     return out
 
 
-def _keys(value: Value) -> int:
+def _keys(part: str, value: Value) -> int:
     """How many entries a part has: of a map its keys, of anything else one if it is there."""
-    if type(value) is dict:
-        return sum(
-            len(v) if type(v) is dict and k in ("files", "apps", "data_sources") else 1 for k, v in value.items()
-        )
+    if part == "working_set":
+        return sum(map(len, value.values()))
+    if type(value) is dict and part != "last_error":
+        return len(value)
     return 0 if value is None else 1
 
 

@@ -20,7 +20,7 @@ from wakelog.store.config import PYPROJECT, check, tables_of
 
 def write_setting(file: Path, key: str, value: str) -> str | int:
     """Sets one key in a file, made if it is not there; returns the value as stored."""
-    checked = check(key, value, str(file))
+    checked = check(key, value, file.name)
     before = file.read_text(encoding="utf-8") if file.is_file() else ""
     wanted = _with(tables_of(file) if before else {}, key, checked)
     after = _edited(before, file.name == PYPROJECT, key, checked)

@@ -72,6 +72,10 @@ class LogMachine(RuleBasedStateMachine):
         engine.close()
         return self.make_engine(self.folder)
 
+    def _log(self, session: SessionId) -> Log:
+        # What is drawn may look like a secret by chance, and the toy knows of none.
+        return Log(self.engine, session, clock=self.clock, redact=None)
+
     def clock(self) -> int:
         self._now += 1
         return self._now
@@ -81,7 +85,8 @@ class LogMachine(RuleBasedStateMachine):
     @initialize(target=sessions, goal=st.none() | strategies.texts, data=strategies.objects)
     def create(self, goal: str | None, data: dict[str, Any]) -> Played:
         session = new_session()
-        log = Log.create(self.engine, session, ev.SessionOpened(goal=goal, data=data), clock=self.clock)
+        opened = ev.SessionOpened(goal=goal, data=data)
+        log = Log.create(self.engine, session, opened, clock=self.clock, redact=None)
         return self._play(session, Toy(goal, data), log)
 
     @precondition(lambda self: len(self.played) < SESSIONS_MAX)
@@ -89,10 +94,10 @@ class LogMachine(RuleBasedStateMachine):
     def fork(self, it: Played, which: int, data: st.DataObject) -> Played:
         at = data.draw(st.integers(1, it.toy.seq), label="at")
         child = it.logs[which].fork(at)
-        return self._play(child.id, it.toy.fork(at), child)
+        return self._play(child.id, it.toy.fork(at), self._log(child.id))
 
     def _play(self, session: SessionId, toy: Toy, log: Log) -> Played:
-        played = Played(session, toy, [log, Log(self.engine, session, clock=self.clock)])
+        played = Played(session, toy, [log, self._log(session)])
         self.played.append(played)
         self._check(played)
         return played
@@ -227,7 +232,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(it=sessions, which=_writers)
     def open_the_log_again(self, it: Played, which: int) -> None:
-        it.logs[which] = Log(self.engine, it.session, clock=self.clock)
+        it.logs[which] = self._log(it.session)
         self._check(it)
 
     @rule()
@@ -235,7 +240,7 @@ class LogMachine(RuleBasedStateMachine):
         self.lossy = LossyEngine(self.reopen(self.lossy.inner))
         self.engine = cast(Engine, self.lossy)
         for it in self.played:
-            it.logs = [Log(self.engine, it.session, clock=self.clock) for _ in range(2)]
+            it.logs = [self._log(it.session) for _ in range(2)]
 
     @rule(it=sessions, which=_writers, data=st.data())
     def look_back(self, it: Played, which: int, data: st.DataObject) -> None:
@@ -261,7 +266,7 @@ class LogMachine(RuleBasedStateMachine):
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _check_whole(self, it: Played) -> None:
-        log = Log(self.engine, it.session, clock=self.clock)
+        log = self._log(it.session)
         note(f"{it.session}: {[f'{e.seq} {e.kind}' for e in log.entries()]}")
         report = verify(log)
         assert report.ok, report

@@ -29,7 +29,12 @@ def test_undo_brings_back_the_state_that_was(move: Cli, store: Store) -> None:
     assert session.state().facts != was.facts
     move("undo", "fix-bug")
     now = session.state()
-    assert (now.facts, now.data, now.decisions_made, now.labels) == (was.facts, was.data, was.decisions_made, was.labels)
+    assert (now.facts, now.data, now.decisions_made, now.labels) == (
+        was.facts,
+        was.data,
+        was.decisions_made,
+        was.labels,
+    )
 
 
 def test_undo_says_what_leaves_the_view(move: Cli, store: Store) -> None:
@@ -85,7 +90,11 @@ def test_hostile_names_are_inert_in_the_preview(move: Cli, store: Store) -> None
     session.fact("a", 1)
     session.file("evil\x1b]0;t\x07.py", added=1)
     session.append(ev.ActionRecorded(action="r", tool="\u202etool", effect="external"))
-    for args in (("rewind", f"{session.name}@0", "--dry-run"), ("resume", session.name), ("delete", session.name, "--dry-run")):
+    for args in (
+        ("rewind", f"{session.name}@0", "--dry-run"),
+        ("resume", session.name),
+        ("delete", session.name, "--dry-run"),
+    ):
         result = move(*args)
         assert result.code == 0, result.err
         assert not any(c in result.out for c in "\x1b\x07\u202e")

@@ -132,7 +132,7 @@ def _show(
     for each in came[:SHOWN]:
         other = "" if each.session == session.id else f"  in {inert(ctx.name_of(each.session), lines=False)}"
         where = f"@{each.turn}" if each.turn else ""
-        ctx.say(f"  e{each.seq:<7}{where:<6}{each.kind}  because it names e{each.named}{other}")
+        ctx.say(f"  e{each.seq:<7}{where:<6}{each.kind:<20} because it names e{each.named}{other}")
     if len(came) > SHOWN:
         ctx.say(f"  and {len(came) - SHOWN} more that came of them")
     for seq, reason in passed.items():

@@ -10,9 +10,18 @@ import click
 from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
 from wakelog.cli.text import glyph, inert
+from wakelog.errors import NotAllowedError
 from wakelog.log.surgery import refuse_if_held
 from wakelog.session import Session
 
+_COMMANDS = {
+    "session.paused": "pause",
+    "session.resumed": "resume",
+    "session.closed": "close",
+    "session.reopened": "reopen",
+    "session.archived": "archive",
+    "session.deleted": "delete",
+}
 _session = click.argument("session", required=False, default="", shell_complete=complete_session)
 _why = click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why; kept in the log.")
 
@@ -44,8 +53,9 @@ def close_command(ctx: Context, session: str, why: str, outcome: str) -> None:
       wakelog close fix-bug
     """
     found = ctx.session(session)
-    before = found.log.state()["pending_actions"]
-    _move(ctx, session, lambda s: s.close(outcome, why=why), "wakelog reopen {}", settled=sorted(before))
+    pending = found.log.state()["pending_actions"]
+    settled = sorted(action for action, entry in pending.items() if entry["status"] != "uncertain")
+    _move(ctx, session, lambda s: s.close(outcome, why=why), "wakelog reopen {}", settled=settled)
 
 
 @click.command("reopen")
@@ -118,8 +128,12 @@ def _move(
 ) -> None:
     session = ctx.session(name)
     before = session.status
-    head = move(session)
     shown = session.name or session.id
+    try:
+        head = move(session)
+    except NotAllowedError as exc:
+        ways = " · ".join(f"wakelog {_COMMANDS[kind]} {shown}" for kind in exc.legal if kind in _COMMANDS)
+        raise NotAllowedError(f"{shown} is {before}: {exc.message}", kind=exc.kind, hint=ways, legal=exc.legal) from exc
     data = {
         "session": session.id,
         "name": session.name,

@@ -135,8 +135,9 @@ def _whole(session: Session[Any], span: Range) -> Range:
     """The span from the beginning of the turn it begins in: half a turn would be told with half its numbers."""
     if not 1 < span.first <= span.last:
         return span
-    turn = session.log.entry(span.first).header.turn
-    return Range(attempts_of(session.log, turn)[0].first, span.last) if turn else span
+    entries = session.log.entries(after=span.first - 1, upto=span.last)
+    turn = next((entry.header.turn for entry in entries if entry.header.turn), 0)
+    return Range(min(span.first, attempts_of(session.log, turn)[0].first), span.last) if turn else span
 
 
 def _turn_at(session: Session[Any], seq: Seq) -> int:

@@ -97,7 +97,7 @@ def _pending(pending: dict[str, Any]) -> str:
     if pending.get("prompt"):
         text = f"waits for you: {text_of(pending['prompt'])} (e{pending['seq']})"
     if pending["status"] == "uncertain":
-        text = f"{glyph('warn')} {text}: find out whether it happened before it is tried again"
+        text = f"{glyph('warn')} {text}: did it happen? Find out before it is tried again"
     return text
 
 

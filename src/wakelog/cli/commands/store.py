@@ -143,8 +143,8 @@ def _show(ctx: Context, found: StoreInfo) -> None:
     row("store", found.path or "in memory")
     row("engine", f"{found.engine}, {_DURABILITY.get(found.durability, found.durability)}")
     statuses = ", ".join(f"{count} {status}" for status, count in found.by_status.items())
-    forks = f", {found.forks} of them forks" if found.forks else ""
-    row("sessions", f"{found.sessions}{forks}  ({statuses})" if found.sessions else "none yet")
+    forks = f"; {found.forks} {'fork' if found.forks == 1 else 'forks'} among them" if found.forks else ""
+    row("sessions", f"{found.sessions}  ({statuses}{forks})" if found.sessions else "none yet")
     row("events", f"{found.events:,}")
     if found.files:
         names = {"log": "log", "wal": "write-ahead log", "index": "index", "index_wal": "index's write-ahead log"}

@@ -1,0 +1,89 @@
+"""The demos: the same each time, whole, and every command they suggest works."""
+
+from pathlib import Path
+
+import pytest
+
+import wakelog
+from tests.cli.conftest import Cli
+from tests.cli.move.conftest import SMALL
+from wakelog.demo import DEMOS, build
+from wakelog.engines.memory import MemoryEngine
+from wakelog.store import Store
+
+
+@pytest.mark.parametrize("name", [n for n in SMALL if n != "tampered"])
+def test_built_twice_is_the_same(name: str) -> None:
+    states = []
+    for _ in range(2):
+        store = Store(MemoryEngine())
+        build(name, store.engine, at_us=1_800_000_000_000_000)
+        heads = list(store.sessions())
+        states.append([(h.session, h.name, h.seq, h.at, store.resume(h.session).state_hash()) for h in heads])
+    assert states[0] == states[1]
+
+
+@pytest.mark.parametrize("name", [n for n in SMALL if n != "tampered"])
+def test_sessions_verify(store: Store, name: str) -> None:
+    session = store.resume(DEMOS[name].name if name != "fleet" else "nightly-01")
+    assert session.verify().ok
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_suggested_commands_work(move: Cli, name: str) -> None:
+    for command in DEMOS[name].commands:
+        result = move(*command.split())
+        assert result.code == (4 if name == "tampered" else 0), (command, result.out, result.err)
+
+
+def test_fix_bug_is_what_it_says(store: Store) -> None:
+    session = store.resume("fix-bug")
+    state = session.state()
+    assert session.head.turn == 12
+    assert len(session.attempts(6)) == 2
+    assert (len(state.files_modified), len(state.decisions_made), len(state.dead_ends)) == (3, 2, 1)
+    assert 0 < state.budget.spent["usd_micros"] < state.budget.limits["usd_micros"]
+    assert [h.name for h in store.engine.children(session.id)] == ["try-refresh"]
+    assert any(e.kind == "history.compacted" for e in session.events())
+
+
+def test_crash_repeats_no_effect(store: Store) -> None:
+    session = store.resume("crash")
+    charges = [e for e in session.events(tool="charge_card") if e.kind == "action.requested"]
+    assert len(charges) == 1
+    assert [p.status for p in session.state().pending_actions.values()] == ["uncertain"]
+
+
+def test_injection_is_flagged_before_anything_is_sent(store: Store) -> None:
+    session = store.resume("injection")
+    kinds = [e.kind for e in session.events(tool="send_email")]
+    assert kinds == ["action.requested", "action.denied"]
+    assert "untrusted-effect" in session.state().flags
+
+
+def test_fleet_has_every_kind_of_trouble(store: Store) -> None:
+    heads = [h for h in store.sessions() if h.name.startswith("nightly")]
+    assert len(heads) == 40
+    assert {h.status for h in heads} == {"active", "closed", "archived", "paused"}
+
+
+def test_demo_does_not_go_into_a_store_of_ones_own(move: Cli) -> None:
+    with wakelog.open("mine") as mine:
+        mine.session("real work")
+    result = move("demo", "--into", "mine", "--json")
+    assert (result.code, result.error["kind"]) == (6, "not-a-scratch-store")
+
+
+def test_demo_again_changes_nothing(move: Cli, store: Store) -> None:
+    before = {h.session: h.hash for h in store.sessions()}
+    assert move("demo", "all", "--into", "demo", env={"WAKELOG_STORE": ""}).code in (0,)
+    after = {h.session: h.hash for h in store.sessions()}
+    assert {s: h for s, h in after.items() if s in before} == before
+    assert "big" in {h.name for h in store.sessions()}
+
+
+def test_big_is_big(tmp_path: Path) -> None:
+    with wakelog.open(tmp_path) as store:
+        built = build("big", store.engine)
+        assert built.events == store.resume("big").head.seq == 100_000
+        assert store.resume("big").head.turn == 1000
