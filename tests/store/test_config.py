@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import wakelog
 from wakelog.errors import InvalidInputError
 from wakelog.store import config, default_url
 from wakelog.store.settling import write_setting
@@ -103,6 +104,23 @@ def test_set_in_a_pyproject_touches_our_table_only(home: Path) -> None:
 def test_set_refuses_what_it_cannot_edit_safely(home: Path) -> None:
     file = home / "wakelog.toml"
     file.write_text('retention = { keep = "1d" }\n')
-    with pytest.raises(InvalidInputError, match="by hand|without rewriting"):
+    with pytest.raises(InvalidInputError, match="without rewriting"):
         write_setting(file, "retention.keep", "2d")
     assert file.read_text() == 'retention = { keep = "1d" }\n'
+
+
+def test_a_project_cannot_turn_redaction_off(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("wakelog.toml").write_text("[redact]\nenabled = false\n")
+    with pytest.raises(InvalidInputError, match="only by you"):
+        config.load()
+    with wakelog.open(home / "store") as store:
+        assert store.redact is not None
+    Path("wakelog.toml").unlink()
+    with pytest.raises(InvalidInputError):
+        write_setting(Path("wakelog.toml").absolute(), "redact.enabled", "false")
+    write_setting(config.user_file(), "redact.enabled", "false")
+    with wakelog.open(home / "store") as store:
+        assert store.redact is None
+    monkeypatch.setenv("WAKELOG_REDACT_ENABLED", "true")
+    with wakelog.open(home / "store") as store:
+        assert store.redact is not None

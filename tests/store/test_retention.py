@@ -76,7 +76,7 @@ def test_planning_changes_nothing(store: Store, make: Callable[..., Session]) ->
     make("old")
     before = list(store.sessions())
     for action in ("archive", "prune", "delete"):
-        plan(store, Policy(keep_us=0, action=action), NOW)  # type: ignore[arg-type]
+        plan(store, Policy(keep_us=0, action=action), NOW)
     assert list(store.sessions()) == before
 
 
@@ -116,7 +116,7 @@ def test_what_a_live_fork_reads_through_stays(store: Store, make: Callable[..., 
     fork = store.fork(parent, 2, name="child")
     clock.now = NOW
     for action in ("delete", "prune"):
-        found = _plan(store, Policy(keep_us=90 * DAY, action=action))  # type: ignore[arg-type]
+        found = _plan(store, Policy(keep_us=90 * DAY, action=action))
         assert found["parent"] == ("skip", "its fork child reads through it")
     clock.now = NOW - 95 * DAY
     fork.close()

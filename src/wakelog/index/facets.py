@@ -68,8 +68,8 @@ _UNSAID = frozenset(
     ]
 )
 _UNSAID_ANYWHERE = frozenset({"delta"})
-# A message is its content, so that it reads as it was written.
-_SAID = {"message.added": ("content",)}
+# A message is its content, so that it reads as it was written. A patch is stored as its delta.
+_SAID = {"message.added": ("content",), "state.patched": ("delta", "why")}
 
 # What the event is about, when that is a name.
 _KEY = {

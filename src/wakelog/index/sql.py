@@ -36,6 +36,7 @@ _READABLE = frozenset({*VIEWS, "json_each", "json_tree"})
 _FORBIDDEN_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "fts5", "writefile", "readfile", "edit"})
 _OWN_TABLE = re.compile(r"(?<![\w$])wl_\w+", re.IGNORECASE)
 _NOTHING = re.compile(r"(\s|;|--[^\n]*(\n|$)|/\*.*?(\*/|$))*", re.DOTALL)
+_REFUSALS = ("not authorized", "because it is a view", "may not be")
 _STEPS = 1000
 _MOVES = frozenset({apsw.SQLITE_SELECT, apsw.SQLITE_RECURSIVE})
 _LIMITS = {
@@ -44,7 +45,6 @@ _LIMITS = {
     apsw.SQLITE_LIMIT_ATTACHED: 0,
     apsw.SQLITE_LIMIT_COLUMN: 200,
     apsw.SQLITE_LIMIT_COMPOUND_SELECT: 50,
-    apsw.SQLITE_LIMIT_EXPR_DEPTH: 100,
     apsw.SQLITE_LIMIT_FUNCTION_ARG: 32,
     apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,
     apsw.SQLITE_LIMIT_VDBE_OP: 250_000,
@@ -59,9 +59,10 @@ def prepare(db: apsw.Connection) -> None:
     db.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)  # "text" in double quotes is a name, and a misspelt one is an error
     db.pragma("temp_store", "memory")
     db.pragma("query_only", 1)
+    named: Any = db.execute("select name from sqlite_schema union select name from pragma_module_list").fetchall()
     for limit, value in _LIMITS.items():
         db.limit(limit, value)
-    db.authorizer = _judge
+    db.authorizer = _Judge(frozenset(name.lower() for (name,) in named))
 
 
 def run(
@@ -83,9 +84,11 @@ def run(
 
 
 def _check(sql: str, max_rows: int, timeout_s: float) -> None:
+    if "\0" in sql or sql.encode(errors="ignore").decode() != sql:
+        raise InvalidInputError("the statement holds characters that are not text", kind="bad-sql")
     if _NOTHING.fullmatch(sql):
         raise InvalidInputError("there is no statement to run", kind="bad-sql", hint="select * from sessions")
-    if len(sql.encode("utf-8", "surrogatepass")) > SQL_MAX:
+    if len(sql.encode()) > SQL_MAX:
         raise InvalidInputError(f"the statement is longer than {SQL_MAX} bytes", kind="bad-sql", hint="shorten it")
     if not 1 <= max_rows <= ROWS_MAX:
         raise InvalidInputError(f"max_rows is {max_rows}; it must be from 1 to {ROWS_MAX}", kind="bad-limit")
@@ -147,6 +150,8 @@ class _Only:
         self.columns: tuple[str, ...] = ()
 
     def __call__(self, cursor: apsw.Cursor, statement: str, bindings: Any) -> bool:
+        if _NOTHING.fullmatch(statement):
+            return True  # a remark at the end
         if not _NOTHING.fullmatch(self._sql[len(statement) :]):
             raise InvalidInputError(
                 "only one statement is run at a time", kind="bad-sql", hint="send what follows the ; on its own"
@@ -155,16 +160,36 @@ class _Only:
         return True
 
 
-def _judge(action: int, first: str | None, second: str | None, database: str | None, inner: str | None) -> int:
-    """The authoriser: yes to selecting, recursing, functions, and reading the views and through them."""
-    if action in _MOVES:
-        return apsw.SQLITE_OK
-    if action == apsw.SQLITE_FUNCTION:
-        return apsw.SQLITE_DENY if (second or "").lower() in _FORBIDDEN_FUNCTIONS else apsw.SQLITE_OK
-    if action == apsw.SQLITE_READ and first is not None:
-        # The text names none of our tables, so they are only ever reached through a view.
-        return apsw.SQLITE_OK if first in _READABLE or first.startswith("wl_") else apsw.SQLITE_DENY
-    return apsw.SQLITE_DENY
+class _Judge:
+    """The authoriser: yes to selecting, recursing, functions, and reading the views and through them.
+
+    `select count(*)` reads no column and is asked about with an empty one, also where what it counts is only a name
+    in the statement itself. Such a name is anything but one of the database's or of SQLite's.
+    """
+
+    def __init__(self, named: frozenset[str]) -> None:
+        self._named = named
+
+    def __call__(
+        self, action: int, first: str | None, second: str | None, database: str | None, inner: str | None
+    ) -> int:
+        if action in _MOVES:
+            return apsw.SQLITE_OK
+        if action == apsw.SQLITE_FUNCTION:
+            return apsw.SQLITE_DENY if (second or "").lower() in _FORBIDDEN_FUNCTIONS else apsw.SQLITE_OK
+        if action == apsw.SQLITE_READ and first is not None:
+            name = first.lower()
+            # The text names none of our tables, so they are only ever reached through a view.
+            if name in _READABLE or name.startswith("wl_"):
+                return apsw.SQLITE_OK
+            if not second and name not in self._named and not name.startswith(("sqlite_", "pragma_")):
+                return apsw.SQLITE_OK
+        return apsw.SQLITE_DENY
+
+
+def _is_refusal(exc: apsw.Error) -> bool:
+    """Not everything that SQLite refuses to do is told by the kind of its error."""
+    return not isinstance(exc, apsw.SQLError) or any(words in str(exc) for words in _REFUSALS)
 
 
 def _told(exc: apsw.Error, guard: _Guard) -> WakelogError:
@@ -173,7 +198,7 @@ def _told(exc: apsw.Error, guard: _Guard) -> WakelogError:
     match exc:
         case apsw.InterruptError():
             return guard.reason or NotAllowedError("the query was stopped", kind="query-too-slow")
-        case apsw.AuthError() | apsw.ReadOnlyError():
+        case apsw.AuthError() | apsw.ReadOnlyError() | apsw.SQLError() if _is_refusal(exc):
             return NotAllowedError(
                 f"only reading the documented views is allowed here ({exc})", kind="not-a-view", hint=views
             )

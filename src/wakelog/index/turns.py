@@ -14,7 +14,7 @@ import msgspec
 
 from wakelog.errors import InvalidInputError
 from wakelog.index.results import TurnInfo
-from wakelog.index.rows import TurnRow
+from wakelog.index.rows import OPEN_END, TurnRow
 from wakelog.index.scope import Scope
 from wakelog.model.ids import Seq
 
@@ -73,6 +73,8 @@ def _turn(db: apsw.Connection, scope: Scope, stored: tuple[Any, ...]) -> TurnInf
     end = next(last for holder, _, last in scope.history if holder == row.session)
     if row.last > end:
         _cut(db, row, end)
+    if row.outcome == "open" and end != OPEN_END:
+        row.outcome = "interrupted"  # by the fork, which does not go on with it
     fields = dict(zip(TurnRow.__struct_fields__, msgspec.structs.astuple(row), strict=True))
     in_view = any(first <= row.last and row.first <= last for first, last in scope.visible)
     return TurnInfo(
@@ -84,7 +86,7 @@ def _turn(db: apsw.Connection, scope: Scope, stored: tuple[Any, ...]) -> TurnInf
 
 def _cut(db: apsw.Connection, row: TurnRow, end: Seq) -> None:
     """What a turn comes to up to `end`, where a fork left it."""
-    row.last, row.ended_at, row.outcome = end, None, "interrupted"
+    row.last, row.ended_at, row.outcome = end, None, "open"
     part = {"holder": row.session, "first": row.first, "last": end}
     sums: Any = db.execute(_PART, part).fetchone()
     names = ("events", "tool_calls", "tool_errors", "model_calls", "files", "added", "removed")

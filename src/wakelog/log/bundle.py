@@ -137,7 +137,7 @@ def _history(log: Log, ancestry: list[Head], head: Head) -> Iterator[Commit]:
     removals = {"range.pruned", "payload.erased"}
     for ancestor, fork in itertools.pairwise(ancestry):
         assert fork.fork is not None
-        upto = fork.fork.at
+        upto = max(fork.fork.at, ancestor.fork.at + 1 if ancestor.fork else 1)
         later = (c.last for c in log.engine.read(ancestor.session, after=upto) if not removals.isdisjoint(c.kinds))
         yield from log.engine.read(ancestor.session, upto=max(later, default=upto), payloads=True)
     yield from log.engine.read(log.id, upto=head.seq, payloads=True)

@@ -31,7 +31,7 @@ Span = tuple[int, int, str]
 Rows = list[tuple[str, Pattern]]
 
 _LONG = b"a" * 20
-_BEFORE = 16
+_BEFORE = 40
 _AROUND, _AFTER = 64, 8192  # how far a match may reach from a long word: back to its address, on to its end
 _REST = re.compile(r"""[^\s"'`<>\\]*""")
 _FLAT = bytes(97 if chr(b) in "-_" or (b < 128 and chr(b).isalnum()) else 32 for b in range(256))
@@ -169,7 +169,8 @@ def _run_near(rows: Rows, text: str, words: list[tuple[int, int]], before: int, 
         if literal in joined:
             for place, (at, end) in zip(places, words, strict=True):
                 if literal in place:
-                    _find(pattern, text, max(0, at - _AROUND), _REST.match(text, end, end + _AFTER).end(), spans)
+                    rest = _REST.match(text, end, end + _AFTER)
+                    _find(pattern, text, max(0, at - _AROUND), rest.end() + 1 if rest else end, spans)
 
 
 def _run(rows: Rows, text: str, spans: list[Span]) -> None:

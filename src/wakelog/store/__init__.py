@@ -40,8 +40,13 @@ def open(
     """Opens a store: a folder or `.db` file on a local disk, or `memory:` for one that is gone with the process.
 
     Without a url: `WAKELOG_STORE` if set, else `store.path` of a configuration file, else the nearest `.wakelog` folder
-    from here upward, else `.wakelog` here. `redact` takes secrets out of all that is appended; None leaves them.
+    from here upward, else `.wakelog` here. `redact` takes secrets out of all that is appended; None leaves them, and so
+    does the user's setting `redact.enabled = false`.
     """
+    if redact is default_redact:
+        from wakelog.store.config import redacts
+
+        redact = default_redact if redacts() else None
     return Store(_engine(os.fspath(url) if url is not None else default_url(), create), clock=clock, redact=redact)
 
 

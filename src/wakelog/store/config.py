@@ -28,16 +28,18 @@ class Setting(msgspec.Struct, frozen=True):
 
     key: str
     variable: str
-    default: str | int
+    default: str | int | bool
     doc: str
     check: Callable[[Any], Any]
+    is_personal: bool = False
+    """Whether a project's file cannot set it: what protects a person is not for the folder they work in to decide."""
 
 
 class Found(msgspec.Struct, frozen=True):
     """A value in force: `origin` is argument, environment, project, user or default; `where` the variable or file."""
 
     key: str
-    value: str | int
+    value: str | int | bool
     origin: str
     where: str
 
@@ -64,6 +66,14 @@ def _count(value: Any) -> int:
     return int(value)
 
 
+def _switch(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() not in ("true", "false", "1", "0"):
+        raise InvalidInputError(f"{value!r} is neither true nor false", kind="bad-setting", hint="use true or false")
+    return str(value).lower() in ("true", "1")
+
+
 def _action(value: Any) -> str:
     if value not in ("archive", "prune", "delete"):
         raise InvalidInputError(f"{value!r} is not archive, prune or delete", kind="bad-setting")
@@ -78,6 +88,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("retention.max_size", "WAKELOG_RETENTION_MAX_SIZE", UNLIMITED, "how big sessions may get", _size),
         Setting("retention.keep_last", "WAKELOG_RETENTION_KEEP_LAST", 0, "newest sessions never touched", _count),
         Setting("retention.action", "WAKELOG_RETENTION_ACTION", "prune", "archive, prune or delete", _action),
+        Setting("redact.enabled", "WAKELOG_REDACT_ENABLED", True, "take secrets out before storing", _switch, True),
     )
 }
 
@@ -87,7 +98,9 @@ def load(cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> d
     environ = os.environ if environ is None else environ
     out = {s.key: Found(s.key, s.default, "default", "") for s in SETTINGS.values()}
     for origin, file in (("user", user_file(environ)), ("project", project_file(cwd))):
-        for key, value in (read(file) if file is not None and file.is_file() else {}).items():
+        if file is None or not file.is_file():
+            continue
+        for key, value in read(file, is_project=origin == "project").items():
             out[key] = Found(key, value, origin, str(file))
     for setting in SETTINGS.values():
         raw = environ.get(setting.variable)
@@ -97,17 +110,23 @@ def load(cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> d
     return out
 
 
-def read(file: Path) -> dict[str, str | int]:
+def read(file: Path, *, is_project: bool = False) -> dict[str, str | int | bool]:
     """The settings of one file, checked: flat keys, relative store paths made absolute."""
-    out: dict[str, str | int] = {}
+    out: dict[str, str | int | bool] = {}
     for key, value in _flat(tables_of(file), ""):
         out[key] = check(key, value, str(file))
+        if is_project and SETTINGS[key].is_personal:
+            raise InvalidInputError(
+                f"{file}: {key} cannot be set by a project, only by you",
+                kind="personal-setting",
+                hint=f"remove it there; wakelog config set {key} {str(value).lower()} --user",
+            )
         if key == "store.path":
             out[key] = resolve_path(str(value), file.parent)
     return out
 
 
-def check(key: str, value: Any, where: str) -> str | int:
+def check(key: str, value: Any, where: str) -> str | int | bool:
     """The value as the setting takes it; InvalidInputError names the key, the place and what would do."""
     setting = SETTINGS.get(key)
     if setting is None:
@@ -118,7 +137,7 @@ def check(key: str, value: Any, where: str) -> str | int:
             hint=f"did you mean {near[0]}?" if near else f"there are: {', '.join(SETTINGS)}",
         )
     try:
-        checked: str | int = setting.check(value)
+        checked: str | int | bool = setting.check(value)
         return checked
     except InvalidInputError as exc:
         raise InvalidInputError(f"{where}: {key}: {exc.message}", kind="bad-setting", hint=exc.hint) from exc
@@ -139,6 +158,15 @@ def store_path(cwd: Path | None = None) -> str:
     """The store that a file names; empty when none does. The variable and the nearest folder are `default_url`'s."""
     found = load(cwd, {k: v for k, v in os.environ.items() if k != "WAKELOG_STORE"})["store.path"]
     return str(found.value)
+
+
+def redacts() -> bool:
+    """Whether secrets are to be taken out at the door. A project has no say in it, so its file is not looked at."""
+    setting = SETTINGS["redact.enabled"]
+    if raw := os.environ.get(setting.variable):
+        return bool(check(setting.key, raw, setting.variable))
+    file = user_file()
+    return bool(read(file).get(setting.key, True)) if file.is_file() else True
 
 
 # Files

@@ -52,6 +52,8 @@ class StoreInfo(msgspec.Struct, frozen=True):
     oldest: int | None
     newest: int | None
     retention: str
+    redacts: bool
+    """Whether secrets are taken out of what is appended through this store object."""
 
 
 def info(
@@ -80,6 +82,7 @@ def info(
         oldest=min((_opened_at(store, h) for h in heads), default=None),
         newest=max((h.at for h in heads), default=None),
         retention=str(policy or Policy()),
+        redacts=store.redact is not None,
     )
 
 

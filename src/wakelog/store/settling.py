@@ -15,12 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from wakelog.errors import InvalidInputError, NotAllowedError
-from wakelog.store.config import PYPROJECT, check, tables_of
+from wakelog.store.config import PYPROJECT, SETTINGS, check, tables_of, user_file
 
 
-def write_setting(file: Path, key: str, value: str) -> str | int:
+def write_setting(file: Path, key: str, value: str) -> str | int | bool:
     """Sets one key in a file, made if it is not there; returns the value as stored."""
     checked = check(key, value, file.name)
+    if SETTINGS[key].is_personal and file != user_file():
+        raise InvalidInputError(
+            f"{key} cannot be set for a project, only for yourself",
+            kind="personal-setting",
+            hint=f"wakelog config set {key} {value} --user",
+        )
     before = file.read_text(encoding="utf-8") if file.is_file() else ""
     wanted = _with(tables_of(file) if before else {}, key, checked)
     after = _edited(before, file.name == PYPROJECT, key, checked)
@@ -48,7 +54,7 @@ def write_atomically(file: Path, content: bytes) -> None:
         raise NotAllowedError(f"{file} cannot be written: {exc.strerror}", kind="not-writable") from exc
 
 
-def _edited(text: str, is_pyproject: bool, key: str, value: str | int) -> str:
+def _edited(text: str, is_pyproject: bool, key: str, value: str | int | bool) -> str:
     section, _, name = key.rpartition(".")
     header = f"[tool.wakelog.{section}]" if is_pyproject else f"[{section}]"
     line = f"{name} = {json.dumps(value, ensure_ascii=False)}"
@@ -67,7 +73,7 @@ def _edited(text: str, is_pyproject: bool, key: str, value: str | int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _with(tables: dict[str, Any], key: str, value: str | int) -> dict[str, Any]:
+def _with(tables: dict[str, Any], key: str, value: str | int | bool) -> dict[str, Any]:
     section, _, name = key.rpartition(".")
     inner = tables.get(section, {})
     return {**tables, section: {**(inner if isinstance(inner, dict) else {}), name: value}}

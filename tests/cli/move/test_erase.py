@@ -51,24 +51,26 @@ def test_why_is_needed(move: Cli) -> None:
 
 
 def test_redact_finds_stored_secrets_without_showing_them(move: Cli, store: Store) -> None:
-    session = store.session("leaky")
+    session = _undoored(store).session("leaky")
     session.fact("fine", "nothing to see")
     seq = session.message("user", f"use {SECRET} please")
-    kept = SECRET in str(session.log.entry(seq).body)
     result = move("redact", "leaky", "--dry-run", "--json")
     assert result.code == 0
-    assert [f["seq"] for f in result.data["found"]] == ([seq] if kept else [])
+    assert [f["seq"] for f in result.data["found"]] == [seq]
     assert SECRET not in result.out
-    if kept:
-        assert move("redact", "leaky", "--yes").code == 0
-        assert not store.resume("leaky").log.entry(seq).is_intact
-        assert move("redact", "leaky", "--dry-run", "--json").data["found"] == []
+    assert move("redact", "leaky", "--yes").code == 0
+    assert not store.resume("leaky").log.entry(seq).is_intact
+    assert move("redact", "leaky", "--dry-run", "--json").data["found"] == []
 
 
 def test_redact_finds_secrets_in_payloads(move: Cli, store: Store) -> None:
-    session = store.session("leaky")
+    session = _undoored(store).session("leaky")
     seq = session.message("user", "x" * 200_000 + f" {SECRET} ")
-    entry = session.log.entry(seq)
-    if SECRET in str(session.value(entry, entry.body["content"])):
-        found = move("redact", "leaky", "--dry-run", "--json").data["found"]
-        assert [f["seq"] for f in found] == [seq]
+    assert "$payload" in session.log.entry(seq).body["content"]
+    found = move("redact", "leaky", "--dry-run", "--json").data["found"]
+    assert [f["seq"] for f in found] == [seq]
+
+
+def _undoored(store: Store) -> Store:
+    """The same store without redaction at the door: as what was stored before there was any."""
+    return Store(store.engine, clock=store.clock, redact=None)

@@ -42,8 +42,8 @@ def test_library_verbs_refuse_and_change_nothing(store: Store, verb: str) -> Non
 
 @pytest.mark.parametrize("args", COMMANDS, ids=lambda a: " ".join(a[:1]))
 def test_commands_refuse_with_exit_6(move: Cli, store: Store, args: tuple[str, ...]) -> None:
-    session = store.resume("fix-bug")
-    session.message("user", "my key is AKIAIOSFODNN7EXAMPLE and password=hunter2hunter2")
+    session = Store(store.engine, clock=store.clock, redact=None).resume("fix-bug")
+    session.message("user", "my key is ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8")
     place_hold(session, "case 17")
     before = session.head
     result = move(*args, "--json")

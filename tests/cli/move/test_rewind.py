@@ -72,7 +72,7 @@ def test_preview_lists_only_effects_that_may_have_happened(store: Store) -> None
     start = session.head.seq
     calls = {"denied": True, "asked": True, "ran": False, "looked": False, "gone": False}
     for tool, approval in calls.items():
-        effect = "read" if tool == "looked" else "external"
+        effect: ev.Effect = "read" if tool == "looked" else "external"
         session.append(ev.ActionRequested(action=tool, tool=tool, effect=effect, approval=approval))
         if not approval:
             session.append(ev.ActionStarted(action=tool))

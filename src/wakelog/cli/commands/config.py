@@ -87,6 +87,8 @@ def set_value(ctx: Context, key: str, value: str, where: str | None) -> None:
       wakelog config set store.path .wakelog --here
     """
     project = config.project_file()
+    if key in config.SETTINGS and config.SETTINGS[key].is_personal and where is None:
+        where = "user"
     if where == "here":
         file = Path.cwd() / config.PROJECT_FILE
     else:
@@ -97,7 +99,9 @@ def set_value(ctx: Context, key: str, value: str, where: str | None) -> None:
     data = {"key": key, "value": stored, "file": str(file), "in_force": not hidden}
 
     def human() -> None:
-        ctx.say(f"{key} = {inert(str(stored), lines=False)}  in {file}")
+        ctx.say(
+            f"{key} = {inert(str(stored).lower() if isinstance(stored, bool) else str(stored), lines=False)}  in {file}"
+        )
         if hidden:
             ctx.say(f"  not in force: {now.where} says {inert(str(now.value), lines=False)}")
 
@@ -128,4 +132,4 @@ def path(ctx: Context) -> None:
 def _shown(ctx: Context, found: config.Found) -> str:
     if found.key == "store.path" and not found.value:
         return ctx.url
-    return str(found.value)
+    return str(found.value).lower() if isinstance(found.value, bool) else str(found.value)

@@ -154,6 +154,12 @@ def _show(ctx: Context, found: StoreInfo) -> None:
         row("from", clock(found.oldest, utc=ctx.utc, long=True))
         row("to", clock(found.newest, utc=ctx.utc, long=True))
     row("retention", found.retention)
+    row(
+        "secrets",
+        "are taken out before storing"
+        if found.redacts
+        else ctx.style("are stored (redact.enabled is false)", fg="yellow"),
+    )
     if found.held:
         row("held", f"{found.held} {'session' if found.held == 1 else 'sessions'} (wakelog hold ls)")
     if found.unreadable:
