@@ -15,6 +15,7 @@ import io
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -51,14 +52,15 @@ def main() -> None:
 
 def made(number: int, build: Callable[[Log], Log]) -> tuple[bytes, dict[str, Any]]:
     """One golden log: the bytes of its bundle, and what it must fold to."""
-    real, os.urandom = os.urandom, _fixed_randomness(number)
+    ticks = count(START_US, 1_000_000)
+    real = os.urandom, time.time_ns
+    os.urandom, time.time_ns = _fixed_randomness(number), lambda: next(ticks) * 1000
     try:
-        ticks = count(START_US, 1_000_000)
         session = root_id(START_US, os.urandom(10))
         opened = ev.SessionOpened(name="golden", goal="stay readable", agent="tester", labels={"team": "a/b"})
-        log = build(Log.create(MemoryEngine(), session, opened, clock=lambda: next(ticks)))
+        log = build(Log.create(MemoryEngine(), session, opened))
     finally:
-        os.urandom = real
+        os.urandom, time.time_ns = real
     out = io.BytesIO()
     export_bundle(log, out)
     return out.getvalue(), told_by(log)
@@ -183,16 +185,20 @@ def _put(log: Log, kind: str, body: dict[str, Any]) -> None:
 
 def removed(log: Log) -> Log:
     """An erasure that reaches a rewind's copies, and two prunes, the second in the middle of a commit."""
-    log.append(ev.FactRecorded(key="kept", value="stays"), ev.MessageAdded(role="user", content=LONG))
+    log.append(
+        ev.FactRecorded(key="kept", value="stays"),
+        ev.MessageAdded(role="user", content=LONG),
+        ev.FactRecorded(key="kept too", value=[1]),
+    )
     log.append(ev.FactRecorded(key="secret", value={"name": "Ann", "age": 7}), ev.FileChanged(path="secret.txt"))
     log.append(ev.DecisionMade(choice="tell Ann", because="she asked"))
     log.append(ev.FactRecorded(key="secret", value="over"))
-    log.rewind(6)
+    log.rewind(7)
     log.append(ev.MessageAdded(role="model", content=LONG))
-    erase(log, [4, 5, 6], why="asked for", by="ann")
-    prune(log, 2)
+    erase(log, [5, 6, 7], why="asked for", by="ann")
+    prune(log, 1)
     log.append(ev.FactRecorded(key="a", value=1), ev.FactRecorded(key="b", value=2), ev.FactRecorded(key="c", value=3))
-    prune(log, 12)
+    prune(log, 3)
     log.append(ev.FactRecorded(key="d", value=4))
     return log
 
