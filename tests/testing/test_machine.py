@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
 
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
@@ -36,3 +38,9 @@ SqliteMachine.TestCase.settings = settings(COMMON, max_examples=25)
 
 TestLogsOverMemory = MemoryMachine.TestCase
 TestLogsOverSqlite = SqliteMachine.TestCase
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", [MemoryMachine, SqliteMachine])
+def test_for_longer(machine: type[LogMachine]) -> None:
+    run_state_machine_as_test(machine, settings=settings(COMMON, max_examples=300, stateful_step_count=40))
