@@ -1,9 +1,9 @@
 """Where the time of an append goes.
 
 `profile` is cProfile's view, which is complete but makes small functions look dear. `break_down` times each part by
-itself on the same turns: sealing without an engine, packing the sealed commits, inserting them without sync, and
-syncing as many bytes to a plain file. Parts inside sealing are timed by wrapping the functions it calls, less what the
-wrapping costs; a function that is no longer there is left out.
+itself on the same turns: admitting the events, sealing without an engine, packing the sealed commits, inserting them
+without sync, and syncing as many bytes to a plain file. Parts inside sealing are timed by wrapping the functions it
+calls, less what the wrapping costs; a function that is no longer there counts as nothing.
 """
 
 from __future__ import annotations
@@ -30,20 +30,19 @@ from wakelog.codec.pack import pack_payloads, pack_records
 from wakelog.engines.sqlite import tables
 from wakelog.engines.sqlite.connection import connect, transaction
 from wakelog.log import seal as sealing
+from wakelog.log.door import admit, default_redact
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId
-from wakelog.model.records import Commit, Draft
+from wakelog.model.records import Commit
 from wakelog.state.fold import Fold
 
 _ROUNDS = 3
 _SESSION = SessionId("s_00000000000000000000000000")
 _INSIDE: tuple[tuple[str, tuple[tuple[Any, str], ...]], ...] = (
-    ("check the values, hash the payloads", ((sealing, "check_event"),)),
     ("ask the state machines", ((sealing, "check_legal"),)),
     ("find the delta, encode it, fold it", (
         (sealing, "effect_of"), (sealing, "encode_delta"), (sealing, "decode_ops"), (Fold, "apply"),
     )),
-    ("hash the state", ((Fold, "state_hash"),)),
     ("encode the events", ((sealing, "encode_event"), (sealing, "join_body"))),
     ("headers", ((sealing, "Header"), (sealing, "encode_header"))),
     ("hash and chain", ((sealing, "hash_body"), (sealing, "link"))),
@@ -69,10 +68,12 @@ def profile(turns: list[Turn], folder: Path, lines: int = 20) -> str:
 def break_down(turns: list[Turn], folder: Path) -> list[Part]:
     """The parts of an append, beside those of the bare apsw loop; medians of a few rounds."""
     rounds = [_break_down_once(turns, folder) for _ in range(_ROUNDS)]
-    inside = [_time_inside(turns) for _ in range(_ROUNDS)]
+    inside = [_time_inside([admit(events_of(turn), None) for turn in turns]) for _ in range(_ROUNDS)]
     us = {name: statistics.median(each[name] for each in rounds) / len(turns) * 1e6 for name in rounds[0]}
     return [
         Part("make the events", us["events"]),
+        Part("look for secrets", us["redact"]),
+        Part("check the values, hash the payloads", us["check"]),
         Part("seal the commit (bare: encode the turn)", us["seal"], us["bare encode"]),
         *(
             Part(name, statistics.median(each[name] for each in inside) / len(turns) * 1e6, level=1)
@@ -87,7 +88,9 @@ def break_down(turns: list[Turn], folder: Path) -> list[Part]:
 
 def _break_down_once(turns: list[Turn], folder: Path) -> dict[str, float]:
     encode = msgspec.json.Encoder().encode
-    commits = list(_seal_all(turns))
+    admitted = [admit(events_of(turn), None) for turn in turns]
+    commits = list(_seal_all(admitted))
+    events = [events_of(turn) for turn in turns]
     rows = [encode(turn) for turn in turns]
     with empty_folder(folder) as here:
         db = connect(here / "parts.db", create=True)
@@ -96,7 +99,9 @@ def _break_down_once(turns: list[Turn], folder: Path) -> dict[str, float]:
         contender, bare_whole = Wakelog(here / "whole"), BareApsw(here)
         found = {
             "events": _each(turns, events_of),
-            "seal": _seal_seconds(turns),
+            "admit": _each(events, lambda each: admit(each, default_redact)),
+            "check": _each(events, lambda each: admit(each, None)),
+            "seal": _each([admitted], lambda all_steps: list(_seal_all(all_steps))),
             "pack": _each(commits, lambda c: (pack_records(c.records), pack_payloads(c.payloads))),
             "insert": _each(commits, functools.partial(_insert, db)),
             "whole": _each(turns, contender.append),
@@ -106,6 +111,7 @@ def _break_down_once(turns: list[Turn], folder: Path) -> dict[str, float]:
         }
         contender.close()
     packed = [pack_records(c.records) + pack_payloads(c.payloads) for c in commits]
+    found["redact"] = found["admit"] - found["check"]
     found["sync"] = time_sync(folder, packed) * len(turns)
     found["bare sync"] = time_sync(folder, rows) * len(turns)
     return found
@@ -129,25 +135,17 @@ def _each(items: list[Any], work: Callable[[Any], Any]) -> float:
     return time.perf_counter() - start
 
 
-def _seal_all(turns: list[Turn]) -> Iterator[Commit]:
+def _seal_all(admitted: list[list[sealing.Step]]) -> Iterator[Commit]:
     tip = sealing.Tip(Fold())
-    opened: list[ev.Event] = [ev.SessionOpened(name="bench")]
-    sealing.seal(tip, _SESSION, [sealing.Step(Draft(e)) for e in opened], now=1)
-    for turn in turns:
-        yield sealing.seal(tip, _SESSION, [sealing.Step(Draft(e)) for e in events_of(turn)], now=1).commit
-
-
-def _seal_seconds(turns: list[Turn]) -> float:
-    start = time.perf_counter()
-    for _ in _seal_all(turns):
-        pass
-    return time.perf_counter() - start - _each(turns, events_of)
+    sealing.seal(tip, _SESSION, admit([ev.SessionOpened(name="bench")], None), now=1)
+    for steps in admitted:
+        yield sealing.seal(tip, _SESSION, steps, now=1).commit
 
 
 # Inside sealing
 
 
-def _time_inside(turns: list[Turn]) -> dict[str, float]:
+def _time_inside(admitted: list[list[sealing.Step]]) -> dict[str, float]:
     """Seconds in each group of functions that sealing calls."""
     spent: dict[str, list[int]] = {}
     with contextlib.ExitStack() as stack:
@@ -155,7 +153,7 @@ def _time_inside(turns: list[Turn]) -> dict[str, float]:
             spent[name] = [0, 0]
             for owner, attribute in functions:
                 stack.enter_context(_metered(owner, attribute, spent[name]))
-        for _ in _seal_all(turns):
+        for _ in _seal_all(admitted):
             pass
     own = _cost_of_metering()
     return {name: max(0.0, (total - calls * own) / 1e9) for name, (total, calls) in spent.items()}

@@ -361,19 +361,23 @@ def error_kinds() -> dict[str, set[str]]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in classes:
                 name = node.func.id  # type: ignore[attr-defined]
-                for kind in _kinds_named(node) or [getattr(errors, name).kind]:
+                for kind in _kinds_named(node, getattr(errors, name).kind):
                     found.setdefault(kind, set()).add(name)
     return found
 
 
-def _kinds_named(call: ast.Call) -> list[str]:
+def _kinds_named(call: ast.Call, default: str) -> list[str]:
     value = next((keyword.value for keyword in call.keywords if keyword.arg == "kind"), None)
+    if value is None:
+        return [default]
     if isinstance(value, ast.Constant):
         return [str(value.value)]
     if isinstance(value, ast.JoinedStr) and isinstance(value.values[0], ast.Constant):
         # `session-{status}`: one kind for each status.
         return [str(value.values[0].value) + status for status in STATUSES]
-    assert value is None, f"line {call.lineno}: docs/generate.py cannot tell which kinds this error can have"
+    # `kind=exc.kind`: raised again with a better message; the kind is found where it was first raised.
+    is_passed_on = isinstance(value, ast.Attribute) and value.attr == "kind"
+    assert is_passed_on, f"line {call.lineno}: docs/generate.py cannot tell which kinds this error can have"
     return []
 
 
