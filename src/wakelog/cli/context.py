@@ -151,7 +151,7 @@ class Context:
         click.echo(f"{click.style('warning:', fg='yellow')} {message}", err=True)
 
     def style(self, text: str, **how: Any) -> str:
-        return click.style(text, **how) if self.color else text
+        return click.style(text, **how) if self.color and text else text
 
     def flush(self) -> None:
         """Writes what was said so far, for answers that come bit by bit."""
@@ -175,6 +175,7 @@ class Context:
         if self.no_input or not sys.stdin.isatty():
             raise click.UsageError(f"{question} needs an answer: pass --yes to agree")
         if not click.confirm(question, default=False, err=True):
+            click.echo("Nothing was done.", err=True)
             raise click.Abort
 
     def close(self) -> None:

@@ -37,7 +37,11 @@ _SCHEMA = Path(__file__).with_name("schema.sql")
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError, apsw.ConstraintError)
-_NO_FILE = (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError)
+_NO_FILE = (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError)
+
+
+class Damaged(Exception):
+    """The index holds something that it cannot have written, or lacks a table. It has to be made anew."""
 
 
 class Database:
@@ -73,7 +77,7 @@ class Database:
     @contextlib.contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
         """A connection inside a read transaction: everything it is asked is about the same moment."""
-        with self._borrowed(self._readers, self._connect) as db:
+        with forking.gate, self._told(), self._borrowed(self._readers, self._connect) as db:
             db.execute("begin")
             try:
                 yield db
@@ -98,29 +102,27 @@ class Database:
         as they are: they are about what was asked."""
 
         def connect() -> apsw.Connection:
-            db = self._keep(apsw.Connection(self._uri(), flags=_READ_ONLY))
-            db.set_busy_handler(_wait)
-            prepare(db)
-            return db
+            with self._told():
+                db = self._keep(apsw.Connection(self._uri(), flags=_READ_ONLY))
+                db.set_busy_handler(_wait)
+                prepare(db)
+                return db
 
-        with forking.gate:
-            self._check_open()
-            db = self._askers.pop() if self._askers else connect()
-            try:
-                yield db
-            finally:
-                self._askers.append(db)
+        with forking.gate, self._borrowed(self._askers, connect) as db:
+            yield db
 
     def reset(self) -> None:
         """Empties the index, whatever state it is in."""
         with forking.gate, self._lock, self._told():
             self._check_open()
+            db = self._write_connection()
             try:
-                _reset(self._write_connection())
+                _clear(db)
+                _make_schema(db)
             except _DAMAGE:
-                self.hang_up()
+                self._drop_idle()
                 self._remove()
-                self._writer = self._open()
+                self._write_connection()
 
     def empty_wal(self) -> bool:
         """Moves everything into the file and empties the write-ahead log; False when somebody is reading from it."""
@@ -137,14 +139,14 @@ class Database:
     def close(self) -> None:
         self._is_closed = True
         with forking.gate, self._lock:
-            self._hang_up()
+            self._drop_idle()
 
     # Forking
 
     def hang_up(self) -> None:
         """Closes everything that is a file, to be opened again when needed. Nobody may be using it."""
         if self.path is not None:
-            self._hang_up()
+            self._drop_idle()
 
     def start_over(self) -> None:
         """In a forked child: what was inherited is left alone."""
@@ -159,18 +161,21 @@ class Database:
     def _borrowed(
         self, pool: list[apsw.Connection], connect: Callable[[], apsw.Connection]
     ) -> Iterator[apsw.Connection]:
-        with forking.gate, self._told():
-            self._check_open()
-            if self._writer is None:
-                with self._lock:
-                    self._write_connection()  # after a fork: the schema is looked at before anybody reads
-            try:
-                db = pool.pop()
-            except IndexError:
-                db = connect()
-            try:
-                yield db
-            finally:
+        """A connection that nobody else is using."""
+        self._check_open()
+        if self._writer is None:
+            with self._lock:
+                self._write_connection()  # after a fork: the schema is looked at before anybody reads
+        try:
+            db = pool.pop()
+        except IndexError:
+            db = connect()
+        try:
+            yield db
+        finally:
+            if self._is_closed:
+                self._drop(db)
+            else:
                 pool.append(db)
 
     @contextlib.contextmanager
@@ -196,46 +201,59 @@ class Database:
         return self._writer
 
     def _open(self) -> apsw.Connection:
-        """A write connection to an index of this version."""
+        """A write connection to an index of this version, which is made anew if it has to be."""
+        db = self._dial()
         try:
-            db = self._connect()
-            self._ensure(db)
+            if db.readonly("main"):
+                raise apsw.ReadOnlyError(f"{self.place} is read-only")
+            self._identify(db)
+            self._prepare(db)
         except _DAMAGE:
-            self._hang_up()
-            db = self._connect_to_damaged()
-            self._ensure(db)
+            try:
+                _clear(db)
+                self._prepare(db)
+            except _DAMAGE:
+                # Not even SQLite can make something of it. Whoever else has it open keeps what he has.
+                self._drop(db)
+                self._drop_idle()
+                self._remove()
+                db = self._dial()
+                self._prepare(db)
+        except BaseException:
+            self._drop(db)
+            raise
         return db
 
+    def _dial(self) -> apsw.Connection:
+        db = apsw.Connection(self._uri(), flags=_READ_WRITE)
+        db.set_busy_handler(_wait)
+        return self._keep(db)
+
     def _connect(self) -> apsw.Connection:
-        db = self._keep(apsw.Connection(self._uri(), flags=_READ_WRITE))
+        """One more connection to an index that is known to be of this version."""
+        db = self._dial()
         _configure(db, is_file=self.path is not None)
         return db
 
-    def _connect_to_damaged(self) -> apsw.Connection:
-        db = self._keep(apsw.Connection(self._uri(), flags=_READ_WRITE))
-        db.set_busy_handler(_wait)
-        try:
-            _clear(db)
-        except _DAMAGE:
-            self._drop(db)
-            self._remove()
-        else:
-            self._drop(db)
-        return self._connect()
-
-    def _ensure(self, db: apsw.Connection) -> None:
-        application, version = db.pragma("application_id"), db.pragma("user_version")
-        if (application, version) == (APPLICATION_ID, SCHEMA_VERSION):
-            return
-        if application not in (0, APPLICATION_ID):
+    def _identify(self, db: apsw.Connection) -> None:
+        """Raises, before anything is changed, when the file is not ours to change."""
+        with db:  # one look at everything: another process may be making the index just now
+            is_empty = not db.execute("select count(*) from sqlite_schema").get
+            application = db.pragma("application_id")
+        if not is_empty and application != APPLICATION_ID:
             raise UnsupportedError(
                 f"{self.place} is a database of something else, and is left alone",
                 kind="not-an-index",
                 hint="move it away: the index is made anew",
             )
-        if version:
-            _clear(db)
-        _make_schema(db)
+
+    def _prepare(self, db: apsw.Connection) -> None:
+        _configure(db, is_file=self.path is not None)
+        version = db.pragma("user_version")
+        if version != SCHEMA_VERSION:
+            if version:
+                _clear(db)
+            _make_schema(db)
 
     def _keep(self, db: apsw.Connection) -> apsw.Connection:
         self._all.add(db)
@@ -245,8 +263,9 @@ class Database:
         self._all.discard(db)
         db.close(True)
 
-    def _hang_up(self) -> None:
-        for db in list(self._all):
+    def _drop_idle(self) -> None:
+        """Closes what nobody is using."""
+        for db in (*self._readers, *self._askers, *([self._writer] if self._writer else ())):
             self._drop(db)
         self._readers.clear()
         self._askers.clear()
@@ -260,10 +279,6 @@ class Database:
 
     def _uri(self) -> str:
         return self._name if self.path is None else self.path.absolute().as_uri()
-
-
-class Damaged(Exception):
-    """The index holds something that it cannot have written, or lacks a table. It has to be made anew."""
 
 
 def _configure(db: apsw.Connection, *, is_file: bool) -> None:
@@ -304,11 +319,6 @@ def _clear(db: apsw.Connection) -> None:
         db.execute("vacuum")
     finally:
         db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
-
-
-def _reset(db: apsw.Connection) -> None:
-    _clear(db)
-    _make_schema(db)
 
 
 _waiting = threading.local()

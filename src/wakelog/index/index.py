@@ -83,8 +83,11 @@ class Index(Queries):
         timeout_s: float = 2.0,
     ) -> Table:
         """Runs a read-only SELECT over the documented views: docs/reference/views.md."""
-        as_of = self.catch_up()
-        return sql.run(self._database, as_of, statement, params, max_rows, timeout_s)
+
+        def answer() -> Table:
+            return sql.run(self._database, self._catch_up(), statement, params, max_rows, timeout_s)
+
+        return self._cured(answer)
 
     def close(self) -> None:
         self._database.close()

@@ -22,7 +22,7 @@ from typing import Any
 import apsw
 
 from wakelog.errors import InvalidInputError, NotAllowedError, WakelogError
-from wakelog.index.database import Database
+from wakelog.index.database import Damaged, Database
 from wakelog.index.results import AsOf, Table
 
 VIEWS = ("sessions", "turns", "events", "files", "decisions", "facts", "tools", "errors", "messages")
@@ -193,9 +193,13 @@ def _is_refusal(exc: apsw.Error) -> bool:
 
 
 def _told(exc: apsw.Error, guard: _Guard) -> WakelogError:
-    """A refusal in our words, with what to do about it."""
+    """A refusal in our words, with what to do about it. Damage is not for the asker to deal with."""
     views = f"the views are {', '.join(VIEWS)}"
     match exc:
+        case apsw.CorruptError() | apsw.NotADBError():
+            raise Damaged(str(exc)) from exc
+        case apsw.SQLError() if "main.wl_" in str(exc):
+            raise Damaged(str(exc)) from exc  # a view misses its table
         case apsw.InterruptError():
             return guard.reason or NotAllowedError("the query was stopped", kind="query-too-slow")
         case apsw.AuthError() | apsw.ReadOnlyError() | apsw.SQLError() if _is_refusal(exc):

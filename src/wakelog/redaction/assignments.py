@@ -40,11 +40,11 @@ _ENDINGS = (
 )
 _NAME_BACKWARDS = re.compile(r"[A-Za-z0-9_.\-]+(?: [A-Za-z0-9_.\-]+)?")
 _VALUE = re.compile(
-    r"""[ \t]*(?:[bBfFrRuU]{0,2}(?P<quote>\\*["'`])(?![:,}\]])(?P<quoted>(?:[^\s"'`\\]|\\[^\s"'`])++)(?P=quote)"""
-    r"""|(?P<bare>[^\s"'`\\,;&|<>(){}\[\]]++)(?![(\[{]))"""
+    r"""[ \t]*(?:[bBfFrRuU]{0,2}(?P<quote>\\*["'`])(?![:,}\]])(?P<quoted>(?:[^\s"'`\\]|\\[^\s"'`]){1,4096}+)(?P=quote)"""
+    r"""|(?P<bare>[^\s"'`\\,;&|<>(){}\[\]]{1,4096}+)(?![(\[{]))"""
 )
 # The value of NAME=value, first on its line as in .env files, may hold what ends a value elsewhere.
-_WHOLE_LINE = re.compile(r"""[^\s"'`\\]+""")
+_WHOLE_LINE = re.compile(r"""[^\s"'`\\]{1,4096}+""")
 
 _TOKEN_OF_ANOTHER_KIND = re.compile(
     r"(?:page|next|prev|previous|continuation|cursor|sync|pad|eos|bos|unk|cls|mask|sep|stop|first|last|start|end|special"
@@ -75,12 +75,18 @@ def find_stops(low: bytes) -> list[Stop]:
             group = match.lastindex or 0
             stops.append(Stop(match.start(group), match.end(), match[group] if group else b""))
             match = ending.search(low, match.end())
+    stops.sort(key=_place)
     return stops
 
 
 def find_assigned(text: str, stops: list[Stop]) -> Iterator[tuple[int, int, str]]:
     """Start, end and marker name of each value that is a secret by its name."""
+    nested, reached = 0, 0
     for stop in stops:
+        # `a=b=c=…` is read as one value, then as another from the next sign on; not for ever.
+        nested = nested + 1 if stop.value_start < reached else 0
+        if nested > 3:
+            continue
         name = _name_before(text, stop.name_end) if stop.separator else ""
         kind = kind_of_name(name)
         match = _VALUE.match(text, stop.value_start) if kind else None
@@ -88,6 +94,7 @@ def find_assigned(text: str, stops: list[Stop]) -> Iterator[tuple[int, int, str]
             continue
         quoted = match["quoted"] is not None
         start, end = match.span("quoted" if quoted else "bare")
+        reached = max(reached, end)
         if not quoted:
             if b'"' in stop.separator or b"'" in stop.separator:
                 continue
@@ -122,6 +129,10 @@ def is_named_secret(name: str, value: str) -> bool:
     if kind == "password":
         return " " not in value.strip() or name.lower().endswith("phrase")
     return is_plausible(value.rpartition(" ")[2], password=True) and len(value.split()) <= 2
+
+
+def _place(stop: Stop) -> int:
+    return stop.value_start
 
 
 def _is_pass(name: str) -> bool:

@@ -115,6 +115,7 @@ def _before(name: str, regex: str, *literals: str, check: Check = _random_body) 
 
 # The user name stops at whatever ends a URL, so that a port and a later mail address are not read as a password.
 _LOGIN = r"""://(?P<user>[^\s:/@"'`<>\\?#\[]{0,128}):(?P<secret>[^\s"'`<>\\/,?#]{1,256})@(?=[\w\[$])"""
+_PEM_BODY = r"""[^"'`<>\-]*+(?:-(?!----)[^"'`<>\-]*+)*+"""
 _PEM_NAME = r"(?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 
 PATTERNS: tuple[Pattern, ...] = (
@@ -122,7 +123,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "private-key",
         # Whole, or cut off: then as far as lines of key material go.
         re.compile(
-            rf"""-----BEGIN {_PEM_NAME}(?:[^"'`<>]*?-----END {_PEM_NAME}|(?:\s|\\[nr/]|[A-Za-z0-9+/=]{{16,}})+)"""
+            rf"""-----BEGIN {_PEM_NAME}(?:{_PEM_BODY}-----END {_PEM_NAME}|(?:\s|\\[nr/]|[A-Za-z0-9+/=]{{16,}}+)++)"""
         ),
         ("-----",),
         _has_key_material,
@@ -160,7 +161,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _word("huggingface-token", r"hf_[A-Za-z0-9]{30,}", "hf_"),
     _before("sendgrid-key", r"SG\.[A-Za-z0-9_\-]{20,24}\.[A-Za-z0-9_\-]{39,50}", "SG."),
     _word("twilio-key", r"SK" + _FREE.format("SK") + r"[0-9a-f]{32}(?![A-Za-z0-9])", "SK"),
-    _word("jwt", r"eyJ[A-Za-z0-9_\-]{17,}(?:\.[A-Za-z0-9_\-]*){2,4}", "eyJ", check=_decodes_as_jose),
+    _word("jwt", r"eyJ[A-Za-z0-9_\-]{17,4096}+(?:\.[A-Za-z0-9_\-]*+){2,4}", "eyJ", check=_decodes_as_jose),
     _before(
         "bearer-token",
         r"(?:[Bb]earer|BEARER) {1,4}(?P<secret>(?P<word>[A-Za-z0-9_\-]{20,})[A-Za-z0-9_\-.~+/]*=*)",

@@ -17,25 +17,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import get_args
 
 from wakelog.errors import InvalidInputError
 from wakelog.model.events import Event
 from wakelog.redaction import values
 from wakelog.redaction.assignments import NAMES, Stop, find_assigned, find_stops
-from wakelog.redaction.patterns import PATTERNS, Pattern, Where, secret_span
+from wakelog.redaction.patterns import PATTERNS, Pattern, secret_span
 from wakelog.redaction.plausible import MARKER
 from wakelog.redaction.values import NAMED
+from wakelog.redaction.words import BEFORE, WordPatterns, find_long_words
 
 Span = tuple[int, int, str]
-Rows = list[tuple[str, Pattern]]
 
-_LONG = b"a" * 20
-_BEFORE = 40
-_AROUND, _AFTER = 64, 8192  # how far a match may reach from a long word: back to its address, on to its end
-_REST = re.compile(r"""[^\s"'`<>\\]*""")
-_FLAT = bytes(97 if chr(b) in "-_" or (b < 128 and chr(b).isalnum()) else 32 for b in range(256))
-_PLAIN = "abcdefghijklmnopqrstuvwxyz_-"
 _SHORTEST = 12  # pwd=12345678
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MARKERS = re.compile(re.escape(MARKER) + r"[a-z0-9\-]+\]")
@@ -44,7 +37,7 @@ _MARKERS = re.compile(re.escape(MARKER) + r"[a-z0-9\-]+\]")
 class Redactor:
     """A choice of patterns, and what they find. Immutable: `without`, `only` and `adding` give a changed copy."""
 
-    __slots__ = ("_assigned", "_rank", "_rows", "names", "patterns")
+    __slots__ = ("_assigned", "_keyword", "_rank", "_text", "_word", "names", "patterns")
 
     def __init__(self, patterns: Iterable[Pattern] = PATTERNS, *, names: Iterable[str] | None = None) -> None:
         """`names` are the ones in use; all of them when left out."""
@@ -55,10 +48,12 @@ class Redactor:
         self.names: tuple[str, ...] = tuple(name for name in known if name in wanted)
         self._rank = {name: rank for rank, name in enumerate(known)}
         used = [p for p in self.patterns if p.name in wanted]
-        self._rows: dict[Where, Rows] = {
-            where: [(literal, p) for p in used if p.where == where for literal in p.literals or ("",)]
-            for where in get_args(Where)
-        }
+        self._text = [(literal, p) for p in used if p.where == "text" for literal in p.literals or ("",)]
+        self._word = (
+            WordPatterns([p for p in used if p.where == "word"]),
+            WordPatterns([p for p in used if p.where == "before"], before=BEFORE),
+        )
+        self._keyword = [p for p in used if p.where == "keyword"]
         self._assigned = wanted.intersection(NAMES)
 
     def without(self, *names: str) -> Redactor:
@@ -110,15 +105,16 @@ class Redactor:
     def _look(self, text: str, raw: bytes, stops: list[Stop]) -> list[Span]:
         spans: list[Span] = []
         if not all(stop.separator for stop in stops):
-            _run(self._rows["keyword"], text, spans)
-        flat = raw.translate(_FLAT)
-        at = flat.find(_LONG)
-        if at >= 0:
-            words = _long_words(text, flat, at)
-            if words:
-                _run_near(self._rows["word"], text, words, 0, spans)
-                _run_near(self._rows["before"], text, words, _BEFORE, spans)
-        _run(self._rows["text"], text, spans)
+            for pattern in self._keyword:
+                _find(pattern, text, 0, len(text), spans)
+        words = find_long_words(text, raw)
+        if words:
+            for patterns in self._word:
+                for pattern, start, end in patterns.around(text, words):
+                    _find(pattern, text, start, end, spans)
+        for literal, pattern in self._text:
+            if literal in text:
+                _find(pattern, text, 0, len(text), spans)
         if stops and self._assigned:
             known = list(spans)
             assigned = (span for span in find_assigned(text, stops) if span[2] in self._assigned)
@@ -146,37 +142,6 @@ def redact_text(text: str) -> tuple[str, tuple[str, ...]]:
 
 def redact_event(event: Event) -> tuple[Event, tuple[str, ...]]:
     return DEFAULT.redact_event(event)
-
-
-def _long_words(text: str, flat: bytes, at: int) -> list[tuple[int, int]]:
-    """Start and end of each long word that has a digit or a capital."""
-    words = []
-    while at >= 0:
-        end = flat.find(b" ", at)
-        if end < 0:
-            end = len(flat)
-        if text[at:end].strip(_PLAIN):
-            words.append((at, end))
-        at = flat.find(_LONG, end)
-    return words
-
-
-def _run_near(rows: Rows, text: str, words: list[tuple[int, int]], before: int, spans: list[Span]) -> None:
-    """Runs the patterns that have a literal in, or just before, one of the words; and there only."""
-    places = [text[max(0, at - before) : at if before else end] for at, end in words]
-    joined = "\n".join(places)
-    for literal, pattern in rows:
-        if literal in joined:
-            for place, (at, end) in zip(places, words, strict=True):
-                if literal in place:
-                    rest = _REST.match(text, end, end + _AFTER)
-                    _find(pattern, text, max(0, at - _AROUND), rest.end() + 1 if rest else end, spans)
-
-
-def _run(rows: Rows, text: str, spans: list[Span]) -> None:
-    for literal, pattern in rows:
-        if literal in text:
-            _find(pattern, text, 0, len(text), spans)
 
 
 def _find(pattern: Pattern, text: str, start: int, end: int, spans: list[Span]) -> None:

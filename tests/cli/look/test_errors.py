@@ -26,6 +26,8 @@ CASES = [
     (("blame", "/nope", "-s", "fix-auth"), 3, "key-not-found", ("/nope",)),
     (("diff", "fix-auth@4", "@9"), 3, "turn-not-found", ("@9",)),
     (("diff", "fix-auth@1..@2", "@3"), 2, "bad-selector", ("fix-auth@1..@2",)),
+    (("state", "--at", "fix-auth@0"), 3, "event-not-found", ("@0", "fix-auth", "e1")),
+    (("show", "fix-auth@0"), 3, "event-not-found", ("@0", "fix-auth", "e1")),
     (("tail", "fix-auth@3"), 2, "bad-selector", ("wakelog log",)),
     (("status", "fix-auth", "--at", "try-redis@1"), 2, "bad-selector", ("try-redis@1",)),
     (("query", "select * from nowhere"), 2, "bad-sql", ("nowhere", "sessions")),

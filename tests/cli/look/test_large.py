@@ -3,7 +3,6 @@
 import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -67,11 +66,17 @@ main()
 """
 
 
+def _cpu_s() -> float:
+    """Processor time of children so far: unlike the clock on the wall it does not depend on who else is busy."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 @pytest.mark.slow
 def test_every_command_answers_about_a_hundred_thousand_events(large: Path) -> None:
     slow = {}
     for args in COMMANDS:
-        began = time.monotonic()
+        before = _cpu_s()
         done = subprocess.run(
             [sys.executable, "-c", LIMITED, str(MEMORY_BYTES), *args, "--store", str(large)],
             capture_output=True,
@@ -80,9 +85,8 @@ def test_every_command_answers_about_a_hundred_thousand_events(large: Path) -> N
         )
         assert done.returncode == 0, (args, done.stderr[-2000:])
         assert done.stdout
-        took = time.monotonic() - began
+        took = _cpu_s() - before
         # The first question that needs the index pays for making it.
         if took > (SECONDS * 6 if args == ("ls",) else SECONDS):
             slow[args] = took
     assert not slow
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 < MEMORY_BYTES

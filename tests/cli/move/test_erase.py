@@ -33,6 +33,15 @@ def test_cascade_reaches_into_forks(move: Cli, store: Store) -> None:
     assert store.resume("child").verify().ok
 
 
+def test_what_a_deleted_parent_left_is_erased_through_its_fork(move: Cli, store: Store) -> None:
+    parent = store.session("parent")
+    said = parent.message("user", "the secret")
+    fork = store.fork(parent, name="child")
+    store.delete(parent)
+    assert move("erase", "-s", "child", f"e{said}", "--why", "t", "--cascade", "--yes").code == 0
+    assert not store.resume(fork.id).log.entry(said).is_intact
+
+
 def test_already_erased_is_passed_over_with_exit_7(move: Cli) -> None:
     assert move("erase", "-s", "crash", "e5", "--why", "t", "--yes").code == 0
     assert move("erase", "-s", "crash", "e5", "e6", "--why", "t", "--yes").code == 7

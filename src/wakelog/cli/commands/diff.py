@@ -8,13 +8,13 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog import errors
 from wakelog.cli.context import Context, common
 from wakelog.cli.failing import NO
 from wakelog.cli.render.changes import FileLines, change_lines, plain_change
 from wakelog.cli.render.places import place
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.text import fit, glyph, inert_json
+from wakelog.errors import InvalidInputError
 from wakelog.model.ids import Seq
 from wakelog.session import Session
 from wakelog.session.diff import TurnDiff, turn_diff
@@ -72,7 +72,7 @@ def _pair(ctx: Context, spots: list[str]) -> _Pair:
         session, a = ctx.select(spots[0])
         other, b = ctx.select(spots[1])
         if a.last or b.last:
-            raise errors.InvalidInputError(
+            raise InvalidInputError(
                 f"{spots[0 if a.last else 1]!r} is a range, where a point is expected", kind="bad-selector"
             )
         if not b.session:

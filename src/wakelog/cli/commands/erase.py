@@ -12,12 +12,13 @@ from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.failing import PARTIAL
 from wakelog.cli.text import inert
+from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError
+from wakelog.log import Log
 from wakelog.log.surgery import erase, refuse_if_held
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
 from wakelog.session.selectors import resolve_range
-from wakelog.store import Store
 from wakelog.store.erasing import Follower, followers, holder_of
 
 SHOWN = 20
@@ -43,14 +44,13 @@ def erase_command(ctx: Context, selectors: tuple[str, ...], why: str, cascade: b
     session, targets, passed = _targets(ctx, selectors)
     came = followers(session.log, targets) if cascade and targets else []
     seqs = _by_holder(session, targets, came)
-    for holder in seqs:
-        refuse_if_held(ctx.store.engine, holder)
+    refuse_any_held(ctx.store.engine, seqs)
     if not ctx.json and not ctx.ndjson:
         _show(ctx, session, targets, came, passed)
     done = False
     if targets and not dry_run:
         ctx.confirm(f"Erase {sum(map(len, seqs.values()))} events for good?", yes=yes)
-        erase_all(ctx.store, seqs, why=why)
+        erase_all(ctx.store.engine, {s.session: session.log for s in session.log.segments}, seqs, why=why)
         done = True
     data = {
         "session": session.id,
@@ -64,11 +64,18 @@ def erase_command(ctx: Context, selectors: tuple[str, ...], why: str, cascade: b
     return PARTIAL if passed and done else 0
 
 
-def erase_all(store: Store, seqs: dict[SessionId, list[int]], *, why: str) -> None:
-    """Erases session by session: one erasure names events of one session of the fork tree."""
+def refuse_any_held(engine: Engine, sessions: Iterable[SessionId]) -> None:
+    """Says no before anybody is asked. One that was deleted has no say; what forks still read of it is theirs."""
+    for session in sessions:
+        if engine.head(session).status != "deleted":
+            refuse_if_held(engine, session)
+
+
+def erase_all(engine: Engine, logs: dict[SessionId, Log], seqs: dict[SessionId, list[int]], *, why: str) -> None:
+    """Erases session by session: one erasure names events of one session of the fork tree. `logs` has for a session a
+    log that reads through it: its own, or that of a fork when it was deleted."""
     for holder, mine in seqs.items():
-        if mine:
-            erase(store.resume(holder).log, mine, why=why, by="wakelog erase")
+        erase(logs.get(holder) or Log(engine, holder), mine, why=why, by="wakelog erase")
 
 
 def _end(done: bool, dry_run: bool, seqs: dict[SessionId, list[int]]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -14,9 +15,10 @@ from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import age, glyph
 from wakelog.errors import NotFoundError
+from wakelog.index.results import SessionInfo
 from wakelog.session import Session
 
-RECENT_S = 3600
+RECENT_S, PAGE = 3600, 1000
 EVERY_S = 2.0
 _COLUMNS = (
     Column("needs"),
@@ -70,20 +72,38 @@ def _tell(ctx: Context, wanted: set[str], everything: bool) -> list[_Live]:
 def _look(ctx: Context, wanted: set[str], everything: bool) -> list[_Live]:
     found = []
     oldest = ctx.store.clock() - RECENT_S * 1_000_000
-    for head in ctx.store.sessions():
-        if head.status not in ("open", "active", "paused"):
+    for info in _not_closed(ctx):
+        if not everything and info.last_at < oldest and _is_at_rest(ctx, info):
             continue
         try:
-            session = ctx.store.resume(head.session)
+            session = ctx.store.resume(info.id)
             stand = standing(session)
         except NotFoundError:
             continue  # deleted while we looked
         if wanted and not wanted.intersection(stand.needs):
             continue
-        if stand.need == "ended" or (stand.need == "idle" and head.at < oldest and not everything):
+        if stand.need == "ended" or (stand.need == "idle" and stand.at < oldest and not everything):
             continue
         found.append(_Live(session, stand))
     return sorted(found, key=lambda each: (NEEDS.index(each.stand.need), -each.stand.at))
+
+
+def _not_closed(ctx: Context) -> Iterator[SessionInfo]:
+    after = ""
+    while True:
+        page = ctx.store.index.sessions(live=True, after=after, limit=PAGE)
+        yield from page
+        after = page.next
+        if not after:
+            return
+
+
+def _is_at_rest(ctx: Context, info: SessionInfo) -> bool:
+    """Whether a session is idle as far as the index and the last sign of life can tell: its state need not be read."""
+    if info.status == "paused" or info.pending or (info.turn and not info.outcome):
+        return False
+    beat = ctx.store.engine.last_beat(info.id)
+    return beat is None or beat.until < ctx.store.clock()
 
 
 def _show(ctx: Context, live: list[_Live]) -> None:

@@ -8,12 +8,11 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.commands.erase import erase_all
+from wakelog.cli.commands.erase import erase_all, refuse_any_held
 from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
 from wakelog.cli.progress import Progress
 from wakelog.cli.text import inert
-from wakelog.log.surgery import refuse_if_held
 from wakelog.model.events import Event
 from wakelog.model.ids import SessionId
 from wakelog.redaction import redact_event
@@ -49,10 +48,10 @@ def redact_command(ctx: Context, session: str, everything: bool, dry_run: bool, 
     if not ctx.json and not ctx.ndjson:
         _show(ctx, found)
     if found and not dry_run:
-        for holder in seqs:
-            refuse_if_held(ctx.store.engine, holder)
+        refuse_any_held(ctx.store.engine, seqs)
         ctx.confirm(f"Erase {len(found)} events for good?", yes=yes)
-        erase_all(ctx.store, seqs, why="a secret was found in it")
+        logs = {s.session: session.log for session in sessions for s in session.log.segments}
+        erase_all(ctx.store.engine, logs, seqs, why="a secret was found in it")
     data = {"found": msgspec.to_builtins(found), "sessions": len(sessions), "erased": bool(found) and not dry_run}
 
     def human() -> None:

@@ -88,15 +88,14 @@ def show_preview(ctx: Context, session: Session[Any], preview: RewindPreview) ->
         f"{ctx.style(f'Rewind {name}', bold=True)} from {_place(preview.head, preview.turn)}"
         f" to {_place(preview.to, preview.to_turn)}  ({stay}; nothing is removed)"
     )
-    _row(ctx, "state", f"{preview.keys_now} keys {arrow} {preview.keys_then} keys" if preview.parts else "no change")
+    _row(
+        ctx, "state", f"{preview.keys_now:,} keys {arrow} {preview.keys_then:,} keys" if preview.parts else "no change"
+    )
     for part in preview.parts:
-        counts = f"{part.now} {arrow} {part.then}" if part.now != part.then else f"{part.now}"
-        _row(
-            ctx,
-            "",
-            f"{part.part:<12}{counts:<10}{part.changed} {'key changes' if part.changed == 1 else 'keys change'}",
-        )
-    _row(ctx, "conversation", f"{preview.messages_now} messages {arrow} {preview.messages_then} in view")
+        counts = f"{part.now:,} {arrow} {part.then:,}" if part.now != part.then else f"{part.now:,}"
+        changes = f"{part.changed:,} {'key changes' if part.changed == 1 else 'keys change'}"
+        _row(ctx, "", f"{part.part:<12}{counts:<16}{changes}")
+    _row(ctx, "conversation", f"{preview.messages_now:,} messages {arrow} {preview.messages_then:,} in view")
     _files(ctx, preview.files)
     _effects(ctx, preview.effects)
     if preview.stays:

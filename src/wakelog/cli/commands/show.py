@@ -13,7 +13,7 @@ import msgspec
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.detail import event_lines, turn_lines
 from wakelog.cli.render.events import record
-from wakelog.cli.render.places import place
+from wakelog.cli.render.places import place, something
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.turns import TurnRow, gather, plain_turn
 from wakelog.cli.text import inert
@@ -95,11 +95,11 @@ def _one(ctx: Context, session: Session[Any], spot: str) -> _Shown:
         if head.turn:
             return _Shown(session, "turn", place(ctx, session, f"@{head.turn}"))
         return _Shown(session, "events", Range(1, head.seq))
-    span = place(ctx, session, spot)
+    span = something(session, spot, place(ctx, session, spot))
     if ".." in spot:
         kind = "events"
     elif spot.startswith(("@", "turn:")):
-        kind = "turn" if span.last else "events"
+        kind = "turn"
     elif spot.startswith(("c:", "commit:")):
         kind = "commit"
     else:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from wakelog import errors
 from wakelog.cli.context import Context
 from wakelog.cli.render.sessions import handle
+from wakelog.errors import InvalidInputError, NotFoundError, WakelogError
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.session import Session
@@ -19,7 +19,7 @@ def place(ctx: Context, session: Session[Any], text: str) -> Range:
     """The events a point or range covers; when there is none, the error names the session and the nearest places."""
     try:
         return resolve_range(session.log, text)
-    except errors.NotFoundError as exc:
+    except NotFoundError as exc:
         name, head = handle(session), session.head
         message = exc.message.replace(session.id, session.name or session.id)
         hint = exc.hint or f"wakelog log {name}"
@@ -27,12 +27,23 @@ def place(ctx: Context, session: Session[Any], text: str) -> Range:
             hint = f"wakelog log {name}   or   {name}@{head.turn}"
         elif exc.kind == "event-not-found" and text[:1] == "e":
             hint = f"wakelog log {name} --events   or   e{head.seq}"
-        raise errors.NotFoundError(message, kind=exc.kind, hint=hint) from exc
+        raise NotFoundError(message, kind=exc.kind, hint=hint) from exc
 
 
 def point(ctx: Context, session: Session[Any], text: str) -> Seq | None:
     """The event a point stands for; None for now."""
-    return place(ctx, session, text).last if text else None
+    return something(session, text, place(ctx, session, text)).last if text else None
+
+
+def something(session: Session[Any], text: str, found: Range) -> Range:
+    """The place, unless it lies before the session's first event: nothing is there to look at."""
+    if found.last:
+        return found
+    raise NotFoundError(
+        f"nothing had happened yet at {text} in {session.name or session.id}",
+        kind="event-not-found",
+        hint=f"the first event is e1: wakelog log {handle(session)} --events --reverse",
+    )
 
 
 def select(ctx: Context, text: str, at: str = "") -> tuple[Session[Any], str, Seq | None]:
@@ -46,7 +57,7 @@ def select(ctx: Context, text: str, at: str = "") -> tuple[Session[Any], str, Se
         if where.session and not selector.session:
             session = looked_at
         elif where.session and looked_at.id != session.id:
-            raise errors.InvalidInputError(
+            raise InvalidInputError(
                 f"--at {at} names another session than {text}", kind="bad-selector", hint="name it once"
             )
         at = where.first or "@"
@@ -58,7 +69,7 @@ def key_of(document: Value, key: str) -> tuple[str, Value]:
     """The value at a JSON Pointer; when it is not one or nothing is there, the error says what is near."""
     if key and not key.startswith("/"):
         guess = "/" + key.replace(".", "/")
-        raise errors.InvalidInputError(
+        raise InvalidInputError(
             f"{key!r} is not a key: keys are JSON Pointers and start with /",
             kind="bad-key",
             hint=f"try {_existing(document, guess) or guess}",
@@ -80,14 +91,14 @@ def _existing(document: Value, guess: str) -> str:
     for candidate in (guess, f"/data{guess}"):
         try:
             return key_of(document, candidate)[0]
-        except errors.WakelogError:
+        except WakelogError:
             continue
     return ""
 
 
-def _no_key(document: Value, node: Value, key: str, known: str, token: str) -> errors.NotFoundError:
+def _no_key(document: Value, node: Value, key: str, known: str, token: str) -> NotFoundError:
     if not known and isinstance(document, dict) and token in document.get("data", {}):
-        return errors.NotFoundError(f"there is no {key} in the state", kind="key-not-found", hint=f"try /data{key}")
+        return NotFoundError(f"there is no {key} in the state", kind="key-not-found", hint=f"try /data{key}")
     if isinstance(node, dict):
         near = difflib.get_close_matches(token, list(node)[:5000], 3) or list(node)[:6]
         there = ", ".join(f"{known}/{escape(name)}" for name in near) or "it is empty"
@@ -95,4 +106,4 @@ def _no_key(document: Value, node: Value, key: str, known: str, token: str) -> e
         there = f"{known}/0..{known}/{len(node) - 1}" if node else "the list is empty"
     else:
         there = f"{known} is a single value"
-    return errors.NotFoundError(f"there is no {key} in the state (near it: {there})", kind="key-not-found")
+    return NotFoundError(f"there is no {key} in the state (near it: {there})", kind="key-not-found")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from wakelog import errors
 from wakelog.cli.text import fit, inert, size, width
+from wakelog.errors import NotFoundError
 from wakelog.log.reading import Entry
 from wakelog.model.payloads import PayloadRef, as_ref
 from wakelog.model.values import Value
@@ -27,7 +27,7 @@ def fetched(session: Session[object], entry: Entry, value: Value, limit: int = P
         return value
     try:
         return session.value(entry, value)
-    except errors.NotFoundError:
+    except NotFoundError:
         return {"$erased": entry.seq}
 
 

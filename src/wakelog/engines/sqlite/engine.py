@@ -30,7 +30,7 @@ from wakelog.engines.sqlite import forking, tables
 from wakelog.engines.sqlite.connection import make_folder, refuse_network, translate, translated
 from wakelog.engines.sqlite.pool import Pool
 from wakelog.engines.sqlite.rows import from_row
-from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, WakelogError
+from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, UnavailableError, WakelogError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
@@ -177,7 +177,7 @@ class SqliteEngine:
 
     def _store_one(self, db: apsw.Connection, commit: Commit) -> Head:
         number = self._number(db, commit.session)
-        head = self._last_head(db, number) if number else None
+        head = self._last_head(db, number, commit.session) if number else None
         answer = judge(commit, head, self._known(db, number, commit, head) if head else None)
         if answer is not None:
             return answer
@@ -193,14 +193,14 @@ class SqliteEngine:
         self._heads[number] = after
         return after
 
-    def _last_head(self, db: apsw.Connection, number: int) -> Head:
+    def _last_head(self, db: apsw.Connection, number: int, session: SessionId) -> Head:
         """The head as this process wrote it, if no other has written since: `data_version` tells, to one connection."""
         as_of = (self._pool.writers, db.pragma("data_version"))
         if as_of != self._heads_as_of:
             self._heads.clear()
             self._heads_as_of = as_of
         head = self._heads.get(number)
-        return tables.head_of(db, number) if head is None else head
+        return tables.head_of(db, number, session) if head is None else head
 
     @staticmethod
     def _known(db: apsw.Connection, number: int, commit: Commit, head: Head) -> Known | None:
@@ -234,7 +234,7 @@ class SqliteEngine:
 
     def head(self, session: SessionId) -> Head:
         with self._reading() as db:
-            return tables.head_of(db, self._require(db, session))
+            return tables.head_of(db, self._require(db, session), session)
 
     def known(self, session: SessionId, commit_id: str) -> Known | None:
         with self._reading() as db:
@@ -419,9 +419,12 @@ class SqliteEngine:
 
     def check(self) -> list[str]:
         """What SQLite's own check finds wrong with the file, which the rows cannot tell: lost pages, wrong indexes."""
-        with self._reading() as db:
-            found: Any = db.execute("pragma integrity_check").fetchall()
-            return [text for (text,) in found if text != "ok"]
+        try:
+            with self._reading() as db:
+                found: Any = db.execute("pragma integrity_check").fetchall()
+                return [text for (text,) in found if text != "ok"]
+        except CorruptLogError as exc:
+            return [str(exc)]
 
     def settings(self) -> dict[str, Any]:
         """What the database is set to, for people who ask."""

@@ -15,9 +15,9 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import time
 import weakref
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Protocol
 
 FORK_WAIT_S = 35.0
@@ -25,52 +25,55 @@ FORK_WAIT_S = 35.0
 
 
 class Gate:
-    """Lets any number of threads in together, until it is shut."""
+    """Lets any number of threads in together, until it is shut.
+
+    Each thread has a lock of its own, which it holds while it is inside: that costs next to nothing, and an interrupt
+    cannot leave it held. Who shuts the gate takes all of them.
+    """
 
     def __init__(self) -> None:
-        # Reentrant, because a signal handler may fork while its own thread is in here.
-        self._changed = threading.Condition(threading.RLock())
-        self._inside: dict[int, int] = {}
-        self._shut_by = 0
-        self._shuts = 0
+        self._door = threading.RLock()
+        self._local = threading.local()
+        self._locks: weakref.WeakSet[threading.RLock] = weakref.WeakSet()
+        self._held: list[list[threading.RLock]] = []
 
-    def __enter__(self) -> None:
-        me = threading.get_ident()
-        with self._changed:
-            # Whoever is inside already may go deeper: shutting waits for it to come out.
-            while self._shut_by and me != self._shut_by and me not in self._inside:
-                self._changed.wait()
-            self._inside[me] = self._inside.get(me, 0) + 1
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        me = threading.get_ident()
-        with self._changed:
-            self._inside[me] -= 1
-            if not self._inside[me]:
-                del self._inside[me]
-                if self._shut_by:
-                    self._changed.notify_all()
+    def inside(self) -> threading.RLock:
+        """What to hold while using a connection: `with gate.inside(): …`."""
+        try:
+            lock: threading.RLock = self._local.lock
+        except AttributeError:
+            with self._door:
+                lock = self._local.lock = threading.RLock()
+                self._locks.add(lock)
+        if self._held and not _is_held(lock):
+            with self._door:  # until it is open again, or whoever is busy would never let the gate be shut
+                pass
+        return lock
 
     def shut(self, timeout_s: float) -> bool:
         """Keeps everybody out; False when somebody stayed inside all the time, or the caller is there itself."""
-        me = threading.get_ident()
-        with self._changed:
-            while self._shut_by not in (0, me):
-                self._changed.wait()
-            self._shut_by = me
-            self._shuts += 1
-            alone = self._changed.wait_for(lambda: self._inside.keys() <= {me}, timeout_s)
-            return alone and me not in self._inside
+        deadline = time.monotonic() + timeout_s
+        self._door.acquire()
+        alone = not _is_held(self.inside())
+        held: list[threading.RLock] = []
+        self._held.append(held)
+        for lock in list(self._locks):
+            if lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
+                held.append(lock)
+            else:
+                alone = False
+        return alone
 
     def open(self) -> None:
         """Takes back one `shut`."""
-        with self._changed:
-            self._shuts -= 1
-            if not self._shuts:
-                self._shut_by = 0
-                self._changed.notify_all()
+        for lock in self._held.pop():
+            lock.release()
+        self._door.release()
+
+
+def _is_held(lock: threading.RLock) -> bool:
+    """Whether this thread holds it; conditions ask it the same."""
+    return bool(lock._is_owned())  # type: ignore[attr-defined]
 
 
 class Holder(Protocol):

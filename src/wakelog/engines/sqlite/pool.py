@@ -30,14 +30,14 @@ class Pool:
         self._readers: list[apsw.Connection] = []
         self._writer: apsw.Connection | None = None
         self._is_closed = False
-        with forking.gate:
+        with forking.gate.inside():
             self._writer = self._connect(create=create)  # the schema is made here, not at the first append
             self._place = self._find_place()
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
         """A connection nobody else is reading through."""
-        with forking.gate, translated(self.path):
+        with forking.gate.inside(), translated(self.path):
             try:
                 db = self._readers.pop()
             except IndexError:
@@ -52,19 +52,19 @@ class Pool:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[apsw.Connection]:
         """The write connection inside a transaction of its own. SQLite's errors are the caller's to translate."""
-        with forking.gate, transaction(self._write_connection()) as db:
+        with forking.gate.inside(), transaction(self._write_connection()) as db:
             yield db
 
     @contextlib.contextmanager
     def writer(self) -> Iterator[apsw.Connection]:
         """The write connection outside of any transaction."""
-        with forking.gate, translated(self.path):
+        with forking.gate.inside(), translated(self.path):
             yield self._write_connection()
 
     def close(self) -> None:
         """Closes what is not in use; the rest goes when its user is done."""
         self._is_closed = True
-        with forking.gate:
+        with forking.gate.inside():
             self._drop_readers()
             self._drop_writer()
 

@@ -44,11 +44,12 @@ def require_number(db: apsw.Connection, session: str) -> int:
     return number
 
 
-def head_of(db: apsw.Connection, number: int) -> Head:
+def head_of(db: apsw.Connection, number: int, session: str) -> Head:
     row: Any = db.execute(_HEAD_OF, (number,)).fetchone()
-    if row is None:
-        raise CorruptLogError(f"session number {number} has lost its commits")
-    return head_from_row(row)
+    head = head_from_row(row) if row else None
+    if head is None or head.session != session:
+        raise CorruptLogError(f"session {session} has lost its commits, or its number")
+    return head
 
 
 def heads(db: apsw.Connection, where: str, values: tuple[Any, ...]) -> list[Head]:
@@ -83,7 +84,7 @@ def insert_session(db: apsw.Connection, commit: Commit) -> int:
     fork = commit.fork
     if fork is not None:
         parent = number_of(db, fork.parent)
-        head = head_of(db, parent) if parent else None
+        head = head_of(db, parent, fork.parent) if parent else None
         if head is None or head.status == "deleted" or head.seq < fork.at:
             raise NotFoundError(f"session {fork.parent} has no event {fork.at} to fork from", kind="session-not-found")
     row = (commit.session, fork.parent, fork.at, fork.hash) if fork else (commit.session, None, None, None)
@@ -157,7 +158,7 @@ def drop_if_unread(db: apsw.Connection, session: SessionId) -> None:
     at: SessionId | None = session
     while at is not None:
         number = require_number(db, at)
-        head = head_of(db, number)
+        head = head_of(db, number, at)
         if head.status != "deleted" or _is_read(db, at):
             return
         for table, column in (("log", "last"), ("commit_id", "last"), ("snapshot", "seq")):
@@ -171,7 +172,7 @@ def _is_read(db: apsw.Connection, session: str) -> bool:
     unseen = [session]
     while unseen:
         forks: Any = db.execute("select id, no from session where parent = ?", (unseen.pop(),)).fetchall()
-        if any(head_of(db, number).status != "deleted" for _, number in forks):
+        if any(head_of(db, number, fork).status != "deleted" for fork, number in forks):
             return True
         unseen += [fork for fork, _ in forks]
     return False

@@ -1,0 +1,75 @@
+"""Long words: the places where a token can be.
+
+A long word is a run of 20 or more of [A-Za-z0-9_-] with a digit or a capital in it. Every token of the table holds one
+(patterns.py), and most texts hold none, or few. So the literals of forty kinds of token are looked for in a few words
+instead of the text, and an expression runs around the word that has its literal instead of over the text.
+
+Finding the words is two passes at the speed of memory: translate every character to `a` or blank, find twenty `a`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from wakelog.redaction.patterns import Pattern
+
+LONG = 20
+BEFORE = 40
+"""How far before a word the literals of `where="before"` may stand."""
+
+_RUN = b"a" * LONG
+_FLAT = bytes(97 if chr(b) in "-_" or (b < 128 and chr(b).isalnum()) else 32 for b in range(256))
+_PLAIN = "abcdefghijklmnopqrstuvwxyz_-"
+# A match may start before its word, at an address or a scheme, and go on after it, as a JWT does.
+_AROUND, _AFTER = 64, 1 << 16
+_REST = re.compile(r"""[^\s"'`<>\\]*""")
+
+Place = tuple[int, int]
+
+
+def find_long_words(text: str, raw: bytes) -> list[Place]:
+    """Start and end of each long word; `raw` is the text as ASCII, character for character."""
+    flat = raw.translate(_FLAT)
+    at = flat.find(_RUN)
+    words = []
+    while at >= 0:
+        end = flat.find(b" ", at)
+        if end < 0:
+            end = len(flat)
+        if text[at:end].strip(_PLAIN):
+            words.append((at, end))
+        at = flat.find(_RUN, end)
+    return words
+
+
+class WordPatterns:
+    """Patterns to be run around long words."""
+
+    __slots__ = ("_before", "_gate", "_patterns")
+
+    def __init__(self, patterns: Iterable[Pattern], *, before: int = 0) -> None:
+        self._before = before
+        self._patterns = tuple(patterns)
+        literals = {literal for pattern in self._patterns for literal in pattern.literals}
+        # One expression for all is quicker than many searches here, where the text is short.
+        self._gate = re.compile("|".join(map(re.escape, sorted(literals))) or r"(?!)")
+
+    def around(self, text: str, words: list[Place]) -> Iterator[tuple[Pattern, int, int]]:
+        """Each pattern to be tried, with the stretch of text to try it on."""
+        before = self._before
+        places = [text[max(0, at - before) : at] for at, _ in words] if before else [text[at:end] for at, end in words]
+        if self._gate.search("\n".join(places)) is None:
+            return
+        done: dict[int, int] = {}
+        for place, (at, end) in zip(places, words, strict=True):
+            if self._gate.search(place) is None:
+                continue
+            for number, pattern in enumerate(self._patterns):
+                if not any(literal in place for literal in pattern.literals):
+                    continue
+                # Stretches of neighbouring words overlap; each is looked at once, however many words it has.
+                if end > done.get(number, -1):
+                    rest = _REST.match(text, end, end + _AFTER)
+                    done[number] = stop = rest.end() if rest else end
+                    yield pattern, max(0, at - _AROUND), stop + 1
