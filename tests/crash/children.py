@@ -1,5 +1,6 @@
 """What the children of the crash tests do. Each function is one child's whole life; see processes.py."""
 
+import ctypes
 import itertools
 import json
 import os
@@ -217,6 +218,20 @@ def fork_and_outlive(path: str, seed: str) -> None:
     os._exit(0)
 
 
+def fork_behind_pythons_back(path: str, seed: str) -> None:
+    """A fork that runs none of Python's hooks, with connections open."""
+    engine = SqliteEngine(Path(path) / "log.db")
+    log, journal = named(engine, "alpha"), Journal(say)
+    append(log, journal, f"{seed}.before")
+    pid = ctypes.PyDLL(None).fork()
+    if not pid:
+        _look(log)
+        sys.exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    append(log, journal, f"{seed}.after")
+    os._exit(0)
+
+
 def fork_of_closed_store(path: str) -> None:
     engine = SqliteEngine(Path(path) / "log.db")
     log = named(engine, "alpha")
@@ -231,13 +246,13 @@ def fork_of_closed_store(path: str) -> None:
 
 
 def fork_in_signal_handler(path: str, seed: str) -> None:
-    """Forks in the middle of an append of the very thread that forks. Nobody can be waited for; all goes on."""
+    """Forks in the middle of an append of the very thread that forks, which therefore cannot be waited for."""
     engine = SqliteEngine(Path(path) / "log.db")
     log, journal = named(engine, "alpha"), Journal(say)
     children: list[int] = []
 
     def handle(*_: object) -> None:
-        children.append(_fork(log.head, gently=False))
+        children.append(_fork(partial(_look, log), gently=False))
 
     signal.signal(signal.SIGALRM, handle)
     for number in range(60):
@@ -245,9 +260,18 @@ def fork_in_signal_handler(path: str, seed: str) -> None:
         append(log, journal, f"{seed}.{number}")
     signal.setitimer(signal.ITIMER_REAL, 0)
     assert children
-    for pid in children:
-        os.waitpid(pid, 0)
+    statuses = [os.waitpid(pid, 0)[1] for pid in children]
+    assert not any(statuses), statuses
     engine.close()
+
+
+def _look(log: Log) -> None:
+    """Sees the truth, or is told that it cannot."""
+    try:
+        list(log.entries())
+        say("looked")
+    except UnavailableError as exc:
+        say(exc.kind)
 
 
 # Several processes at once. They begin together, when their parent says so.

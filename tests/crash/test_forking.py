@@ -50,7 +50,15 @@ def test_the_child_of_a_closed_store_finds_it_closed(tmp_path: Path) -> None:
     assert run("fork_of_closed_store", path=str(tmp_path)) == ["store-closed"]
 
 
-def test_a_fork_in_the_middle_of_an_append_hangs_nobody(tmp_path: Path) -> None:
-    journal = Journal.read(run("fork_in_signal_handler", path=str(tmp_path), seed="handler"))
-    assert journal.acknowledged
+def test_a_fork_in_the_middle_of_an_append_harms_nobody(tmp_path: Path) -> None:
+    lines = run("fork_in_signal_handler", path=str(tmp_path), seed="handler")
+    journal = Journal.read(lines)
+    assert len(journal.acknowledged) == 60
+    assert {line for line in lines if line.split()[0] not in ("try", "ack")} <= {"looked", "store-forked"}
     check_survived(tmp_path, journal, "fork in a signal handler")
+
+
+def test_a_fork_behind_pythons_back_is_refused_the_store_and_harms_nobody(tmp_path: Path) -> None:
+    lines = run("fork_behind_pythons_back", path=str(tmp_path), seed="raw")
+    assert "store-forked" in lines
+    check_survived(tmp_path, Journal.read(lines), "a fork behind Python's back")

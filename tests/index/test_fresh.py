@@ -185,3 +185,16 @@ def test_catching_up_goes_on_where_it_was_cut_off(
     before = contents(index)
     index.rebuild()
     assert contents(index) == before
+
+
+def test_an_index_made_anew_by_another_in_between_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wakelog.index.rows.BATCH_EVENTS", 5)
+    engine = SqliteEngine(tmp_path / "log.db")
+    for _ in range(4):
+        Log.create(engine, new_session(), ev.SessionOpened(), *(ev.NoteAdded(text="x") for _ in range(6)))
+    with Index(engine, tmp_path / "index.db") as index, Index(engine, tmp_path / "index.db") as other:
+        resets = [other._database.reset]
+        index.catch_up(lambda done, total: resets.pop()() if resets and done == 2 else None)
+        assert resets == []
+        assert [info.events for info in index.sessions()] == [7] * 4
+    engine.close()

@@ -99,7 +99,7 @@ def by_path(files: list[tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
     return out
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_every_answer_is_what_the_logs_say(engine: Engine, index: Index, seed: int) -> None:
     player = Player(engine, seed)
     for steps in (10, 60, 60):
@@ -111,7 +111,7 @@ def test_every_answer_is_what_the_logs_say(engine: Engine, index: Index, seed: i
     assert contents(index) == before
 
 
-@pytest.mark.parametrize("seed", range(100, 106))
+@pytest.mark.parametrize("seed", range(100, 104))
 def test_answers_hold_after_erasing_and_deleting(engine: Engine, index: Index, seed: int) -> None:
     player = Player(engine, seed)
     player.play(60)

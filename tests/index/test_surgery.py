@@ -116,6 +116,18 @@ def test_pruned_text_leaves_no_byte(crowd: tuple[Engine, Log], folder: Path) -> 
     engine.close()
 
 
+def test_an_index_made_anew_leaves_no_byte_of_the_one_before(crowd: tuple[Engine, Log], folder: Path) -> None:
+    engine, log = crowd
+    seq = log.append(ev.NoteAdded(text=SECRET)).seq
+    with Index(engine, folder / "index.db") as index:
+        index.catch_up()
+        erase(log, [seq])
+        index.rebuild()
+        index.scrub()
+        assert residue(folder) == []
+    engine.close()
+
+
 def test_bytes_that_a_reader_holds_are_owned_up_to(crowd: tuple[Engine, Log], folder: Path) -> None:
     engine, log = crowd
     seq = log.append(ev.NoteAdded(text=SECRET)).seq

@@ -237,14 +237,15 @@ function readSegments(line) {
   }
   const listed = get(head, "segments");
   if (!Array.isArray(listed) || listed.length === 0) throw new Broken("the first line lists no segments");
-  // A segment's `first` to `last` are its own events in the bundle; those up to `end` are of the history. A parent that a
-  // fork leaves before its own first event has an `end` before its `first`: none are.
+  // A segment's `first` to `last` are its own events in the bundle; those up to `end` are of the history. A parent that
+  // a fork leaves before its own first event has an `end` before its `first`: none are.
   const segments = [];
   for (const entry of listed) {
     if (!isObject(entry) || !isText(get(entry, "session"))) throw new Broken("a segment has no session");
     const { session } = entry;
     const fork = get(entry, "fork") ?? null;
-    const segment = { session, fork, number: segments.length, first: 1, last: 0, end: 0, records: new Map(), commits: [] };
+    const segment = { session, fork, number: segments.length, first: 1, last: 0, end: 0 };
+    Object.assign(segment, { records: new Map(), commits: [] });
     if (segments.length === 0) {
       if (fork !== null) throw new Broken("the first segment is a fork: its parent is missing");
     } else {
@@ -468,7 +469,7 @@ function findPrune(segments, segment, seq) {
     if (hashAt(segments, segment.number, upto)?.toString("hex") !== get(record.body, "last_hash")) {
       throw new Broken(`range.pruned names another hash for event ${upto}`, record.seq);
     }
-    if (upto > segment.end) throw new Broken(`${segment.session} was pruned beyond the fork that leaves it`, record.seq);
+    if (upto > segment.end) throw new Broken(`${segment.session} was pruned beyond where a fork leaves`, record.seq);
     return [record, upto];
   }
   throw new Broken("the body was pruned, and no range.pruned says so", seq);
@@ -478,7 +479,12 @@ function payload(segments, record, mention) {
   const at = get(mention, "at", 0);
   if (!isInt(at)) throw new Broken("a payload is mentioned without a place", record.seq);
   const place = at ? recordAt(segments, record.segment.number, at) : record;
-  return place?.commit.payloads.get(mention.$payload);
+  if (place === undefined) throw new Broken(`a payload should be with event ${at}, which is not there`, record.seq);
+  const { payloads, records } = place.commit;
+  if (!payloads.has(mention.$payload) && records.every((other) => other.form === "intact")) {
+    throw new Broken("a payload is missing where nothing was erased or pruned", record.seq);
+  }
+  return payloads.get(mention.$payload);
 }
 
 function readBase(segments, record) {
@@ -514,8 +520,8 @@ function checkSummary({ line, records, first }) {
     return;
   }
   if (records.every((record) => record.body !== null)) {
-    const changed = records.filter((record) => record.kind === "file.changed").map((record) => get(record.body, "path"));
-    if (!same(paths, [...new Set(changed.filter(isText))])) {
+    const changed = records.filter((record) => record.kind === "file.changed");
+    if (!same(paths, [...new Set(changed.map((record) => get(record.body, "path")).filter(isText))])) {
       throw new Broken("the commit lists other paths than its events have", first);
     }
   }
@@ -527,9 +533,9 @@ function checkSummary({ line, records, first }) {
 
 function checkAfter({ line, last }, state) {
   const { lease, turn } = state;
-  const told =
-    isObject(lease) && lease.epoch === line.epoch && state.status === line.status && isObject(turn) && turn.number === line.turn;
-  if (!told) throw new Broken("the commit's epoch, status or turn is not that of the state after it", last);
+  const known = isObject(lease) && isObject(turn);
+  const same = known && lease.epoch === line.epoch && state.status === line.status && turn.number === line.turn;
+  if (!same) throw new Broken("the commit's epoch, status or turn is not that of the state after it", last);
 }
 
 // ---------------------------------------------------------------- the fold
@@ -598,8 +604,8 @@ function foldBeyond({ first, last, end, records }, stateAtEnd, branches) {
 }
 
 function checkAnchor(segments, anchor) {
-  const told = isObject(anchor) && isInt(anchor.seq) && anchor.seq >= 0 && isHash(anchor.hash) && isText(anchor.session);
-  if (!told) throw new Broken("the anchor is not a session, a seq and a hash");
+  const whole = isObject(anchor) && isInt(anchor.seq) && isHash(anchor.hash) && isText(anchor.session);
+  if (!whole || anchor.seq < 0) throw new Broken("the anchor is not a session, a seq and a hash");
   const { session, seq, hash } = anchor;
   const number = segments.findIndex((segment) => segment.session === session);
   if (number < 0) throw new Broken(`the anchor is for ${session}, which is not in the bundle`, seq);
@@ -610,7 +616,7 @@ function checkAnchor(segments, anchor) {
   if (known.toString("hex") !== hash) throw new Broken("the anchor has another hash for this event", seq);
 }
 
-/** Mentions whose payload is not where they say: it was erased or pruned. What is there must have its size. */
+/** Mentions whose payload was erased or pruned. What is there must have the size they say. */
 function countMissing(segments, history) {
   let missing = 0;
   for (const record of history) {

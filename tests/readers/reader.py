@@ -550,7 +550,12 @@ def payload(segments, record, mention):
     if not is_int(at):
         raise Broken("a payload is mentioned without a place", record.seq)
     place = record_at(segments, record.segment.number, at) if at else record
-    return place.commit.payloads.get(mention["$payload"]) if place else None
+    if place is None:
+        raise Broken(f"a payload should be with event {at}, which is not there", record.seq)
+    content = place.commit.payloads.get(mention["$payload"])
+    if content is None and all(other.form == "intact" for other in place.commit.records):
+        raise Broken("a payload is missing where nothing was erased or pruned", record.seq)
+    return content
 
 
 def read_base(segments, record):
@@ -694,7 +699,7 @@ def check_anchor(segments, anchor):
 
 
 def count_missing(segments, history):
-    """Mentions whose payload is not where they say: it was erased or pruned. What is there must have its size."""
+    """Mentions whose payload was erased or pruned. What is there must have the size they say."""
     missing = 0
     for record in history:
         if record.form != "intact" or record.body is None:

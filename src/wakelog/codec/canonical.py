@@ -8,10 +8,12 @@ path; the rest go to the rfc8785 library.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 
 import msgspec
 
+from wakelog.errors import InvalidInputError
 from wakelog.model.values import Value
 
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
@@ -21,6 +23,8 @@ _looks_like_float = re.compile(rb"[0-9][.eE]").search
 def canonical(value: Value) -> bytes:
     """The RFC 8785 bytes of a value."""
     data = _encode_sorted(value)
+    if b"null" in data:
+        _refuse_not_a_number(value)
     # Every float msgspec writes has a dot or an exponent after a digit, so most values are cleared by a glance at the
     # bytes. Text can look the same; then the value itself is asked.
     if (data.isascii() and not _looks_like_float(data)) or _is_plain(value):
@@ -28,6 +32,14 @@ def canonical(value: Value) -> bytes:
     import rfc8785
 
     return rfc8785.dumps(value)
+
+
+def _refuse_not_a_number(value: Value) -> None:
+    """msgspec writes NaN and the infinities as null, which would make them equal to None."""
+    if type(value) is float and not math.isfinite(value):
+        raise InvalidInputError(f"{value} has no canonical form", kind="not-a-value", hint="pass None or a string")
+    for item in value.values() if type(value) is dict else value if type(value) in (list, tuple) else ():
+        _refuse_not_a_number(item)
 
 
 def hash_value(value: Value) -> str:

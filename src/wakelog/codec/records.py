@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -43,8 +42,6 @@ class _Fold(msgspec.Struct):
 
 _decode_ops = msgspec.json.Decoder(Delta).decode
 _decode_delta = msgspec.json.Decoder(_Fold).decode
-_decode_deltas = msgspec.json.Decoder(list[_Fold]).decode
-_decode_headers = msgspec.json.Decoder(list[Header]).decode
 
 
 def _needs_check(field: msgspec.structs.FieldInfo, cls: type[Event]) -> bool:
@@ -103,17 +100,6 @@ def refuse_newer(data: bytes, field: str) -> None:
             )
 
 
-def decode_headers(data: Sequence[bytes]) -> list[Header]:
-    """Several headers at once, which costs much less than one by one."""
-    try:
-        headers = _decode_headers(b"[%b]" % b",".join(data))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        headers = []
-    if len(headers) != len(data) or any(h.v > FORMAT_VERSION for h in headers):
-        return [decode_header(each) for each in data]  # finds the one that is wrong
-    return headers
-
-
 def check_event(event: Event) -> Event:
     """`event` with values as they will be stored: checked, and large ones turned into payloads."""
     if type(event) is Foreign:
@@ -121,7 +107,7 @@ def check_event(event: Event) -> Event:
     changes: dict[str, Any] = {}
     for name in _checked_fields[event.kind]:
         value = getattr(event, name)
-        if value:
+        if value or type(value) is float:
             checked = check_value(value, f"{event.kind} {name}")
             if checked is not value:
                 changes[name] = checked
@@ -160,7 +146,7 @@ def _as_payload(value: Value, where: str) -> Value:
         # A payload is opaque, so a value that holds our own markers can be kept there, and only there.
         if exc.kind != "reserved-key":
             raise
-        return Payload(_encode(value), "json")
+        return Payload(_encode(check_value(value, where, reserved=True)), "json")
     if type(value) is dict or type(value) is list:
         data = _encode(value)
         return value if len(data) <= INLINE_MAX else Payload(data, "json")
@@ -234,7 +220,7 @@ def decode_event(kind: str, body: bytes) -> Event:
     if decode is not None:
         try:
             return decode(body)
-        except msgspec.ValidationError:
+        except msgspec.DecodeError:
             pass
     return Foreign(foreign_kind=kind, data=decode_body(body))
 
@@ -254,14 +240,6 @@ def decode_delta(body: bytes) -> Delta:
         return _decode_delta(body).delta
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise CorruptLogError(f"a stored delta is not readable: {exc}") from exc
-
-
-def decode_deltas(bodies: Sequence[bytes]) -> list[Delta]:
-    """The deltas of several bodies, none of them pruned."""
-    try:
-        return [each.delta for each in _decode_deltas(b"[%b]" % b",".join(bodies))]
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return [decode_delta(body) for body in bodies]
 
 
 def is_intact(record: Record) -> bool:

@@ -30,7 +30,7 @@ from wakelog.engines.sqlite.connection import transaction, translated
 from wakelog.errors import UnavailableError, UnsupportedError
 
 APPLICATION_ID = 0x77616B69  # "waki"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_S = 30.0
 
 _SCHEMA = Path(__file__).with_name("schema.sql")
@@ -51,7 +51,7 @@ class Database:
         self.path = path
         self._writer: apsw.Connection | None
         self._begin()
-        with forking.gate, translated(self.place):
+        with forking.gate.inside(), translated(self.place):
             try:
                 self._writer = self._open()
             except _NO_FILE:
@@ -77,7 +77,7 @@ class Database:
     @contextlib.contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
         """A connection inside a read transaction: everything it is asked is about the same moment."""
-        with forking.gate, self._told(), self._borrowed(self._readers, self._connect) as db:
+        with forking.gate.inside(), self._told(), self._borrowed(self._readers, self._connect) as db:
             db.execute("begin")
             try:
                 yield db
@@ -87,13 +87,13 @@ class Database:
     @contextlib.contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
         """The write connection inside a transaction. Nobody else writes meanwhile, in any process."""
-        with forking.gate, self._lock, self._told(), transaction(self._write_connection()) as db:
+        with forking.gate.inside(), self._lock, self._told(), transaction(self._write_connection()) as db:
             yield db
 
     @contextlib.contextmanager
     def outside(self) -> Iterator[apsw.Connection]:
         """The write connection outside of any transaction."""
-        with forking.gate, self._lock, self._told():
+        with forking.gate.inside(), self._lock, self._told():
             yield self._write_connection()
 
     @contextlib.contextmanager
@@ -108,17 +108,20 @@ class Database:
                 prepare(db)
                 return db
 
-        with forking.gate, self._borrowed(self._askers, connect) as db:
+        with forking.gate.inside(), self._borrowed(self._askers, connect) as db:
             yield db
 
     def reset(self) -> None:
         """Empties the index, whatever state it is in."""
-        with forking.gate, self._lock, self._told():
+        with forking.gate.inside(), self._lock, self._told():
             self._check_open()
             db = self._write_connection()
             try:
                 _clear(db)
+                is_empty = self.empty_wal()
                 _make_schema(db)
+                if not is_empty:
+                    db.execute("update wl_meta set removed = removed + 1")
             except _DAMAGE:
                 self._drop_idle()
                 self._remove()
@@ -138,7 +141,7 @@ class Database:
 
     def close(self) -> None:
         self._is_closed = True
-        with forking.gate, self._lock:
+        with forking.gate.inside(), self._lock:
             self._drop_idle()
 
     # Forking

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 import apsw
+import msgspec
 
 from wakelog.engine import Change, Engine
 from wakelog.errors import NotFoundError, UnavailableError
@@ -37,8 +38,8 @@ Progress = Callable[[int, int], None]
 
 FEED_PAGE = 1000
 
-_MOMENT = "select cursor, at, (select count(*) from wl_session where damaged <> ''), removed > clean from wl_meta"
-_CURSOR = "select cursor from wl_meta"
+_MOMENT = "select cursor, at, (select count(*) from wl_session where damaged <> ''), made, removed > clean from wl_meta"
+_PLACE = "select made, cursor from wl_meta"
 _NEWEST = "update wl_meta set at = max(at, ?)"
 _DONE = "update wl_meta set cursor = ?, session = ?, seq = ?, hash = ?"
 
@@ -50,7 +51,7 @@ class Index(Queries):
         self.engine = engine
         self._database = Database(path)
         self._is_known = False
-        self._rewritten = 0
+        self._rewritten: tuple[bytes, int] = (b"", 0)
 
     @property
     def path(self) -> Path | None:
@@ -70,7 +71,7 @@ class Index(Queries):
         def answer() -> A:
             self._catch_up()
             with self._database.reading() as db:
-                return question(Reading(db, _moment(db)[0]))
+                return question(Reading(db, _moment(db).as_of))
 
         return self._cured(answer)
 
@@ -121,19 +122,19 @@ class Index(Queries):
         if not self._is_known:
             self._recognise()
         while True:
-            with self._database.reading() as db:
-                as_of, is_clean = _moment(db)
-            news, end = self._news(as_of.cursor)
-            if end is None:
-                if not is_clean:
-                    self._scrub()
-                return as_of
-            if self._project(as_of.cursor, news, end, progress):
-                with self._database.reading() as db:
-                    as_of, is_clean = _moment(db)
-                if not is_clean:
-                    self._scrub()
-                return as_of
+            moment = self._now()
+            news, end = self._news(moment.as_of.cursor)
+            if end is not None:
+                if not self._project(moment, news, end, progress):
+                    continue
+                moment = self._now()
+            if not moment.is_clean:
+                self._scrub()
+            return moment.as_of
+
+    def _now(self) -> _Moment:
+        with self._database.reading() as db:
+            return _moment(db)
 
     def _recognise(self) -> None:
         """Looks whether the index is of this log."""
@@ -168,13 +169,13 @@ class Index(Queries):
             if len(page) < FEED_PAGE:
                 return news, end
 
-    def _project(self, cursor: str, news: dict[SessionId, Seq], end: Change, progress: Progress | None) -> bool:
-        """Brings all sessions with news forward; False when another process did so meanwhile."""
+    def _project(self, since: _Moment, news: dict[SessionId, Seq], end: Change, progress: Progress | None) -> bool:
+        """Brings all sessions with news forward; False when another process did so, or made the index anew."""
         todo = list(news.items())[::-1]
         done, total = 0, len(todo)
         while todo:
             with self._database.writing() as db:
-                if db.execute(_CURSOR).get != cursor:
+                if db.execute(_PLACE).fetchone() != (since.made, since.as_of.cursor):
                     return False
                 projector = Projector(self.engine, db)
                 while todo and projector.bring(*todo[-1]):
@@ -204,9 +205,7 @@ class Index(Queries):
         """Takes in what was erased, pruned and deleted, and leaves no byte of it in the index's files. To be called
         after such an operation; UnavailableError when another process reads the old bytes just now."""
         self.catch_up()
-        with self._database.reading() as db:
-            _, is_clean = _moment(db)
-        if not is_clean:
+        if not self._now().is_clean:
             raise UnavailableError(
                 f"the index holds nothing of what was removed, but other readers keep old bytes in"
                 f" {self._database.place}-wal",
@@ -218,16 +217,23 @@ class Index(Queries):
         """Rewrites the file without its free pages and empties the write-ahead log. What cannot be done now, because
         somebody is reading, is tried again at the next question."""
         with self._database.outside() as db:
-            removed: Any = db.execute("select removed from wl_meta").get
-            if removed != self._rewritten:
+            row: Any = db.execute("select made, removed from wl_meta").fetchone()
+            if row != self._rewritten:
                 db.execute("vacuum")
-                self._rewritten = removed
+                self._rewritten = row
             if self._database.empty_wal():
-                db.execute("update wl_meta set clean = max(clean, ?)", (removed,))
+                db.execute("update wl_meta set clean = max(clean, ?2) where made = ?1", row)
 
 
-def _moment(db: apsw.Connection) -> tuple[AsOf, bool]:
-    """How far the index has read, and whether its files hold nothing that was removed."""
+class _Moment(msgspec.Struct, frozen=True):
+    """How far the index has read, which index it is, and whether its files hold nothing that was removed."""
+
+    as_of: AsOf
+    made: bytes
+    is_clean: bool
+
+
+def _moment(db: apsw.Connection) -> _Moment:
     row: Any = db.execute(_MOMENT).fetchone()
-    cursor, at, damaged, is_dirty = row
-    return AsOf(cursor, at, damaged), not is_dirty
+    cursor, at, damaged, made, is_dirty = row
+    return _Moment(AsOf(cursor, at, damaged), made, not is_dirty)

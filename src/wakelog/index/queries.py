@@ -125,7 +125,7 @@ class Queries(ABC):
         session: str | None = None,
         *,
         last_turns: int | None = None,
-        since: int = 0,
+        since: int | None = None,
         rewound: bool = False,
         lineage: bool = True,
         limit: int = 1000,
@@ -143,7 +143,7 @@ class Queries(ABC):
         session: str | None = None,
         *,
         last_turns: int | None = None,
-        since: int = 0,
+        since: int | None = None,
         rewound: bool = False,
         lineage: bool = True,
         after: str = "",
@@ -162,7 +162,7 @@ class Queries(ABC):
         session: str | None = None,
         *,
         last_turns: int | None = None,
-        since: int = 0,
+        since: int | None = None,
         rewound: bool = False,
         lineage: bool = True,
         after: str = "",
@@ -181,7 +181,7 @@ class Queries(ABC):
         session: str | None = None,
         *,
         last_turns: int | None = None,
-        since: int = 0,
+        since: int | None = None,
         rewound: bool = False,
         lineage: bool = True,
         limit: int = 1000,
@@ -222,7 +222,7 @@ class Queries(ABC):
         tool: str | None = None,
         turns: tuple[int, int] | None = None,
         last_turns: int | None = None,
-        since: int = 0,
+        since: int | None = None,
         rewound: bool = False,
         lineage: bool = True,
         newest_first: bool = False,
@@ -237,7 +237,7 @@ class Queries(ABC):
             "tool": tool,
             "from_turn": first_turn,
             "to_turn": last_turn,
-            "since": since,
+            "since": since or 0,
             "after": _number(after) if after != "" else start,
             "limit": check_limit(limit) + 1,
         }
@@ -262,7 +262,7 @@ class Queries(ABC):
         prefix: str | None = None,
         failed: bool | None = None,
         live: bool | None = None,
-        since: int = 0,
+        since: int | None = None,
         after: str = "",
         limit: int = 100,
     ) -> Page[SessionInfo]:
@@ -280,7 +280,7 @@ class Queries(ABC):
             "prefix": prefix,
             "failed": failed,
             "live": live,
-            "since": since,
+            "since": since or 0,
             "at": _number(at) if after else _BEGINNING[0],
             "sid": sid if after else _BEGINNING[1],
             "limit": check_limit(limit) + 1,
@@ -300,7 +300,7 @@ class Queries(ABC):
         *,
         session: str | None = None,
         kind: str | None = None,
-        since: int = 0,
+        since: int | None = None,
         limit: int = 20,
     ) -> Page[Hit]:
         """Events that say all the words, the best match first. "Quoted words" stand together; `word*` is a beginning.
@@ -308,7 +308,7 @@ class Queries(ABC):
 
         def question(reading: Reading) -> Page[Hit]:
             scope = None if session is None else scope_of(reading.db, session, rewound=True)
-            hits = search.find(reading.db, text, scope, kind, since, check_limit(limit))
+            hits = search.find(reading.db, text, scope, kind, since or 0, check_limit(limit))
             return Page(tuple(hits), reading.as_of)
 
         return self.ask(question)
@@ -319,7 +319,7 @@ def _source(
     table: str,
     session: str | None,
     last_turns: int | None,
-    since: int,
+    since: int | None,
     rewound: bool,
     lineage: bool,
 ) -> tuple[str, dict[str, Any]]:
@@ -331,9 +331,9 @@ def _source(
                 kind="no-session",
                 hint="name a session, or use since",
             )
-        return _OF_ALL.format(table), {"rewound": rewound, "since": since}
+        return _OF_ALL.format(table), {"rewound": rewound, "since": since or 0}
     scope = scope_of(reading.db, session, last_turns=last_turns, rewound=rewound, lineage=lineage)
-    return _OF_ONE.format(table), {"since": since, **_of(scope)}
+    return _OF_ONE.format(table), {"since": since or 0, **_of(scope)}
 
 
 def _of(scope: Scope) -> dict[str, Any]:

@@ -14,11 +14,12 @@ create table wl_meta (
     seq     integer not null,
     hash    blob not null,
     at      integer not null,   -- the time of the newest event
+    made    blob not null,      -- tells this index from the one before, if it was made anew
     removed integer not null,   -- how often something was taken out
     clean   integer not null    -- how much of that is known to have left no bytes in the files
 ) strict;
 
-insert into wl_meta values (1, '', '', 0, x'', 0, 0, 0);
+insert into wl_meta values (1, '', '', 0, x'', 0, randomblob(8), 0, 0);
 
 -- `head` and `hash` are the watermark. `born` is where the session stood when reading it began: erasures up to there
 -- were already done in the bytes that were read. `carried` is what the projector must remember (rows.py). A session

@@ -239,7 +239,7 @@ class Taking:
         elif kind == "session.closed":
             self._carried.closing = said.outcome
         elif kind in ("session.opened", "session.forked"):
-            row.name = as_text(body.get("name")) or row.name
+            row.name = row.name or self._free_name(as_text(body.get("name")))
             row.agent = as_text(body.get("agent")) or row.agent
             row.spawner = as_text(body.get("spawner")) or row.spawner
         if gone:
@@ -260,6 +260,10 @@ class Taking:
             default = "timeout" if said.outcome == "timed_out" else "error"
             type_, message = failure_of(body.get("error"))
             added["wl_error"].append((row.no, seq, said.tool, type_ or default, message))
+
+    def _free_name(self, name: str) -> str:
+        """The name an event gives its session, unless the engine has bound it to another."""
+        return name if name and self._engine.find(name) in (None, self._row.id) else ""
 
     # Beyond the commit at hand
 

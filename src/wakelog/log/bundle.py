@@ -26,12 +26,12 @@ import msgspec
 
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import refuse_newer
-from wakelog.engine import Engine
+from wakelog.engine import Engine, Surgery
 from wakelog.engines.memory import MemoryEngine
-from wakelog.errors import CorruptLogError, InvalidInputError, WakelogError
+from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, WakelogError
 from wakelog.log.log import Log
 from wakelog.log.reading import fold_at
-from wakelog.log.verify import verify
+from wakelog.log.verify import NONSENSE, verify
 from wakelog.model.ids import SessionId, parse_session_id, root_of
 from wakelog.model.records import FORMAT_VERSION, Commit, ForkPoint, Head, Record
 
@@ -152,17 +152,42 @@ def import_bundle(engine: Engine, source: IO[bytes]) -> Log:
         log = Log(trial, SessionId(first.session))
         report = verify(log)
         fold = fold_at(trial, log.segments, report.events).fold
-    except WakelogError as exc:
+    except (WakelogError, *NONSENSE) as exc:
         raise CorruptLogError(f"the bundle does not hold together: {exc}", kind="bundle-corrupt") from exc
     if not report.ok:
         fault = (*report.integrity, *report.completeness)[0]
         raise CorruptLogError(f"the bundle does not verify: {fault.what}", kind="bundle-corrupt", seq=fault.seq)
-    commits[-1] = msgspec.structs.replace(commits[-1], snapshot=pack_snapshot(*fold.dump()))
-    engine.submit(*commits).result()
+    emptied = _emptied_here(engine, commits)
+    if emptied:
+        # Something was erased or pruned elsewhere since this copy was made; it goes here too.
+        stale = {c.session: min(e.first for e in emptied if e.session == c.session) for c in emptied}
+        engine.operate(Surgery(tuple(commits), tuple(emptied), stale_from=stale))
+    else:
+        commits[-1] = msgspec.structs.replace(commits[-1], snapshot=pack_snapshot(*fold.dump()))
+        engine.submit(*commits).result()
     for segment in first.segments:
         if segment.name:
             engine.claim(segment.name, SessionId(segment.session))
     return Log(engine, SessionId(first.session))
+
+
+def _emptied_here(engine: Engine, commits: list[Commit]) -> list[Commit]:
+    """Those of the commits that are stored here with bodies that the bundle no longer has."""
+    out: list[Commit] = []
+    for session in dict.fromkeys(c.session for c in commits):
+        try:
+            stored = {c.last: c for c in engine.read(session)}
+        except NotFoundError:
+            continue
+        for commit in (c for c in commits if c.session == session):
+            here = stored.get(commit.last)
+            if here is not None and here.hash == commit.hash and _has_less(commit, here):
+                out.append(commit)
+    return out
+
+
+def _has_less(commit: Commit, here: Commit) -> bool:
+    return any(mine.salt and not theirs.salt for mine, theirs in zip(here.records, commit.records, strict=False))
 
 
 def _parse(source: IO[bytes]) -> tuple[_First, list[Commit]]:
@@ -193,6 +218,11 @@ def _commits(first: _First, lines: list[bytes]) -> list[Commit]:
     segments = {s.session: s for s in first.segments}
     if first.session not in segments or len(segments) != len(first.segments):
         _refuse("its first line does not describe its sessions")
+    for parent, child in itertools.pairwise((None, *first.segments)):
+        if child is None or (child.fork.parent if child.fork else None) != (parent.session if parent else None):
+            _refuse("its sessions are not one line of forks")
+    if first.segments[-1].session != first.session:
+        _refuse("its first line does not end with the session it names")
     tree = root_of(parse_session_id(first.session))
     seen: set[str] = set()
     out: list[Commit] = []

@@ -32,7 +32,6 @@ from wakelog.model.ids import Seq, SessionId, fork_id
 from wakelog.model.records import Anchor, Draft, ForkPoint, Head, Heartbeat
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold
-from wakelog.state.patch import copy
 
 RESEAL_MAX = 1000
 DEEP_FORK = 8
@@ -139,13 +138,17 @@ class Log:
                     raise self._conflict(tip.seq, expect)
                 try:
                     sealed = seal(tip, self.id, steps, now=self.clock(), commit_id=commit_id, guard=guard)
-                except NotAllowedError:
+                except (NotAllowedError, ConflictError, InvalidInputError):
                     # Refused on what this process knows. If that may be old news, look again.
                     if not self._flight and not self._refresh():
                         raise
                     blocker = self._flight[-1] if self._flight else None
                 else:
-                    sealed.pending = self.engine.submit(sealed.commit)
+                    try:
+                        sealed.pending = self.engine.submit(sealed.commit)
+                    except BaseException:
+                        sealed.undo()
+                        raise
                     sealed.generation = self._generation
                     self._flight.append(sealed)
                     return sealed
@@ -278,22 +281,26 @@ class Log:
 
     def state(self, at: Seq | None = None) -> dict[str, Value]:
         """The state at a point, or now, as a document of its own."""
-        return self._fold(at).copy()
-
-    def state_hash(self, at: Seq | None = None) -> str:
-        """Equal for equal states, however they were reached."""
-        return self._fold(at).state_hash()
-
-    def _fold(self, at: Seq | None) -> Fold:
         if at is None:
             with self._locked():
                 if not self._flight:
-                    tip = self._pending_tip(refresh=True)
-                    return Fold(copy(tip.doc), tip.fold.total())
-            at = self.head().seq
-        elif not 0 < at <= self.head().seq:
+                    return self._pending_tip(refresh=True).fold.copy()
+        return self._fold(at).doc
+
+    def state_hash(self, at: Seq | None = None) -> str:
+        """Equal for equal states, however they were reached."""
+        if at is None:
+            with self._locked():
+                if not self._flight:
+                    return self._pending_tip(refresh=True).fold.state_hash()
+        return self._fold(at).state_hash()
+
+    def _fold(self, at: Seq | None) -> Fold:
+        """A fold of its own at a point; with something in flight, "now" is what is durable."""
+        last = self.head().seq
+        if at is not None and not 0 < at <= last:
             raise NotFoundError(f"session {self.id} has no event {at}", kind="event-not-found")
-        return fold_at(self.engine, self.segments, at).fold
+        return fold_at(self.engine, self.segments, last if at is None else at).fold
 
     def view(self, at: Seq | None = None) -> list[tuple[Seq, Seq]]:
         """The ranges of events that are in view, oldest first: what lies between was rewound."""

@@ -49,6 +49,10 @@ def replacements_for(log: Log, targets: frozenset[Seq]) -> list[ev.Replacement]:
             gone |= mentioned
             delta = [_mask_op(op, entry.seq) for op in delta]
             out.append(ev.Replacement(entry.seq, _masked_body(entry, delta)))
+        elif entry.kind == "payload.erased" and entry.is_intact:
+            # It carries replacements itself: what it says of an event that is replaced again must not survive in it.
+            if (body := _restated(entry, out)) is not None:
+                out.append(ev.Replacement(entry.seq, body))
         elif rewinds.get(entry.seq, 0) >= first:
             delta = [_recopied(op, then[rewinds[entry.seq]]) for op in delta]
             if not equal(delta, entry.delta):
@@ -60,6 +64,15 @@ def replacements_for(log: Log, targets: frozenset[Seq]) -> list[ev.Replacement]:
         if entry.seq in rewinds.values():
             then[entry.seq] = fold.copy()
     return out
+
+
+def _restated(entry: Entry, replaced: list[ev.Replacement]) -> dict[str, Value] | None:
+    """An earlier erase event's body with the newest replacements; None when none of its own changed."""
+    newest = {r.seq: {"seq": r.seq, "body": r.body} for r in replaced}
+    erased = [newest.get(each["seq"], each) for each in entry.body.get("erased", [])]
+    if equal(erased, entry.body.get("erased", [])):
+        return None
+    return {**entry.body, "$erased": entry.seq, "erased": erased}
 
 
 def mentions(entry: Entry) -> Iterator[tuple[bytes, Seq]]:

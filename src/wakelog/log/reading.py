@@ -17,9 +17,8 @@ from wakelog.codec.records import (
     Delta,
     decode_body,
     decode_delta,
-    decode_deltas,
     decode_event,
-    decode_headers,
+    decode_header,
     hash_body,
     is_intact,
     link,
@@ -154,7 +153,7 @@ def check_commit(commit: Commit) -> tuple[list[Header], list[bytes]]:
     records = commit.records
     if not records or len(records) != commit.last - commit.first + 1:
         raise CorruptLogError(f"the commit at event {commit.first} of {commit.session} lacks records", seq=commit.first)
-    headers = decode_headers([r.header for r in records])
+    headers = [decode_header(r.header) for r in records]
     chain, hashes = commit.prev, []
     for seq, (header, record) in enumerate(zip(headers, records, strict=True), commit.first):
         if header.seq != seq:
@@ -227,8 +226,7 @@ class _Pruned(Exception):
 
 
 def _fold_on(engine: Engine, segments: list[Segment], fold: Fold, after: Seq, upto: Seq) -> int:
-    """Folds the events `after` < seq ≤ `upto`; returns how many bytes they hold. Commit by commit, because decoding
-    event by event takes most of the time otherwise."""
+    """Folds the events `after` < seq ≤ `upto`; returns how many bytes they hold."""
     size, seq = 0, after
     expected: bytes | None = None
     for segment in segments:
@@ -247,8 +245,8 @@ def _fold_on(engine: Engine, segments: list[Segment], fold: Fold, after: Seq, up
                 if not record.body:
                     raise _Pruned(seq + 1 + i)
                 size += len(record.header) + len(record.body)
-            for delta in decode_deltas([r.body for r in records]):
-                fold.apply(delta)
+            for record in records:
+                fold.apply(decode_delta(record.body))
             seq += len(records)
     if seq != upto:
         raise CorruptLogError(f"the log ends at event {seq}, before event {upto}", kind="gap", seq=seq + 1)

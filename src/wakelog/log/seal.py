@@ -37,7 +37,7 @@ from wakelog.model import events as ev
 from wakelog.model import machines
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import GENESIS, Commit, Draft, ForkPoint, Header, Record
-from wakelog.model.values import Value
+from wakelog.model.values import Value, check_text
 from wakelog.state.effects import Place, effect_of
 from wakelog.state.fold import Fold, Undo
 from wakelog.state.rewind import rewind_delta
@@ -187,23 +187,23 @@ def _seal_one(
     doc, draft = tip.doc, step.draft
     kind = kind_of(event)
     check_legal(doc, kind, event)
-    _check_draft(draft, tip.seq + 1)
+    _check_draft(draft, kind, tip.seq + 1)
     turn, attempt = _turn_of(doc, event)
     cause = draft.cause or _request_of(doc, kind, event)
     seq = tip.seq + 1
-    if step.then is not None and type(event) is ev.HistoryRewound:
-        delta = rewind_delta(doc, step.then(), seq=seq, to=event.to)
-    else:
-        delta = effect_of(doc, event, Place(seq, turn, draft.source, draft.trust))
     if type(event) is ev.PayloadRedacted:
         event = msgspec.structs.replace(event, target=tip.seq)
     if type(event) is ev.CheckpointNamed and event.at == tip.seq:
         event = msgspec.structs.replace(event, state_hash=tip.fold.state_hash())
+    body = encode_event(event, collector)  # first, because this checks the types that the effect relies on
+    if step.then is not None and type(event) is ev.HistoryRewound:
+        delta = rewind_delta(doc, step.then(), seq=seq, to=event.to)
+    else:
+        delta = effect_of(doc, event, Place(seq, turn, draft.source, draft.trust))
     stored_delta = b""
     if delta:
         stored_delta = encode_delta(delta)
         tip.fold.apply(decode_ops(stored_delta), sealed.undone_by)
-    body = encode_event(event, collector)
     if type(event) is not ev.StatePatched:  # whose patch is its delta
         body = join_body(body, stored_delta)
     header = Header(
@@ -219,7 +219,7 @@ def _seal_one(
         draft.source,
         draft.trust,
     )
-    return Record(encode_header(header), salt, body), turn
+    return Record(encode_header(header), salt, body), turn  # the draft's texts were checked with the draft
 
 
 def _check_place(events: Sequence[ev.Event], fork: ForkPoint | None) -> None:
@@ -229,14 +229,22 @@ def _check_place(events: Sequence[ev.Event], fork: ForkPoint | None) -> None:
             raise NotAllowedError("a fork, and only a fork, begins with session.forked", kind="not-a-fork")
 
 
-def _check_draft(draft: Draft, seq: Seq) -> None:
-    """The parts of a header that callers choose: they must make sense where the event is about to stand."""
+def _check_draft(draft: Draft, kind: str, seq: Seq) -> None:
+    """The parts of a header that callers choose: of the right type, and making sense where the event is to stand."""
+    for text in (draft.actor, draft.source, kind):
+        if type(text) is not str or not (text.isascii() or check_text(text, "a draft")):
+            raise InvalidInputError(f"{text!r} is not text, as actor, source and kind must be", kind="bad-draft")
     if draft.trust not in _TRUSTS:
         raise InvalidInputError(
             f"{draft.trust!r} is not a trust", kind="bad-draft", hint=f"one of {', '.join(sorted(_TRUSTS))}"
         )
-    if not 0 <= draft.cause < seq or any(not 0 < first <= last < seq for first, last in draft.derived_from):
-        raise InvalidInputError(f"event {seq} can only rest on events before it", kind="bad-draft")
+    try:
+        sound = 0 <= draft.cause < seq and all(0 < first <= last < seq for first, last in draft.derived_from)
+        plain = all(type(n) is int for pair in draft.derived_from for n in (*pair, draft.cause))
+    except (TypeError, ValueError):
+        sound = plain = False
+    if not sound or not plain or type(draft.cause) is not int:
+        raise InvalidInputError(f"event {seq} can only rest on events before it, by their seqs", kind="bad-draft")
 
 
 def _remember(sealed: Sealed, tip: Tip, payloads: Iterable[bytes], seq: Seq) -> None:

@@ -22,9 +22,9 @@ import msgspec
 
 from wakelog.engine import Engine, Surgery
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, UnavailableError
-from wakelog.log.log import Log
+from wakelog.log.log import Clock, Log, now_us
 from wakelog.log.masking import mentions, replacements_for
-from wakelog.log.reading import fold_at, read_entries
+from wakelog.log.reading import fold_at, read_commits, read_entries
 from wakelog.log.seal import Step, Tip, seal
 from wakelog.model import events as ev
 from wakelog.model.document import HOLD_LABEL
@@ -42,6 +42,7 @@ def erase(log: Log, seqs: Iterable[Seq], *, why: str = "", by: str = "") -> Head
     """Erases bodies and payloads of events, here and in every fork that shares them. There is no way back."""
     targets = frozenset(seqs)
     _check_targets(log, targets)
+    targets |= _sharing_payloads(log, targets)
     holder = {next(s.session for s in reversed(log.segments) if s.first <= seq) for seq in targets}
     if len(holder) > 1:
         raise InvalidInputError(
@@ -56,7 +57,7 @@ def erase(log: Log, seqs: Iterable[Seq], *, why: str = "", by: str = "") -> Head
         commits: list[Commit] = []
         rewritten: list[Commit] = []
         stale: dict[SessionId, Seq] = {}
-        for member in _sharing(log.engine, origin, targets):
+        for member in _sharing(log.engine, origin, targets, log.clock):
             shared = _targets_in(member, origin, targets)
             replaced = replacements_for(member, shared)
             rewritten += _with_replaced(member, {r.seq: _encode(r.body) for r in replaced})
@@ -157,16 +158,28 @@ def _check_targets(log: Log, targets: frozenset[Seq]) -> None:
             )
 
 
-def _descendants(engine: Engine, session: SessionId) -> Iterator[Log]:
+def _sharing_payloads(log: Log, targets: frozenset[Seq]) -> frozenset[Seq]:
+    """Events of the same commits that mention the same payloads: the content is the same, and goes for all of them."""
+    out: set[Seq] = set()
+    for seq in targets:
+        entry = log.entry(seq)
+        if gone := {digest for digest, _ in mentions(entry)}:
+            commit = next(read_commits(log.engine, log.segments, after=seq - 1, upto=seq))
+            together = log.entries(after=commit.first - 1, upto=commit.last)
+            out |= {e.seq for e in together if gone & {digest for digest, _ in mentions(e)}}
+    return frozenset(out)
+
+
+def _descendants(engine: Engine, session: SessionId, clock: Clock = now_us) -> Iterator[Log]:
     """Every fork below a session, at any depth, deleted ones too: others may read through them."""
     for child in engine.children(session, deleted=True):
-        yield Log(engine, child.session, even_deleted=True)
-        yield from _descendants(engine, child.session)
+        yield Log(engine, child.session, clock=clock, even_deleted=True)
+        yield from _descendants(engine, child.session, clock)
 
 
-def _sharing(engine: Engine, origin: SessionId, targets: frozenset[Seq]) -> Iterator[Log]:
+def _sharing(engine: Engine, origin: SessionId, targets: frozenset[Seq], clock: Clock = now_us) -> Iterator[Log]:
     """The session that holds the events, and every fork that has any of them in its history."""
-    for member in (Log(engine, origin, even_deleted=True), *_descendants(engine, origin)):
+    for member in (Log(engine, origin, clock=clock, even_deleted=True), *_descendants(engine, origin, clock)):
         if _targets_in(member, origin, targets):
             yield member
 

@@ -55,6 +55,9 @@ class VerifyReport(msgspec.Struct, frozen=True):
 
 _NEVER = 1 << 62
 
+NONSENSE = (LookupError, TypeError, ValueError, AttributeError, msgspec.MsgspecError)
+"""What reading raises on content that is well formed, rightly hashed, and not what any log of ours would hold."""
+
 
 class _Erased(msgspec.Struct, frozen=True):
     """What stands for an erased event, and since when: the first erase event in this history, if it has one."""
@@ -77,6 +80,8 @@ def verify(log: Log, anchor: Anchor | None = None) -> VerifyReport:
     except WakelogError as exc:
         # Past a break the chain proves nothing, so the walk ends at the first one.
         walk.fault(getattr(exc, "seq", 0) or walk.seq + 1, str(exc))
+    except NONSENSE as exc:
+        walk.fault(walk.seq, f"what is stored near event {walk.seq} makes no sense: {exc!r}")
     walk.finish()
     return VerifyReport(
         session=log.id,

@@ -20,9 +20,12 @@ DEPTH_MAX = 64
 RESERVED_KEYS = frozenset({"$payload", "$erased", "$redacted"})
 
 
-def check_value(value: Value, where: str = "value") -> Value:
-    """`value` with integral floats made ints; the same object when nothing had to change."""
-    return _check(value, where, 0)
+def check_value(value: Value, where: str = "value", *, reserved: bool = False) -> Value:
+    """`value` with integral floats made ints; the same object when nothing had to change.
+
+    With `reserved`, the log's own keys are let through: inside a payload they mean nothing.
+    """
+    return _check(value, where, 0, reserved)
 
 
 def check_text(text: str, where: str) -> str:
@@ -37,7 +40,7 @@ def check_text(text: str, where: str) -> str:
     return text
 
 
-def _check(value: Value, where: str, depth: int) -> Value:
+def _check(value: Value, where: str, depth: int, reserved: bool) -> Value:
     kind = type(value)
     if kind is str:
         return value if value.isascii() else check_text(value, where)
@@ -52,9 +55,9 @@ def _check(value: Value, where: str, depth: int) -> Value:
     if depth >= DEPTH_MAX:
         raise _refusal(where, f"it is nested deeper than {DEPTH_MAX} levels", "store it as a payload")
     if kind is dict:
-        return _check_dict(value, where, depth)
+        return _check_dict(value, where, depth, reserved)
     if kind is list or kind is tuple:
-        return _check_list(value, where, depth)
+        return _check_list(value, where, depth, reserved)
     raise _refusal(where, f"{kind.__name__} is not JSON", "convert it to str, int, float, list or dict first")
 
 
@@ -62,11 +65,11 @@ def _check_float(value: float, where: str) -> int | float:
     if value != value or value in (float("inf"), float("-inf")):
         raise _refusal(where, f"{value} is not JSON", "pass None or a string")
     if value.is_integer():
-        return _check(int(value), where, 0)  # type: ignore[no-any-return]
+        return _check(int(value), where, 0, False)  # type: ignore[no-any-return]
     return value
 
 
-def _check_dict(value: dict[Any, Any], where: str, depth: int) -> dict[str, Value]:
+def _check_dict(value: dict[Any, Any], where: str, depth: int, reserved: bool) -> dict[str, Value]:
     out: dict[str, Value] = {}
     same = True
     for key, item in value.items():
@@ -74,20 +77,20 @@ def _check_dict(value: dict[Any, Any], where: str, depth: int) -> dict[str, Valu
             raise _refusal(where, f"the key {key!r} is not a str", "convert keys with str()")
         if not key.isascii():
             check_text(key, f"a key in {where}")
-        if key in RESERVED_KEYS:
+        if key in RESERVED_KEYS and not reserved:
             raise InvalidInputError(
                 f"{where} is not a value: the key {key!r} is reserved for the log",
                 kind="reserved-key",
                 hint="rename it, or store it as a payload",
             )
-        checked = _check(item, f"{where}.{key}", depth + 1)
+        checked = _check(item, f"{where}.{key}", depth + 1, reserved)
         same = same and checked is item
         out[key] = checked
     return value if same else out
 
 
-def _check_list(value: list[Any] | tuple[Any, ...], where: str, depth: int) -> list[Value]:
-    out = [_check(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
+def _check_list(value: list[Any] | tuple[Any, ...], where: str, depth: int, reserved: bool) -> list[Value]:
+    out = [_check(item, f"{where}[{i}]", depth + 1, reserved) for i, item in enumerate(value)]
     if type(value) is list and all(a is b for a, b in zip(value, out, strict=True)):
         return value
     return out

@@ -40,7 +40,8 @@ _ENDINGS = (
 )
 _NAME_BACKWARDS = re.compile(r"[A-Za-z0-9_.\-]+(?: [A-Za-z0-9_.\-]+)?")
 _VALUE = re.compile(
-    r"""[ \t]*(?:[bBfFrRuU]{0,2}(?P<quote>\\*["'`])(?![:,}\]])(?P<quoted>(?:[^\s"'`\\]|\\[^\s"'`]){1,4096}+)(?P=quote)"""
+    r"""[ \t]*(?:[bBfFrRuU]{0,2}(?P<quote>\\*["'`])(?![:,}\]])"""
+    r"""(?P<quoted>(?:[^\s"'`\\]|\\[^\s"'`]){1,4096}+)(?P=quote)"""
     r"""|(?P<bare>[^\s"'`\\,;&|<>(){}\[\]]{1,4096}+)(?![(\[{]))"""
 )
 # The value of NAME=value, first on its line as in .env files, may hold what ends a value elsewhere.
@@ -89,8 +90,10 @@ def find_assigned(text: str, stops: list[Stop]) -> Iterator[tuple[int, int, str]
             continue
         name = _name_before(text, stop.name_end) if stop.separator else ""
         kind = kind_of_name(name)
-        match = _VALUE.match(text, stop.value_start) if kind else None
-        if kind is None or match is None:
+        if kind is None or _is_part_of_a_path(text, stop, name):
+            continue
+        match = _VALUE.match(text, stop.value_start)
+        if match is None:
             continue
         quoted = match["quoted"] is not None
         start, end = match.span("quoted" if quoted else "bare")
@@ -144,6 +147,12 @@ def _name_before(text: str, end: int) -> str:
     """Up to two words, since prose says `API key: …`."""
     match = _NAME_BACKWARDS.match(text[max(0, end - MAX_NAME) : end][::-1])
     return match[0][::-1] if match else ""
+
+
+def _is_part_of_a_path(text: str, stop: Stop, name: str) -> bool:
+    """`arn:aws:secretsmanager:eu-west-1:1234:secret:prod-a1b2` is a path, and so is `AWS::IAM::AccessKey`."""
+    before = stop.name_end - len(name) - 1
+    return before >= 0 and text[before] == ":" and stop.separator.endswith(b":")
 
 
 def _end_of_bare(text: str, stop: Stop, name: str, start: int, end: int) -> int:

@@ -161,7 +161,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _word("huggingface-token", r"hf_[A-Za-z0-9]{30,}", "hf_"),
     _before("sendgrid-key", r"SG\.[A-Za-z0-9_\-]{20,24}\.[A-Za-z0-9_\-]{39,50}", "SG."),
     _word("twilio-key", r"SK" + _FREE.format("SK") + r"[0-9a-f]{32}(?![A-Za-z0-9])", "SK"),
-    _word("jwt", r"eyJ[A-Za-z0-9_\-]{17,4096}+(?:\.[A-Za-z0-9_\-]*+){2,4}", "eyJ", check=_decodes_as_jose),
+    _word("jwt", r"eyJ[A-Za-z0-9_\-]{17,2048}+(?:\.[A-Za-z0-9_\-]*+){2,4}", "eyJ", check=_decodes_as_jose),
     _before(
         "bearer-token",
         r"(?:[Bb]earer|BEARER) {1,4}(?P<secret>(?P<word>[A-Za-z0-9_\-]{20,})[A-Za-z0-9_\-.~+/]*=*)",

@@ -51,7 +51,7 @@ def is_random(text: str, bits: float = 3.0) -> bool:
 
 def is_placeholder(value: str) -> bool:
     """Whether `value` stands for a secret without being one."""
-    if MARKER in value or _STAND_INS.search(value) or _REFERENCE.match(value):
+    if MARKER in value or _STAND_INS.search(value[:64]) or _REFERENCE.match(value[:64]):
         return True
     low = value.lower()
     return len(set(low)) <= 3 or any(low in run or low in run[::-1] for run in _RUNS)
@@ -63,10 +63,13 @@ def is_plausible(value: str, *, password: bool = False, quoted: bool = False) ->
     A quoted password may be simple, as people's passwords are. Keys and tokens are made by machines, and unquoted text
     is mostly code, so both must look random.
     """
+    if not quoted:
+        value = value.rstrip("+*/-")  # operators: `a.token+".end"`
     if len(value) < MIN_LENGTH or is_placeholder(value) or _PATH.fullmatch(value):
         return False
     if password and quoted:
-        return len(value) >= 20 or not _LETTERS.fullmatch(value)
+        # Letters alone are a label or a constant; a passphrase of words is long, with hyphens or nothing between.
+        return not _LETTERS.fullmatch(value) or (len(value) >= 20 and "_" not in value)
     if value.isdigit():
         return password
     return not _WORDS.fullmatch(value) and _is_mixed(value) and entropy(value) >= 2.5

@@ -16,6 +16,7 @@ search for one short literal takes 1.5 µs there, so this is the price of six.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 
 from wakelog.errors import InvalidInputError
@@ -91,7 +92,10 @@ class Redactor:
             return []
         raw = text.encode("ascii", "replace")  # as long as the text, so that positions are the same
         spans = self._look(text, raw, find_stops(raw.lower()))
-        return self._merge(text, spans) if spans else spans
+        if spans and MARKER in text:
+            markers = [(*match.span(), "") for match in _MARKERS.finditer(text)]
+            spans = [span for span in spans if not _overlaps(markers, span)]
+        return spans
 
     def finds(self, text: str) -> bool:
         return bool(self.find(text))
@@ -115,17 +119,16 @@ class Redactor:
         for literal, pattern in self._text:
             if literal in text:
                 _find(pattern, text, 0, len(text), spans)
-        if stops and self._assigned:
-            known = list(spans)
-            assigned = (span for span in find_assigned(text, stops) if span[2] in self._assigned)
-            spans += (span for span in assigned if not any(_covers(other, span) for other in known))
-        return spans
+        spans = self._merge(spans)
+        if not stops or not self._assigned:
+            return spans
+        # A name does not tell where its value ends, so a pattern that knows the better part of it is the better judge.
+        assigned = [span for span in find_assigned(text, stops) if span[2] in self._assigned]
+        assigned = [span for span in assigned if 2 * _overlaps(spans, span) <= span[1] - span[0]]
+        return self._merge([*spans, *assigned]) if assigned else spans
 
-    def _merge(self, text: str, spans: list[Span]) -> list[Span]:
-        """Overlapping finds become one, named by the pattern that stands first; markers stay whole."""
-        if MARKER in text:
-            taken = [m.span() for m in _MARKERS.finditer(text)]
-            spans = [s for s in spans if all(s[1] <= start or end <= s[0] for start, end in taken)]
+    def _merge(self, spans: list[Span]) -> list[Span]:
+        """In order; overlapping finds become one, named by the pattern that stands first."""
         merged: list[Span] = []
         for start, end, name in sorted(spans):
             if merged and start < merged[-1][1]:
@@ -153,9 +156,19 @@ def _find(pattern: Pattern, text: str, start: int, end: int, spans: list[Span]) 
                 spans.append((*span, pattern.name))
 
 
-def _covers(known: Span, assigned: Span) -> bool:
-    """A name does not tell where its value ends, so a pattern that knows the better part of it is the better judge."""
-    return (min(known[1], assigned[1]) - max(known[0], assigned[0])) * 2 > assigned[1] - assigned[0]
+def _overlaps(known: list[Span], span: Span) -> int:
+    """How many characters of `span` belong to `known`, which is in order and without overlaps."""
+    start, end, _ = span
+    at = bisect_right(known, start, key=_end)
+    size = 0
+    while at < len(known) and known[at][0] < end:
+        size += min(known[at][1], end) - max(known[at][0], start)
+        at += 1
+    return size
+
+
+def _end(span: Span) -> int:
+    return span[1]
 
 
 def _check(patterns: Iterable[Pattern], wanted: set[str], known: Iterable[str]) -> None:

@@ -48,8 +48,11 @@ def redact_event(finder: Finder, event: Event) -> tuple[Event, tuple[str, ...]]:
     """See `Redactor.redact_event`."""
     fields = [(name, value) for name in _fields_of(type(event)) if (value := getattr(event, name))]
     gather = _Gather(finder)
-    for name, value in fields:
-        gather.add(value, _key_of(event, name), 0)
+    try:
+        for name, value in fields:
+            gather.add(value, _key_of(event, name), 0)
+    except _TooDeepError:
+        return event, ()  # No such value is stored: the codec refuses it, and says so.
     if not gather.is_suspicious():
         return event, ()
     walk = _Walk(finder)
@@ -59,6 +62,10 @@ def redact_event(finder: Finder, event: Event) -> tuple[Event, tuple[str, ...]]:
         if redacted is not value:
             changes[name] = redacted
     return (msgspec.structs.replace(event, **changes), tuple(walk.names)) if changes else (event, ())
+
+
+class _TooDeepError(Exception):
+    pass
 
 
 class _Gather:
@@ -74,18 +81,18 @@ class _Gather:
         return self._suspicious or (bool(self._texts) and self._finder.finds("\n".join(self._texts)))
 
     def add(self, value: Value, key: str, depth: int) -> None:
+        if depth > DEPTH_MAX:
+            raise _TooDeepError
         if isinstance(value, str):
             if len(value) >= MIN_LENGTH:
                 self._texts.append(value)
                 self._suspicious |= is_named_secret(key, value)
         elif isinstance(value, dict):
-            if depth < DEPTH_MAX:
-                for k, v in value.items():
-                    self.add(v, _key_in(value, k), depth + 1)
+            for k, v in value.items():
+                self.add(v, _key_in(value, k), depth + 1)
         elif isinstance(value, list | tuple):
-            if depth < DEPTH_MAX:
-                for v in value:
-                    self.add(v, key, depth + 1)
+            for v in value:
+                self.add(v, key, depth + 1)
         elif isinstance(value, msgspec.Struct):
             for name in _fields_of(type(value)):
                 self.add(getattr(value, name), name, depth + 1)
@@ -110,8 +117,8 @@ class _Walk:
             return self._text(value, key)
         if isinstance(value, Payload | bytes):
             return self._content(value)
-        if depth >= DEPTH_MAX:
-            return value
+        if depth > DEPTH_MAX:
+            raise _TooDeepError
         if isinstance(value, dict):
             changed = {
                 k: new for k, v in value.items() if (new := self.redact(v, _key_in(value, k), depth + 1)) is not v
@@ -119,7 +126,9 @@ class _Walk:
             return {**value, **changed} if changed else value
         if isinstance(value, list | tuple):
             items = [self.redact(v, key, depth + 1) for v in value]
-            return type(value)(items) if any(a is not b for a, b in zip(items, value, strict=True)) else value
+            if all(a is b for a, b in zip(items, value, strict=True)):
+                return value
+            return items if isinstance(value, list) else tuple(items)
         if isinstance(value, msgspec.Struct):
             old = {name: getattr(value, name) for name in _fields_of(type(value))}
             new = {name: self.redact(v, name, depth + 1) for name, v in old.items()}
@@ -136,18 +145,21 @@ class _Walk:
 
     def _content(self, value: Payload | bytes) -> Payload | bytes:
         text, media = _text_of(value)
-        if media == "json":
-            old = msgspec.json.decode(text)
-            new = self.redact(old, "", 0)
-            if new is old:
-                return value
-            content = msgspec.json.encode(new)
-        else:
-            redacted = self._text(text, "")
-            if redacted is text:
-                return value
-            content = redacted.encode()
+        redacted = self._json(text) if media == "json" else self._text(text, "")
+        if redacted is text:
+            return value
+        content = redacted.encode()
         return content if isinstance(value, bytes) else Payload(content, value.media)
+
+    def _json(self, text: str) -> str:
+        old = msgspec.json.decode(text)
+        names = len(self.names)
+        try:
+            new = self.redact(old, "", 0)
+        except _TooDeepError:
+            del self.names[names:]
+            return self._text(text, "")
+        return text if new is old else msgspec.json.encode(new).decode()
 
 
 def _fields_of(cls: type) -> tuple[str, ...]:

@@ -21,6 +21,9 @@ BEFORE = 40
 _RUN = b"a" * LONG
 _FLAT = bytes(97 if chr(b) in "-_" or (b < 128 and chr(b).isalnum()) else 32 for b in range(256))
 _PLAIN = "abcdefghijklmnopqrstuvwxyz_-"
+# Base64 of something big, such as an image. No token is so long, and there are many words in it.
+_BLOB = re.compile(rb"[A-Za-z0-9+/]{2048,}+")
+_JOINTS = (b"+", b"/")
 # A match may start before its word, at an address or a scheme, and go on after it, as a JWT does.
 _AROUND, _AFTER = 64, 1 << 16
 _REST = re.compile(r"""[^\s"'`<>\\]*""")
@@ -38,7 +41,10 @@ def find_long_words(text: str, raw: bytes) -> list[Place]:
         if end < 0:
             end = len(flat)
         if text[at:end].strip(_PLAIN):
-            words.append((at, end))
+            if raw[end : end + 1] in _JOINTS and (blob := _BLOB.match(raw, at)):
+                end = blob.end()
+            else:
+                words.append((at, end))
         at = flat.find(_RUN, end)
     return words
 

@@ -19,6 +19,7 @@ from wakelog.log.surgery import delete
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId, fork_id, is_session_id, root_id
 from wakelog.model.records import Draft, Head
+from wakelog.model.values import check_text
 from wakelog.session import Session
 from wakelog.session.data import LABEL, DataType, Migrations, initial
 from wakelog.state.diff import diff
@@ -184,12 +185,15 @@ class Store:
         self, session: Session[Any], at: int | str | None = None, *, name: str = "", why: str = ""
     ) -> Session[Any]:
         """Forks a session and binds the fork's name, which must be free."""
-        child = fork_id(session.id, os.urandom(5))
         if name:
             check_name(name)
-            if self.engine.claim(name, child) != child:
-                raise ConflictError(f"the name {name!r} is taken", kind="name-taken", hint="choose another name")
+            if self.engine.find(name) is not None:
+                raise _name_taken(name)
+        child = fork_id(session.id, os.urandom(5))
         log = session.log.fork(session.seq(at), name=name, why=why, session=child)
+        if name and self.engine.claim(name, child) != child:
+            delete(log, why=f"the name {name} was taken meanwhile")
+            raise _name_taken(name)
         return Session(log, name=name, data_type=session.data_type)
 
     def spawn(self, parent: Session[Any], name: str, *, task: str = "", **opening: Any) -> Session[Any]:
@@ -237,8 +241,13 @@ class Store:
         self.close()
 
 
+def _name_taken(name: str) -> ConflictError:
+    return ConflictError(f"the name {name!r} is taken", kind="name-taken", hint="choose another name")
+
+
 def check_name(name: str) -> None:
     """InvalidInputError unless `name` can name a session."""
+    check_text(name, "a name")
     if not name or is_session_id(name) or any(c in name for c in "@\n") or name[0] in "-.~" or name != name.strip():
         raise InvalidInputError(
             f"{name!r} cannot name a session: a name is not empty, does not look like an id, holds no @ or line break"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from wakelog.codec.records import decode_headers
+from wakelog.codec.records import decode_header
 from wakelog.model.records import Head
 from wakelog.store.holds import find_holds
 from wakelog.store.measures import file_bytes, file_of
@@ -102,9 +102,10 @@ def _by_kind(store: Store, heads: list[Head], share: float, progress: Progress |
     for head in heads:
         wanted = max(1, int(_own_events(head) * share))
         for commit in store.engine.read(head.session, after=head.seq - wanted):
-            for header, record in zip(decode_headers([r.header for r in commit.records]), commit.records, strict=True):
-                counts[header.kind] += 1
-                sizes[header.kind] += len(record.header) + len(record.body)
+            for record in commit.records:
+                kind = decode_header(record.header).kind
+                counts[kind] += 1
+                sizes[kind] += len(record.header) + len(record.body)
             if progress is not None:
                 progress(len(commit.records))
     return tuple(KindBytes(k, round(counts[k] / share), round(size / share)) for k, size in sizes.most_common())

@@ -6,8 +6,9 @@ that others may delete the write-ahead log under it; and a lock that another thr
 child for ever. Nor may an inherited connection be closed there: that could delete a log that others have written since.
 
 So every use of a connection passes a gate. Before a fork the gate is shut, which waits for what is under way, and the
-connections are closed. If somebody stays inside, or the process was forked behind Python's back, what the child
-inherits is leaked on purpose.
+connections are closed. If somebody stays inside (a signal handler that forks in the middle of an append), or if the
+process was forked behind Python's back, what the child inherits is leaked on purpose, and the child is refused the
+stores it belongs to.
 """
 
 from __future__ import annotations
@@ -101,6 +102,13 @@ def leak(values: Iterable[object]) -> None:
     """Keeps objects from ever being deallocated, even when the interpreter ends."""
     for value in values:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
+
+
+Place = tuple[int, int]
+"""Device and inode of a file."""
+
+lost: set[Place] = set()
+"""Files that SQLite in this process takes for open and locked, though they are so in its parent only."""
 
 
 def _before() -> None:

@@ -77,10 +77,18 @@ class Pool:
 
     def abandon(self) -> None:
         """In a forked child: forgets what was inherited, without closing it."""
-        forking.leak(self._all)
+        if self._all and self._place:
+            forking.leak(self._all)
+            forking.lost.add(self._place)
         self._all, self._readers, self._writer = set(), [], None
 
     def _connect(self, *, create: bool = False) -> apsw.Connection:
+        if forking.lost and self._find_place() in forking.lost:
+            raise UnavailableError(
+                f"{self.path} was in use when this process was forked, and cannot be used here",
+                kind="store-forked",
+                hint="fork when nothing is being read or written, or start a process of its own",
+            )
         db = connect(Path(self.path), create=create, vfs=self._vfs)
         self._all.add(db)
         return db
@@ -114,7 +122,7 @@ class Pool:
             self.writers += 1
         return self._writer
 
-    def _find_place(self) -> tuple[int, int] | None:
+    def _find_place(self) -> forking.Place | None:
         try:
             found = os.stat(self.path)
         except OSError:

@@ -164,6 +164,7 @@ def drop_if_unread(db: apsw.Connection, session: SessionId) -> None:
         for table, column in (("log", "last"), ("commit_id", "last"), ("snapshot", "seq")):
             db.execute(f"delete from {table} where session = ? and {column} < ?", (number, head.seq))
         db.execute("delete from snapshot where session = ?", (number,))
+        db.execute("delete from heartbeat where session = ?", (number,))
         at = head.fork.parent if head.fork else None
 
 
