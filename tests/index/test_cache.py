@@ -15,7 +15,7 @@ from tests.index.asking import contents
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import UnavailableError, UnsupportedError
 from wakelog.index import Index
-from wakelog.index.database import APPLICATION_ID, SCHEMA_VERSION
+from wakelog.index.making import APPLICATION_ID, SCHEMA_VERSION
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.testing.builders import new_session, raw_commit, raw_record
@@ -68,6 +68,10 @@ def test_a_file_deleted_while_it_is_open_loses_nothing(
             each.unlink()
         head = log.append(ev.NoteAdded(text="more"))
         assert index.events(log.id, newest_first=True)[0].seq == head.seq
+        assert path.exists()
+        with Index(engine, path) as other:
+            assert other.events(log.id, newest_first=True)[0].seq == head.seq
+            assert contents(other) == contents(index)
 
 
 @pytest.mark.parametrize("version", [0, SCHEMA_VERSION + 1])
@@ -179,6 +183,17 @@ def test_without_a_folder_it_is_kept_in_memory(engine: SqliteEngine, tmp_path: P
     with Index(engine, tmp_path / "nowhere" / "index.db") as index:
         assert contents(index) == wanted
         assert index.path is None
+
+
+def test_an_index_can_be_replaced_by_another_while_it_is_open(
+    engine: SqliteEngine, path: Path, tmp_path: Path, wanted: object
+) -> None:
+    with Index(engine, tmp_path / "second.db") as second:
+        second.catch_up()
+    with Index(engine, path) as index:
+        index.catch_up()
+        os.replace(tmp_path / "second.db", path)
+        assert contents(index) == wanted
 
 
 def test_a_closed_index_says_so(engine: SqliteEngine, path: Path) -> None:

@@ -169,7 +169,6 @@ def test_an_answer_lost_twice_is_unknown_and_the_log_goes_on(new_log: NewLog, en
     assert log.state()["facts"].keys() == {"a", "b"}
 
 
-@pytest.mark.xfail(reason="bug: when submit itself raises, the tip has moved on and is not put back")
 def test_an_engine_that_refuses_to_take_an_append_leaves_the_log_usable(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,7 +208,6 @@ def test_an_event_is_checked_against_the_state_it_really_meets(engine: Engine, l
     assert other.append(ev.TurnStarted()).turn == 2
 
 
-@pytest.mark.xfail(reason="bug: a patch that does not fit what this process knows is refused without looking again")
 def test_a_patch_is_checked_against_the_state_it_really_meets(engine: Engine, log: Log) -> None:
     other = Log(engine, log.id)
     other.state()

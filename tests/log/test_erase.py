@@ -159,7 +159,6 @@ def test_copies_that_a_rewind_in_a_fork_made_go_too(new_log: NewLog, tmp_path: P
     check_gone(fork, tmp_path)
 
 
-@pytest.mark.xfail(reason="bug: the first erase event keeps, for the rewind, what is erased later")
 def test_what_two_erasures_did_to_one_rewind_is_gone_and_verifies(new_log: NewLog, tmp_path: Path) -> None:
     log = new_log(fact("a", "FIRST-MARKER"), fact("b", SECRET))
     log.append(fact("a", "x"), fact("b", "y"))
@@ -235,7 +234,6 @@ def test_later_mentions_of_erased_content_go_with_it(new_log: NewLog, tmp_path: 
     check_gone(log, tmp_path)
 
 
-@pytest.mark.xfail(reason="bug: payloads go from the whole commit, though another event of it still has them")
 def test_an_earlier_event_of_the_same_commit_keeps_what_it_said(log: Log) -> None:
     """As it does when the two are in commits of their own."""
     log.append(message(BIG), message(BIG))

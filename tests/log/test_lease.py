@@ -106,7 +106,6 @@ def test_a_lease_event_of_the_wrong_epoch_is_refused(log: Log) -> None:
     assert log.head().seq == 1
 
 
-@pytest.mark.xfail(reason="bug: the epoch is checked against what this process knows, without looking again")
 def test_a_lease_event_is_checked_against_the_state_it_really_meets(engine: Engine, log: Log) -> None:
     other = Log(engine, log.id)
     other.state()

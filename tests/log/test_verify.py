@@ -310,7 +310,6 @@ def test_a_state_hash_that_is_not_the_folds_is_found() -> None:
     assert integrity == {2}
 
 
-@pytest.mark.xfail(strict=False, reason="bug: verify lets out KeyError, TypeError and DecodeError over such bodies")
 @pytest.mark.parametrize(
     "body",
     [

@@ -1,7 +1,7 @@
 """Reads the corpus: texts with secrets, made up when read, and texts without.
 
 No file holds anything that a scanner of repositories could take for a secret. A positive is a template: `{b62:36}`
-stands for 36 random characters, `§` for nothing (it splits a well-known prefix), `<<…>>` encloses what must be replaced.
+stands for 36 random characters, `§` for nothing (it splits a well-known prefix), `<<…>>` encloses what is replaced.
 Random means seeded by the row's number: the corpus is the same on every run, and no secret in it is real.
 """
 

@@ -16,9 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,12 +26,8 @@ import apsw
 from wakelog.engines.sqlite import forking
 from wakelog.engines.sqlite.connection import transaction, translated
 from wakelog.errors import UnavailableError, UnsupportedError
+from wakelog.index import making
 
-APPLICATION_ID = 0x77616B69  # "waki"
-SCHEMA_VERSION = 2
-BUSY_S = 30.0
-
-_SCHEMA = Path(__file__).with_name("schema.sql")
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError, apsw.ConstraintError)
@@ -53,12 +47,12 @@ class Database:
         self._begin()
         with forking.gate.inside(), translated(self.place):
             try:
-                self._writer = self._open()
+                self._write_connection()
             except _NO_FILE:
                 if self.path is None:
                     raise
                 self.path = None
-                self._writer = self._open()
+                self._write_connection()
         forking.watch(self)
 
     def _begin(self) -> None:
@@ -67,6 +61,7 @@ class Database:
         self._readers: list[apsw.Connection] = []
         self._askers: list[apsw.Connection] = []
         self._writer = None
+        self._place: tuple[int, int] | None = None
         self._name = f"file:/wakelog-{os.getpid()}-{os.urandom(8).hex()}?vfs=memdb"
         self._is_closed = False
 
@@ -104,7 +99,7 @@ class Database:
         def connect() -> apsw.Connection:
             with self._told():
                 db = self._keep(apsw.Connection(self._uri(), flags=_READ_ONLY))
-                db.set_busy_handler(_wait)
+                db.set_busy_handler(making.wait)
                 prepare(db)
                 return db
 
@@ -117,12 +112,12 @@ class Database:
             self._check_open()
             db = self._write_connection()
             try:
-                _clear(db)
+                making.clear(db)
                 is_empty = self.empty_wal()
-                _make_schema(db)
+                making.make(db)
                 if not is_empty:
                     db.execute("update wl_meta set removed = removed + 1")
-            except _DAMAGE:
+            except (*_DAMAGE, Damaged):
                 self._drop_idle()
                 self._remove()
                 self._write_connection()
@@ -136,7 +131,7 @@ class Database:
             try:
                 checkpoint: Any = db.execute("pragma wal_checkpoint(truncate)").fetchone()
             finally:
-                db.set_busy_handler(_wait)
+                db.set_busy_handler(making.wait)
             return not checkpoint[0]
 
     def close(self) -> None:
@@ -166,9 +161,9 @@ class Database:
     ) -> Iterator[apsw.Connection]:
         """A connection that nobody else is using."""
         self._check_open()
-        if self._writer is None:
+        if self._writer is None or self._find_place() != self._place:
             with self._lock:
-                self._write_connection()  # after a fork: the schema is looked at before anybody reads
+                self._write_connection()  # looks at the schema before anybody reads
         try:
             db = pool.pop()
         except IndexError:
@@ -196,11 +191,19 @@ class Database:
 
     def _write_connection(self) -> apsw.Connection:
         self._check_open()
+        if self._writer is not None and self._find_place() != self._place:
+            # The file was moved or deleted under us. What is open stays open: closing it could take away the
+            # write-ahead log of the file that stands there now.
+            forking.leak(self._all)
+            self._all, self._writer = set(), None
+            self._readers.clear()
+            self._askers.clear()
         if self._writer is not None and not self._writer.get_autocommit():
             self._drop(self._writer)  # its last rollback failed
             self._writer = None
         if self._writer is None:
             self._writer = self._open()
+            self._place = self._find_place()
         return self._writer
 
     def _open(self) -> apsw.Connection:
@@ -213,7 +216,7 @@ class Database:
             self._prepare(db)
         except _DAMAGE:
             try:
-                _clear(db)
+                making.clear(db)
                 self._prepare(db)
             except _DAMAGE:
                 # Not even SQLite can make something of it. Whoever else has it open keeps what he has.
@@ -229,13 +232,13 @@ class Database:
 
     def _dial(self) -> apsw.Connection:
         db = apsw.Connection(self._uri(), flags=_READ_WRITE)
-        db.set_busy_handler(_wait)
+        db.set_busy_handler(making.wait)
         return self._keep(db)
 
     def _connect(self) -> apsw.Connection:
         """One more connection to an index that is known to be of this version."""
         db = self._dial()
-        _configure(db, is_file=self.path is not None)
+        making.configure(db, is_file=self.path is not None)
         return db
 
     def _identify(self, db: apsw.Connection) -> None:
@@ -243,7 +246,7 @@ class Database:
         with db:  # one look at everything: another process may be making the index just now
             is_empty = not db.execute("select count(*) from sqlite_schema").get
             application = db.pragma("application_id")
-        if not is_empty and application != APPLICATION_ID:
+        if not is_empty and application != making.APPLICATION_ID:
             raise UnsupportedError(
                 f"{self.place} is a database of something else, and is left alone",
                 kind="not-an-index",
@@ -251,12 +254,12 @@ class Database:
             )
 
     def _prepare(self, db: apsw.Connection) -> None:
-        _configure(db, is_file=self.path is not None)
+        making.configure(db, is_file=self.path is not None)
         version = db.pragma("user_version")
-        if version != SCHEMA_VERSION:
+        if version != making.SCHEMA_VERSION:
             if version:
-                _clear(db)
-            _make_schema(db)
+                making.clear(db)
+            making.make(db)
 
     def _keep(self, db: apsw.Connection) -> apsw.Connection:
         self._all.add(db)
@@ -268,11 +271,13 @@ class Database:
 
     def _drop_idle(self) -> None:
         """Closes what nobody is using."""
-        for db in (*self._readers, *self._askers, *([self._writer] if self._writer else ())):
-            self._drop(db)
-        self._readers.clear()
-        self._askers.clear()
-        self._writer = None
+        for pool in (self._readers, self._askers):
+            with contextlib.suppress(IndexError):
+                while True:
+                    self._drop(pool.pop())
+        if self._writer is not None:
+            self._drop(self._writer)
+            self._writer = None
 
     def _remove(self) -> None:
         assert self.path is not None, "memory cannot be damaged"
@@ -280,56 +285,15 @@ class Database:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{self.path}{suffix}")
 
+    def _find_place(self) -> tuple[int, int] | None:
+        """Which file stands at the path; None: no file, or in memory."""
+        if self.path is None:
+            return None
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
     def _uri(self) -> str:
         return self._name if self.path is None else self.path.absolute().as_uri()
-
-
-def _configure(db: apsw.Connection, *, is_file: bool) -> None:
-    db.set_busy_handler(_wait)
-    if is_file and db.pragma("journal_mode") != "wal":
-        # Changing the mode needs the file alone, and SQLite does not ask the busy handler while several ask at once.
-        deadline = time.monotonic() + BUSY_S
-        while True:
-            try:
-                db.pragma("journal_mode", "wal")
-                break
-            except apsw.BusyError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.001)
-    db.pragma("synchronous", "normal")
-    db.pragma("secure_delete", 1)
-    db.pragma("temp_store", "memory")
-    db.pragma("journal_size_limit", 64 << 20)
-
-
-def _make_schema(db: apsw.Connection) -> None:
-    """Makes the tables; whichever process takes the write lock first does it for all."""
-    with transaction(db):
-        if db.pragma("user_version") == 0:
-            db.execute(_SCHEMA.read_text(encoding="utf-8")).fetchall()
-            # Others tell by this number whether the tables they know are still where they were. Counted from the
-            # beginning it would be the same as before the reset.
-            db.pragma("schema_version", random.randrange(1 << 20, 1 << 30))
-            db.pragma("application_id", APPLICATION_ID)
-            db.pragma("user_version", SCHEMA_VERSION)
-
-
-def _clear(db: apsw.Connection) -> None:
-    """Leaves an empty database, even of a file that cannot be read any more."""
-    db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
-    try:
-        db.execute("vacuum")
-    finally:
-        db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
-
-
-_waiting = threading.local()
-
-
-def _wait(times_called: int) -> bool:
-    """A busy handler: short random sleeps, so that everybody who waits has the same chance."""
-    if times_called == 0:
-        _waiting.since = time.monotonic()
-    time.sleep(random.uniform(0.0002, 0.001))
-    return time.monotonic() - float(_waiting.since) < BUSY_S

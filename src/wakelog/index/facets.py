@@ -175,6 +175,13 @@ def _default_outcome(kind: str) -> str:
     return last if last in _OUTCOMES and kind.startswith("action.") else ""
 
 
+def decision_of(body: dict[str, Value]) -> tuple[str, str, str]:
+    """Choice, reason and alternatives, the last as JSON."""
+    alternatives = body.get("alternatives")
+    listed = [as_text(each) for each in alternatives] if type(alternatives) is list else []
+    return as_text(body.get("choice")), as_text(body.get("because")), as_json(listed) or "[]"
+
+
 def failure_of(error: Value) -> tuple[str, str]:
     """Type and message of a typed error."""
     if type(error) is not dict:

@@ -28,8 +28,9 @@ from wakelog.errors import NotFoundError, UnavailableError
 from wakelog.index import sql
 from wakelog.index.database import Damaged, Database
 from wakelog.index.projector import Projector
-from wakelog.index.queries import Queries, Reading
+from wakelog.index.queries import Queries
 from wakelog.index.results import AsOf, Table
+from wakelog.index.statements import Reading
 from wakelog.model.ids import Seq, SessionId
 
 A = TypeVar("A")

@@ -15,13 +15,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-import apsw
-import msgspec
-
-from wakelog.errors import InvalidInputError
 from wakelog.index import search
+from wakelog.index import statements as st
 from wakelog.index.results import (
-    AsOf,
     DecisionInfo,
     ErrorInfo,
     EventInfo,
@@ -32,85 +28,12 @@ from wakelog.index.results import (
     ToolInfo,
     TurnInfo,
 )
-from wakelog.index.scope import Scope, check_limit, scope_of
+from wakelog.index.scope import check_limit, scope_of
+from wakelog.index.statements import Reading
 from wakelog.index.turns import turns_of
 
 A = TypeVar("A")
-R = TypeVar("R", bound=msgspec.Struct)
 Kinds = str | Iterable[str] | None
-
-TRUST_NAME = "iif(e.trust = 0, 'trusted', iif(e.trust = 1, 'unverified', 'untrusted'))"
-_BEGINNING = (1 << 62, "~", 1 << 62)
-
-# `x` is the table asked, `e` the event its row belongs to. Both forms give a session's id as `sid`.
-_OF_ONE = """
-(select value ->> 0 as holder, value ->> 1 as a, value ->> 2 as b, :session as sid from json_each(:spans)) r
-cross join {0} x on x.session = r.holder and x.seq between r.a and r.b
-join wl_event e on e.session = x.session and e.seq = x.seq
-where e.occurred >= :since
-"""
-_OF_ALL = """
-{0} x join (select no, id as sid from wl_session where not hidden) r on r.no = x.session
-join wl_event e on e.session = x.session and e.seq = x.seq
-where e.occurred >= :since and (
-    :rewound or exists (select 1 from wl_visible v where v.session = x.session and x.seq between v.first and v.last))
-"""
-_FILES = """
-select sid, x.path, x.change, count(*), sum(x.added), sum(x.removed), max(x.seq), e.turn, e.occurred
-from {0} group by sid, x.path order by e.occurred desc, max(x.seq) desc, x.path limit :limit
-"""
-_PAGED = "and (e.at, sid, x.seq) < (:at, :sid, :seq) order by e.at desc, sid desc, x.seq desc limit :limit"
-_DECISIONS = (
-    f"select sid, x.seq, e.turn, e.attempt, e.occurred, x.choice, x.because, x.alternatives, e.at from {{0}} {_PAGED}"
-)
-_ERRORS = f"select sid, x.seq, e.turn, e.attempt, e.occurred, x.tool, x.type, x.message, e.at from {{0}} {_PAGED}"
-_TOOLS = """
-select sid, e.tool,
-    sum(e.kind in ('action.requested', 'action.recorded')) as calls,
-    sum(e.kind in ('action.failed', 'action.timed_out') or (e.kind = 'action.recorded' and e.outcome <> 'succeeded'))
-        as errors,
-    max(iif(e.kind in ('action.requested', 'action.recorded'), e.seq, 0))
-from {0} and e.tool <> '' and e.gone <> 'pruned' group by sid, e.tool
-having calls or errors order by calls desc, sid, e.tool limit :limit
-"""
-_SESSIONS = """
-select id, name, root, parent, forked_at, spawner, agent, status, outcome, goal, labels, turn, turns, events, first_at,
-    last_at, tokens, usd_micros, pending, flags, last_error, head, damaged
-from wl_session
-where not hidden
-    and (:status is null or status = :status)
-    and (:agent is null or agent = :agent)
-    and (:parent is null or parent = :parent)
-    and (:name_glob is null or name glob :name_glob)
-    and (:prefix is null or substr(id, 1, length(:prefix)) = :prefix)
-    and (:label is null or exists (
-        select 1 from json_each(labels) where key = :label and (:value is null or value = :value)))
-    and (:failed is null or (outcome = 'failed') = :failed)
-    and (:live is null or (status in ('open', 'active', 'paused')) = :live)
-    and last_at >= :since
-    and (last_at, id) < (:at, :sid)
-order by last_at desc, id desc limit :limit
-"""
-_EVENTS = f"""
-select :session, e.seq, e.turn, e.attempt, e.kind, e.at, e.occurred, e.actor, e.tool, e.model, e.effect, e.action,
-    e.path, e.key, e.outcome, e.summary, e.cause, {TRUST_NAME}, e.source, e.tokens, e.tokens_out, e.usd_micros,
-    e.duration_us, e.commit_id, e.gone,
-    exists (select 1 from wl_visible v where v.session = :number and e.seq between v.first and v.last)
-from json_each(:spans) r
-cross join wl_event e on e.session = r.value ->> 0 and e.seq between r.value ->> 1 and r.value ->> 2
-where e.occurred >= :since and (:tool is null or e.tool = :tool) and e.turn between :from_turn and :to_turn
-    and (:kinds is null or exists (
-        select 1 from json_each(:kinds) k where e.kind = k.value or e.kind glob k.value || '.*'))
-    and e.seq {{0}} :after order by e.seq {{1}} limit :limit
-"""
-_EVENTS_UP, _EVENTS_DOWN = _EVENTS.format(">", "asc"), _EVENTS.format("<", "desc")
-
-
-class Reading(msgspec.Struct, frozen=True):
-    """A moment of the index: everything asked through `db` is about it."""
-
-    db: apsw.Connection
-    as_of: AsOf
 
 
 class Queries(ABC):
@@ -133,8 +56,8 @@ class Queries(ABC):
         """The files that were changed, each once, the newest change first."""
 
         def question(reading: Reading) -> Page[ModifiedFile]:
-            source, values = _source(reading, "wl_file", session, last_turns, since, rewound, lineage)
-            return _page(reading, ModifiedFile, _FILES.format(source), {**values, "limit": check_limit(limit)})
+            source, values = st.source_of(reading, "wl_file", session, last_turns, since, rewound, lineage)
+            return st.page_of(reading, ModifiedFile, st.FILES.format(source), {**values, "limit": check_limit(limit)})
 
         return self.ask(question)
 
@@ -152,8 +75,8 @@ class Queries(ABC):
         """The decisions made."""
 
         def question(reading: Reading) -> Page[DecisionInfo]:
-            source, values = _source(reading, "wl_decision", session, last_turns, since, rewound, lineage)
-            return _listed(reading, DecisionInfo, _DECISIONS.format(source), values, after, limit)
+            source, values = st.source_of(reading, "wl_decision", session, last_turns, since, rewound, lineage)
+            return st.list_of(reading, DecisionInfo, st.DECISIONS.format(source), values, after, limit)
 
         return self.ask(question)
 
@@ -171,8 +94,8 @@ class Queries(ABC):
         """The calls and turns that failed."""
 
         def question(reading: Reading) -> Page[ErrorInfo]:
-            source, values = _source(reading, "wl_error", session, last_turns, since, rewound, lineage)
-            return _listed(reading, ErrorInfo, _ERRORS.format(source), values, after, limit)
+            source, values = st.source_of(reading, "wl_error", session, last_turns, since, rewound, lineage)
+            return st.list_of(reading, ErrorInfo, st.ERRORS.format(source), values, after, limit)
 
         return self.ask(question)
 
@@ -189,8 +112,8 @@ class Queries(ABC):
         """How often each tool was called and failed, the most used first."""
 
         def question(reading: Reading) -> Page[ToolInfo]:
-            source, values = _source(reading, "wl_event", session, last_turns, since, rewound, lineage)
-            return _page(reading, ToolInfo, _TOOLS.format(source), {**values, "limit": check_limit(limit)})
+            source, values = st.source_of(reading, "wl_event", session, last_turns, since, rewound, lineage)
+            return st.page_of(reading, ToolInfo, st.TOOLS.format(source), {**values, "limit": check_limit(limit)})
 
         return self.ask(question)
 
@@ -233,20 +156,20 @@ class Queries(ABC):
         start = (1 << 62) if newest_first else 0
         first_turn, last_turn = turns if turns is not None else (0, 1 << 62)
         values = {
-            "kinds": None if kinds is None else _json([kinds] if isinstance(kinds, str) else list(kinds)),
+            "kinds": None if kinds is None else st.as_json([kinds] if isinstance(kinds, str) else list(kinds)),
             "tool": tool,
             "from_turn": first_turn,
             "to_turn": last_turn,
             "since": since or 0,
-            "after": _number(after) if after != "" else start,
+            "after": st.as_number(after) if after != "" else start,
             "limit": check_limit(limit) + 1,
         }
 
         def question(reading: Reading) -> Page[EventInfo]:
             scope = scope_of(reading.db, session, last_turns=last_turns, rewound=rewound, lineage=lineage)
-            sql = _EVENTS_DOWN if newest_first else _EVENTS_UP
-            found: Any = reading.db.execute(sql, {**values, **_of(scope), "number": scope.number}).fetchall()
-            rows = tuple(_event(list(row)) for row in found[:limit])
+            sql = st.EVENTS_DOWN if newest_first else st.EVENTS_UP
+            found: Any = reading.db.execute(sql, {**values, **st.values_of(scope), "number": scope.number}).fetchall()
+            rows = tuple(st.event_of(list(row)) for row in found[:limit])
             return Page(rows, reading.as_of, str(rows[-1].seq) if len(found) > limit else "")
 
         return self.ask(question)
@@ -281,14 +204,14 @@ class Queries(ABC):
             "failed": failed,
             "live": live,
             "since": since or 0,
-            "at": _number(at) if after else _BEGINNING[0],
-            "sid": sid if after else _BEGINNING[1],
+            "at": st.as_number(at) if after else st.BEGINNING[0],
+            "sid": sid if after else st.BEGINNING[1],
             "limit": check_limit(limit) + 1,
         }
 
         def question(reading: Reading) -> Page[SessionInfo]:
-            found: Any = reading.db.execute(_SESSIONS, values).fetchall()
-            rows = tuple(msgspec.convert(_session(row), SessionInfo) for row in found[:limit])
+            found: Any = reading.db.execute(st.SESSIONS, values).fetchall()
+            rows = tuple(map(st.session_of, found[:limit]))
             token = f"{rows[-1].last_at}:{rows[-1].id}" if len(found) > limit else ""
             return Page(rows, reading.as_of, token)
 
@@ -312,86 +235,3 @@ class Queries(ABC):
             return Page(tuple(hits), reading.as_of)
 
         return self.ask(question)
-
-
-def _source(
-    reading: Reading,
-    table: str,
-    session: str | None,
-    last_turns: int | None,
-    since: int | None,
-    rewound: bool,
-    lineage: bool,
-) -> tuple[str, dict[str, Any]]:
-    """The part of a statement that says which rows are asked about, and its values."""
-    if session is None:
-        if last_turns is not None:
-            raise InvalidInputError(
-                "last_turns is about one session's turns, and no session was named",
-                kind="no-session",
-                hint="name a session, or use since",
-            )
-        return _OF_ALL.format(table), {"rewound": rewound, "since": since or 0}
-    scope = scope_of(reading.db, session, last_turns=last_turns, rewound=rewound, lineage=lineage)
-    return _OF_ONE.format(table), {"since": since or 0, **_of(scope)}
-
-
-def _of(scope: Scope) -> dict[str, Any]:
-    return {"session": scope.session, "spans": scope.json}
-
-
-def _page(reading: Reading, kind: type[R], sql: str, values: dict[str, Any]) -> Page[R]:
-    rows: Any = reading.db.execute(sql, values).fetchall()
-    return Page(tuple(kind(*row) for row in rows), reading.as_of)
-
-
-def _listed(reading: Reading, kind: type[R], sql: str, values: dict[str, Any], after: str, limit: int) -> Page[R]:
-    """A page of rows in order of time, the newest first. The last column is the time they are ordered by."""
-    at, sid, seq = _BEGINNING
-    if after:
-        parts = after.split(":")
-        if len(parts) != 3:
-            raise _bad_place(after)
-        at, sid, seq = _number(parts[0]), parts[1], _number(parts[2])
-    values |= {"at": at, "sid": sid, "seq": seq, "limit": check_limit(limit) + 1}
-    found: Any = reading.db.execute(sql, values).fetchall()
-    rows = found[:limit]
-    names = kind.__struct_fields__
-    made = tuple(msgspec.convert(dict(zip(names, _opened(names, row), strict=True)), kind) for row in rows)
-    token = f"{rows[-1][-1]}:{rows[-1][0]}:{rows[-1][1]}" if len(found) > limit else ""
-    return Page(made, reading.as_of, token)
-
-
-def _opened(names: tuple[str, ...], row: tuple[Any, ...]) -> list[Any]:
-    return [
-        msgspec.json.decode(value) if name == "alternatives" else value
-        for name, value in zip(names, row[:-1], strict=True)
-    ]
-
-
-def _event(row: list[Any]) -> EventInfo:
-    row[-1] = bool(row[-1])
-    return EventInfo(*row)
-
-
-def _session(row: tuple[Any, ...]) -> dict[str, Any]:
-    fields = dict(zip(SessionInfo.__struct_fields__, row, strict=True))
-    fields["labels"] = msgspec.json.decode(fields["labels"])
-    return fields
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
-
-
-def _number(text: str | int) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise _bad_place(str(text)) from None
-
-
-def _bad_place(after: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"{after!r} is not a place to go on from", kind="bad-cursor", hint="pass the `next` of the page before"
-    )

@@ -12,7 +12,6 @@ is durable: decisions, facts, dead ends and the newest change of each file.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 import msgspec
 
@@ -20,6 +19,7 @@ from wakelog.codec.records import decode_body
 from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.index import visible
+from wakelog.index.durable import keep_durable
 from wakelog.index.facets import (
     CALLS,
     TEXT_MAX,
@@ -28,10 +28,10 @@ from wakelog.index.facets import (
     as_int,
     as_json,
     as_text,
+    decision_of,
     facets_of,
     failure_of,
     one_line,
-    text_of,
 )
 from wakelog.index.rows import Batch, Carried, SessionRow
 from wakelog.log.reading import Segment, check_commit, fetch, fold_at, lineage
@@ -251,7 +251,7 @@ class Taking:
             lines = as_int(body.get("added")), as_int(body.get("removed"))
             added["wl_file"].append((row.no, seq, said.path, change, *lines))
         elif kind == "decision.made":
-            added["wl_decision"].append((row.no, seq, *_decision(body)))
+            added["wl_decision"].append((row.no, seq, *decision_of(body)))
         elif kind == "fact.recorded":
             added["wl_fact"].append((row.no, seq, said.key, as_json(body.get("value")), 0))
         elif kind == "fact.retracted":
@@ -293,31 +293,12 @@ class Taking:
 
     def _go_on_from_base(self, seq: Seq) -> None:
         """After pruned events: the state as it was, and the rows of what is durable in it."""
-        row, batch, carried = self._row, self._batch, self._carried
+        row, db = self._row, self._batch.db
         doc = fold_at(self._engine, self._segments(), seq).fold.doc
-        carried.is_pruned = False
-        carried.doc = {part: doc[part] for part in PARTS if part in doc}
-        visible.resume(batch.db, row.no, row.first, doc["view"])
-        added = batch.added
-
-        def own(place: Any) -> bool:
-            return type(place) is int and row.first <= place <= seq
-
-        for key, decision in doc["decisions_made"].items():
-            if key.isdigit() and own(int(key)):
-                added["wl_decision"].append((row.no, int(key), *_decision(decision)))
-                batch.add_text(row.no, int(key), _words(decision))
-        for key, fact in doc["facts"].items():
-            if own(fact.get("seq")):
-                added["wl_fact"].append((row.no, fact["seq"], key, as_json(fact.get("value")), 0))
-                batch.add_text(row.no, fact["seq"], _words({key: fact.get("value")}))
-        for key, dead_end in doc["dead_ends"].items():
-            if key.isdigit() and own(int(key)):
-                batch.add_text(row.no, int(key), _words(dead_end))
-        for path, used in doc["files_modified"].items():
-            if own(used.get("last")):
-                added["wl_file"].append((row.no, used["last"], path, as_text(used.get("change")), 0, 0))
-                batch.add_text(row.no, used["last"], path)
+        self._carried.is_pruned = False
+        self._carried.doc = {part: doc[part] for part in PARTS if part in doc}
+        visible.resume(db, row.no, row.first, doc["view"])
+        keep_durable(self._batch, row, doc, seq)
 
 
 def _spent(doc: dict[str, Value]) -> dict[str, Value]:
@@ -338,13 +319,3 @@ def _difference(before: tuple[int, int, int], after: tuple[int, int, int]) -> tu
 def _is_failure(kind: str, said: Facets) -> bool:
     """A call that is known not to have worked, as the state counts them."""
     return kind in ("action.failed", "action.timed_out") or (kind == "action.recorded" and said.outcome != "succeeded")
-
-
-def _decision(body: dict[str, Value]) -> tuple[str, str, str]:
-    alternatives = body.get("alternatives")
-    listed = [as_text(each) for each in alternatives] if type(alternatives) is list else []
-    return as_text(body.get("choice")), as_text(body.get("because")), as_json(listed) or "[]"
-
-
-def _words(value: Value) -> str:
-    return text_of(value, lambda mention: None)

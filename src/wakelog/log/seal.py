@@ -186,16 +186,16 @@ def _seal_one(
     """One event as a record, and the turn it belongs to. Moves the tip's state, not yet its position."""
     doc, draft = tip.doc, step.draft
     kind = kind_of(event)
+    if type(event) is ev.PayloadRedacted:
+        event = msgspec.structs.replace(event, target=tip.seq)
+    if type(event) is ev.CheckpointNamed and event.at == tip.seq:
+        event = msgspec.structs.replace(event, state_hash=tip.fold.state_hash())
+    body = encode_event(event, collector)  # first, because it checks the types that the machines and effects rely on
     check_legal(doc, kind, event)
     _check_draft(draft, kind, tip.seq + 1)
     turn, attempt = _turn_of(doc, event)
     cause = draft.cause or _request_of(doc, kind, event)
     seq = tip.seq + 1
-    if type(event) is ev.PayloadRedacted:
-        event = msgspec.structs.replace(event, target=tip.seq)
-    if type(event) is ev.CheckpointNamed and event.at == tip.seq:
-        event = msgspec.structs.replace(event, state_hash=tip.fold.state_hash())
-    body = encode_event(event, collector)  # first, because this checks the types that the effect relies on
     if step.then is not None and type(event) is ev.HistoryRewound:
         delta = rewind_delta(doc, step.then(), seq=seq, to=event.to)
     else:

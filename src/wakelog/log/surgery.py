@@ -24,7 +24,7 @@ from wakelog.engine import Engine, Surgery
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, UnavailableError
 from wakelog.log.log import Clock, Log, now_us
 from wakelog.log.masking import mentions, replacements_for
-from wakelog.log.reading import fold_at, read_commits, read_entries
+from wakelog.log.reading import fold_at, read_entries
 from wakelog.log.seal import Step, Tip, seal
 from wakelog.model import events as ev
 from wakelog.model.document import HOLD_LABEL
@@ -42,7 +42,6 @@ def erase(log: Log, seqs: Iterable[Seq], *, why: str = "", by: str = "") -> Head
     """Erases bodies and payloads of events, here and in every fork that shares them. There is no way back."""
     targets = frozenset(seqs)
     _check_targets(log, targets)
-    targets |= _sharing_payloads(log, targets)
     holder = {next(s.session for s in reversed(log.segments) if s.first <= seq) for seq in targets}
     if len(holder) > 1:
         raise InvalidInputError(
@@ -158,18 +157,6 @@ def _check_targets(log: Log, targets: frozenset[Seq]) -> None:
             )
 
 
-def _sharing_payloads(log: Log, targets: frozenset[Seq]) -> frozenset[Seq]:
-    """Events of the same commits that mention the same payloads: the content is the same, and goes for all of them."""
-    out: set[Seq] = set()
-    for seq in targets:
-        entry = log.entry(seq)
-        if gone := {digest for digest, _ in mentions(entry)}:
-            commit = next(read_commits(log.engine, log.segments, after=seq - 1, upto=seq))
-            together = log.entries(after=commit.first - 1, upto=commit.last)
-            out |= {e.seq for e in together if gone & {digest for digest, _ in mentions(e)}}
-    return frozenset(out)
-
-
 def _descendants(engine: Engine, session: SessionId, clock: Clock = now_us) -> Iterator[Log]:
     """Every fork below a session, at any depth, deleted ones too: others may read through them."""
     for child in engine.children(session, deleted=True):
@@ -210,7 +197,8 @@ def _with_replaced(log: Log, bodies: dict[Seq, bytes]) -> Iterator[Commit]:
         if not here:
             continue
         entries = list(read_entries(log.engine, log.segments, after=commit.first - 1, upto=commit.last))
-        gone = {digest for e in entries if e.seq in here for digest, _ in mentions(e)}
+        still_used = {digest for e in entries if e.seq not in here for digest, _ in mentions(e)}
+        gone = {digest for e in entries if e.seq in here for digest, _ in mentions(e)} - still_used
         records = tuple(Record(e.record.header, b"", bodies[e.seq]) if e.seq in here else e.record for e in entries)
         yield _rewritten(commit, records, tuple(p for p in commit.payloads if p[0] not in gone))
 

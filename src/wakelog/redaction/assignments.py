@@ -39,9 +39,10 @@ _ENDINGS = (
     re.compile(rb"cret(?:" + _SEP + rb"|( )(?<=-secret ))"),
 )
 _NAME_BACKWARDS = re.compile(r"[A-Za-z0-9_.\-]+(?: [A-Za-z0-9_.\-]+)?")
+# A value between quotes may hold escapes; between escaped quotes, where text is JSON inside JSON, it holds none.
 _VALUE = re.compile(
-    r"""[ \t]*(?:[bBfFrRuU]{0,2}(?P<quote>\\*["'`])(?![:,}\]])"""
-    r"""(?P<quoted>(?:[^\s"'`\\]|\\[^\s"'`]){1,4096}+)(?P=quote)"""
+    r"""[ \t]*+(?:[bBfFrRuU]{0,2}(?P<quote>\\*+["'`])(?![:,}\]])"""
+    r"""(?P<quoted>(?:(?<!\\["'`])(?:[^\s"'`\\]|\\[^\s"'`]){1,4096}+|[^\s"'`\\]{1,4096}+))(?P=quote)"""
     r"""|(?P<bare>[^\s"'`\\,;&|<>(){}\[\]]{1,4096}+)(?![(\[{]))"""
 )
 # The value of NAME=value, first on its line as in .env files, may hold what ends a value elsewhere.

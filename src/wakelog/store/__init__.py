@@ -157,7 +157,7 @@ class Store:
 
     def find(self, name_or_id: str) -> SessionId:
         """The id of a session given by name, id, or the start of its id (four characters at least)."""
-        session = self.engine.find(name_or_id)
+        session = self.engine.find(check_text(name_or_id, "a name"))
         if session is not None:
             return session
         if is_session_id(name_or_id):
