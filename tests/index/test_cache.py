@@ -13,11 +13,13 @@ import pytest
 
 from tests.index.asking import contents
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.errors import UnavailableError, UnsupportedError
+from wakelog.errors import CorruptLogError, UnavailableError, UnsupportedError
 from wakelog.index import Index
 from wakelog.index.making import APPLICATION_ID, SCHEMA_VERSION
 from wakelog.log import Log
 from wakelog.model import events as ev
+from wakelog.model.ids import SessionId
+from wakelog.model.records import Commit, Head
 from wakelog.testing.builders import new_session, raw_commit, raw_record
 
 pytestmark = pytest.mark.usefixtures("cures")
@@ -185,17 +187,6 @@ def test_without_a_folder_it_is_kept_in_memory(engine: SqliteEngine, tmp_path: P
         assert index.path is None
 
 
-def test_an_index_can_be_replaced_by_another_while_it_is_open(
-    engine: SqliteEngine, path: Path, tmp_path: Path, wanted: object
-) -> None:
-    with Index(engine, tmp_path / "second.db") as second:
-        second.catch_up()
-    with Index(engine, path) as index:
-        index.catch_up()
-        os.replace(tmp_path / "second.db", path)
-        assert contents(index) == wanted
-
-
 def test_a_closed_index_says_so(engine: SqliteEngine, path: Path) -> None:
     index = Index(engine, path)
     index.close()
@@ -220,6 +211,51 @@ def test_a_damaged_session_does_not_hold_up_the_others(engine: SqliteEngine, log
         assert "version" in infos[bad].damaged
         assert infos[log.id].damaged == ""
         assert index.catch_up().damaged == 1
+
+
+def test_a_broken_chain_is_reported_and_read_up_to_there(engine: SqliteEngine, log: Log) -> None:
+    class Broken:
+        """An engine that lost a commit in the middle."""
+
+        def read(self, *arguments: Any, **options: Any) -> Iterator[Commit]:
+            return (c for c in engine.read(*arguments, **options) if c.first != 22)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(engine, name)
+
+    with Index(engine, None) as index:
+        index.catch_up()
+        index.engine = Broken()
+        log.append(ev.NoteAdded(text="after the damage"))
+        assert index.search("damage").rows, "what was read before stays"
+        index.rebuild()
+        [info] = index.sessions()
+        assert (info.head, info.damaged) == (21, f"event 22 of {log.id} is missing")
+
+
+def test_a_session_whose_head_cannot_be_read_says_so(engine: SqliteEngine, log: Log) -> None:
+    class Unreadable:
+        def head(self, session: SessionId) -> Head:
+            if session == fork.id:
+                raise CorruptLogError("the stored commit is damaged")
+            return engine.head(session)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(engine, name)
+
+    fork = log.fork()
+    with Index(engine, None) as index:
+        index.engine = Unreadable()
+        assert {info.id: info.damaged for info in index.sessions()} == {
+            log.id: "",
+            fork.id: "the stored commit is damaged",
+        }
+        assert index.catch_up().damaged == 1
+        index.engine = engine
+        fork.append(ev.NoteAdded(text="repaired"))
+        assert [hit.session for hit in index.search("repaired")] == [fork.id]
+        assert index.catch_up().damaged == 0
+        assert len(index.events(fork.id)) == fork.head().seq
 
 
 def test_whatever_a_body_holds_has_a_row(engine: SqliteEngine, path: Path) -> None:

@@ -242,12 +242,13 @@ function readSegments(line) {
   const segments = [];
   for (const entry of listed) {
     if (!isObject(entry) || !isText(get(entry, "session"))) throw new Broken("a segment has no session");
+    if (!isText(get(entry, "name", ""))) throw new Broken("a segment's name is not a string");
     const { session } = entry;
     const fork = get(entry, "fork") ?? null;
     const segment = { session, fork, number: segments.length, first: 1, last: 0, end: 0 };
     Object.assign(segment, { records: new Map(), commits: [] });
     if (segments.length === 0) {
-      if (fork !== null) throw new Broken("the first segment is a fork: its parent is missing");
+      if (has(entry, "fork")) throw new Broken("the first segment is a fork: its parent is missing");
     } else {
       const told = isObject(fork) && isText(get(fork, "parent")) && isInt(get(fork, "at")) && isHash(get(fork, "hash"));
       if (!told) throw new Broken(`${session} does not say where it leaves its parent`);

@@ -135,6 +135,11 @@ def canonical(value):
     return utf8(canonical_text(value), "a value")
 
 
+def equal(one, other):
+    """Equal as JSON. In Python, True == 1."""
+    return canonical_text(one) == canonical_text(other)
+
+
 # ---------------------------------------------------------------- state_hash
 
 WHOLE, OPEN, OPEN_TWICE, OPEN_ALL = 0, 1, 2, 99
@@ -311,11 +316,13 @@ def read_segments(line):
     for number, entry in enumerate(listed):
         if not isinstance(entry, dict) or not isinstance(entry.get("session"), str):
             raise Broken("a segment has no session")
+        if not isinstance(entry.get("name", ""), str):
+            raise Broken("a segment's name is not a string")
         segment = Segment()
         segment.session, segment.fork = entry["session"], entry.get("fork")
         segment.records, segment.commits, segment.last, segment.number = {}, [], 0, number
         if number == 0:
-            if segment.fork is not None:
+            if "fork" in entry:
                 raise Broken("the first segment is a fork: its parent is missing")
             segment.first = 1
         else:
@@ -486,7 +493,7 @@ def check_first(segment):
         raise Broken(f"{segment.session} starts with {record.kind}", record.seq)
     if segment.fork and record.form == "intact" and record.body is not None:
         for name in ("parent", "at", "hash"):
-            if record.body.get(name) != segment.fork[name]:
+            if not equal(record.body.get(name), segment.fork[name]):
                 raise Broken(f"the first line and session.forked name a different {name}", record.seq)
 
 
@@ -524,7 +531,7 @@ def check_replaced(history, erasures):
     for record in replaced:
         if record not in newest:
             raise Broken("the body was replaced, and no payload.erased says by what", record.seq)
-        if record.body is None or canonical(newest[record]) != canonical(record.body):
+        if record.body is None or not equal(newest[record], record.body):
             raise Broken("the body is not the one that payload.erased gives for it", record.seq)
     return len(replaced)
 
@@ -578,10 +585,10 @@ def check_summary(commit):
     if any(record.at != line["at"] for record in records):
         raise Broken("the commit's time is not that of its events", seq)
     kinds = list(dict.fromkeys(record.kind for record in records))
-    if line.get("kinds") != kinds:
+    if not equal(line.get("kinds"), kinds):
         raise Broken("the commit lists other kinds than its events have", seq)
     turns = [record.header["turn"] for record in records if record.header.get("turn", 0)]
-    if line.get("turns") != ([min(turns), max(turns)] if turns else [0, 0]):
+    if not equal(line.get("turns"), [min(turns), max(turns)] if turns else [0, 0]):
         raise Broken("the commit lists other turns than its events have", seq)
     paths = line.get("paths", [])
     fingerprint = line.get("fingerprint", "")
@@ -591,7 +598,7 @@ def check_summary(commit):
         return
     if all(record.body is not None for record in records):
         changed = [record.body.get("path") for record in records if record.kind == "file.changed"]
-        if paths != list(dict.fromkeys(path for path in changed if isinstance(path, str))):
+        if not equal(paths, list(dict.fromkeys(path for path in changed if isinstance(path, str)))):
             raise Broken("the commit lists other paths than its events have", seq)
     if not fingerprint and line["commit_id"] != line["hash"][:16]:
         raise Broken("the commit's id is neither a caller's nor from its hash", seq)
@@ -601,12 +608,12 @@ def check_summary(commit):
 
 def check_after(commit, state):
     lease, turn = state.get("lease"), state.get("turn")
-    told = (
+    after = [
         lease.get("epoch") if isinstance(lease, dict) else None,
         state.get("status"),
         turn.get("number") if isinstance(turn, dict) else None,
-    )
-    if told != (commit.line["epoch"], commit.line["status"], commit.line["turn"]):
+    ]
+    if not equal(after, [commit.line["epoch"], commit.line["status"], commit.line["turn"]]):
         raise Broken("the commit's epoch, status or turn is not that of the state after it", commit.last)
 
 
@@ -710,7 +717,7 @@ def count_missing(segments, history):
             content = payload(segments, record, mention)
             if content is None:
                 missing += 1
-            elif mention.get("size", 0) != len(content):
+            elif not equal(mention.get("size", 0), len(content)):
                 raise Broken("a payload does not have the size that its mention says", record.seq)
     return missing
 

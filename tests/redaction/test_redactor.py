@@ -62,7 +62,7 @@ def test_own_pattern_that_matches_anything_leaves_markers_whole() -> None:
 
 
 def test_a_pattern_that_matches_nothing_at_all_changes_nothing() -> None:
-    assert Redactor().adding(Pattern("empty", re.compile(r"x*"))).redact_text("some ordinary text")[1] == ()
+    assert Redactor().adding(Pattern("empty", re.compile(r"z*"))).redact_text("some ordinary text")[1] == ()
 
 
 def test_a_redactor_stays_as_it_is() -> None:
@@ -92,9 +92,23 @@ def test_a_token_given_to_a_name_goes_by_the_token() -> None:
     assert redact_text(f"password={GITHUB}") == ("password=[redacted:github-token]", ("github-token",))
 
 
+def test_the_name_in_a_marker_is_not_the_name_of_a_value() -> None:
+    text = "[redacted:google-api-key]=q7w8e9r0t1y2, [redacted:slack-token]: q7w8e9r0t1y2"
+    assert redact_text(text) == (text, ())
+
+
 def test_what_follows_a_token_is_kept() -> None:
     text = f"https://x-access-token:{GITHUB}@github.com/acme/app.git"
     assert redact_text(text)[0] == "https://x-access-token:[redacted:github-token]@github.com/acme/app.git"
+
+
+def test_secrets_that_touch_are_all_replaced_and_named_in_order() -> None:
+    aws, openai, jwt = make("AK§IA{b32:16}", 1), make("sk§-{b62:48}", 2), make("{jwt:HS256}", 3)
+    redacted, names = redact_text(f"{GITHUB} {aws}{openai} {jwt} {aws}{openai}")
+    pair = ("aws-access-key-id", "openai-key")
+    assert names == ("github-token", *pair, "jwt", *pair)
+    assert re.findall(r"\[redacted:([a-z-]+)\]", redacted) == list(names)
+    assert redact_text(redacted)[0] is redacted
 
 
 def test_a_value_that_only_begins_with_a_known_secret_goes_as_a_whole() -> None:
@@ -148,9 +162,21 @@ def test_text_that_is_not_ascii_keeps_its_places() -> None:
             "-",
             "aB",
         ),
-        *("Bearer A1b2C3d4E5f6G7h8I9j0K ", "[redacted:jwt]", "AKIA", "Basic ", "/A+b", "\\"),
+        *(
+            "Bearer A1b2C3d4E5f6G7h8I9j0K ",
+            "[redacted:jwt]",
+            "AKIA",
+            "AIza{b64u:35}",
+            "AKIA{b32:16}",
+            "SK{hex:32}",
+            "ghp_{b62:36}",
+            "Basic ",
+            "/A+b",
+            "\\",
+        ),
     ],
 )
 def test_time_grows_with_the_text_whatever_it_repeats(unit: str) -> None:
     """Anything quadratic would take minutes here."""
+    unit = make(unit, 1)
     redact_text(unit * (200_000 // len(unit)))

@@ -77,7 +77,7 @@ def test_the_given_values_are_not_changed() -> None:
     assert _content(redacted)["same"] is value["same"]
 
 
-@pytest.mark.parametrize("value", ["hunter22", "correcthorse", "9aK!27xQ", "1234567890"])
+@pytest.mark.parametrize("value", ["hunter22", "correcthorse", "9aK!27xQ", "7391046285"])
 def test_a_password_is_known_by_its_key(value: str) -> None:
     redacted, names = redact_event(_message({"user": "alice", "password": value}))
     assert _content(redacted) == {"user": "alice", "password": "[redacted:named-secret]"}

@@ -15,6 +15,7 @@ opened; if it is not there, the index is of another history and is made anew.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +25,7 @@ import apsw
 import msgspec
 
 from wakelog.engine import Change, Engine
-from wakelog.errors import NotFoundError, UnavailableError
+from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
 from wakelog.index import sql
 from wakelog.index.database import Damaged, Database
 from wakelog.index.projector import Projector
@@ -42,7 +43,7 @@ FEED_PAGE = 1000
 _MOMENT = "select cursor, at, (select count(*) from wl_session where damaged <> ''), made, removed > clean from wl_meta"
 _PLACE = "select made, cursor from wl_meta"
 _NEWEST = "update wl_meta set at = max(at, ?)"
-_DONE = "update wl_meta set cursor = ?, session = ?, seq = ?, hash = ?"
+_MARK = "update wl_meta set session = ?, seq = ?, hash = ?"
 
 
 class Index(Queries):
@@ -140,9 +141,9 @@ class Index(Queries):
     def _recognise(self) -> None:
         """Looks whether the index is of this log."""
         with self._database.reading() as db:
-            row: Any = db.execute("select cursor, session, seq, hash from wl_meta").fetchone()
-        cursor, session, seq, hash_ = row
-        if cursor and not self._is_stored(session, seq, hash_):
+            row: Any = db.execute("select session, seq, hash from wl_meta").fetchone()
+        session, seq, hash_ = row
+        if session and not self._is_stored(session, seq, hash_):
             self._database.reset()
         self._is_known = True
 
@@ -154,6 +155,8 @@ class Index(Queries):
             return any(c.last == seq and c.hash == hash_ for c in self.engine.read(session, after=seq - 1, upto=seq))
         except NotFoundError:
             return False
+        except CorruptLogError:
+            return True  # it is there, and what is wrong with it is not the index's to say
 
     def _news(self, cursor: str) -> tuple[dict[SessionId, Seq], Change | None]:
         """The sessions with news since `cursor`, in the order of the feed, and the newest change."""
@@ -186,19 +189,22 @@ class Index(Queries):
                 projector.finish()
                 db.execute(_NEWEST, (projector.newest,))
                 if not todo:
-                    db.execute(_DONE, (end.cursor, *self._mark(projector, end)))
+                    db.execute("update wl_meta set cursor = ?", (end.cursor,))
+                    self._mark(projector, end)
             if progress is not None:
                 done = total - len(todo)
                 progress(done, total)
         return True
 
-    def _mark(self, projector: Projector, end: Change) -> tuple[SessionId, Seq, bytes]:
-        """What the log is to be recognised by: a place that is stored, as new as any."""
+    def _mark(self, projector: Projector, end: Change) -> None:
+        """Notes what the log is to be recognised by: a place that is stored, as new as any."""
         row = projector.batch.load(end.session)
         if row is not None and row.head >= row.first:
-            return row.id, row.head, row.hash
-        head = self.engine.head(end.session)
-        return head.session, head.seq, head.hash
+            projector.db.execute(_MARK, (row.id, row.head, row.hash))
+            return
+        with contextlib.suppress(CorruptLogError):
+            head = self.engine.head(end.session)
+            projector.db.execute(_MARK, (head.session, head.seq, head.hash))
 
     # Leaving nothing behind
 

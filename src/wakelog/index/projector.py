@@ -26,18 +26,16 @@ import apsw
 
 from wakelog.codec.records import decode_body
 from wakelog.engine import Engine
-from wakelog.errors import CorruptLogError, NotFoundError, UnsupportedError
+from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.index import visible
 from wakelog.index.facets import as_int, as_text
 from wakelog.index.rows import OPEN_END, Batch, Carried, SessionRow
-from wakelog.index.taking import PARTS, Taking, encode_carried
+from wakelog.index.taking import PARTS, UNREADABLE, Taking, encode_carried
 from wakelog.log.reading import Segment, fold_at, lineage
 from wakelog.model.ids import Seq, SessionId, root_of
-from wakelog.model.records import GENESIS, ForkPoint
-from wakelog.model.values import Value
+from wakelog.model.records import GENESIS, ForkPoint, Head
 
 _TREE = "select id from wl_session where root = ? and id <> ?"
-_UNREADABLE = (CorruptLogError, UnsupportedError, NotFoundError)
 
 
 class Projector:
@@ -62,8 +60,9 @@ class Projector:
         """Writes the rest of the batch. After this the transaction can be committed."""
         self.batch.finish()
 
-    def _go_on(self, row: SessionRow, *, whole: bool = False) -> bool:
-        """Takes in a session's commits from its watermark on, to the end or until the batch is full."""
+    def _go_on(self, row: SessionRow, *, whole: bool = False, is_new: bool = False) -> bool:
+        """Takes in a session's commits from its watermark on, to the end or, unless `whole`, until the batch is
+        full."""
         taking = Taking(self.engine, self.batch, row)
         row.damaged = ""
         try:
@@ -73,11 +72,12 @@ class Projector:
                         taking.save()
                         return False
                     self.batch.flush()
+                    self.batch.events = self.batch.chars = 0
                 if commit.first != row.head + 1 or commit.prev != row.hash:
                     # Either the content was dropped meanwhile, or what is indexed is not what is stored.
                     if commit.status == "deleted":
                         return self._bury(row)
-                    if row.head >= row.first:
+                    if not is_new:
                         return self._start_again(row, whole=whole)
                     raise CorruptLogError(f"event {row.head + 1} of {row.id} is missing", kind="gap", seq=row.head + 1)
                 if commit.last > row.born:
@@ -88,7 +88,7 @@ class Projector:
                         return self._start_again(row, whole=whole)
                 taking.take(commit)
                 self.newest = max(self.newest, commit.at)
-        except _UNREADABLE as exc:
+        except UNREADABLE as exc:
             row.damaged = exc.message
         if row.status == "deleted":
             if not self._is_there(row):
@@ -101,7 +101,7 @@ class Projector:
         """Projects a session from its first event, under the number it has: its forks refer to it by that."""
         self.batch.remove(row)
         new = self._begin(row.id, number=row.no)
-        return new is None or self._go_on(new, whole=whole)
+        return new is None or self._go_on(new, whole=whole, is_new=True)
 
     def _start_tree_again(self, row: SessionRow) -> None:
         """Projects the other sessions of a fork tree anew, each to its end: no news may ever come from them again."""
@@ -131,49 +131,24 @@ class Projector:
         """The row of a session before its first event; None when there is nothing of it to project."""
         try:
             head = self.engine.head(session)
+            segments = lineage(self.engine, session)
+            row = _new_row(head, number)
+            if head.status == "deleted" and not self._is_there(row):
+                return None
         except NotFoundError:
             return None
-        fork = head.fork
-        row = SessionRow(
-            no=number,
-            id=session,
-            name=head.name,
-            root=root_of(session),
-            parent=fork.parent if fork else None,
-            forked_at=fork.at if fork else None,
-            spawner="",
-            agent="",
-            status="",
-            outcome="",
-            goal=None,
-            labels="{}",
-            turn=0,
-            turns=0,
-            events=0,
-            first_at=0,
-            last_at=0,
-            tokens=0,
-            usd_micros=0,
-            pending=0,
-            flags=0,
-            last_error="",
-            head=fork.at if fork else 0,
-            hash=fork.hash if fork else GENESIS,
-            born=head.seq,
-            carried=b"",
-            hidden=0,
-            damaged="",
-        )
-        if head.status == "deleted" and not self._is_there(row):
-            return None
-        parent = self._ancestor(fork.parent) if fork else None
+        except UNREADABLE as exc:
+            # Nobody knows where it begins. The row says why, and is made properly once the head can be read.
+            head = Head(session, 0, GENESIS, 0, 0, "", 0, "")
+            segments, row = [Segment(session, 1, None)], _new_row(head, number)
+            row.damaged = exc.message
+        parent = self._ancestor(head.fork.parent) if head.fork else None
         row.no = number or self.batch.next_number()
-        segments = lineage(self.engine, session)
-        carried = self._forked(row, segments, fork, parent) if fork else self._opened(row)
+        carried = self._forked(row, segments, head.fork, parent) if head.fork else self._opened(row)
         row.carried = encode_carried(carried)
         self.batch.save(row)
         self._keep_lineage(row, segments)
-        return row
+        return None if row.damaged else row
 
     def _opened(self, row: SessionRow) -> Carried:
         visible.show(self.db, row.no, [(1, OPEN_END)])
@@ -181,19 +156,20 @@ class Projector:
 
     def _forked(self, row: SessionRow, segments: list[Segment], fork: ForkPoint, parent: SessionRow | None) -> Carried:
         """What a fork begins with: the state and the view where it left its parent."""
-        doc: dict[str, Value] = {}
+        carried, ranges = Carried(), [(1, fork.at)]
         try:
             row.agent, row.spawner = self._origin(segments)
             doc = fold_at(self.engine, segments, fork.at).fold.doc
-        except _UNREADABLE as exc:
-            row.damaged = exc.message
-        under = as_int(doc.get("view", {}).get("rewound"))
-        # What the parent has in view says something about the fork point only once the parent was read that far.
-        now = visible.visible(self.db, parent.no) if parent and parent.head >= fork.at else []
-        ranges = visible.view_at(self.db, self.engine, segments, parent.no if parent else 0, now, fork.at, under)
+            carried.doc = {part: doc[part] for part in PARTS if part in doc}
+            carried.spent_before = dict(doc["budget"]["spent"])
+            # What the parent has in view says something about the fork point only once it was read that far.
+            now = visible.visible(self.db, parent.no) if parent and parent.head >= fork.at else []
+            under = as_int(doc["view"]["rewound"])
+            ranges = visible.view_at(self.db, self.engine, segments, parent.no if parent else 0, now, fork.at, under)
+        except UNREADABLE as exc:
+            carried.damage = exc.message
         visible.show(self.db, row.no, [*ranges[:-1], (ranges[-1][0], OPEN_END)])
-        spent = doc.get("budget", {}).get("spent", {})
-        return Carried({part: doc[part] for part in PARTS if part in doc}, spent_before=dict(spent))
+        return carried
 
     def _origin(self, segments: list[Segment]) -> tuple[str, str]:
         """Agent and spawner, which only the first event of the whole tree tells."""
@@ -216,3 +192,37 @@ class Projector:
             if holder is not None:
                 last = OPEN_END if segment.last is None else segment.last
                 self.db.execute("insert into wl_lineage values (?, ?, ?, ?)", (row.no, segment.first, last, holder.no))
+
+
+def _new_row(head: Head, number: int) -> SessionRow:
+    fork = head.fork
+    return SessionRow(
+        no=number,
+        id=head.session,
+        name=head.name,
+        root=root_of(head.session),
+        parent=fork.parent if fork else None,
+        forked_at=fork.at if fork else None,
+        spawner="",
+        agent="",
+        status="",
+        outcome="",
+        goal=None,
+        labels="{}",
+        turn=0,
+        turns=0,
+        events=0,
+        first_at=0,
+        last_at=0,
+        tokens=0,
+        usd_micros=0,
+        pending=0,
+        flags=0,
+        last_error="",
+        head=fork.at if fork else 0,
+        hash=fork.hash if fork else GENESIS,
+        born=head.seq,
+        carried=b"",
+        hidden=0,
+        damaged="",
+    )

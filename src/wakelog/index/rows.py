@@ -50,6 +50,8 @@ class Carried(msgspec.Struct):
     last_turn: int = 0
     is_pruned: bool = False
     """The newest events had no bodies any more: `doc` is to be found elsewhere."""
+    damage: str = ""
+    """What went wrong on the way here, and will not be better next time."""
 
 
 class SessionRow(msgspec.Struct):

@@ -17,7 +17,7 @@ import msgspec
 
 from wakelog.codec.records import decode_body
 from wakelog.engine import Engine
-from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, UnsupportedError
 from wakelog.index import visible
 from wakelog.index.durable import keep_durable
 from wakelog.index.facets import (
@@ -49,6 +49,8 @@ PAYLOAD_MAX = 1 << 20
 
 encode_carried = msgspec.json.Encoder().encode
 _decode_carried = msgspec.json.Decoder(Carried).decode
+UNREADABLE = (CorruptLogError, UnsupportedError, NotFoundError)
+"""Why a session, or a part of it, cannot be read."""
 _DAMAGED_DELTA = (InvalidInputError, KeyError, TypeError, AttributeError)
 
 
@@ -64,7 +66,8 @@ class Taking:
         self._known_segments: list[Segment] = []
 
     def take(self, commit: Commit) -> None:
-        """Takes in the next commit, or raises having taken in nothing of it."""
+        """Takes in the next commit, or raises having taken in nothing of it: after its bytes are decoded, what goes
+        wrong is noted and gone on from."""
         headers, _ = check_commit(commit)
         bodies = [decode_body(record.body) for record in commit.records]
         self._payloads = dict(commit.payloads)
@@ -94,6 +97,7 @@ class Taking:
         is_over = row.status in ("closed", "archived")
         row.outcome = self._carried.closing if is_over else status if status != "open" else ""
         row.carried = encode_carried(self._carried)
+        row.damaged = row.damaged or self._carried.damage
         self._batch.save(row)
 
     # One event
@@ -182,7 +186,7 @@ class Taking:
                     doc.clear()
                     doc.update({part: op["value"][part] for part in PARTS})
         except _DAMAGED_DELTA:
-            self._row.damaged = f"the delta of event {seq} does not fit the state before it"
+            carried.damage = f"the delta of event {seq} does not fit the state before it"
         if carried.models:
             pending = doc.get("pending_actions") or {}
             carried.models = {action: model for action, model in carried.models.items() if action in pending}
@@ -235,7 +239,10 @@ class Taking:
             batch.use(row.no, said.tool, seq, calls=kind in CALLS, errors=has_failed)
         if kind == "history.rewound":
             to, under = as_int(body.get("to")), as_int(body.get("under"))
-            visible.rewind(batch.db, self._engine, self._segments(), row.no, seq=seq, to=to, under=under)
+            try:
+                visible.rewind(batch.db, self._engine, self._segments(), row.no, seq=seq, to=to, under=under)
+            except UNREADABLE as exc:
+                self._carried.damage = exc.message
         elif kind == "session.closed":
             self._carried.closing = said.outcome
         elif kind in ("session.opened", "session.forked"):
@@ -288,14 +295,18 @@ class Taking:
             if ref.media == "text" or len(content) > PAYLOAD_MAX:
                 return content[: 4 * TEXT_MAX].decode(errors="ignore")
             return decode_payload(content, ref.media)
-        except (NotFoundError, msgspec.MsgspecError, ValueError):
+        except (NotFoundError, CorruptLogError, msgspec.MsgspecError, ValueError):
             return None
 
     def _go_on_from_base(self, seq: Seq) -> None:
         """After pruned events: the state as it was, and the rows of what is durable in it."""
         row, db = self._row, self._batch.db
-        doc = fold_at(self._engine, self._segments(), seq).fold.doc
         self._carried.is_pruned = False
+        try:
+            doc = fold_at(self._engine, self._segments(), seq).fold.doc
+        except UNREADABLE as exc:
+            self._carried.damage = exc.message
+            return
         self._carried.doc = {part: doc[part] for part in PARTS if part in doc}
         visible.resume(db, row.no, row.first, doc["view"])
         keep_durable(self._batch, row, doc, seq)

@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.redaction.plausible import MIN_LENGTH, entropy, is_placeholder, is_plausible
+from wakelog.redaction.plausible import MARKER, MIN_LENGTH, entropy, is_placeholder, is_plausible
 
 Kind = Literal["password", "secret", "token", "api-key"]
 
@@ -25,7 +25,7 @@ NAMES = ("aws-secret-key", "azure-storage-key", "password", "secret", "token", "
 """The markers used here. A key of AWS or Azure is known by its length and alphabet on top of its name."""
 MAX_NAME = 64
 
-_SEP = rb"""((?:["'\]\\ \t]{0,6}(?:=>|:=|={1,3}|:(?!:))| is:? ))"""
+_SEP = rb"""((?:["'\]\\ \t]{0,12}(?:=>|:=|={1,3}|:(?!:))| is:? ))"""
 # Each starts with two fixed letters, the first a rare one where there is a choice: that is what makes them quick. The
 # last form of the first is no assignment; it ends the first line of a private key (patterns.py).
 _ENDINGS = (
@@ -91,7 +91,7 @@ def find_assigned(text: str, stops: list[Stop]) -> Iterator[tuple[int, int, str]
             continue
         name = _name_before(text, stop.name_end) if stop.separator else ""
         kind = kind_of_name(name)
-        if kind is None or _is_part_of_a_path(text, stop, name):
+        if kind is None or _is_no_name(text, stop, name):
             continue
         match = _VALUE.match(text, stop.value_start)
         if match is None:
@@ -150,10 +150,11 @@ def _name_before(text: str, end: int) -> str:
     return match[0][::-1] if match else ""
 
 
-def _is_part_of_a_path(text: str, stop: Stop, name: str) -> bool:
-    """`arn:aws:secretsmanager:eu-west-1:1234:secret:prod-a1b2` is a path, and so is `AWS::IAM::AccessKey`."""
-    before = stop.name_end - len(name) - 1
-    return before >= 0 and text[before] == ":" and stop.separator.endswith(b":")
+def _is_no_name(text: str, stop: Stop, name: str) -> bool:
+    """`arn:aws:secretsmanager:eu-west-1:1234:secret:prod-a1b2` is a path, and so is `AWS::IAM::AccessKey`. The names of
+    our own markers say "secret", too."""
+    start = stop.name_end - len(name)
+    return text.endswith(MARKER, 0, start) or (text.endswith(":", 0, start) and stop.separator.endswith(b":"))
 
 
 def _end_of_bare(text: str, stop: Stop, name: str, start: int, end: int) -> int:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable
 
 from wakelog.errors import InvalidInputError
@@ -31,6 +32,7 @@ from wakelog.redaction.words import BEFORE, WordPatterns, find_long_words
 Span = tuple[int, int, str]
 
 _SHORTEST = 12  # pwd=12345678
+_ROUNDS = 16
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MARKERS = re.compile(re.escape(MARKER) + r"[a-z0-9\-]+\]")
 
@@ -74,12 +76,14 @@ class Redactor:
         spans = self.find(text)
         if not spans:
             return text, ()
-        parts, at = [], 0
-        for start, end, name in spans:
-            parts += [text[at:start], MARKER, name, "]"]
-            at = end
-        parts.append(text[at:])
-        return "".join(parts), tuple(name for _, _, name in spans)
+        found: list[tuple[int, str]] = []
+        # A secret right behind another may show only when that one is gone, so it is looked for again.
+        for _ in range(_ROUNDS):
+            text, found = _replace(text, spans, found)
+            spans = self.find(text)
+            if not spans:
+                break
+        return text, tuple(name for _, name in found)
 
     def redact_event(self, event: Event) -> tuple[Event, tuple[str, ...]]:
         """`event` with the secrets in its texts, values and payloads replaced, and the markers' names. The very same
@@ -145,6 +149,24 @@ def redact_text(text: str) -> tuple[str, tuple[str, ...]]:
 
 def redact_event(event: Event) -> tuple[Event, tuple[str, ...]]:
     return DEFAULT.redact_event(event)
+
+
+def _replace(text: str, spans: list[Span], found: list[tuple[int, str]]) -> tuple[str, list[tuple[int, str]]]:
+    """The text with markers, and place and name of each, together with those `found` in it before."""
+    parts, now, at, size = [], [], 0, 0
+    earlier = deque(found)
+    for start, end, name in [*spans, (len(text), len(text), "")]:
+        while earlier and earlier[0][0] < start:
+            place, other = earlier.popleft()
+            now.append((size + place - at, other))
+        marker = f"{MARKER}{name}]" if name else ""
+        parts += [text[at:start], marker]
+        size += start - at
+        if name:
+            now.append((size, name))
+        size += len(marker)
+        at = end
+    return "".join(parts), now
 
 
 def _find(pattern: Pattern, text: str, start: int, end: int, spans: list[Span]) -> None:

@@ -38,6 +38,8 @@ GROUP_MAX = 256
 PAGE = 128
 CACHE_MAX = 4096
 POLL_S = 0.005
+WAIT_S = 1.0
+"""A follower looks again after this long, should its leader have died without a word."""
 
 _CHANGES = (
     "select s.id, last, log.id from log join session s on s.no = session where log.id > ? order by log.id limit ?"
@@ -45,10 +47,47 @@ _CHANGES = (
 _SCRUB_DUE = "insert into chore (name) values ('scrub') on conflict do nothing"
 
 
+class Lead:
+    """The right to write, held by one thread at a time.
+
+    Who waits for an answer sleeps on its own event and not on this lock: if it had to take the lock to learn that its
+    answer is there, it would stand in line behind the next leader and its sync. Giving up the lead wakes one that waits
+    in the queue, so that it can lead.
+    """
+
+    def __init__(self, queue: deque[_Pending]) -> None:
+        self._lock = threading.Lock()
+        self._queue = queue
+        self._is_held_by_caller = threading.local()
+
+    def try_to(self) -> bool:
+        """Takes the lead if nobody has it; the `with` that must follow then does not take it again."""
+        taken = self._lock.acquire(blocking=False)
+        self._is_held_by_caller.yes = taken
+        return taken
+
+    def __enter__(self) -> None:
+        if getattr(self._is_held_by_caller, "yes", False):
+            self._is_held_by_caller.yes = False
+        else:
+            self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        for i in range(len(self._queue)):
+            try:
+                waiter = self._queue[i].waiter
+            except IndexError:  # another leader was faster
+                return
+            if waiter is not None:
+                waiter.set()
+                return
+
+
 class _Pending:
     """An append in the queue, and the caller's way to its answer."""
 
-    __slots__ = ("_engine", "commits", "done", "error", "head", "queue")
+    __slots__ = ("_engine", "commits", "done", "error", "head", "queue", "waiter")
 
     def __init__(self, engine: SqliteEngine, commits: tuple[Commit, ...], queue: deque[_Pending]) -> None:
         self._engine = engine
@@ -57,6 +96,7 @@ class _Pending:
         self.head: Head | None = None
         self.error: Exception | None = None
         self.done = False
+        self.waiter: threading.Event | None = None
 
     def result(self) -> Head:
         while not self.done:
@@ -65,6 +105,14 @@ class _Pending:
             raise self.error
         assert self.head is not None
         return self.head
+
+    def wait(self) -> None:
+        """Sleeps until this is done, or may lead. The first call only makes it wakeable: its caller must look again."""
+        if self.waiter is None:
+            self.waiter = threading.Event()
+            return
+        self.waiter.wait(WAIT_S)
+        self.waiter.clear()
 
     def fail(self, error: Exception, cause: BaseException | None = None) -> None:
         self.head, self.error = None, error
@@ -92,7 +140,7 @@ class SqliteEngine:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._queue: deque[_Pending] = deque()
-        self._leader = threading.Lock()
+        self._leader = Lead(self._queue)
         self._news = threading.Condition()
         self._numbers: dict[str, int] = {}
         self._heads: dict[int, Head] = {}
@@ -112,6 +160,9 @@ class SqliteEngine:
         self._check_process()
         if pending.queue is not self._queue:
             raise UnavailableError("the append was begun before this process was forked", kind="answer-unknown")
+        if not self._leader.try_to():
+            pending.wait()
+            return
         with self._leader:
             if pending.done:
                 return
@@ -130,6 +181,8 @@ class SqliteEngine:
                 for each in batch:
                     each.done = True
                     self._queue.popleft()
+                    if each.waiter is not None:
+                        each.waiter.set()
         with self._news:
             self._news.notify_all()
 
