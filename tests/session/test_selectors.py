@@ -29,6 +29,11 @@ from wakelog.store import Store
         ("last-error", "", "last-error", ""),
         ("fix-auth", "fix-auth", "", ""),
         ("e3..e9", "", "e3", "e9"),
+        ("fix-auth@e12", "fix-auth", "e12", ""),
+        ("fix-auth@last-error", "fix-auth", "last-error", ""),
+        ("fix-auth@t:2h ago", "fix-auth", "t:2h ago", ""),
+        ("fix-auth@cp:good", "fix-auth", "cp:good", ""),
+        ("fix-auth@c:9f3a", "fix-auth", "c:9f3a", ""),
     ],
 )
 def test_a_selector_is_taken_apart(text: str, session: str, first: str, last: str) -> None:

@@ -156,5 +156,5 @@ def run(args: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (WakelogError, click.ClickException) as exc:
-        show_error(exc)
+        show_error(exc, sys.argv[1:] if args is None else args)
         return exit_code(exc)

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import click
 
@@ -33,12 +32,12 @@ def exit_code(exc: BaseException) -> int:
     return next((code for kind, code in CODES.items() if isinstance(exc, kind)), 70)
 
 
-def show_error(exc: errors.WakelogError | click.ClickException) -> None:
+def show_error(exc: errors.WakelogError | click.ClickException, args: list[str]) -> None:
     """What happened, and what to do next, on stderr; as JSON when JSON was asked for."""
     kind = exc.kind if isinstance(exc, errors.WakelogError) else "usage"
     message = exc.message if isinstance(exc, errors.WakelogError) else exc.format_message()
     hint = exc.hint if isinstance(exc, errors.WakelogError) else ""
-    if any(flag in sys.argv for flag in ("--json", "--ndjson")):
+    if "--json" in args or "--ndjson" in args:
         envelope = {"kind": kind, "message": message, "hint": hint or None, "retryable": isinstance(exc, RETRYABLE)}
         click.echo(json.dumps({"error": envelope}), err=True)
         return

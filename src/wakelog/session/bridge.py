@@ -6,8 +6,8 @@ asyncio or, where anyio is installed, under trio as well. Durability is awaited 
 
 from __future__ import annotations
 
-import asyncio
 import functools
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -32,6 +32,8 @@ class Aio:
         id."""
         work = functools.partial(function, *args, **kwargs)
         if _on_asyncio():
+            import asyncio
+
             return await asyncio.to_thread(work)
         import anyio.to_thread
 
@@ -40,6 +42,8 @@ class Aio:
     async def call_to_the_end(self, function: Callable[..., Any], *args: Any) -> Any:
         """The same, but a cancellation meanwhile waits until the call is over, and then goes on."""
         if _on_asyncio():
+            import asyncio
+
             work = asyncio.ensure_future(asyncio.to_thread(function, *args))
             try:
                 return await asyncio.shield(work)
@@ -54,8 +58,6 @@ class Aio:
 
 
 def _on_asyncio() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+    # Imported nowhere means running nowhere: asyncio takes as long to import as the rest of the library.
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and asyncio._get_running_loop() is not None

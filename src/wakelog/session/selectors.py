@@ -7,11 +7,12 @@
               @5.2       attempt 2 of turn 5; @5.best the accepted one
               @0         before anything
               e1042      an event                                           event:1042
-              c:9f3a     a commit, by the start of its hash or id            commit:9f3a, or six hex digits and more
+              c:9f3a     a commit, by the start of its hash or id            commit:9f3a
               t:"2h ago" the last event at or before a time; also t:2026-11-15T18:00, t:today, t:yesterday
               cp:NAME    a checkpoint
               first-error last-error last-user last-tool
 
+A session and a place that does not start with @ are joined by one: fix-auth@e12, fix-auth@last-error.
 Ranges include both ends: @3..@7 is turns 3, 4, 5, 6 and 7, as people count.
 """
 
@@ -33,7 +34,7 @@ _POINT = (
     r"@(?:-?\d*|~\d+|\d+\.(?:\d+|best))|turn:\d+|e\d+|event:\d+|(?:c|commit):[0-9a-f]+|t:[^@]+?|cp:[^@]+?|"
     + "|".join(_WORDS)
 )
-_SELECTOR = re.compile(rf"(?P<session>[^@]*?)(?P<first>{_POINT})(?:\.\.(?P<last>{_POINT}))?")
+_SELECTOR = re.compile(rf"(?P<session>[^@]*?)(?P<joint>@(?=[a-z]))?(?P<first>{_POINT})(?:\.\.(?P<last>{_POINT}))?")
 _AGO = re.compile(r"(\d+)\s*(s|m|h|d|w)(?:\s+ago)?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -59,7 +60,7 @@ Point = Range
 def parse_selector(text: str) -> Selector:
     """Takes a selector apart. What has no point in it is the name of a session."""
     match = _SELECTOR.fullmatch(text)
-    if match and (match["first"].startswith("@") or not match["session"]):
+    if match and (match["joint"] or match["first"].startswith("@") or not match["session"]):
         return Selector(match["session"], match["first"], match["last"] or "")
     if "@" in text or ".." in text:
         raise InvalidInputError(
