@@ -76,6 +76,15 @@ class Startup(msgspec.Struct):
     ms: Sample
 
 
+class Looking(msgspec.Struct):
+    """A question and what it takes, at one size."""
+
+    what: str
+    where: str
+    cost: Sample
+    unit: str = "ms"
+
+
 class Part(msgspec.Struct):
     """A part of one append, in microseconds a turn, beside the same part of a bare loop. `level` 1 is inside the part
     above it."""
@@ -115,5 +124,6 @@ class Results(msgspec.Struct):
     together: list[Together] = []
     recording: list[Recording] = []
     startup: list[Startup] = []
+    looking: list[Looking] = []
     parts: list[Part] = []
     checked: Checked = msgspec.field(default_factory=Checked)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import many_sessions, one_session, profiling, startup
+from benchmarks import looking, many_sessions, one_session, profiling, startup
 from benchmarks.machine import describe
 from benchmarks.results import Results, Sample
 from benchmarks.scratch import time_plain_sync
@@ -27,13 +27,15 @@ class Size(msgspec.Struct, frozen=True):
     """Turns of all sessions of one run together."""
     recording_turns: int
     starts: int
+    many: int
+    """Sessions of one turn, for looking."""
     parts_turns: int = 1_000
     short_factor: int = 3
     """Short sessions are measured in that many times more rounds, because they are noisier."""
 
 
-FULL = Size(5, (100, 1_000, 10_000), (1, 8, 64), together_turns=1_600, recording_turns=200, starts=15)
-QUICK = Size(3, (100, 1_000), (1, 8, 64), together_turns=640, recording_turns=60, starts=7)
+FULL = Size(5, (100, 1_000, 10_000), (1, 8, 64), together_turns=1_600, recording_turns=200, starts=15, many=1_000)
+QUICK = Size(3, (100, 1_000), (1, 8, 64), together_turns=640, recording_turns=60, starts=7, many=200)
 _SHORT = 100
 
 
@@ -71,6 +73,11 @@ def run(size: Size, folder: Path, *, command: str, parts: bool, say: Callable[[s
         results.checked.add(checked)
         say("starting up")
         results.startup = startup.measure(size.starts, folder)
+        for length in size.lengths:
+            say(f"looking at {length:,} turns")
+            results.looking += looking.measure_long(turns[:length], folder)
+        say(f"looking at {size.many:,} sessions")
+        results.looking += looking.measure_many(turns, size.many, folder)
         if parts:
             say("the parts of an append")
             results.parts = profiling.break_down(turns[: size.parts_turns], folder)

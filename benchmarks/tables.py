@@ -22,6 +22,7 @@ def render(results: Results) -> str:
         _together,
         _recording,
         _startup,
+        _looking,
         _parts,
     ]
     return "\n\n".join(text for section in sections if (text := section(results)))
@@ -140,6 +141,11 @@ def _recording(results: Results) -> str:
 def _startup(results: Results) -> str:
     rows = [[row.code, _whole(row.ms)] for row in results.startup]
     return "### Starting\n\n" + table(["a fresh interpreter", "ms, beyond an empty program"], rows)
+
+
+def _looking(results: Results) -> str:
+    rows = [[row.what, row.where, _tenths(row.cost), row.unit] for row in results.looking]
+    return "### Looking\n\n" + table(["question", "at", "cost", "unit"], rows) if rows else ""
 
 
 def _parts(results: Results) -> str:

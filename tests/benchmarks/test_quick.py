@@ -22,6 +22,7 @@ TINY = suite.Size(
     together_turns=20,
     recording_turns=5,
     starts=1,
+    many=5,
     parts_turns=10,
     short_factor=1,
 )

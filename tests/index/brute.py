@@ -85,7 +85,8 @@ class History:
         ended = state["turn"]["status"]
         outcome = "" if ended == "open" else ended
         if head.status in ("closed", "archived"):
-            outcome = closed[-1].body.get("outcome", "completed") if closed else ""
+            usual = "completed" if closed and closed[-1].is_intact else ""
+            outcome = closed[-1].body.get("outcome", usual) if closed else ""
         spent = state["budget"]["spent"]
         error = state["last_error"] or {}
         return {

@@ -30,6 +30,8 @@ Fetch = Callable[[dict[str, Value]], Value]
 TRUST = {"trusted": 0, "unverified": 1, "untrusted": 2}
 CALLS = frozenset({"action.requested", "action.recorded"})
 _OUTCOMES = frozenset({"succeeded", "failed", "timed_out", "uncertain", "denied", "abandoned"})
+_FREE_OUTCOMES = frozenset({"session.closed", "subagent.returned"})
+"""Kinds whose outcome is anybody's text: once it is erased, nobody knows whether it was the usual one."""
 _INT_MAX = 2**63 - 1
 
 # Fields that hold positions, ids, hashes, numbers or copies of what is said elsewhere.
@@ -137,12 +139,13 @@ def facets_of(kind: str, body: dict[str, Value], fetch: Fetch) -> Facets:
         out.effect = as_text(body.get("effect")) or "external"
         params = body.get("params")
         out.model = as_text(params.get("model")) if type(params) is dict else ""
-    if not out.outcome:
+    is_erased = "$erased" in body
+    if not out.outcome and not (is_erased and kind in _FREE_OUTCOMES):
         out.outcome = _default_outcome(kind)
     cost = body.get("cost")
     if type(cost) is dict:
         out.tokens_out = as_int(cost.get("tokens_out"))
-    if "$erased" in body:
+    if is_erased:
         return out
     if kind == "file.changed":
         out.path = as_text(body.get("path"))

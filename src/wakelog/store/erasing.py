@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from wakelog.engine import Engine
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.reading import Entry
@@ -43,13 +44,26 @@ class Found(msgspec.Struct, frozen=True):
 
 
 def followers(log: Log, targets: Iterable[Seq]) -> list[Follower]:
-    """The events after the targets that came of them, here and in forks that share a target."""
-    start = frozenset(targets)
-    out = [f for f in _walk(log, set(start), min(start)) if f.seq not in start]
-    known = start | {f.seq for f in out}
-    for session in {s.session for s in log.segments if s.last is None or s.last >= min(start)}:
-        out += _in_forks(log, session, known, min(start), seen={log.id})
-    return sorted(out, key=lambda f: (f.session, f.seq))
+    """The events after the targets that came of them: in every live session of the fork tree that has a target in its
+    history. Targets themselves are not among them."""
+    by_holder: dict[SessionId, set[Seq]] = {}
+    for seq in targets:
+        by_holder.setdefault(holder_of(log, seq), set()).add(seq)
+    out: dict[tuple[SessionId, Seq], Follower] = {}
+    for holder, mine in by_holder.items():
+        for member in _tree(log.engine, holder):
+            known = {seq for seq in mine if seq <= member.head().seq and holder_of(member, seq) == holder}
+            if known and member.head().status != "deleted":
+                out.update({(f.session, f.seq): f for f in _walk(member, known, min(known))})
+    chosen = {(holder, seq) for holder, mine in by_holder.items() for seq in mine}
+    return [out[place] for place in sorted(out) if place not in chosen]
+
+
+def _tree(engine: Engine, session: SessionId) -> Iterator[Log]:
+    """A session and every fork below it, deleted ones too: others may read through them."""
+    yield Log(engine, session, even_deleted=True)
+    for child in engine.children(session, deleted=True):
+        yield from _tree(engine, child.session)
 
 
 def holder_of(log: Log, seq: Seq) -> SessionId:
@@ -75,25 +89,16 @@ def _walk(log: Log, known: set[Seq], after: Seq) -> Iterator[Follower]:
 
 
 def _named(entry: Entry, known: set[Seq]) -> Seq:
+    """The earliest known event that this one names, or 0."""
     header = entry.header
     if header.cause in known:
         return header.cause
-    ranges = header.derived_from
-    return next((seq for first, last in ranges for seq in known if first <= seq <= last), 0)
-
-
-def _in_forks(
-    log: Log, session: SessionId, known: frozenset[Seq], first: Seq, seen: set[SessionId]
-) -> Iterator[Follower]:
-    for child in log.engine.children(session):
-        if child.session in seen or child.fork is None or child.fork.at < first:
-            continue
-        seen.add(child.session)
-        fork = Log(log.engine, child.session)
-        shared = {seq for seq in known if seq <= child.fork.at}
-        if shared & known:
-            yield from _walk(fork, shared, child.fork.at)
-        yield from _in_forks(log, child.session, known, first, seen)
+    for first, last in header.derived_from:
+        few = known if len(known) < last - first else range(first, last + 1)
+        found = min((seq for seq in few if first <= seq <= last and seq in known), default=0)
+        if found:
+            return found
+    return 0
 
 
 def _with_payloads(log: Log, entry: Entry) -> ev.Event:

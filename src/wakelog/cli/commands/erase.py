@@ -75,7 +75,7 @@ def erase_all(engine: Engine, logs: dict[SessionId, Log], seqs: dict[SessionId, 
     """Erases session by session: one erasure names events of one session of the fork tree. `logs` has for a session a
     log that reads through it: its own, or that of a fork when it was deleted."""
     for holder, mine in seqs.items():
-        erase(logs.get(holder) or Log(engine, holder), mine, why=why, by="wakelog erase")
+        erase(logs.get(holder) or Log(engine, holder, even_deleted=True), mine, why=why, by="wakelog erase")
 
 
 def _end(done: bool, dry_run: bool, seqs: dict[SessionId, list[int]]) -> str:

@@ -471,11 +471,12 @@ class SqliteEngine:
         return self._number(db, session) or tables.require_number(db, session)
 
     def check(self) -> list[str]:
-        """What SQLite's own check finds wrong with the file, which the rows cannot tell: lost pages, wrong indexes."""
+        """What is wrong with the file and readers cannot tell, because they would only find less: lost pages, wrong
+        indexes, rows that are not found under their key."""
         try:
             with self._reading() as db:
                 found: Any = db.execute("pragma integrity_check").fetchall()
-                return [text for (text,) in found if text != "ok"]
+                return [text for (text,) in found if text != "ok"] + list(tables.faults(db))
         except CorruptLogError as exc:
             return [str(exc)]
 

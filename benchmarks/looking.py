@@ -1,0 +1,90 @@
+"""What looking costs: the index, searches, diffs, and the command line from a cold start.
+
+Questions are asked of one long session and of many short ones. The command line is timed as fresh processes, as a ratio
+to an empty Python program started next to it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import wakelog
+from benchmarks.results import Looking, Sample
+from benchmarks.scratch import empty_folder
+from benchmarks.workload import Turn, events_of
+
+TIMES = 9
+_COMMANDS = (["--version"], ["log", "-n", "20"], ["diff", "@-1", "@"], ["state", "/goal"])
+
+
+def measure_long(turns: list[Turn], folder: Path) -> list[Looking]:
+    """One session: catching up, queries, a diff of two neighbouring turns, and commands on it."""
+    where = f"{len(turns):,} turns"
+    with empty_folder(folder) as here, wakelog.open(here / "store", redact=None) as store:
+        session = store.session("long")
+        for turn in turns:
+            session.append(*events_of(turn))
+        catch_up = _time(store.index.catch_up, 1)
+        per_turn = Looking("index catch-up, a turn", where, Sample([catch_up.median / len(turns)]))
+        last = session.head.turn
+        found = [
+            per_turn,
+            Looking("files modified in the last 5 turns", where, _time(lambda: _files(store))),
+            Looking("search for two words", where, _time(lambda: store.index.search("session retry"))),
+            Looking("diff of the last two turns", where, _time(lambda: session.diff(f"@{last - 1}", f"@{last}"))),
+            Looking("diff of turns 5 and 6", where, _time(lambda: session.diff("@5", "@6"))),
+        ]
+        return found + [_command(words, here / "store", where) for words in _COMMANDS]
+
+
+def measure_many(turns: list[Turn], sessions: int, folder: Path) -> list[Looking]:
+    """Many sessions of one turn each."""
+    where = f"{sessions:,} sessions"
+    with empty_folder(folder) as here, wakelog.open(here / "store", redact=None) as store:
+        for number in range(sessions):
+            store.session(f"s{number}").append(*events_of(turns[0]))
+        catch_up = _time(store.index.catch_up, 1)
+        return [
+            Looking("index catch-up, a turn", where, Sample([catch_up.median / sessions])),
+            Looking("search for two words", where, _time(lambda: store.index.search("session retry"))),
+            Looking("the newest 100 sessions", where, _time(lambda: store.index.sessions(limit=100))),
+            _command(["ls", "-n", "20"], here / "store", where),
+        ]
+
+
+def _files(store: wakelog.Store) -> Any:
+    return store.index.files_modified(store.engine.find("long"), last_turns=5)
+
+
+def _time(work: Callable[[], object], times: int = TIMES) -> Sample:
+    """Milliseconds, once per repetition."""
+    values = []
+    for _ in range(times):
+        start = time.perf_counter()
+        work()
+        values.append((time.perf_counter() - start) * 1e3)
+    return Sample(values)
+
+
+def _command(words: list[str], store: Path, where: str) -> Looking:
+    """How many empty Python programs one command takes."""
+    ratios = []
+    for _ in range(TIMES):
+        nothing = _process([sys.executable, "-c", "pass"])
+        ratios.append(
+            _process([sys.executable, "-m", "wakelog", words[0], "--store", str(store), *words[1:]]) / nothing
+        )
+    return Looking(f"wakelog {' '.join(words)}", where, Sample(ratios), unit="× python -c pass")
+
+
+def _process(command: list[str]) -> float:
+    if command[3:4] == ["--version"]:
+        command = command[:4]
+    start = time.perf_counter()
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - start
