@@ -18,42 +18,43 @@ from benchmarks.results import Looking, Sample
 from benchmarks.scratch import empty_folder
 from benchmarks.workload import Turn, events_of
 
-TIMES = 9
 _COMMANDS = (["--version"], ["log", "-n", "20"], ["diff", "@-1", "@"], ["state", "/goal"])
 
 
-def measure_long(turns: list[Turn], folder: Path) -> list[Looking]:
+def measure_long(turns: list[Turn], times: int, folder: Path) -> list[Looking]:
     """One session: catching up, queries, a diff of two neighbouring turns, and commands on it."""
     where = f"{len(turns):,} turns"
     with empty_folder(folder) as here, wakelog.open(here / "store", redact=None) as store:
         session = store.session("long")
         for turn in turns:
             session.append(*events_of(turn))
-        catch_up = _time(store.index.catch_up, 1)
+        catch_up = _time(1, store.index.catch_up)
         per_turn = Looking("index catch-up, a turn", where, Sample([catch_up.median / len(turns)]))
         last = session.head.turn
         found = [
             per_turn,
-            Looking("files modified in the last 5 turns", where, _time(lambda: _files(store))),
-            Looking("search for two words", where, _time(lambda: store.index.search("session retry"))),
-            Looking("diff of the last two turns", where, _time(lambda: session.diff(f"@{last - 1}", f"@{last}"))),
-            Looking("diff of turns 5 and 6", where, _time(lambda: session.diff("@5", "@6"))),
+            Looking("files modified in the last 5 turns", where, _time(times, lambda: _files(store))),
+            Looking("search for two words", where, _time(times, lambda: store.index.search("session retry"))),
+            Looking(
+                "diff of the last two turns", where, _time(times, lambda: session.diff(f"@{last - 1}", f"@{last}"))
+            ),
+            Looking("diff of turns 5 and 6", where, _time(times, lambda: session.diff("@5", "@6"))),
         ]
-        return found + [_command(words, here / "store", where) for words in _COMMANDS]
+        return found + [_command(words, here / "store", where, times) for words in _COMMANDS]
 
 
-def measure_many(turns: list[Turn], sessions: int, folder: Path) -> list[Looking]:
+def measure_many(turns: list[Turn], sessions: int, times: int, folder: Path) -> list[Looking]:
     """Many sessions of one turn each."""
     where = f"{sessions:,} sessions"
     with empty_folder(folder) as here, wakelog.open(here / "store", redact=None) as store:
         for number in range(sessions):
             store.session(f"s{number}").append(*events_of(turns[0]))
-        catch_up = _time(store.index.catch_up, 1)
+        catch_up = _time(1, store.index.catch_up)
         return [
             Looking("index catch-up, a turn", where, Sample([catch_up.median / sessions])),
-            Looking("search for two words", where, _time(lambda: store.index.search("session retry"))),
-            Looking("the newest 100 sessions", where, _time(lambda: store.index.sessions(limit=100))),
-            _command(["ls", "-n", "20"], here / "store", where),
+            Looking("search for two words", where, _time(times, lambda: store.index.search("session retry"))),
+            Looking("the newest 100 sessions", where, _time(times, lambda: store.index.sessions(limit=100))),
+            _command(["ls", "-n", "20"], here / "store", where, times),
         ]
 
 
@@ -61,7 +62,7 @@ def _files(store: wakelog.Store) -> Any:
     return store.index.files_modified(store.engine.find("long"), last_turns=5)
 
 
-def _time(work: Callable[[], object], times: int = TIMES) -> Sample:
+def _time(times: int, work: Callable[[], object]) -> Sample:
     """Milliseconds, once per repetition."""
     values = []
     for _ in range(times):
@@ -71,10 +72,10 @@ def _time(work: Callable[[], object], times: int = TIMES) -> Sample:
     return Sample(values)
 
 
-def _command(words: list[str], store: Path, where: str) -> Looking:
+def _command(words: list[str], store: Path, where: str, times: int) -> Looking:
     """How many empty Python programs one command takes."""
     ratios = []
-    for _ in range(TIMES):
+    for _ in range(times):
         nothing = _process([sys.executable, "-c", "pass"])
         ratios.append(
             _process([sys.executable, "-m", "wakelog", words[0], "--store", str(store), *words[1:]]) / nothing

@@ -75,9 +75,9 @@ def run(size: Size, folder: Path, *, command: str, parts: bool, say: Callable[[s
         results.startup = startup.measure(size.starts, folder)
         for length in size.lengths:
             say(f"looking at {length:,} turns")
-            results.looking += looking.measure_long(turns[:length], folder)
+            results.looking += looking.measure_long(turns[:length], size.rounds, folder)
         say(f"looking at {size.many:,} sessions")
-        results.looking += looking.measure_many(turns, size.many, folder)
+        results.looking += looking.measure_many(turns, size.many, size.rounds, folder)
         if parts:
             say("the parts of an append")
             results.parts = profiling.break_down(turns[: size.parts_turns], folder)

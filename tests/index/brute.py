@@ -134,7 +134,7 @@ class History:
         return [self._turn(key, attempts[key]) for key in sorted(attempts)]
 
     def _turn(self, key: tuple[int, int], entries: list[Entry]) -> dict[str, Any]:
-        changed = [e for e in entries if e.kind == "file.changed" and e.is_intact]
+        changed = [e for e in entries if e.kind == "file.changed" and "path" in e.body]
         called = [(e, self.tool(e)[1] == "model") for e in entries if e.record.body]
         costs = [self.cost(e) for e in entries]
         ended = [e for e in entries if e.kind == "turn.ended"]
@@ -160,14 +160,14 @@ class History:
     def errors(self, entries: list[Entry]) -> list[Row]:
         out = []
         for e in entries:
-            if e.is_intact and (is_failure(e) or (e.kind == "turn.ended" and e.body.get("error"))):
+            if "error" in e.body or (e.is_intact and is_failure(e)):
                 default = "timeout" if outcome_of(e) == "timed_out" else "error"
                 error = e.body.get("error") or {"type": default}
                 out.append((e.seq, self.tool(e)[0], error["type"], error.get("message", "")))
         return out
 
     def messages(self, entries: list[Entry]) -> list[Row]:
-        found = [e for e in entries if e.kind == "message.added" and e.is_intact]
+        found = [e for e in entries if e.kind == "message.added" and "content" in e.body]
         return [(e.seq, e.body["role"], plain(self.log.value(e, e.body["content"]))) for e in found]
 
     def tools(self, entries: list[Entry]) -> dict[str, list[int]]:
@@ -186,7 +186,7 @@ def files(entries: list[Entry]) -> list[Row]:
     return [
         (e.seq, e.body["path"], e.body.get("change", "modified"), e.body.get("added", 0), e.body.get("removed", 0))
         for e in entries
-        if e.kind == "file.changed" and e.is_intact
+        if e.kind == "file.changed" and "path" in e.body
     ]
 
 
@@ -194,7 +194,7 @@ def decisions(entries: list[Entry]) -> list[Row]:
     return [
         (e.seq, e.header.turn, e.body["choice"], e.body.get("because", ""), tuple(e.body.get("alternatives", ())))
         for e in entries
-        if e.kind == "decision.made" and e.is_intact
+        if e.kind == "decision.made" and "choice" in e.body
     ]
 
 
@@ -202,7 +202,7 @@ def facts(entries: list[Entry]) -> list[Row]:
     return [
         (e.seq, e.body["key"], e.body.get("value"), int(e.kind == "fact.retracted"))
         for e in entries
-        if e.kind in ("fact.recorded", "fact.retracted") and e.is_intact
+        if e.kind in ("fact.recorded", "fact.retracted") and "key" in e.body
     ]
 
 

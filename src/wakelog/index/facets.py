@@ -69,7 +69,19 @@ _UNSAID = frozenset(
         "stop_reason",
     ]
 )
-_UNSAID_ANYWHERE = frozenset({"delta"})
+_UNSAID_ANYWHERE = frozenset({"delta", "$erased"})
+# Choices from closed lists: they say something beside the rest, and nothing once the rest is gone.
+_UNSAID_ONCE_ERASED = _UNSAID | {
+    "category",
+    "change",
+    "mode",
+    "outcome",
+    "request",
+    "role",
+    "session",
+    "severity",
+    "tool",
+}
 # A message is its content, so that it reads as it was written. A patch is stored as its delta.
 _SAID = {"message.added": ("content",), "state.patched": ("delta", "why")}
 
@@ -128,7 +140,7 @@ class Facets(msgspec.Struct, gc=False):
 
 
 def facets_of(kind: str, body: dict[str, Value], fetch: Fetch) -> Facets:
-    """What an event's body says. An erased body says only what its structure still does."""
+    """What an event's body says. Of an erased one that is what was left standing."""
     out = Facets(
         tool=as_text(body.get("tool")),
         action=as_text(body.get("action")),
@@ -145,8 +157,6 @@ def facets_of(kind: str, body: dict[str, Value], fetch: Fetch) -> Facets:
     cost = body.get("cost")
     if type(cost) is dict:
         out.tokens_out = as_int(cost.get("tokens_out"))
-    if is_erased:
-        return out
     if kind == "file.changed":
         out.path = as_text(body.get("path"))
     name = _KEY.get(kind)
@@ -164,7 +174,7 @@ def _said(kind: str, body: dict[str, Value]) -> list[tuple[str, Value]]:
     fields = _SAID.get(kind)
     if fields is not None:
         return [(field, body.get(field)) for field in fields]
-    unsaid = _UNSAID if kind in KINDS else _UNSAID_ANYWHERE
+    unsaid = _UNSAID_ANYWHERE if kind not in KINDS else _UNSAID if "$erased" not in body else _UNSAID_ONCE_ERASED
     return [(field, value) for field, value in body.items() if field not in unsaid]
 
 

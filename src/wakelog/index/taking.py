@@ -151,7 +151,7 @@ class Taking:
         if header.turn and kind != "session.forked":
             self._count(header, body, said, occurred, trust, tokens, usd_micros, gone)
         if gone != "pruned":
-            self._keep(header, body, said, gone)
+            self._keep(header, body, said)
 
     def _name_tool(self, said: Facets) -> None:
         """An outcome names its action only; tool, class and model are those it was requested with."""
@@ -230,8 +230,8 @@ class Taking:
             turn.tool_calls += kind in CALLS and not is_model
             turn.tool_errors += _is_failure(kind, said) and not is_model
 
-    def _keep(self, header: Header, body: dict[str, Value], said: Facets, gone: str) -> None:
-        """The rows that some kinds have besides that of the event. Of erased events only the structure is left."""
+    def _keep(self, header: Header, body: dict[str, Value], said: Facets) -> None:
+        """The rows that some kinds have besides that of the event, as far as what they hold was not erased."""
         kind, seq, row, batch = header.kind, header.seq, self._row, self._batch
         added = batch.added
         has_failed = _is_failure(kind, said)
@@ -249,21 +249,22 @@ class Taking:
             row.name = row.name or self._free_name(as_text(body.get("name")))
             row.agent = as_text(body.get("agent")) or row.agent
             row.spawner = as_text(body.get("spawner")) or row.spawner
-        if gone:
-            return
         if kind == "message.added":
-            added["wl_message"].append((row.no, seq, as_text(body.get("role"))))
+            if "content" in body:
+                added["wl_message"].append((row.no, seq, as_text(body.get("role"))))
         elif kind == "file.changed":
-            change = as_text(body.get("change")) or "modified"
-            lines = as_int(body.get("added")), as_int(body.get("removed"))
-            added["wl_file"].append((row.no, seq, said.path, change, *lines))
+            if "path" in body:
+                change = as_text(body.get("change")) or "modified"
+                lines = as_int(body.get("added")), as_int(body.get("removed"))
+                added["wl_file"].append((row.no, seq, said.path, change, *lines))
         elif kind == "decision.made":
-            added["wl_decision"].append((row.no, seq, *decision_of(body)))
-        elif kind == "fact.recorded":
-            added["wl_fact"].append((row.no, seq, said.key, as_json(body.get("value")), 0))
-        elif kind == "fact.retracted":
-            added["wl_fact"].append((row.no, seq, said.key, None, 1))
-        elif has_failed or (kind == "turn.ended" and "error" in body):
+            if "choice" in body:
+                added["wl_decision"].append((row.no, seq, *decision_of(body)))
+        elif kind in ("fact.recorded", "fact.retracted"):
+            if "key" in body:
+                value = as_json(body["value"]) if "value" in body else None
+                added["wl_fact"].append((row.no, seq, said.key, value, kind == "fact.retracted"))
+        elif "error" in body or (has_failed and "$erased" not in body):
             default = "timeout" if said.outcome == "timed_out" else "error"
             type_, message = failure_of(body.get("error"))
             added["wl_error"].append((row.no, seq, said.tool, type_ or default, message))
