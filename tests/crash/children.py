@@ -116,6 +116,52 @@ def _delete(engine: Engine, sessions: list[str]) -> None:
         delete(Log(engine, session))  # type: ignore[arg-type]
 
 
+def append_under_interrupts(path: str, seed: str, times: int) -> None:
+    """Appends in three threads, while one of them, the main one, is interrupted again and again, at any place."""
+    with opened(path) as engine:
+        journal, log = Journal(say), named(engine, "alpha")
+        stop = threading.Event()
+        errors: list[BaseException] = []
+
+        def keep_on(name: str) -> None:
+            other = named(engine, name)
+            for number in itertools.count():
+                if stop.is_set():
+                    return
+                try:
+                    append(random.choice([log, other]), journal, f"{seed}-{name}.{number}")
+                except UnavailableError as exc:
+                    if exc.kind != "answer-unknown":
+                        errors.append(exc)
+
+        threads = [threading.Thread(target=keep_on, args=(name,)) for name in ("beta", "gamma")]
+        for thread in threads:
+            thread.start()
+        signal.signal(signal.SIGALRM, _interrupt)
+        interrupted = 0
+        for number in range(times):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00001, 0.002))
+                append(log, journal, f"{seed}.{number}")
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                interrupted += 1
+            except UnavailableError as exc:
+                if exc.kind != "answer-unknown":
+                    errors.append(exc)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        append(log, journal, f"{seed}.end")
+        assert not errors, errors
+        say(f"interrupted {interrupted}")
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 # Forks. Parent and child go on with the same objects.
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.processes import child, finish
+from tests.crash.processes import child, finish, run
 from tests.crash.workload import Journal, check_survived
 from wakelog.testing.faults import POINTS
 
@@ -71,3 +71,10 @@ def test_what_was_committed_before_the_answer_is_found_again_by_its_id(tmp_path:
     acknowledged = len(journal.acknowledged)
     check_survived(tmp_path, journal, "lost answer")
     assert len(journal.acknowledged) > acknowledged
+
+
+@pytest.mark.parametrize("times", [150, pytest.param(5000, marks=pytest.mark.slow)])
+def test_a_thread_interrupted_again_and_again_holds_up_nobody_and_loses_nothing(tmp_path: Path, times: int) -> None:
+    lines = run("append_under_interrupts", path=str(tmp_path), seed="interrupted", times=times)
+    assert int(lines[-1].removeprefix("interrupted ")) > times // 10, "the test does not interrupt"
+    check_survived(tmp_path, Journal.read(lines), "interrupts")

@@ -160,7 +160,8 @@ class History:
     def errors(self, entries: list[Entry]) -> list[Row]:
         out = []
         for e in entries:
-            if "error" in e.body or (e.is_intact and is_failure(e)):
+            failed = is_failure(e)
+            if ("error" in e.body and (failed or e.kind == "turn.ended")) or (e.is_intact and failed):
                 default = "timeout" if outcome_of(e) == "timed_out" else "error"
                 error = e.body.get("error") or {"type": default}
                 out.append((e.seq, self.tool(e)[0], error["type"], error.get("message", "")))

@@ -158,6 +158,18 @@ def test_erasing_reaches_deleted_sessions_that_a_fork_reads_through(engine: Engi
         assert db.execute("select count(*) from wl_text where body like ?", (f"%{SECRET}%",)).get == 0
 
 
+def test_what_was_not_erased_stays(engine: Engine, index: Index) -> None:
+    """Erasing also takes the state hashes of later turns away. What these turns said is untouched."""
+    log = Log.create(engine, new_session(), ev.SessionOpened())
+    seq = log.append(ev.NoteAdded(text=SECRET)).seq
+    failed = ev.TurnEnded(outcome="failed", error=ev.Failure("io", "the walrus"))
+    log.append(ev.TurnStarted(input="go"), failed)
+    erase(log, [seq])
+    assert [(error.type, error.message) for error in index.errors(log.id)] == [("io", "the walrus")]
+    assert [hit.kind for hit in index.search("walrus")] == ["turn.ended"]
+    assert index.turns(log.id)[0].outcome == "failed"
+
+
 def test_what_is_durable_outlives_a_prune(engine: Engine, index: Index) -> None:
     log = Log.create(engine, new_session(), ev.SessionOpened(name="long", goal="the goal", labels={"team": "a"}))
     log.append(ev.TurnStarted(input="hello"), ev.BudgetSpent(cost=ev.Cost(tokens_in=7)))

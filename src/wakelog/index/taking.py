@@ -264,7 +264,9 @@ class Taking:
             if "key" in body:
                 value = as_json(body["value"]) if "value" in body else None
                 added["wl_fact"].append((row.no, seq, said.key, value, kind == "fact.retracted"))
-        elif "error" in body or (has_failed and "$erased" not in body):
+        elif has_failed or kind == "turn.ended":
+            if "error" not in body and (not has_failed or "$erased" in body):
+                return
             default = "timeout" if said.outcome == "timed_out" else "error"
             type_, message = failure_of(body.get("error"))
             added["wl_error"].append((row.no, seq, said.tool, type_ or default, message))

@@ -127,8 +127,8 @@ def kind_of_name(name: str) -> Kind | None:
 def is_named_secret(name: str, value: str) -> bool:
     """Whether `value`, stored under `name` in structured data, is a secret. There is no code here to mistake for one,
     so little is asked: a length, not a placeholder, not a sentence."""
-    kind = kind_of_name(name)
-    if kind is None or len(value) < MIN_LENGTH or is_placeholder(value):
+    kind = kind_of_name(name) if len(value) >= MIN_LENGTH and isinstance(name, str) else None
+    if kind is None or is_placeholder(value):
         return False
     if kind == "password":
         return " " not in value.strip() or name.lower().endswith("phrase")

@@ -8,7 +8,7 @@ must decode, a token's body must not be `xxxx`.
 for, which is what makes a table this long affordable (redactor.py):
 
     text      the whole text. Each costs a scan: for rare single characters, and for rows of your own
-    word      the long words: 24 or more of [A-Za-z0-9_-], a digit or capital among them. Most texts have none. Every
+    word      the long words: 20 or more of [A-Za-z0-9_-], a digit or capital among them. Most texts have none. Every
               match must hold one, with the literal inside
     before    the 40 characters before a long word, for a literal that stands there
     keyword   where assignments.py found the first line of a private key
@@ -129,9 +129,10 @@ PATTERNS: tuple[Pattern, ...] = (
         _has_key_material,
         "keyword",
     ),
-    Pattern(
-        "aws-access-key-id",  # Too short for a long word, so it has a scan of its own.
-        re.compile(r"A[KS]IA(?<![A-Z0-9]A[KS]IA)[A-Z0-9]{16}(?![A-Z0-9])"),
+    _word(
+        "aws-access-key-id",
+        r"A[KS]IA(?<![A-Z0-9]A[KS]IA)[A-Z0-9]{16}(?![A-Z0-9])",
+        *("AKIA", "ASIA"),
         check=_not_an_example,
     ),
     _word("github-token", r"gh[pousr]_[A-Za-z0-9]{36,}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
@@ -141,20 +142,20 @@ PATTERNS: tuple[Pattern, ...] = (
         r"gl(?:pat|dt|rt|ft|cbt|ptt|soat|agent|imt)-[A-Za-z0-9_\-]{20,}(?:\.[0-9a-z.]{2,20})?",
         *("glpat-", "gldt-", "glrt-", "glft-", "glcbt-", "glptt-", "glsoat-", "glagent-", "glimt-"),
     ),
-    _word("slack-token", r"xox[abeoprs]-[A-Za-z0-9\-]{19,}", "xox", check=_has_digits),
+    _word("slack-token", r"xox[abeoprs]-[A-Za-z0-9\-]{16,}", "xox", check=_has_digits),
     _word("slack-token", r"xapp-\d-[A-Za-z0-9\-]{20,}", "xapp-", check=_has_digits),
     _before(
         "slack-webhook",
-        r"hooks\.slack\.com/services/(?P<secret>T[A-Z0-9]{6,12}/B[A-Z0-9]{6,12}/[A-Za-z0-9]{24,})",
+        r"hooks\.slack\.com/services/(?P<secret>T[A-Z0-9]{6,12}/B[A-Z0-9]{6,12}/[A-Za-z0-9]{20,})",
         "services/T",
     ),
     _word("stripe-key", r"(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}", "k_live_", "k_test_"),
     _word("stripe-webhook-secret", r"whsec_[A-Za-z0-9]{18}[A-Za-z0-9+/]{6,}=*", "whsec_"),
     _word("anthropic-key", r"sk-" + _FREE.format("sk-") + r"ant-[A-Za-z0-9_\-]{24,}", "sk-", check=_has_digits),
-    _word("openai-key", r"sk-" + _FREE.format("sk-") + r"[A-Za-z0-9_\-]{21,}", "sk-", check=_has_digits),
+    _word("openai-key", r"sk-" + _FREE.format("sk-") + r"[A-Za-z0-9_\-]{20,}", "sk-", check=_has_digits),
     _word("google-api-key", r"AIza[A-Za-z0-9_\-]{35,}", "AIza"),
     _word("google-oauth-secret", r"GOCSPX-[A-Za-z0-9_\-]{24,}", "GOCSPX-"),
-    _before("google-oauth-token", r"ya29\.[A-Za-z0-9_\-]{24,}", "ya29."),
+    _before("google-oauth-token", r"ya29\.[A-Za-z0-9_\-]{20,}", "ya29."),
     _word("npm-token", r"npm_[A-Za-z0-9]{36,}", "npm_"),
     _word("pypi-token", r"pypi-AgE[A-Za-z0-9_\-]{50,}", "pypi-AgE"),
     _word("huggingface-token", r"hf_[A-Za-z0-9]{30,}", "hf_"),
@@ -163,13 +164,13 @@ PATTERNS: tuple[Pattern, ...] = (
     _word("jwt", r"eyJ[A-Za-z0-9_\-]{17,2048}+(?:\.[A-Za-z0-9_\-]*+){2,4}", "eyJ", check=_decodes_as_jose),
     _before(
         "bearer-token",
-        r"(?:[Bb]earer|BEARER) {1,4}(?P<secret>(?P<word>[A-Za-z0-9_\-]{24,})[A-Za-z0-9_\-.~+/]*=*)",
+        r"(?:[Bb]earer|BEARER) {1,4}(?P<secret>(?P<word>[A-Za-z0-9_\-]{20,})[A-Za-z0-9_\-.~+/]*=*)",
         *("earer ", "EARER "),
         check=_random_word,
     ),
     _before(
         "basic-auth",
-        r"(?:[Bb]asic|BASIC) {1,4}(?P<secret>[A-Za-z0-9]{24}[A-Za-z0-9+/]*={0,2})",
+        r"(?:[Bb]asic|BASIC) {1,4}(?P<secret>[A-Za-z0-9]{20}[A-Za-z0-9+/]*={0,2})",
         *("asic ", "ASIC "),
         check=_decodes_as_login,
     ),

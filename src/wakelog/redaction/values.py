@@ -15,7 +15,7 @@ from wakelog.model.events import Event, FactRecorded
 from wakelog.model.payloads import Media, Payload
 from wakelog.model.values import DEPTH_MAX, Value
 from wakelog.redaction.assignments import is_named_secret
-from wakelog.redaction.plausible import MARKER, MIN_LENGTH
+from wakelog.redaction.plausible import MARKER
 
 NAMED = "named-secret"
 """The marker of a value that a dict's key gives away."""
@@ -31,6 +31,7 @@ _LEFT_ALONE = frozenset(
         *("erased", "base", "markers", "targets", "target", "foreign_kind"),
     ]
 )
+_SCALARS = frozenset({int, float, bool, type(None)})
 _fields: dict[type, tuple[str, ...]] = {}
 
 
@@ -46,18 +47,23 @@ class Finder(Protocol):
 
 def redact_event(finder: Finder, event: Event) -> tuple[Event, tuple[str, ...]]:
     """See `Redactor.redact_event`."""
-    fields = [(name, value) for name in _fields_of(type(event)) if (value := getattr(event, name))]
-    gather = _Gather(finder)
+    fields = _fields.get(type(event)) or _fields_of(type(event))
+    texts: list[str] = []
+    suspicious = False
     try:
-        for name, value in fields:
-            gather.add(value, _key_of(event, name), 0)
+        for name in fields:
+            value = getattr(event, name)
+            if value and type(value) not in _SCALARS:
+                suspicious = _gather(finder, value, _key_of(event, name), texts, 0) or suspicious
     except _TooDeepError:
         return event, ()  # No such value is stored: the codec refuses it, and says so.
-    if not gather.is_suspicious():
+    # A line break between two texts lets no pattern reach from one into the other.
+    if not suspicious and not (texts and finder.finds("\n".join(texts))):
         return event, ()
     walk = _Walk(finder)
     changes: dict[str, Any] = {}
-    for name, value in fields:
+    for name in fields:
+        value = getattr(event, name)
         redacted = walk.redact(value, _key_of(event, name), 0)
         if redacted is not value:
             changes[name] = redacted
@@ -68,41 +74,33 @@ class _TooDeepError(Exception):
     pass
 
 
-class _Gather:
-    """All texts of an event, to be looked at as one: a look has a fixed cost, and most texts are short."""
-
-    def __init__(self, finder: Finder) -> None:
-        self._finder = finder
-        self._texts: list[str] = []
-        self._suspicious = False
-
-    def is_suspicious(self) -> bool:
-        # A line break between two texts lets no pattern reach from one into the other.
-        return self._suspicious or (bool(self._texts) and self._finder.finds("\n".join(self._texts)))
-
-    def add(self, value: Value, key: str, depth: int) -> None:
-        if depth > DEPTH_MAX:
-            raise _TooDeepError
-        if isinstance(value, str):
-            if len(value) >= MIN_LENGTH:
-                self._texts.append(value)
-                self._suspicious |= is_named_secret(key, value)
-        elif isinstance(value, dict):
-            for k, v in value.items():
-                self.add(v, _key_in(value, k), depth + 1)
-        elif isinstance(value, list | tuple):
-            for v in value:
-                self.add(v, key, depth + 1)
-        elif isinstance(value, msgspec.Struct):
-            for name in _fields_of(type(value)):
-                self.add(getattr(value, name), name, depth + 1)
-        elif isinstance(value, Payload | bytes):
-            text, media = _text_of(value)
-            if media == "json":
-                # Here a key may say "secret" of a value that does not look like one, which text alone would not show.
-                self._suspicious = self._suspicious or self._finder.suspects(text)
-            elif text:
-                self._texts.append(text)
+def _gather(finder: Finder, value: Value, key: str, texts: list[str], depth: int) -> bool:
+    """Adds all texts of a value, to be looked at as one: a look has a fixed cost, and most texts are short. Whether
+    something here is suspicious already, because of the key it goes by."""
+    if depth > DEPTH_MAX:
+        raise _TooDeepError
+    if isinstance(value, str):
+        texts.append(value)
+        return bool(key) and is_named_secret(key, value)
+    found = False
+    if isinstance(value, dict):
+        for k, v in value.items():
+            if type(v) not in _SCALARS:
+                found = _gather(finder, v, _key_in(value, k), texts, depth + 1) or found
+    elif isinstance(value, list | tuple):
+        for v in value:
+            if type(v) not in _SCALARS:
+                found = _gather(finder, v, key, texts, depth + 1) or found
+    elif isinstance(value, msgspec.Struct):
+        for name in _fields_of(type(value)):
+            found = _gather(finder, getattr(value, name), "", texts, depth + 1) or found
+    elif isinstance(value, Payload | bytes):
+        text, media = _text_of(value)
+        if media == "json":
+            # A key may say "secret" of a value that does not look like one, which text alone would not show.
+            return finder.suspects(text)
+        texts.append(text)
+    return found
 
 
 class _Walk:
@@ -131,7 +129,7 @@ class _Walk:
             return items if isinstance(value, list) else tuple(items)
         if isinstance(value, msgspec.Struct):
             old = {name: getattr(value, name) for name in _fields_of(type(value))}
-            new = {name: self.redact(v, name, depth + 1) for name, v in old.items()}
+            new = {name: self.redact(v, "", depth + 1) for name, v in old.items()}
             same = all(new[name] is v for name, v in old.items())
             return value if same else msgspec.structs.replace(value, **new)
         return value
@@ -172,8 +170,8 @@ def _fields_of(cls: type) -> tuple[str, ...]:
 
 
 def _key_of(event: Event, field: str) -> str:
-    """The name a field's value goes by: its own, but a fact's value goes by the fact's key."""
-    return event.key if field == "value" and type(event) is FactRecorded else field
+    """The name a field's value goes by. The fields of an event have no say, but a fact goes by its key."""
+    return event.key if field == "value" and type(event) is FactRecorded else ""
 
 
 def _key_in(value: dict[str, Value], key: str) -> str:

@@ -1,10 +1,10 @@
 """Long words: the places where a token can be.
 
-A long word is a run of 24 or more of [A-Za-z0-9_-] with a digit or a capital in it. Every token of the table holds one
+A long word is a run of 20 or more of [A-Za-z0-9_-] with a digit or a capital in it. Every token of the table holds one
 (patterns.py), and most texts hold none, or few. So the literals of forty kinds of token are looked for in a few words
 instead of the text, and an expression runs around the word that has its literal instead of over the text.
 
-Finding the words is two passes at the speed of memory: translate every character to `a` or blank, find a row of `a`.
+Finding the words is two passes at the speed of memory: translate every character to `a` or blank, find twenty `a`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from wakelog.redaction.patterns import Pattern
 
-LONG = 24
+LONG = 20
 BEFORE = 40
 """How far before a word the literals of `where="before"` may stand."""
 

@@ -40,7 +40,7 @@ import apsw
 import msgspec
 
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.engines.sqlite.engine import _Pending
+from wakelog.engines.sqlite.group import Pending
 from wakelog.model.records import Commit, Head
 
 SECTOR = 512
@@ -68,7 +68,7 @@ class DyingEngine(SqliteEngine):
             if self._times == 0:
                 die()
 
-    def _write(self, batch: list[_Pending]) -> None:
+    def _write(self, batch: list[Pending]) -> None:
         self._reached("before-write")
         super()._write(batch)
         self._reached("after-commit")

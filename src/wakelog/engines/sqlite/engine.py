@@ -1,8 +1,7 @@
 """SQLite: one row per commit, one sync for all commits in flight.
 
-**Group commit.** `submit` puts commits in a queue. Whoever first asks for a result and finds no leader becomes the
-leader: it writes everything queued in one transaction, syncs once, and all of them have their answer. A lone caller
-is its own leader, so there is no thread to hop to; under load, what queues up while one sync runs shares the next.
+**Group commit.** `submit` puts commits in line. Whoever first asks for a result and finds no leader becomes the leader:
+it writes everything in line in one transaction, syncs once, and all of them have their answer (group.py).
 
 **Processes.** Any number may open the same file. The write lock is taken before the head is read. Whether another
 process has written since is told by `PRAGMA data_version`, which costs microseconds.
@@ -16,7 +15,6 @@ import contextlib
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from copy import copy
 from pathlib import Path
@@ -28,95 +26,22 @@ import msgspec
 from wakelog.engine import Change, Known, Surgery, head_after, judge
 from wakelog.engines.sqlite import forking, tables
 from wakelog.engines.sqlite.connection import make_folder, refuse_network, translate, translated
+from wakelog.engines.sqlite.group import Group, Pending
+from wakelog.engines.sqlite.measuring import integrity_faults
 from wakelog.engines.sqlite.pool import Pool
 from wakelog.engines.sqlite.rows import from_row
-from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, UnavailableError, WakelogError
+from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, WakelogError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
-GROUP_MAX = 256
 PAGE = 128
 CACHE_MAX = 4096
 POLL_S = 0.005
-WAIT_S = 1.0
-"""A follower looks again after this long, should its leader have died without a word."""
 
 _CHANGES = (
     "select s.id, last, log.id from log join session s on s.no = session where log.id > ? order by log.id limit ?"
 )
 _SCRUB_DUE = "insert into chore (name) values ('scrub') on conflict do nothing"
-
-
-class Lead:
-    """The right to write, held by one thread at a time.
-
-    Who waits for an answer sleeps on its own event and not on this lock: if it had to take the lock to learn that its
-    answer is there, it would stand in line behind the next leader and its sync. Giving up the lead wakes one that waits
-    in the queue, so that it can lead.
-    """
-
-    def __init__(self, queue: deque[_Pending]) -> None:
-        self._lock = threading.Lock()
-        self._queue = queue
-        self._is_held_by_caller = threading.local()
-
-    def try_to(self) -> bool:
-        """Takes the lead if nobody has it; the `with` that must follow then does not take it again."""
-        taken = self._lock.acquire(blocking=False)
-        self._is_held_by_caller.yes = taken
-        return taken
-
-    def __enter__(self) -> None:
-        if getattr(self._is_held_by_caller, "yes", False):
-            self._is_held_by_caller.yes = False
-        else:
-            self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-        for i in range(len(self._queue)):
-            try:
-                waiter = self._queue[i].waiter
-            except IndexError:  # another leader was faster
-                return
-            if waiter is not None:
-                waiter.set()
-                return
-
-
-class _Pending:
-    """An append in the queue, and the caller's way to its answer."""
-
-    __slots__ = ("_engine", "commits", "done", "error", "head", "queue", "waiter")
-
-    def __init__(self, engine: SqliteEngine, commits: tuple[Commit, ...], queue: deque[_Pending]) -> None:
-        self._engine = engine
-        self.commits = commits
-        self.queue = queue
-        self.head: Head | None = None
-        self.error: Exception | None = None
-        self.done = False
-        self.waiter: threading.Event | None = None
-
-    def result(self) -> Head:
-        while not self.done:
-            self._engine.lead(self)
-        if self.error is not None:
-            raise self.error
-        assert self.head is not None
-        return self.head
-
-    def wait(self) -> None:
-        """Sleeps until this is done, or may lead. The first call only makes it wakeable: its caller must look again."""
-        if self.waiter is None:
-            self.waiter = threading.Event()
-            return
-        self.waiter.wait(WAIT_S)
-        self.waiter.clear()
-
-    def fail(self, error: Exception, cause: BaseException | None = None) -> None:
-        self.head, self.error = None, error
-        error.__cause__ = cause
 
 
 class SqliteEngine:
@@ -139,8 +64,7 @@ class SqliteEngine:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._queue: deque[_Pending] = deque()
-        self._leader = Lead(self._queue)
+        self._group = Group(lambda batch: self._write(batch), self._check_process)
         self._news = threading.Condition()
         self._numbers: dict[str, int] = {}
         self._heads: dict[int, Head] = {}
@@ -148,72 +72,50 @@ class SqliteEngine:
 
     # Appending
 
-    def submit(self, *commits: Commit) -> _Pending:
+    def submit(self, *commits: Commit) -> Pending:
         assert commits, "nothing was submitted"
         self._check_process()
-        pending = _Pending(self, commits, self._queue)
-        self._queue.append(pending)
-        return pending
+        return self._group.submit(commits)
 
-    def lead(self, pending: _Pending) -> None:
-        """Writes what is queued, unless another leader has written `pending` meanwhile."""
-        self._check_process()
-        if pending.queue is not self._queue:
-            raise UnavailableError("the append was begun before this process was forked", kind="answer-unknown")
-        if not self._leader.try_to():
-            pending.wait()
-            return
-        with self._leader:
-            if pending.done:
-                return
-            self._check_process()  # it may have been closed while this thread stood in line
-            batch = [self._queue[i] for i in range(min(len(self._queue), GROUP_MAX))]
-            try:
-                self._write(batch)
-            except BaseException as exc:
-                # Interrupted anywhere, even after the commit. For this thread that is what it was told to do; the
-                # others must ask again.
-                self._heads.clear()
-                for each in batch:
-                    each.fail(UnavailableError("the append was interrupted", kind="answer-unknown"), exc)
-                raise
-            finally:
-                for each in batch:
-                    each.done = True
-                    self._queue.popleft()
-                    if each.waiter is not None:
-                        each.waiter.set()
-        with self._news:
-            self._news.notify_all()
-
-    def _write(self, batch: list[_Pending]) -> None:
+    def _write(self, batch: list[Pending]) -> None:
         """Writes a batch in one transaction. What cannot be stored is left out, so that it harms nobody else."""
         left = list(batch)
         while left:
-            at: _Pending | None = None
             try:
-                with self._pool.transaction() as db:
-                    for at in left:
-                        at.head = at.error = None
-                        try:
-                            at.head = self._store(db, at.commits)
-                        except WakelogError as exc:
-                            at.error = exc
-                    at = None
-                return
-            except (OverflowError, UnicodeEncodeError, TypeError) as exc:
-                assert at is not None
-                self._heads.clear()
-                at.fail(InvalidInputError(f"the commit cannot be stored: {exc}", kind="bad-commit"), exc)
-                left.remove(at)
-            except (apsw.Error, WakelogError) as exc:
-                # What was judged above was judged on a state that did not come to be.
-                self._heads.clear()
-                for each in [at] if at else left:
-                    each.fail(translate(exc, str(self.path)) if isinstance(exc, apsw.Error) else copy(exc), exc)
-                if at is None:
-                    return
-                left.remove(at)
+                failed = self._try_to_write(left)
+            except BaseException:
+                self._heads.clear()  # they may tell of what was rolled back
+                raise
+            if not failed:
+                break
+            self._heads.clear()
+            left = [each for each in left if each not in failed]
+        with self._news:
+            self._news.notify_all()
+
+    def _try_to_write(self, batch: list[Pending]) -> list[Pending]:
+        """Writes the whole batch, or nothing: then those whose fault it was have their error."""
+        at: Pending | None = None
+        try:
+            with self._pool.transaction() as db:
+                for at in batch:
+                    at.head = at.error = None
+                    try:
+                        at.head = self._store(db, at.commits)
+                    except WakelogError as exc:
+                        at.error = exc
+                at = None
+            return []
+        except (OverflowError, UnicodeEncodeError, TypeError) as exc:
+            assert at is not None
+            at.fail(InvalidInputError(f"the commit cannot be stored: {exc}", kind="bad-commit"), exc)
+            return [at]
+        except (apsw.Error, WakelogError) as exc:
+            # What was judged above was judged on a state that did not come to be: nobody's answer stands.
+            failed = [at] if at else batch
+            for each in failed:
+                each.fail(translate(exc, str(self.path)) if isinstance(exc, apsw.Error) else copy(exc), exc)
+            return failed
 
     def _store(self, db: apsw.Connection, commits: tuple[Commit, ...]) -> Head:
         """Stores commits that belong together, or raises having stored none of them."""
@@ -370,7 +272,7 @@ class SqliteEngine:
 
     def _scrub(self) -> None:
         """Leaves nothing of removed bytes in the files: freed pages are gone, and the write-ahead log is emptied."""
-        with self._leader, self._pool.writer() as db:
+        with self._group.alone(), self._pool.writer() as db:
             try:
                 db.execute("vacuum")
                 checkpoint: Any = db.execute("pragma wal_checkpoint(truncate)").fetchone()
@@ -423,8 +325,9 @@ class SqliteEngine:
     def close(self) -> None:
         """Closes the store once what is being written is. Who is still in line is told that nothing was written."""
         self._closed = True
-        with self._leader:
-            self._pool.close()
+        if not self._group.is_mine:  # in the middle of an append, the connections go with the process
+            with self._group.alone():
+                self._pool.close()
 
     def hang_up(self) -> None:
         self._pool.hang_up()
@@ -443,7 +346,7 @@ class SqliteEngine:
     def _writing(self) -> Iterator[apsw.Connection]:
         """A transaction apart from the queue."""
         self._check_process()
-        with self._leader, translated(str(self.path)):
+        with self._group.alone(), translated(str(self.path)):
             self._check_process()
             try:
                 with self._pool.transaction() as db:
@@ -471,14 +374,9 @@ class SqliteEngine:
         return self._number(db, session) or tables.require_number(db, session)
 
     def check(self) -> list[str]:
-        """What is wrong with the file and readers cannot tell, because they would only find less: lost pages, wrong
-        indexes, rows that are not found under their key."""
-        try:
-            with self._reading() as db:
-                found: Any = db.execute("pragma integrity_check").fetchall()
-                return [text for (text,) in found if text != "ok"] + list(tables.faults(db))
-        except CorruptLogError as exc:
-            return [str(exc)]
+        """What is wrong with the file and readers cannot tell, because they would only find less."""
+        self._check_process()
+        return integrity_faults(self.path)
 
     def settings(self) -> dict[str, Any]:
         """What the database is set to, for people who ask."""

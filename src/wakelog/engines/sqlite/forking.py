@@ -46,7 +46,7 @@ class Gate:
             with self._door:
                 lock = self._local.lock = threading.RLock()
                 self._locks.add(lock)
-        if self._held and not _is_held(lock):
+        if self._held and not is_held(lock):
             with self._door:  # until it is open again, or whoever is busy would never let the gate be shut
                 pass
         return lock
@@ -55,7 +55,7 @@ class Gate:
         """Keeps everybody out; False when somebody stayed inside all the time, or the caller is there itself."""
         deadline = time.monotonic() + timeout_s
         self._door.acquire()
-        alone = not _is_held(self.inside())
+        alone = not is_held(self.inside())
         held: list[threading.RLock] = []
         self._held.append(held)
         for lock in list(self._locks):
@@ -72,7 +72,7 @@ class Gate:
         self._door.release()
 
 
-def _is_held(lock: threading.RLock) -> bool:
+def is_held(lock: threading.RLock) -> bool:
     """Whether this thread holds it; conditions ask it the same."""
     return bool(lock._is_owned())  # type: ignore[attr-defined]
 

@@ -6,10 +6,16 @@ Its own short-lived connection, so that a long check never holds up the engine's
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
+
 from wakelog.engines.sqlite.connection import _NETWORK, _file_system_of, connect, translated
+from wakelog.engines.sqlite.forking import gate
+from wakelog.engines.sqlite.rows import checksum
+from wakelog.errors import CorruptLogError
 from wakelog.model.ids import SessionId
 
 # SQLite tells the length of a blob without reading it.
@@ -20,19 +26,55 @@ _SIZES = """
 """
 
 
+# Readers that look something up by its key and find nothing cannot tell damage from absence.
+_COMMIT_IDS = """
+    select s.id, c.id, c.last, c.checksum, log.commit_id from commit_id c
+    left join session s on s.no = c.session
+    left join log on log.session = c.session and log.last = c.last
+"""
+_FORGOTTEN = """
+    select commit_id, session from log where fingerprint <> x'' and not exists
+    (select 1 from commit_id c where c.session = log.session and c.id = log.commit_id and c.last = log.last)
+"""
+_SNAPSHOTS = "select s.id, seq, data, x.checksum from snapshot x left join session s on s.no = x.session"
+
+
 def stored_bytes(path: Path) -> dict[SessionId, int]:
     """The bytes of each session, deleted ones with what is still kept of them included."""
-    with translated(str(path)), contextlib.closing(connect(path, create=False)) as db:
+    with _looking(path) as db:
         rows: Any = db.execute(_SIZES).fetchall()
         return {SessionId(session): count for session, count in rows}
 
 
 def integrity_faults(path: Path) -> list[str]:
-    """What SQLite's own integrity check finds wrong with the file; empty when it is sound."""
-    with translated(str(path)), contextlib.closing(connect(path, create=False)) as db:
-        rows: Any = db.execute("pragma integrity_check").fetchall()
-    found = [str(row[0]) for row in rows]
-    return [] if found == ["ok"] else found
+    """What is wrong with the file: what SQLite's own check finds, and rows that are not found under their key. Empty
+    when it is sound."""
+    try:
+        with _looking(path) as db:
+            rows: Any = db.execute("pragma integrity_check").fetchall()
+            return [str(text) for (text,) in rows if text != "ok"] + list(_faults(db))
+    except CorruptLogError as exc:
+        return [str(exc)]
+
+
+def _faults(db: apsw.Connection) -> Iterator[str]:
+    for name, session, stored in db.execute("select name, session, checksum from name"):
+        if checksum(name, session) != stored:
+            yield f"the stored name {name!r} is damaged"
+    for session, commit_id, last, stored, committed in db.execute(_COMMIT_IDS):
+        if commit_id != committed or checksum(session, commit_id, last) != stored:
+            yield f"what is stored of commit id {commit_id!r} of {session} is damaged"
+    for commit_id, number in db.execute(_FORGOTTEN):
+        yield f"commit id {commit_id!r} of session number {number} would not be known if it came again"
+    for session, seq, data, stored in db.execute(_SNAPSHOTS):
+        if checksum(session, seq, data) != stored:
+            yield f"the snapshot at event {seq} of {session} is damaged; drop it, it is a cache"
+
+
+@contextlib.contextmanager
+def _looking(path: Path) -> Iterator[apsw.Connection]:
+    with gate.inside(), translated(str(path)), contextlib.closing(connect(path, create=False)) as db:
+        yield db
 
 
 def file_system(folder: Path) -> tuple[str, bool]:

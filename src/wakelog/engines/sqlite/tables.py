@@ -5,7 +5,6 @@ Functions here run inside whatever transaction the connection is in; the engine 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import apsw
@@ -178,30 +177,3 @@ def _is_read(db: apsw.Connection, session: str) -> bool:
             return True
         unseen += [fork for fork, _ in forks]
     return False
-
-
-def faults(db: apsw.Connection) -> Iterator[str]:
-    """What is wrong with the side tables, which no reader comes upon: they would only find nothing there."""
-    for name, session, stored in db.execute("select name, session, checksum from name"):
-        if checksum(name, session) != stored:
-            yield f"the stored name {name!r} is damaged"
-    query = """
-        select s.id, c.id, c.last, c.checksum, log.commit_id from commit_id c
-        left join session s on s.no = c.session
-        left join log on log.session = c.session and log.last = c.last
-    """
-    for session, commit_id, last, stored, committed in db.execute(query):
-        if commit_id != committed or checksum(session, commit_id, last) != stored:
-            yield f"what is stored of commit id {commit_id!r} of {session} is damaged"
-    query = """
-        select log.session, log.commit_id from log where fingerprint <> x'' and not exists
-        (select 1 from commit_id c where c.session = log.session and c.id = log.commit_id and c.last = log.last)
-    """
-    for number, commit_id in db.execute(query):
-        yield f"commit id {commit_id!r} of session number {number} would not be known if it came again"
-    query = """
-        select s.id, seq, data, x.checksum from snapshot x left join session s on s.no = x.session
-    """
-    for session, seq, data, stored in db.execute(query):
-        if checksum(session, seq, data) != stored:
-            yield f"the snapshot at event {seq} of {session} is damaged; drop it, it is a cache"
