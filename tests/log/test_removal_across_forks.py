@@ -127,7 +127,7 @@ def test_a_rewind_cannot_bring_back_what_is_erased_between_its_call_and_its_seal
         erase(other, [3])
         return state
 
-    log.state = read_then_be_overtaken
+    log.state = read_then_be_overtaken  # type: ignore[method-assign]
     log.rewind(4)
     assert fact(log, "secret") == {"$erased": 3}
     assert all(SECRET.encode() not in e.record.body for e in fresh(log).entries())

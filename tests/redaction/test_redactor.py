@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests.docs.pages import ROOT
 from tests.redaction.corpus import make
 from wakelog.errors import InvalidInputError
 from wakelog.redaction import PATTERNS, Pattern, Redactor, redact_text
@@ -180,3 +181,8 @@ def test_time_grows_with_the_text_whatever_it_repeats(unit: str) -> None:
     """Anything quadratic would take minutes here."""
     unit = make(unit, 1)
     redact_text(unit * (200_000 // len(unit)))
+
+
+def test_every_name_is_explained() -> None:
+    page = (ROOT / "docs" / "explanation" / "redaction.md").read_text(encoding="utf-8")
+    assert [name for name in DEFAULT.names if f"`{name}`" not in page] == []

@@ -62,7 +62,7 @@ def test_a_change_carries_event_tool_and_reason_and_says_how_the_reason_is_known
         session.append(events.ActionRequested(action="e", tool="edit", effect="write"))
         session.fact("after", 2)
         session.fact("told", 3, why="I looked")
-    changes = {c.pointer: c.writer for c in session.diff().changes}
+    changes = {c.pointer: c.writer for c in session.diff().changes if c.writer is not None}
     assert changes["/facts/told"].known == "recorded"
     assert changes["/facts/told"].why == "I looked"
     assert changes["/facts/after"].known == "derived"
@@ -89,7 +89,7 @@ def test_a_diff_works_across_forks_and_across_sessions(store: Store) -> None:
 def test_blame_names_the_last_writer_of_each_key(store: Store) -> None:
     session = store.session("s", data={"plan": {"a": 1, "b": 1}})
     session.patch([{"op": "replace", "path": "/data/plan/b", "value": 2}], why="better")
-    found = {b.pointer: b.writer for b in session.blame("/data/plan")}
+    found = {b.pointer: b.writer for b in session.blame("/data/plan") if b.writer is not None}
     assert found["/data/plan/a"].seq == 1
     assert found["/data/plan/b"].why == "better"
 
@@ -153,6 +153,23 @@ def test_a_patch_on_a_state_that_moved_is_a_conflict(store: Store) -> None:
     with pytest.raises(ConflictError):
         session.patch([{"op": "replace", "path": "/data/n", "value": 2}], expect=seen)
     assert session.data == {"n": 1}
+
+
+def test_undo_leaves_an_agents_own_retries_alone(store: Store) -> None:
+    session = store.session("s")
+    with session.turn(user="go"):
+        session.fact("n", 1)
+    with session.turn(user="go", retry=True):
+        session.fact("n", 2)
+    with pytest.raises(NotFoundError, match="nothing to undo"):
+        session.undo()
+
+
+def test_a_verb_returns_its_own_event_although_a_redaction_was_noted_after_it(store: Store) -> None:
+    session = store.session("s")
+    seq = session.fact("token", "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8")
+    assert session.log.entry(seq).kind == "fact.recorded"
+    assert session.head.seq == seq + 1
 
 
 def test_undo_walks_back_and_says_when_there_is_nothing_left(store: Store) -> None:

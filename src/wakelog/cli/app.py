@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 import wakelog
-from wakelog.cli.failing import exit_code, show_error
+from wakelog.cli.failing import FAULT, exit_code, show_error, show_fault
 from wakelog.errors import WakelogError
 
 # name → (module below wakelog.cli.commands, short help). Sections are shown in this order by `wakelog help -a`.
@@ -158,3 +158,6 @@ def run(args: list[str] | None = None) -> int:
     except (WakelogError, click.ClickException) as exc:
         show_error(exc, sys.argv[1:] if args is None else args)
         return exit_code(exc)
+    except Exception as exc:
+        show_fault(exc)
+        return FAULT

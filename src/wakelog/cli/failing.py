@@ -7,9 +7,13 @@
 from __future__ import annotations
 
 import json
+import sys
+import tempfile
+import traceback
 
 import click
 
+import wakelog
 from wakelog import errors
 
 CODES: dict[type[Exception], int] = {
@@ -24,12 +28,13 @@ CODES: dict[type[Exception], int] = {
     click.ClickException: 2,
 }
 RETRYABLE = (errors.ConflictError, errors.UnavailableError)
+FAULT = 70
 NO, PARTIAL = 1, 7
 """Exit codes of answers that are not errors: "no", and "done, but not all of it"."""
 
 
 def exit_code(exc: BaseException) -> int:
-    return next((code for kind, code in CODES.items() if isinstance(exc, kind)), 70)
+    return next((code for kind, code in CODES.items() if isinstance(exc, kind)), FAULT)
 
 
 def show_error(exc: errors.WakelogError | click.ClickException, args: list[str]) -> None:
@@ -48,3 +53,12 @@ def show_error(exc: errors.WakelogError | click.ClickException, args: list[str])
         click.echo(f"  hint: {inert(hint)}", err=True)
     elif isinstance(exc, click.UsageError) and exc.ctx is not None:
         click.echo(f"  hint: {exc.ctx.command_path} --help", err=True)
+
+
+def show_fault(exc: Exception) -> None:
+    """A fault of our own: one line for the person, and a file with what whoever mends it needs."""
+    with tempfile.NamedTemporaryFile("w", prefix="wakelog-fault-", suffix=".txt", delete=False) as report:
+        report.write(f"wakelog {wakelog.__version__}, Python {sys.version}\n\n")
+        traceback.print_exception(exc, file=report)
+    click.echo(f"{click.style('fault:', fg='red', bold=True)} {type(exc).__name__}: this should not happen.", err=True)
+    click.echo(f"  report: {report.name}", err=True)

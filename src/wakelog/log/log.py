@@ -112,6 +112,11 @@ class Log:
         """
         return self._append(admit(events, self.redact), expect, commit_id, guard)
 
+    def record(self, event: ev.Event | Draft, *, guard: int | None = None) -> Seq:
+        """Appends one event and returns its seq, which is not the head's when a redaction was noted after it."""
+        steps = admit((event,), self.redact)
+        return self._append(steps, guard=guard).seq - (len(steps) - 1)
+
     def _append(
         self, steps: Sequence[Step], expect: Seq | None = None, commit_id: str = "", guard: int | None = None
     ) -> Head:

@@ -77,7 +77,8 @@ def find_stops(low: bytes) -> list[Stop]:
             group = match.lastindex or 0
             stops.append(Stop(match.start(group), match.end(), match[group] if group else b""))
             match = ending.search(low, match.end())
-    stops.sort(key=_place)
+    if len(stops) > 1:
+        stops.sort(key=_place)
     return stops
 
 

@@ -1,16 +1,14 @@
-r"""Finding secrets in text, quickly, and putting markers in their place.
+"""Finding secrets in text, quickly, and putting markers in their place.
 
-Almost no text holds a secret, so what counts is how soon that is known. Looking for each literal of the table by
-itself takes 50 µs for 2 KB, and one expression for all of them twice that. Three looks do instead:
+Almost no text holds a secret, so what counts is how soon that is known. Three looks tell:
 
-    long words    Tokens are long. The text is translated to `a` (token character) and blank, and searched for twenty
-                  `a`. Only the words found there are searched for the table's literals, and of those only the ones
-                  with a digit or a capital.
-    name endings  One search each for the four endings of names that say "secret", in the text in lower case.
-    `@`           Addresses with a login. One character is looked for at the speed of memory.
+    name endings  four searches in the text in lower case, for the endings of names that say "secret" (assignments.py)
+    long words    two passes find the words that may be tokens; only those are searched for literals (words.py)
+    `@`           addresses with a login; one character is found at the speed of memory
 
-Measured with CPython 3.11 over some hundred different texts of 2 KB: COST_CODE for code, COST_PROSE for prose. One
-search for one short literal takes 1.5 µs there, so this is the price of six.
+Measured with CPython 3.11 over 400 different texts of 2 KB, code and prose, on a busy machine of two cores: 14 to 17 µs.
+One search for one short literal takes 1.7 µs there, so this is the price of nine. The 39 literals of the table one by one
+take 50 µs, one expression for all of them as much, and neither sees an assignment. A text of 200 bytes takes 2.5 µs.
 """
 
 from __future__ import annotations
@@ -112,7 +110,7 @@ class Redactor:
 
     def _look(self, text: str, raw: bytes, stops: list[Stop]) -> list[Span]:
         spans: list[Span] = []
-        if not all(stop.separator for stop in stops):
+        if stops and not all(stop.separator for stop in stops):
             for pattern in self._keyword:
                 _find(pattern, text, 0, len(text), spans)
         words = find_long_words(text, raw)
@@ -123,7 +121,8 @@ class Redactor:
         for literal, pattern in self._text:
             if literal in text:
                 _find(pattern, text, 0, len(text), spans)
-        spans = self._merge(spans)
+        if spans:
+            spans = self._merge(spans)
         if not stops or not self._assigned:
             return spans
         # A name does not tell where its value ends, so a pattern that knows the better part of it is the better judge.

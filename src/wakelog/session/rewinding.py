@@ -1,7 +1,7 @@
 """Undo: the newest rewind not yet undone is taken back, by a rewind to the point just before it.
 
-Repeated, it walks further back, as in jj. Effects and erasures cannot be undone; undo says which effects stand between,
-so that nobody believes they are gone.
+Repeated, it walks further back, as in jj. The rewind that begins a retry is the agent's own and is left alone. Effects
+and erasures cannot be undone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def undo(log: Log) -> Undone:
             continue
         if entry.body.get("mode") == "undo":
             undone.add(entry.body["to"] + 1)
-        elif entry.seq not in undone:
+        elif entry.body.get("mode", "rewind") == "rewind" and entry.seq not in undone:
             head = log.rewind(entry.seq - 1, mode="undo", why=f"undo of event {entry.seq}")
             return Undone(entry.seq, head)
     raise NotFoundError(f"there is nothing to undo in {log.id}", kind="nothing-to-undo")

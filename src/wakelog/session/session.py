@@ -79,7 +79,7 @@ class Session(Generic[S]):
         return self.log.append(*events, expect=expect, commit_id=commit_id, guard=guard)
 
     def _record(self, event: ev.Event, *, actor: str = "agent", source: str = "", trust: Trust = "trusted") -> Seq:
-        return self.append(Draft(event, actor=actor, source=source, trust=trust)).seq
+        return self.log.record(Draft(event, actor=actor, source=source, trust=trust))
 
     def message(self, role: str, content: Value, *, source: str = "", trust: Trust = "trusted", **fields: Any) -> Seq:
         """Adds a message of the conversation: transient, read back with `messages()`."""

@@ -13,8 +13,8 @@ from wakelog.cli.context import Context, common
 from wakelog.cli.render.sessions import NEEDS, Standing, handle, pending_text, plain_session, standing, status_sign
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import text_of
-from wakelog.cli.text import age, glyph
-from wakelog.errors import NotFoundError
+from wakelog.cli.text import age, glyph, inert
+from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.index.results import SessionInfo
 from wakelog.session import Session
 
@@ -80,6 +80,9 @@ def _look(ctx: Context, wanted: set[str], everything: bool) -> list[_Live]:
             stand = standing(session)
         except NotFoundError:
             continue  # deleted while we looked
+        except CorruptLogError as exc:
+            ctx.warn(f"{inert(info.name or info.id, lines=False)} cannot be read: {inert(exc.message)}")
+            continue
         if wanted and not wanted.intersection(stand.needs):
             continue
         if stand.need == "ended" or (stand.need == "idle" and stand.at < oldest and not everything):
