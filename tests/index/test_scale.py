@@ -51,7 +51,7 @@ def check(engine: Engine, path: Path | None, sessions: int, turns: int) -> None:
         assert len(index.files_modified(asked, last_turns=3)) == 3
         assert sum(tool.calls for tool in index.tools(asked)) == turns
         hits = index.search(f"session{sessions // 2}", limit=1000)
-        assert len(hits) == turns
+        assert len(hits) == min(turns, 1000)
         assert {hit.session for hit in hits} == {asked}
         assert len(index.search("question", limit=20)) == 20
 
@@ -66,5 +66,5 @@ def test_a_thousand_sessions_and_ten_thousand_turns(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_one_session_of_ten_thousand_turns(tmp_path: Path) -> None:
-    check(MemoryEngine(), tmp_path / "index.db", sessions=10, turns=10_000)
+def test_sessions_of_a_thousand_turns(tmp_path: Path) -> None:
+    check(MemoryEngine(), tmp_path / "index.db", sessions=10, turns=1000)

@@ -430,7 +430,7 @@ function findErasures(segments) {
   const erasures = [];
   for (const segment of segments) {
     for (const event of segment.records.values()) {
-      if (event.kind !== "payload.erased" || event.form !== "intact" || event.body === null) continue;
+      if (event.kind !== "payload.erased" || event.body === null) continue;
       const entries = get(event.body, "erased");
       if (!Array.isArray(entries)) continue;
       const bodies = new Map();
@@ -445,15 +445,24 @@ function findErasures(segments) {
   return erasures.sort(([a], [b]) => a.at - b.at || a.segment.number - b.segment.number || a.seq - b.seq);
 }
 
-/** Each replaced record has the body that the newest payload.erased gives for it. Returns how many there are. */
+/**
+ * Each replaced record has the body that the newest payload.erased gives for it. Returns how many there are.
+ *
+ * An erase event may itself be replaced, by a newer one that took something out of it; it counts if it is in order.
+ */
 function checkReplaced(history, erasures) {
-  const newest = new Map(erasures.flatMap(([, bodies]) => [...bodies]));
+  const equal = (one, other) => canonicalText(one) === canonicalText(other);
+  const newest = new Map();
+  for (const [event, bodies] of erasures.toReversed()) {
+    if (event.form !== "intact" && !(newest.has(event) && equal(newest.get(event), event.body))) continue;
+    for (const [record, body] of bodies) if (!newest.has(record)) newest.set(record, body);
+  }
   const replaced = history.filter((record) => record.form === "replaced");
   for (const record of replaced) {
     if (!newest.has(record)) {
       throw new Broken("the body was replaced, and no payload.erased says by what", record.seq);
     }
-    if (record.body === null || !canonical(newest.get(record)).equals(canonical(record.body))) {
+    if (record.body === null || !equal(newest.get(record), record.body)) {
       throw new Broken("the body is not the one that payload.erased gives for it", record.seq);
     }
   }

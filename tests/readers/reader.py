@@ -508,7 +508,7 @@ def find_erasures(segments):
     erasures = []
     for segment in segments:
         for event in segment.records.values():
-            if event.kind != "payload.erased" or event.form != "intact" or event.body is None:
+            if event.kind != "payload.erased" or event.body is None:
                 continue
             entries = event.body.get("erased")
             if not isinstance(entries, list):
@@ -523,10 +523,14 @@ def find_erasures(segments):
 
 
 def check_replaced(history, erasures):
-    """Each replaced record has the body that the newest payload.erased gives for it. Returns how many there are."""
+    """Each replaced record has the body that the newest payload.erased gives for it. Returns how many there are.
+
+    An erase event may itself be replaced, by a newer one that took something out of it; it counts if it is in order.
+    """
     newest = {}
-    for _, bodies in erasures:
-        newest.update(bodies)
+    for event, bodies in reversed(erasures):
+        if event.form == "intact" or (event in newest and equal(newest[event], event.body)):
+            newest = bodies | newest
     replaced = [record for record in history if record.form == "replaced"]
     for record in replaced:
         if record not in newest:

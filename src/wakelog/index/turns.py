@@ -20,16 +20,22 @@ from wakelog.model.ids import Seq
 
 _TRUST = ("trusted", "unverified", "untrusted")
 _TURNS = """
-select t.*, (select count(*) from json_each(:history) h cross join wl_turn a
-    on a.session = h.value ->> 0 and a.turn = t.turn and a.first between h.value ->> 1 and h.value ->> 2)
-from wl_turn t
-where t.session in (select value ->> 0 from json_each(:history))
-    and exists (select 1 from json_each(:spans) r
-        where r.value ->> 0 = t.session and t.first <= r.value ->> 2 and t.last >= r.value ->> 1)
-    and (t.turn, t.attempt) {0} (:turn, :attempt)
-order by t.turn {1}, t.attempt {1} limit :limit
+with page as materialized (
+    select * from wl_turn t
+    where t.session {2}
+        and exists (select 1 from json_each(:spans) r
+            where r.value ->> 0 = t.session and t.first <= r.value ->> 2 and t.last >= r.value ->> 1)
+        and (t.turn, t.attempt) {0} (:turn, :attempt)
+    order by t.turn {1}, t.attempt {1} limit :limit
+)
+select page.*, (select count(*) from json_each(:history) h cross join wl_turn a
+    on a.session = h.value ->> 0 and a.turn = page.turn and a.first between h.value ->> 1 and h.value ->> 2)
+from page order by turn {1}, attempt {1}
 """
-_UP, _DOWN = _TURNS.format(">", "asc"), _TURNS.format("<", "desc")
+# A session that is no fork has its turns in order, so that a page costs a page.
+_HOLDERS = {True: "= :number", False: "in (select value ->> 0 from json_each(:history))"}
+_UP = {alone: _TURNS.format(">", "asc", holders) for alone, holders in _HOLDERS.items()}
+_DOWN = {alone: _TURNS.format("<", "desc", holders) for alone, holders in _HOLDERS.items()}
 _PART = """
 select count(*),
     sum(kind in ('action.requested', 'action.recorded') and effect <> 'model' and gone <> 'pruned'),
@@ -58,11 +64,13 @@ def turns_of(
     values = {
         "spans": scope.json,
         "history": msgspec.json.encode(scope.history).decode(),
+        "number": scope.number,
         "turn": turn,
         "attempt": attempt,
         "limit": limit + 1,
     }
-    found: Any = db.execute(_DOWN if newest_first else _UP, values).fetchall()
+    statements = _DOWN if newest_first else _UP
+    found: Any = db.execute(statements[len(scope.history) == 1], values).fetchall()
     rows = [_turn(db, scope, row) for row in found[:limit]]
     return rows, f"{rows[-1].turn}.{rows[-1].attempt}" if len(found) > limit else ""
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from wakelog.errors import CorruptLogError
 from wakelog.model.values import Value
 
 Media = Literal["text", "json", "bytes"]
@@ -38,16 +39,24 @@ class PayloadRef(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 def as_ref(value: Value) -> PayloadRef | None:
-    """`value` as a payload mention, or None when it is an ordinary value."""
-    if type(value) is dict and "$payload" in value:
-        return msgspec.convert(value, PayloadRef)
-    return None
+    """`value` as a payload mention, or None when it is an ordinary value. A mention that makes none is CorruptLogError."""
+    if type(value) is not dict or "$payload" not in value:
+        return None
+    try:
+        ref = msgspec.convert(value, PayloadRef)
+        bytes.fromhex(ref.hash)
+    except (msgspec.ValidationError, ValueError) as exc:
+        raise CorruptLogError(f"a payload's mention is not readable: {exc}") from exc
+    return ref
 
 
 def decode_payload(content: bytes, media: Media) -> Value:
     """What the caller first passed in: text, a JSON value, or the bytes themselves."""
-    if media == "text":
-        return content.decode()
-    if media == "json":
-        return msgspec.json.decode(content)
+    try:
+        if media == "text":
+            return content.decode()
+        if media == "json":
+            return msgspec.json.decode(content)
+    except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as exc:
+        raise CorruptLogError(f"a payload is not the {media} it says: {exc}") from exc
     return content

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from copy import copy
@@ -26,7 +25,7 @@ import msgspec
 from wakelog.engine import Change, Known, Surgery, head_after, judge
 from wakelog.engines.sqlite import forking, tables
 from wakelog.engines.sqlite.connection import make_folder, refuse_network, translate, translated
-from wakelog.engines.sqlite.group import Group, Pending
+from wakelog.engines.sqlite.group import Bell, Group, Pending
 from wakelog.engines.sqlite.measuring import integrity_faults
 from wakelog.engines.sqlite.pool import Pool
 from wakelog.engines.sqlite.rows import from_row
@@ -65,7 +64,7 @@ class SqliteEngine:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._group = Group(lambda batch: self._write(batch), self._check_process)
-        self._news = threading.Condition()
+        self._listeners: set[Bell] = set()
         self._numbers: dict[str, int] = {}
         self._heads: dict[int, Head] = {}
         self._heads_as_of = (-1, -1)
@@ -90,8 +89,8 @@ class SqliteEngine:
                 break
             self._heads.clear()
             left = [each for each in left if each not in failed]
-        with self._news:
-            self._news.notify_all()
+        for bell in tuple(self._listeners):
+            bell.ring()
 
     def _try_to_write(self, batch: list[Pending]) -> list[Pending]:
         """Writes the whole batch, or nothing: then those whose fault it was have their error."""
@@ -304,15 +303,19 @@ class SqliteEngine:
             number = 0 if session is None else self._require(db, session)
             newest = self._newest(db, number)
         known = after if number else newest
-        while newest <= known:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
-            with self._news:
-                self._news.wait(min(left, POLL_S))
-            with self._reading() as db:
-                newest = self._newest(db, number)
-        return True
+        bell = Bell()
+        self._listeners.add(bell)
+        try:
+            while newest <= known:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                bell.wait(min(left, POLL_S))  # rung by this process; what others write must be looked for
+                with self._reading() as db:
+                    newest = self._newest(db, number)
+            return True
+        finally:
+            self._listeners.discard(bell)
 
     @staticmethod
     def _newest(db: apsw.Connection, number: int) -> int:

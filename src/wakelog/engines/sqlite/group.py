@@ -1,7 +1,7 @@
 """Group commit: whoever asks for an answer while nobody is writing writes for all who are in line.
 
 A lone caller is its own leader, so there is no thread to hop to; under load, what queues up while one sync runs shares
-the next. Who waits for an answer sleeps on its own event and not on the leader's lock: if it had to take the lock to
+the next. Who waits for an answer sleeps by its own bell and not on the leader's lock: if it had to take the lock to
 learn that its answer is there, it would stand in line behind the next leader and its sync. Giving up the lead wakes one
 that is in line, so that it can lead.
 
@@ -26,10 +26,28 @@ WAIT_S = 1.0
 """Who is in line looks again after this long, should its leader have died without a word."""
 
 
+class Bell:
+    """Wakes one sleeper. An Event would do, were it not written in Python: interrupted inside, it can stay locked."""
+
+    __slots__ = ("_silence",)
+
+    def __init__(self) -> None:
+        self._silence = threading.Lock()
+        self._silence.acquire()
+
+    def ring(self) -> None:
+        with contextlib.suppress(RuntimeError):  # it has been rung already
+            self._silence.release()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Sleeps until it is rung; False when the time ran out."""
+        return self._silence.acquire(timeout=timeout_s)
+
+
 class Pending:
     """An append in line, and the caller's way to its answer."""
 
-    __slots__ = ("_group", "commits", "done", "error", "head", "waiter")
+    __slots__ = ("_group", "bell", "commits", "done", "error", "head")
 
     def __init__(self, group: Group, commits: tuple[Commit, ...]) -> None:
         self._group = group
@@ -37,7 +55,7 @@ class Pending:
         self.head: Head | None = None
         self.error: Exception | None = None
         self.done = False
-        self.waiter: threading.Event | None = None
+        self.bell: Bell | None = None
 
     def result(self) -> Head:
         while not self.done:
@@ -49,11 +67,10 @@ class Pending:
 
     def wait(self) -> None:
         """Sleeps until this is done, or may lead. The first call only makes it wakeable: its caller must look again."""
-        if self.waiter is None:
-            self.waiter = threading.Event()
-            return
-        self.waiter.wait(WAIT_S)
-        self.waiter.clear()
+        if self.bell is None:
+            self.bell = Bell()
+        else:
+            self.bell.wait(WAIT_S)
 
     def fail(self, error: Exception, cause: BaseException | None = None) -> None:
         self.head, self.error = None, error
@@ -125,17 +142,17 @@ class Group:
             for each in batch:
                 each.done = True
                 self._queue.popleft()
-                if each.waiter is not None:
-                    each.waiter.set()
+                if each.bell is not None:
+                    each.bell.ring()
 
     def _wake_next(self) -> None:
         for i in range(len(self._queue)):
             try:
-                waiter = self._queue[i].waiter
+                bell = self._queue[i].bell
             except IndexError:  # another leader was faster
                 return
-            if waiter is not None:
-                waiter.set()
+            if bell is not None:
+                bell.ring()
                 return
 
     def _refuse_nesting(self) -> None:
