@@ -137,29 +137,34 @@ def append_under_interrupts(path: str, seed: str, times: int) -> None:
         threads = [threading.Thread(target=keep_on, args=(name,)) for name in ("beta", "gamma")]
         for thread in threads:
             thread.start()
-        signal.signal(signal.SIGALRM, _interrupt)
+        armed = False
+
+        def interrupt(*_: object) -> None:
+            nonlocal armed
+            if armed:
+                armed = False
+                raise KeyboardInterrupt
+
+        signal.signal(signal.SIGALRM, interrupt)
         interrupted = 0
         for number in range(times):
             try:
+                armed = True
                 signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00001, 0.002))
                 append(log, journal, f"{seed}.{number}")
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                armed = False
             except KeyboardInterrupt:
                 interrupted += 1
             except UnavailableError as exc:
+                armed = False
                 if exc.kind != "answer-unknown":
                     errors.append(exc)
-        signal.setitimer(signal.ITIMER_REAL, 0)
         stop.set()
         for thread in threads:
             thread.join()
         append(log, journal, f"{seed}.end")
         assert not errors, errors
         say(f"interrupted {interrupted}")
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 # Forks. Parent and child go on with the same objects.

@@ -322,8 +322,7 @@ def test_reading_one_event_touches_one_commit_however_long_the_session_is(engine
         assert len(list(engine.read(writer.session, after=3, upto=4))) == 1
         return steps
 
-    with engine._reading() as db:  # the only reader so far, and so the next one too
-        db.set_progress_handler(count, 1)
+    engine._read(lambda db: db.set_progress_handler(count, 1))  # the only reader so far, and so the next one too
     short, long = steps_after(50), steps_after(400)
     assert 0 < long <= short + 20
 

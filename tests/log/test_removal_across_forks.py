@@ -70,6 +70,16 @@ def test_a_fork_below_a_deleted_fork_is_reached(log: Log) -> None:
     assert verify(fresh(grandchild)).ok
 
 
+def test_a_deleted_fork_of_which_only_the_tombstone_is_left_does_not_hinder(log: Log) -> None:
+    fork = log.fork(5)
+    fork.append(events.FactRecorded(key="x", value=1))
+    delete(fork)
+    erase(log, [3])
+    prune(fresh(log), 6)
+    assert fact(log, "secret") == {"$erased": 3}
+    assert verify(fresh(log)).ok
+
+
 def test_events_of_a_deleted_parent_can_be_erased_from_its_fork(log: Log) -> None:
     fork = log.fork(5)
     delete(log)

@@ -4,7 +4,8 @@
 //
 //     node reader.mjs BUNDLE [--at SEQ] [--anchor '{"session": id, "seq": n, "hash": hex}']
 //
-// Prints one JSON document. Whatever --at says, the whole bundle is checked first.
+// Prints one JSON document. Whatever --at says, the whole bundle is checked first. Instead of arguments, `-` takes many
+// command lines from standard input, each a JSON list in a line, and prints one document a line.
 
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -689,16 +690,21 @@ function readArguments(words) {
   return options;
 }
 
-function main(words) {
-  let result;
+function answer(words) {
   try {
-    result = readBundle(readArguments(words));
+    return readBundle(readArguments(words));
   } catch (error) {
-    const sentence = error instanceof Broken ? error.message : `the bundle is not as it should be: ${error}`;
-    result = { ok: false, error: sentence, seq: error instanceof Broken ? error.seq : 0 };
+    if (error instanceof Broken) return { ok: false, error: error.message, seq: error.seq };
+    return { ok: false, error: `the bundle is not as it should be: ${error}`, seq: 0 };
   }
-  process.exitCode = result.ok ? 0 : 1;
-  process.stdout.write(`${JSON.stringify(result)}\n`);
+}
+
+function main(words) {
+  const many = words.length === 1 && words[0] === "-";
+  const commands = many ? readFileSync(0, "utf8").trim().split("\n").map((line) => JSON.parse(line)) : [words];
+  const results = commands.map(answer);
+  process.exitCode = results.every((result) => result.ok) ? 0 : 1;
+  process.stdout.write(results.map((result) => `${JSON.stringify(result)}\n`).join(""));
 }
 
 main(process.argv.slice(2));

@@ -4,7 +4,8 @@ Written from docs/reference/format.md and nothing else; it shares no code with t
 
     python reader.py BUNDLE [--at SEQ] [--anchor '{"session": id, "seq": n, "hash": hex}']
 
-Prints one JSON document. Whatever --at says, the whole bundle is checked first.
+Prints one JSON document. Whatever --at says, the whole bundle is checked first. Instead of arguments, `-` takes many
+command lines from standard input, each a JSON list in a line, and prints one document a line.
 """
 
 import base64
@@ -780,17 +781,25 @@ def arguments(words):
     return path, at, anchor
 
 
-def main(words):
+def answer(words):
     try:
-        result = read_bundle(*arguments(words))
+        return read_bundle(*arguments(words))
     except Broken as broken:
-        result = {"ok": False, "error": str(broken), "seq": broken.seq}
+        return {"ok": False, "error": str(broken), "seq": broken.seq}
     except RecursionError:
-        result = {"ok": False, "error": "a value is nested too deep", "seq": 0}
+        return {"ok": False, "error": "a value is nested too deep", "seq": 0}
     except Exception as error:
-        result = {"ok": False, "error": f"the bundle is not as it should be: {error!r}", "seq": 0}
-    sys.stdout.write(json.dumps(result) + "\n")
-    return 0 if result["ok"] else 1
+        return {"ok": False, "error": f"the bundle is not as it should be: {error!r}", "seq": 0}
+
+
+def main(words):
+    commands = [json.loads(line) for line in sys.stdin] if words == ["-"] else [words]
+    code = 0
+    for command in commands:
+        result = answer(command)
+        code = code if result["ok"] else 1
+        sys.stdout.write(json.dumps(result) + "\n")
+    return code
 
 
 if __name__ == "__main__":

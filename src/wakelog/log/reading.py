@@ -263,7 +263,7 @@ def _nearest(engine: Engine, segments: list[Segment], seq: Seq) -> tuple[Fold, S
                 state, digest = unpack_snapshot(snapshot.data)
                 if len(digest) == WIDTH_BYTES:
                     return Fold.load(state, digest), snapshot.seq, len(state)
-            except (CorruptLogError, msgspec.DecodeError):
+            except (CorruptLogError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 pass
             upto = snapshot.seq - 1
     return Fold(), 0, 0

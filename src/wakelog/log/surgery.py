@@ -160,8 +160,15 @@ def _check_targets(log: Log, targets: frozenset[Seq]) -> None:
 def _descendants(engine: Engine, session: SessionId, clock: Clock = now_us) -> Iterator[Log]:
     """Every fork below a session, at any depth, deleted ones too: others may read through them."""
     for child in engine.children(session, deleted=True):
-        yield Log(engine, child.session, clock=clock, even_deleted=True)
+        if child.status != "deleted" or _is_still_there(engine, child):
+            yield Log(engine, child.session, clock=clock, even_deleted=True)
         yield from _descendants(engine, child.session, clock)
+
+
+def _is_still_there(engine: Engine, deleted: Head) -> bool:
+    """Whether a deleted fork's content is kept for others; else only its tombstone is left."""
+    first = next(iter(engine.read(deleted.session)), None)
+    return first is not None and deleted.fork is not None and first.first == deleted.fork.at + 1
 
 
 def _sharing(engine: Engine, origin: SessionId, targets: frozenset[Seq], clock: Clock = now_us) -> Iterator[Log]:

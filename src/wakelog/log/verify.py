@@ -277,7 +277,7 @@ class _Walk:
                 equal(msgspec.json.decode(state), self.fold.doc)
                 and int.from_bytes(total, "little") == self.fold.total()
             )
-        except (WakelogError, msgspec.DecodeError):
+        except (WakelogError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             good = False
         if not good:
             self.fault(seq, f"the snapshot at event {seq} is not the state there; drop it, it is a cache")

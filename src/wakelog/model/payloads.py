@@ -39,7 +39,7 @@ class PayloadRef(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 def as_ref(value: Value) -> PayloadRef | None:
-    """`value` as a payload mention, or None when it is an ordinary value. A mention that makes none is CorruptLogError."""
+    """`value` as a payload mention, or None when it is an ordinary value. One that cannot be read is damage."""
     if type(value) is not dict or "$payload" not in value:
         return None
     try:

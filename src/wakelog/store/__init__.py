@@ -215,17 +215,29 @@ class Store:
 
     def delete(self, session: Session[Any], *, why: str = "") -> Head:
         """Deletes a session for good; a tombstone stays. Forks keep what they share until they are deleted too."""
-        return delete(session.log, why=why)
+        head = delete(session.log, why=why)
+        self.scrub_index()
+        return head
+
+    def scrub_index(self) -> None:
+        """After a removal: nothing of what was removed stays in the index either, if there is one."""
+        path = self._index_path
+        if "index" in self.__dict__ or (path is not None and path.exists()):
+            self.index.scrub()
 
     @functools.cached_property
     def index(self) -> Index:
         """The index of this store: `index.db` beside its log, or in memory where the engine has no file."""
         from wakelog.index.index import Index
 
+        return Index(self.engine, self._index_path)
+
+    @property
+    def _index_path(self) -> Path | None:
         path: Path | None = getattr(self.engine, "path", None)
-        if path is not None:
-            path = path.with_name("index.db" if path.name == "log.db" else f"{path.stem}.index.db")
-        return Index(self.engine, path)
+        if path is None:
+            return None
+        return path.with_name("index.db" if path.name == "log.db" else f"{path.stem}.index.db")
 
     def close(self) -> None:
         if "index" in self.__dict__:

@@ -135,6 +135,7 @@ def _do(store: Store, log: Log, each: Planned) -> None:
         store.delete(session, why=why)
     else:
         prune(log, each.seq, why=why)
+        store.scrub_index()
 
 
 def _reason(policy: Policy, head: Head, now: int, total: int) -> str:

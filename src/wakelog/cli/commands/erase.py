@@ -51,6 +51,7 @@ def erase_command(ctx: Context, selectors: tuple[str, ...], why: str, cascade: b
     if targets and not dry_run:
         ctx.confirm(f"Erase {sum(map(len, seqs.values()))} events for good?", yes=yes)
         erase_all(ctx.store.engine, {s.session: session.log for s in session.log.segments}, seqs, why=why)
+        ctx.store.scrub_index()
         done = True
     data = {
         "session": session.id,

@@ -52,6 +52,7 @@ def redact_command(ctx: Context, session: str, everything: bool, dry_run: bool, 
         ctx.confirm(f"Erase {len(found)} events for good?", yes=yes)
         logs = {s.session: session.log for session in sessions for s in session.log.segments}
         erase_all(ctx.store.engine, logs, seqs, why="a secret was found in it")
+        ctx.store.scrub_index()
     data = {"found": msgspec.to_builtins(found), "sessions": len(sessions), "erased": bool(found) and not dry_run}
 
     def human() -> None:

@@ -14,6 +14,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import apsw
 
@@ -25,6 +26,8 @@ from wakelog.errors import (
     UnsupportedError,
     WakelogError,
 )
+
+T = TypeVar("T")
 
 APPLICATION_ID = 0x77616B65  # "wake"
 SCHEMA_VERSION = 1
@@ -132,24 +135,41 @@ def _configure(db: apsw.Connection) -> None:
 
 def _ensure_schema(db: apsw.Connection) -> None:
     """Makes the tables in a new database; whichever process takes the write lock first does it for all."""
+    if db.pragma("user_version") != SCHEMA_VERSION:
+        transact(db, _make_schema)
+
+
+def _make_schema(db: apsw.Connection) -> None:
     if db.pragma("user_version") == SCHEMA_VERSION:
         return
-    with transaction(db):
-        if db.pragma("user_version") == SCHEMA_VERSION:
-            return
-        for statement in _SCHEMA.read_text().split(";\n"):
-            if statement.strip():
-                db.execute(statement)
-        db.pragma("application_id", APPLICATION_ID)
-        db.pragma("user_version", SCHEMA_VERSION)
+    for statement in _SCHEMA.read_text().split(";\n"):
+        if statement.strip():
+            db.execute(statement)
+    db.pragma("application_id", APPLICATION_ID)
+    db.pragma("user_version", SCHEMA_VERSION)
+
+
+def transact(db: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
+    """Does something inside a transaction: all of it, or nothing."""
+    try:
+        # Lock before reading the head. After a plain BEGIN two writers can both read 7; the slower one then fails as
+        # busy, and no retry inside that transaction can cure it.
+        db.execute("begin immediate")
+        result = work(db)
+        db.execute("commit")
+        return result
+    except BaseException:
+        if not db.get_autocommit():
+            db.execute("rollback")
+        raise
 
 
 @contextlib.contextmanager
 def transaction(db: apsw.Connection) -> Iterator[apsw.Connection]:
-    # Lock before reading the head. After a plain BEGIN two writers can both read 7; the slower one then fails as busy,
-    # and no retry inside that transaction can cure it.
-    db.execute("begin immediate")
+    """The same as a `with`, for what can be made again: an interrupt may put off its end until its exception is
+    forgotten."""
     try:
+        db.execute("begin immediate")
         yield db
         db.execute("commit")
     except BaseException:

@@ -14,17 +14,18 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 import msgspec
 
 from wakelog.engine import Change, Known, Surgery, head_after, judge
 from wakelog.engines.sqlite import forking, tables
-from wakelog.engines.sqlite.connection import make_folder, refuse_network, translate, translated
+from wakelog.engines.sqlite.connection import make_folder, refuse_network, translate
 from wakelog.engines.sqlite.group import Bell, Group, Pending
 from wakelog.engines.sqlite.measuring import integrity_faults
 from wakelog.engines.sqlite.pool import Pool
@@ -32,6 +33,8 @@ from wakelog.engines.sqlite.rows import from_row
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, WakelogError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
+
+T = TypeVar("T")
 
 PAGE = 128
 CACHE_MAX = 4096
@@ -95,15 +98,19 @@ class SqliteEngine:
     def _try_to_write(self, batch: list[Pending]) -> list[Pending]:
         """Writes the whole batch, or nothing: then those whose fault it was have their error."""
         at: Pending | None = None
+
+        def store(db: apsw.Connection) -> None:
+            nonlocal at
+            for at in batch:
+                at.head = at.error = None
+                try:
+                    at.head = self._store(db, at.commits)
+                except WakelogError as exc:
+                    at.error = exc
+            at = None
+
         try:
-            with self._pool.transaction() as db:
-                for at in batch:
-                    at.head = at.error = None
-                    try:
-                        at.head = self._store(db, at.commits)
-                    except WakelogError as exc:
-                        at.error = exc
-                at = None
+            self._pool.transact(store)
             return []
         except (OverflowError, UnicodeEncodeError, TypeError) as exc:
             assert at is not None
@@ -168,16 +175,14 @@ class SqliteEngine:
     def read(
         self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
     ) -> Iterator[Commit]:
-        with self._reading() as db:
-            number = self._require(db, session)
+        number = self._read(lambda db: self._require(db, session))
         return self._pages(session, number, after, (1 << 62) if upto is None else upto, payloads)
 
     def _pages(self, session: SessionId, number: int, after: Seq, upto: Seq, payloads: bool) -> Iterator[Commit]:
         # In pages, because an open statement would keep the write-ahead log from being checkpointed.
         is_first = True
         while True:
-            with self._reading() as db:
-                rows = tables.page(db, number, after, upto, PAGE)
+            rows = self._read(partial(tables.page, number=number, after=after, upto=upto, limit=PAGE))
             if not is_first and rows and rows[0][0] != after + 1 and self.head(session).status == "deleted":
                 raise NotFoundError(f"session {session} was deleted while it was read", kind="session-deleted")
             for row in rows:
@@ -187,25 +192,22 @@ class SqliteEngine:
             after, is_first = int(rows[-1][1]), False
 
     def head(self, session: SessionId) -> Head:
-        with self._reading() as db:
-            return tables.head_of(db, self._require(db, session), session)
+        return self._read(lambda db: tables.head_of(db, self._require(db, session), session))
 
     def known(self, session: SessionId, commit_id: str) -> Known | None:
-        with self._reading() as db:
-            return tables.commit_by_id(db, self._require(db, session), session, commit_id)
+        return self._read(lambda db: tables.commit_by_id(db, self._require(db, session), session, commit_id))
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
-        with self._reading() as db:
-            return tables.heads(db, "s.id > ? and status <> 'deleted' order by s.id limit ?", (after, limit))
+        where = "s.id > ? and status <> 'deleted' order by s.id limit ?"
+        return self._read(lambda db: tables.heads(db, where, (after, limit)))
 
     def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
-        with self._reading() as db:
-            return tables.heads(db, "s.parent = ? and (? or status <> 'deleted') order by s.id", (session, deleted))
+        where = "s.parent = ? and (? or status <> 'deleted') order by s.id"
+        return self._read(lambda db: tables.heads(db, where, (session, deleted)))
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
-        with self._reading() as db:
-            rows: Any = db.execute(_CHANGES, (int(cursor or 0), limit)).fetchall()
-            return [Change(SessionId(session), seq, str(at)) for session, seq, at in rows]
+        rows: Any = self._read(lambda db: db.execute(_CHANGES, (int(cursor or 0), limit)).fetchall())
+        return [Change(SessionId(session), seq, str(at)) for session, seq, at in rows]
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
         for commit in self.read(session, after=seq - 1, upto=seq, payloads=True):
@@ -215,39 +217,37 @@ class SqliteEngine:
         raise NotFoundError(f"event {seq} of {session} holds no payload {digest.hex()[:12]}", kind="payload-gone")
 
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
-        with self._reading() as db:
-            return tables.snapshot(db, self._require(db, session), session, upto)
+        return self._read(lambda db: tables.snapshot(db, self._require(db, session), session, upto))
 
     # Names, leases
 
     def claim(self, name: str, session: SessionId) -> SessionId:
-        with self._writing() as db:
+        def bind(db: apsw.Connection) -> SessionId:
             tables.bind_name(db, name, session)
             self._heads.clear()  # they tell the name too
             winner = tables.bound_to(db, name)
             assert winner is not None
             return winner
 
+        return self._transact(bind)
+
     def find(self, name: str) -> SessionId | None:
-        with self._reading() as db:
-            return tables.bound_to(db, name)
+        return self._read(lambda db: tables.bound_to(db, name))
 
     def beat(self, session: SessionId, beat: Heartbeat) -> None:
-        with self._writing() as db:
-            tables.put_beat(db, self._require(db, session), session, beat)
+        self._transact(lambda db: tables.put_beat(db, self._require(db, session), session, beat))
 
     def last_beat(self, session: SessionId) -> Heartbeat | None:
-        with self._reading() as db:
-            return tables.last_beat(db, self._require(db, session), session)
+        return self._read(lambda db: tables.last_beat(db, self._require(db, session), session))
 
     # Surgery
 
     def drop_snapshots(self, session: SessionId) -> None:
-        with self._writing() as db:
-            db.execute("delete from snapshot where session = ?", (self._require(db, session),))
+        drop = "delete from snapshot where session = ?"
+        self._transact(lambda db: db.execute(drop, (self._require(db, session),)))
 
     def operate(self, surgery: Surgery) -> Head:
-        with self._writing() as db:
+        def rewrite(db: apsw.Connection) -> Head:
             head = self._store(db, surgery.commits)
             for commit in surgery.rewritten:
                 tables.update_commit(db, self._require(db, commit.session), commit)
@@ -256,42 +256,51 @@ class SqliteEngine:
             for session, seq in surgery.pruned_to.items():
                 db.execute("delete from snapshot where session = ? and seq < ?", (self._require(db, session), seq))
             db.execute(_SCRUB_DUE)
+            return head
+
+        head = self._transact(rewrite)
         self._scrub()
         return head
 
     def delete(self, commit: Commit) -> Head:
-        with self._writing() as db:
+        def drop(db: apsw.Connection) -> Head:
             head = self._store(db, (commit,))
             db.execute("delete from name where session = ?", (commit.session,))
             tables.drop_if_unread(db, commit.session)
             self._heads.clear()
             db.execute(_SCRUB_DUE)
+            return head
+
+        head = self._transact(drop)
         self._scrub()
         return msgspec.structs.replace(head, name="")
 
     def _scrub(self) -> None:
         """Leaves nothing of removed bytes in the files: freed pages are gone, and the write-ahead log is emptied."""
-        with self._group.alone(), self._pool.writer() as db:
-            try:
-                db.execute("vacuum")
-                checkpoint: Any = db.execute("pragma wal_checkpoint(truncate)").fetchone()
-                problem = "readers are still using them" if checkpoint[0] else ""
-                if not problem:
-                    db.execute("delete from chore where name = 'scrub'")
-            except apsw.Error as exc:
-                problem = str(exc)
-            if problem:
-                raise UnavailableError(
-                    f"the removal is done and durable, but old bytes are still in {self.path} or its log: {problem}",
-                    kind="scrub-pending",
-                    hint="open the store again later",
-                )
+
+        def scrub(db: apsw.Connection) -> str:
+            db.execute("vacuum")
+            checkpoint: Any = db.execute("pragma wal_checkpoint(truncate)").fetchone()
+            if checkpoint[0]:
+                return "readers are still using them"
+            db.execute("delete from chore where name = 'scrub'")
+            return ""
+
+        try:
+            problem = self._group.alone(lambda: self._pool.write(scrub))
+        except apsw.Error as exc:
+            problem = str(exc)
+        if problem:
+            raise UnavailableError(
+                f"the removal is done and durable, but old bytes are still in {self.path} or its log: {problem}",
+                kind="scrub-pending",
+                hint="open the store again later",
+            )
 
     def _catch_up(self) -> None:
         """Completes a scrubbing that another process did not live to do. If that cannot be done now, then next time."""
-        with self._reading() as db:
-            due = not db.readonly("main") and db.execute("select 1 from chore where name = 'scrub'").get
-        if due:
+        due = "select 1 from chore where name = 'scrub'"
+        if self._read(lambda db: not db.readonly("main") and db.execute(due).get):
             with contextlib.suppress(UnavailableError):
                 self._scrub()
 
@@ -299,9 +308,8 @@ class SqliteEngine:
 
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
-        with self._reading() as db:
-            number = 0 if session is None else self._require(db, session)
-            newest = self._newest(db, number)
+        number = 0 if session is None else self._read(lambda db: self._require(db, session))
+        newest = self._read(partial(self._newest, number=number))
         known = after if number else newest
         bell = Bell()
         self._listeners.add(bell)
@@ -311,8 +319,7 @@ class SqliteEngine:
                 if left <= 0:
                     return False
                 bell.wait(min(left, POLL_S))  # rung by this process; what others write must be looked for
-                with self._reading() as db:
-                    newest = self._newest(db, number)
+                newest = self._read(partial(self._newest, number=number))
             return True
         finally:
             self._listeners.discard(bell)
@@ -329,8 +336,7 @@ class SqliteEngine:
         """Closes the store once what is being written is. Who is still in line is told that nothing was written."""
         self._closed = True
         if not self._group.is_mine:  # in the middle of an append, the connections go with the process
-            with self._group.alone():
-                self._pool.close()
+            self._group.alone(self._pool.close)
 
     def hang_up(self) -> None:
         self._pool.hang_up()
@@ -345,22 +351,24 @@ class SqliteEngine:
         if self._closed:
             raise UnavailableError(f"the store {self.path} was closed", kind="store-closed", hint="open it again")
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[apsw.Connection]:
-        """A transaction apart from the queue."""
+    def _transact(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Does something in a transaction apart from the line of appends."""
         self._check_process()
-        with self._group.alone(), translated(str(self.path)):
-            self._check_process()
-            try:
-                with self._pool.transaction() as db:
-                    yield db
-            except BaseException:
-                self._heads.clear()  # they may tell of what was rolled back
-                raise
+        return self._group.alone(lambda: self._transact_alone(work))
 
-    def _reading(self) -> contextlib.AbstractContextManager[apsw.Connection]:
+    def _transact_alone(self, work: Callable[[apsw.Connection], T]) -> T:
         self._check_process()
-        return self._pool.reading()
+        try:
+            return self._pool.transact(work)
+        except BaseException as exc:
+            self._heads.clear()  # they may tell of what was rolled back
+            if isinstance(exc, (apsw.Error, UnicodeDecodeError)):
+                raise translate(exc, str(self.path)) from exc
+            raise
+
+    def _read(self, work: Callable[[apsw.Connection], T]) -> T:
+        self._check_process()
+        return self._pool.read(work)
 
     def _number(self, db: apsw.Connection, session: str) -> int:
         """The session's number, or 0. It is remembered only once it is committed."""
@@ -383,6 +391,5 @@ class SqliteEngine:
 
     def settings(self) -> dict[str, Any]:
         """What the database is set to, for people who ask."""
-        with self._reading() as db:
-            names = ("journal_mode", "synchronous", "page_size", "wal_autocheckpoint", "secure_delete")
-            return {name: db.pragma(name) for name in names}
+        names = ("journal_mode", "synchronous", "page_size", "wal_autocheckpoint", "secure_delete")
+        return self._read(lambda db: {name: db.pragma(name) for name in names})

@@ -15,11 +15,14 @@ import contextlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import TypeVar
 
 from wakelog.engines.sqlite.forking import is_held
 from wakelog.errors import UnavailableError
 from wakelog.model.records import Commit, Head
+
+T = TypeVar("T")
 
 GROUP_MAX = 256
 WAIT_S = 1.0
@@ -113,13 +116,12 @@ class Group:
         else:
             pending.wait()
 
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
-        """Holds the right to write for something that is not in line."""
+    def alone(self, work: Callable[[], T]) -> T:
+        """Does something that is not in line while nobody else writes."""
         self._refuse_nesting()
         try:
             with self._lock:
-                yield
+                return work()
         finally:
             self._wake_next()
 

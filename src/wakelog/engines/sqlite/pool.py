@@ -1,21 +1,25 @@
 """The connections of one process to one store: one that writes, and as many as are reading at once.
 
 Every use passes the gate of forking.py. Readers are handed out one to a thread at a time; the writer is for whoever
-holds the engine's lock.
+has the right to write. What is to be done is passed in as a function. With context managers written as generators, an
+interrupt could leave the end of one until its exception is forgotten: it would then roll back somebody else's work.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import apsw
 
 from wakelog.engines.sqlite import forking
-from wakelog.engines.sqlite.connection import AtRest, connect, transaction, translated
+from wakelog.engines.sqlite.connection import AtRest, connect, transact, translate
 from wakelog.errors import UnavailableError
+
+T = TypeVar("T")
 
 
 class Pool:
@@ -34,32 +38,31 @@ class Pool:
             self._writer = self._connect(create=create)  # the schema is made here, not at the first append
             self._place = self._find_place()
 
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[apsw.Connection]:
-        """A connection nobody else is reading through."""
-        with forking.gate.inside(), translated(self.path):
+    def read(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Does something with a connection nobody else is reading through."""
+        with forking.gate.inside():
             try:
                 db = self._readers.pop()
             except IndexError:
                 db = self._connect()
             try:
-                yield db
+                return work(db)
+            except (apsw.Error, UnicodeDecodeError) as exc:
+                raise translate(exc, self.path) from exc
             finally:
                 self._readers.append(db)
                 if self._is_closed or isinstance(db, AtRest):
                     self._drop_readers()
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[apsw.Connection]:
-        """The write connection inside a transaction of its own. SQLite's errors are the caller's to translate."""
-        with forking.gate.inside(), transaction(self._write_connection()) as db:
-            yield db
+    def transact(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Does something inside a transaction of its own. SQLite's errors are the caller's to translate."""
+        with forking.gate.inside():
+            return transact(self._write_connection(), work)
 
-    @contextlib.contextmanager
-    def writer(self) -> Iterator[apsw.Connection]:
-        """The write connection outside of any transaction."""
-        with forking.gate.inside(), translated(self.path):
-            yield self._write_connection()
+    def write(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Does something with the write connection outside of any transaction."""
+        with forking.gate.inside():
+            return work(self._write_connection())
 
     def close(self) -> None:
         """Closes what is not in use; the rest goes when its user is done."""
