@@ -46,6 +46,7 @@ DONE_BY = {
 RECORDING = "recording is for the program that does the work; a person would be making things up"
 PLUMBING = "a building block of the verbs above, without an answer of its own"
 NOT_DONE = {
+    "Store.scrub_index": "part of every removal; commands that remove call it",
     **dict.fromkeys(
         [
             *(f"Session.{v}" for v in ("append", "artefact", "dead_end", "decide", "fact", "file", "message", "patch")),

@@ -1,6 +1,6 @@
 // Reads an exported bundle, checks what can be checked in it, and folds its state.
 //
-// Written from docs/reference/format.md and nothing else; it shares no code with the library. Node 20, no packages.
+// Written from docs/reference/format.md, without a look at the code of the library. Node 20, no packages.
 //
 //     node reader.mjs BUNDLE [--at SEQ] [--anchor '{"session": id, "seq": n, "hash": hex}']
 //

@@ -188,8 +188,9 @@ def _seal_one(
     kind = kind_of(event)
     if type(event) is ev.PayloadRedacted:
         event = msgspec.structs.replace(event, target=tip.seq)
-    if type(event) is ev.CheckpointNamed and event.at == tip.seq:
-        event = msgspec.structs.replace(event, state_hash=tip.fold.state_hash())
+    if type(event) is ev.CheckpointNamed:
+        # Ours to say, and only of the state that is at hand.
+        event = msgspec.structs.replace(event, state_hash=tip.fold.state_hash() if event.at == tip.seq else "")
     body = encode_event(event, collector)  # first, because it checks the types that the machines and effects rely on
     check_legal(doc, kind, event)
     _check_draft(draft, kind, tip.seq + 1)

@@ -24,7 +24,7 @@ from wakelog.engine import Engine, Surgery
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, UnavailableError
 from wakelog.log.log import Clock, Log, now_us
 from wakelog.log.masking import mentions, replacements_for
-from wakelog.log.reading import fold_at, read_entries
+from wakelog.log.reading import fold_at, open_commit, read_entries
 from wakelog.log.seal import Step, Tip, seal
 from wakelog.model import events as ev
 from wakelog.model.document import HOLD_LABEL
@@ -58,6 +58,7 @@ def erase(log: Log, seqs: Iterable[Seq], *, why: str = "", by: str = "") -> Head
         stale: dict[SessionId, Seq] = {}
         for member in _sharing(log.engine, origin, targets, log.clock):
             shared = _targets_in(member, origin, targets)
+            _refuse_if_in_a_base(member, shared)
             replaced = replacements_for(member, shared)
             rewritten += _with_replaced(member, {r.seq: _encode(r.body) for r in replaced})
             stale[member.id] = min(shared)
@@ -155,6 +156,20 @@ def _check_targets(log: Log, targets: frozenset[Seq]) -> None:
                 kind="pruned",
                 hint="retract or overwrite it, then prune up to a later event",
             )
+
+
+def _refuse_if_in_a_base(member: Log, targets: frozenset[Seq]) -> None:
+    """A fork that was pruned keeps the state up to there as its base, and what is to go may be in it."""
+    if member.segments[-1].first <= min(targets):
+        return  # its own events, not shared ones
+    for commit in member.engine.read(member.id):
+        for entry in open_commit(commit) if "range.pruned" in commit.kinds else ():
+            if entry.kind == "range.pruned":
+                raise NotAllowedError(
+                    f"fork {member.id} was pruned, and its base state may hold what event {min(targets)} said",
+                    kind="pruned-fork",
+                    hint="delete that fork first, or retract the content there and prune again up to a later event",
+                )
 
 
 def _descendants(engine: Engine, session: SessionId, clock: Clock = now_us) -> Iterator[Log]:

@@ -128,17 +128,28 @@ class _Walk:
 
     def _collect_removals(self, segment: Segment) -> None:
         # Of a parent the whole is read: it may have erased or pruned after the fork.
+        restated: list[tuple[Segment, Entry, ev.PayloadErased]] = []
         for commit in self.engine.read(segment.session):
             if {"payload.erased", "range.pruned"}.isdisjoint(commit.kinds):
                 continue
             for entry in open_commit(commit):
                 event = entry.event
-                if isinstance(event, ev.PayloadErased):
+                if not entry.is_intact:
+                    # No hash covers what it says, unless a later erase event vouches for it in turn.
+                    if isinstance(event, ev.PayloadErased):
+                        restated.append((segment, entry, event))
+                elif isinstance(event, ev.PayloadErased):
                     in_history = segment.last is None or entry.seq <= segment.last
                     for replacement in event.erased:
                         self._note_erased(segment, replacement, entry.seq if in_history else _NEVER)
                 elif isinstance(event, ev.RangePruned):
                     self.pruned[segment.session] = event
+        for segment, entry, event in reversed(restated):
+            said = self.erased.get((entry.session, entry.seq))
+            if said is not None and equal(said.body, entry.body):
+                for replacement in event.erased:
+                    if (entry.session, replacement.seq) not in self.erased:
+                        self._note_erased(segment, replacement, entry.seq)
 
     def _note_erased(self, segment: Segment, replacement: ev.Replacement, said_at: Seq) -> None:
         """The newest replacement counts; and from the first erase event in this history on, states are without it."""

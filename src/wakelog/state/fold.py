@@ -17,6 +17,8 @@ from wakelog.state.patch import Delta, Op, apply_op, copy, escape, tokens_of
 
 _encode = msgspec.json.Encoder().encode
 
+_OPS = frozenset({"add", "remove", "replace"})
+
 Entry = tuple[str, dict[str, Value], str, Value]
 """A change of one entry: its pointer, the map it is in, its key, its former value."""
 
@@ -61,8 +63,8 @@ class Fold:
                 parent = doc if depth == 1 else doc[tokens[0]] if depth == 2 else doc[tokens[0]][tokens[1]]
                 key = tokens[-1]
                 old = parent.get(key, MISSING)
-                if old is MISSING and op["op"] != "add":
-                    apply_op(doc, tokens, op)  # raises: there is nothing to remove or replace
+                if op["op"] not in _OPS or (old is MISSING and op["op"] != "add"):
+                    apply_op(doc, tokens, op)  # raises: no such operation, or nothing to remove or replace
                 if path not in touched:
                     touched[path] = (parent, key, old)
                 if op["op"] == "remove":

@@ -43,6 +43,8 @@ def tokens_of(pointer: str) -> list[str]:
 def apply_op(doc: dict[str, Value], tokens: list[str], op: Op) -> Op:
     """Applies one stored operation to `doc` in place and returns its inverse. Root replacement keeps `doc` itself."""
     name = op["op"]
+    if name not in ("add", "remove", "replace"):
+        raise _refusal(op["path"], f"{name!r} is not an operation of a stored delta")
     if not tokens:
         old = dict(doc)
         _replace_root(doc, op)

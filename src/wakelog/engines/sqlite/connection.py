@@ -58,6 +58,9 @@ class AtRest(apsw.Connection):
 def connect(path: Path, *, create: bool, vfs: str | None = None) -> apsw.Connection:
     """A connection to the database at `path`, made and given its schema when `create` says so."""
     with translated(str(path)):
+        if path.exists() and not os.access(path, os.W_OK):
+            # SQLite would make its files beside this one as unwritable as it is, and leave them to whoever may write.
+            return _connect_read_only(path, vfs)
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
         try:
             db = apsw.Connection(str(path), flags=flags, vfs=vfs)
