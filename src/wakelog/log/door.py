@@ -6,6 +6,7 @@ right after says what kinds were found, never what they were. It is a net for ac
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -15,7 +16,6 @@ from wakelog.errors import NotAllowedError
 from wakelog.log.seal import Step
 from wakelog.model import events as ev
 from wakelog.model.records import Draft
-from wakelog.redaction import redact_event
 
 Redact = Callable[[ev.Event], tuple[ev.Event, tuple[str, ...]]]
 """From an event to the event without secrets, and the names of what was found."""
@@ -31,7 +31,18 @@ OWN_KINDS = {
 }
 """Kinds that only the log itself writes, because they say something about stored bytes or earlier events."""
 
-default_redact: Redact = redact_event
+
+def default_redact(event: ev.Event) -> tuple[ev.Event, tuple[str, ...]]:
+    """The redaction of every store that is not told otherwise."""
+    return _default()(event)
+
+
+@functools.cache
+def _default() -> Redact:
+    # Imported at the first append: its expressions take longer to compile than a reader takes to read.
+    from wakelog.redaction import redact_event
+
+    return redact_event
 
 
 def admit(events: Iterable[ev.Event | Draft], redact: Redact | None) -> list[Step]:
