@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
-import traceback
 
 import click
 
@@ -57,6 +55,9 @@ def show_error(exc: errors.WakelogError | click.ClickException, args: list[str])
 
 def show_fault(exc: Exception) -> None:
     """A fault of our own: one line for the person, and a file with what whoever mends it needs."""
+    import tempfile
+    import traceback
+
     with tempfile.NamedTemporaryFile("w", prefix="wakelog-fault-", suffix=".txt", delete=False) as report:
         report.write(f"wakelog {wakelog.__version__}, Python {sys.version}\n\n")
         traceback.print_exception(exc, file=report)

@@ -53,6 +53,7 @@ class SqliteEngine:
 
     def __init__(self, path: str | Path, *, create: bool = True, vfs: str | None = None) -> None:
         self.path = Path(path)
+        self._vfs = vfs
         if create:
             make_folder(self.path.parent)
         refuse_network(self.path.parent)
@@ -146,8 +147,8 @@ class SqliteEngine:
         if head is not None:
             after = msgspec.structs.replace(after, fork=head.fork, name=head.name)
         else:
-            number = tables.insert_session(db, commit)
             after = msgspec.structs.replace(after, name=tables.name_of(db, commit.session))
+            number = tables.insert_session(db, commit)
         tables.insert_commit(db, number, commit)
         if len(self._heads) >= CACHE_MAX:
             self._heads.clear()
@@ -387,7 +388,7 @@ class SqliteEngine:
     def check(self) -> list[str]:
         """What is wrong with the file and readers cannot tell, because they would only find less."""
         self._check_process()
-        return integrity_faults(self.path)
+        return integrity_faults(self.path, vfs=self._vfs)
 
     def settings(self) -> dict[str, Any]:
         """What the database is set to, for people who ask."""

@@ -46,11 +46,11 @@ def stored_bytes(path: Path) -> dict[SessionId, int]:
         return {SessionId(session): count for session, count in rows}
 
 
-def integrity_faults(path: Path) -> list[str]:
+def integrity_faults(path: Path, *, vfs: str | None = None) -> list[str]:
     """What is wrong with the file: what SQLite's own check finds, and rows that are not found under their key. Empty
     when it is sound."""
     try:
-        with _looking(path) as db:
+        with _looking(path, vfs) as db:
             rows: Any = db.execute("pragma integrity_check").fetchall()
             return [str(text) for (text,) in rows if text != "ok"] + list(_faults(db))
     except CorruptLogError as exc:
@@ -72,8 +72,8 @@ def _faults(db: apsw.Connection) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _looking(path: Path) -> Iterator[apsw.Connection]:
-    with gate.inside(), translated(str(path)), contextlib.closing(connect(path, create=False)) as db:
+def _looking(path: Path, vfs: str | None = None) -> Iterator[apsw.Connection]:
+    with gate.inside(), translated(str(path)), contextlib.closing(connect(path, create=False, vfs=vfs)) as db:
         yield db
 
 
