@@ -11,7 +11,7 @@ from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.surgery import delete, erase, prune
 from wakelog.model import events as ev
-from wakelog.model.ids import SessionId, fork_id, root_id, root_of
+from wakelog.model.ids import SessionId, fork_id, root_id
 from wakelog.model.records import Draft
 from wakelog.testing.builders import START_US
 
@@ -28,7 +28,6 @@ class Player:
         self.engine = engine
         self.dice = random.Random(seed)
         self.logs: list[Log] = []
-        self.with_deleted: set[SessionId] = set()
         self._now = START_US
         self._ids = 0
 
@@ -195,8 +194,6 @@ class Player:
     # Surgery
 
     def erase(self, log: Log) -> None:
-        if root_of(log.id) in self.with_deleted:
-            return  # TODO once erasing passes over forks that were deleted and dropped: it takes them for damaged now
         own = [e.seq for e in log.entries(after=log.segments[-1].first - 1) if e.kind != "payload.erased"]
         with contextlib.suppress(*REFUSED):
             erase(log, self.dice.sample(own, min(3, len(own))))
@@ -207,6 +204,5 @@ class Player:
 
     def delete(self, log: Log) -> SessionId:
         delete(log)
-        self.with_deleted.add(root_of(log.id))
         self.logs.remove(log)
         return log.id
