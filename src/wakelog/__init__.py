@@ -21,10 +21,10 @@ if TYPE_CHECKING:
         UnsupportedError,
         WakelogError,
     )
+    from wakelog.history.messages import ModelMessage, UserMessage
     from wakelog.log import Log
     from wakelog.model import events
     from wakelog.session import Session, Turn
-    from wakelog.session.messages import ModelMessage, UserMessage
     from wakelog.store import Store, open
 
 __version__ = "0.1.0"
@@ -38,11 +38,11 @@ _HOMES = {
     "Log": "wakelog.log",
     "NotAllowedError": "wakelog.errors",
     "NotFoundError": "wakelog.errors",
-    "ModelMessage": "wakelog.session.messages",
+    "ModelMessage": "wakelog.history.messages",
     "Session": "wakelog.session",
     "Store": "wakelog.store",
     "Turn": "wakelog.session",
-    "UserMessage": "wakelog.session.messages",
+    "UserMessage": "wakelog.history.messages",
     "UnavailableError": "wakelog.errors",
     "UnsupportedError": "wakelog.errors",
     "WakelogError": "wakelog.errors",

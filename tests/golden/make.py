@@ -232,7 +232,25 @@ def forked(log: Log) -> Log:
     return grandchild
 
 
-GOLDEN: dict[str, Callable[[Log], Log]] = {"every-kind": every_kind, "removed": removed, "forked": forked}
+def resumed(log: Log) -> Log:
+    """A compaction taken back, and a recorded result used again."""
+    log.append(
+        ev.TurnStarted(), ev.MessageAdded(role="user", content="hi"), ev.MessageAdded(role="model", content="ho")
+    )
+    log.append(ev.ActionRecorded(action="a", tool="t", effect="read", output={"n": 1}, cost=ev.Cost(tokens_in=3)))
+    log.append(ev.ActionRecorded(action="b", tool="t", effect="read", output={"n": 1}, reused=5))
+    log.append(ev.HistoryCompacted(first=3, last=4, summary="they said hi"))
+    log.append(ev.HistoryExpanded(compacted=7))
+    log.append(ev.TurnEnded())
+    return log
+
+
+GOLDEN: dict[str, Callable[[Log], Log]] = {
+    "every-kind": every_kind,
+    "removed": removed,
+    "forked": forked,
+    "resumed": resumed,
+}
 
 if __name__ == "__main__":
     main()

@@ -257,6 +257,7 @@ ROWS: dict[str, tuple[tuple[ev.Event, ...], Doc]] = {
     ),
     "flag.cleared": ((ev.FlagRaised(flag="f"), ev.FlagCleared(flag="f"), ev.FlagCleared(flag="never")), {}),
     "history.compacted": ((ev.HistoryCompacted(first=1, last=2, summary="s"),), {}),
+    "history.expanded": ((ev.HistoryExpanded(compacted=1),), {}),
     "payload.redacted": ((ev.PayloadRedacted(target=1, markers=("key",)),), {}),
     "payload.erased": ((ev.PayloadErased(erased=()),), {}),
     "range.pruned": ((ev.RangePruned(upto=1, last_hash="", base=None),), {}),

@@ -19,9 +19,9 @@ import msgspec
 
 from wakelog import errors
 from wakelog.cli.text import inert, inert_json
+from wakelog.history.selectors import Selector, parse_selector
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
-from wakelog.session.selectors import Selector, parse_selector
 from wakelog.store import Store, default_url
 from wakelog.store import open as open_store
 

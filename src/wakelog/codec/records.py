@@ -222,6 +222,8 @@ def decode_event(kind: str, body: bytes) -> Event:
             return decode(body)
         except msgspec.DecodeError:
             pass
+        except RecursionError as exc:
+            raise CorruptLogError(f"a stored body is not readable: {exc}") from exc
     return Foreign(foreign_kind=kind, data=decode_body(body))
 
 

@@ -1,18 +1,15 @@
-"""How a session, a turn and a diff look in a notebook."""
+"""How a session and a turn look in a notebook."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from wakelog.history.points import attempts_of
 from wakelog.model.html import ROWS_MAX, box, table, text
-from wakelog.session.points import attempts_of
 
 if TYPE_CHECKING:
-    from wakelog.session.diff import Change, TurnDiff
     from wakelog.session.session import Session
     from wakelog.session.turn import Turn
-
-_SIGNS = {"added": "+", "changed": "~", "removed": "−"}
 
 
 def session_html(session: Session[Any]) -> str:
@@ -43,19 +40,3 @@ def turn_html(turn: Turn[Any]) -> str:
     ]
     title = f"turn @{turn.number} of {text(session.name or session.id)}"
     return box(title, [table([row]) for row in rows], f"wakelog show {session.name or session.id}@{turn.number}")
-
-
-def diff_html(found: TurnDiff) -> str:
-    """The changes, each with its event and reason."""
-    (session_a, a), (session_b, b) = found.a, found.b
-    other = "" if session_a == session_b else f"{session_b}"
-    title = f"{len(found.changes)} changes, e{a} → {text(other)}e{b}"
-    return box(title, [table([_change_row(c)]) for c in found.changes], f"wakelog diff {session_a}e{a} {other}e{b}")
-
-
-def _change_row(change: Change) -> list[str]:
-    writer = change.writer
-    by = f"e{writer.seq} {text(writer.tool)}" if writer else ""
-    why = text(writer.why, 120) if writer and writer.why else ""
-    values = " → ".join(text(v, 80) for v in (change.before, change.after) if v is not None)
-    return [_SIGNS[change.how], text(change.pointer, 120), values, by, why]

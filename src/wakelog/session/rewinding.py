@@ -9,10 +9,10 @@ from __future__ import annotations
 import msgspec
 
 from wakelog.errors import NotFoundError
+from wakelog.history.points import walk_back
 from wakelog.log import Log
 from wakelog.model.ids import Seq
 from wakelog.model.records import Head
-from wakelog.session.points import walk_back
 
 
 class Undone(msgspec.Struct, frozen=True):

@@ -130,6 +130,8 @@ def _use(doc: Doc, tool: str, at: Place, out: Delta, failed: int = 0) -> None:
 
 
 def _recorded(doc: Doc, e: ev.ActionRecorded, at: Place, out: Delta) -> None:
+    if e.reused:
+        return  # it was counted, and paid for, when it ran
     failed = e.outcome != "succeeded"
     _use(doc, e.tool, at, out, failed)
     if failed:

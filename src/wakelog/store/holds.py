@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError
+from wakelog.history.writers import Writers
 from wakelog.model.document import HOLD_LABEL
 from wakelog.model.ids import Seq, SessionId
 from wakelog.session import Session
-from wakelog.session.writers import Writers
 
 if TYPE_CHECKING:
     from wakelog.store import Store

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.cli.conftest import Cli
+from wakelog.history.preview import preview_rewind
 from wakelog.model import events as ev
 from wakelog.model.records import Draft
-from wakelog.session.preview import preview_rewind
 from wakelog.store import Store
 
 

@@ -13,7 +13,7 @@ from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import scalar
 from wakelog.cli.text import clock, glyph
-from wakelog.session.blame import Blame
+from wakelog.history.blame import Blame
 
 _COLUMNS = (
     Column(least=14),

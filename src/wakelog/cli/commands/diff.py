@@ -15,11 +15,11 @@ from wakelog.cli.render.places import place
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.text import fit, glyph, inert_json
 from wakelog.errors import InvalidInputError
+from wakelog.history.diff import TurnDiff, turn_diff
+from wakelog.history.points import attempts_of
+from wakelog.history.selectors import Selector
 from wakelog.model.ids import Seq
 from wakelog.session import Session
-from wakelog.session.diff import TurnDiff, turn_diff
-from wakelog.session.points import attempts_of
-from wakelog.session.selectors import Selector
 
 _TURN = ("@", "turn:")
 

@@ -14,11 +14,11 @@ from wakelog.cli.failing import PARTIAL
 from wakelog.cli.text import inert
 from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError
+from wakelog.history.selectors import resolve_range
 from wakelog.log import Log
 from wakelog.log.surgery import erase, refuse_if_held
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
-from wakelog.session.selectors import resolve_range
 from wakelog.store.erasing import Follower, followers, holder_of
 
 SHOWN = 20

@@ -14,10 +14,10 @@ from wakelog.cli.context import Context, common
 from wakelog.cli.output import STDOUT, refuse_existing, writing_to
 from wakelog.cli.progress import Progress
 from wakelog.cli.text import inert, size
+from wakelog.history.selectors import Selector, resolve_range
 from wakelog.log.bundle import export_bundle
 from wakelog.log.reading import Entry
 from wakelog.session import Session
-from wakelog.session.selectors import Selector, resolve_range
 
 FORMATS = ("bundle", "ndjson", "json", "md")
 

@@ -15,11 +15,11 @@ from wakelog.cli.render.places import place, select
 from wakelog.cli.render.sessions import Standing, handle, plain_session, standing
 from wakelog.cli.render.spine import Look, header_line, say_spine
 from wakelog.cli.render.turns import TurnRow, gather, plain_turn
+from wakelog.history.points import attempts_of, first_commit, seq_at_time
+from wakelog.history.selectors import Range, parse_time
 from wakelog.log.reading import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
-from wakelog.session.points import attempts_of, first_commit, seq_at_time
-from wakelog.session.selectors import Range, parse_time
 
 TURNS, EVENTS, PAGE = 40, 100, 512
 

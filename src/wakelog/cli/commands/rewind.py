@@ -11,8 +11,8 @@ from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.text import glyph, inert
 from wakelog.errors import ConflictError
+from wakelog.history.preview import Beyond, FileBeyond, RewindPreview, preview_rewind
 from wakelog.session import Session
-from wakelog.session.preview import Beyond, FileBeyond, RewindPreview, preview_rewind
 
 FILES_SHOWN = 12
 

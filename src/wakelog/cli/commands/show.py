@@ -17,11 +17,11 @@ from wakelog.cli.render.places import place, something
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.turns import TurnRow, gather, plain_turn
 from wakelog.cli.text import inert
+from wakelog.history.points import commit_at
+from wakelog.history.selectors import Range, parse_selector
 from wakelog.log.reading import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
-from wakelog.session.points import commit_at
-from wakelog.session.selectors import Range, parse_selector
 
 MAX_BYTES = 4096
 EVENTS = 1000

@@ -13,11 +13,11 @@ import msgspec
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.events import Tools, brief, is_error, show_line
 from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.history.points import walk_back
+from wakelog.history.selectors import parse_selector
 from wakelog.log.reading import Entry
 from wakelog.model.ids import Seq, SessionId
 from wakelog.session import Session
-from wakelog.session.points import walk_back
-from wakelog.session.selectors import parse_selector
 
 LINES, PAGE = 10, 1000
 NEWS_S = 0.5

@@ -8,7 +8,7 @@ import msgspec
 from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
 from wakelog.cli.text import inert
-from wakelog.session.preview import effects_between
+from wakelog.history.preview import effects_between
 
 
 @click.command("undo")

@@ -10,9 +10,9 @@ from wakelog.cli.context import Context
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import scalar, text_of
 from wakelog.cli.text import count, duration, fit, glyph, iso, money, width
+from wakelog.history.diff import Change, TurnDiff, sentence
+from wakelog.history.writers import Writer
 from wakelog.model.values import Value
-from wakelog.session.diff import Change, TurnDiff, sentence
-from wakelog.session.writers import Writer
 
 FileLines = dict[str, tuple[int, int]]
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}

@@ -12,11 +12,11 @@ from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.turns import TurnRow
 from wakelog.cli.render.values import fetched, is_short, mention, scalar, text_of, tree
 from wakelog.cli.text import clock, count, duration, fit, glyph, inert, money, size, width
+from wakelog.history.selectors import Range
+from wakelog.history.slices import tool_of
 from wakelog.log.reading import Entry
 from wakelog.model.values import Value
 from wakelog.session import Session
-from wakelog.session.selectors import Range
-from wakelog.session.slices import tool_of
 
 _LONG = {"message.added": ("content",)}
 _WITH_OUTPUT = ("input", "output", "answer", "content", "summary", "before", "after")

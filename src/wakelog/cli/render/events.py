@@ -11,11 +11,11 @@ from wakelog.cli.context import Context
 from wakelog.cli.render.cost import cost_words, plain_cost
 from wakelog.cli.render.values import fetched, mention, plain_value, preview, text_of
 from wakelog.cli.text import clock, fit, glyph, iso, pad, width
+from wakelog.history.diff import sentence
+from wakelog.history.slices import tool_of
 from wakelog.log.reading import Entry
 from wakelog.model.values import Value
 from wakelog.session import Session
-from wakelog.session.diff import sentence
-from wakelog.session.slices import tool_of
 
 Tools = dict[str, str]
 """action → tool: outcomes name only the action."""
@@ -215,6 +215,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
     "flag.cleared": ("flag", _say("{flag} cleared")),
     "history.rewound": ("rewind", _say("{mode} back to e{to}")),
     "history.compacted": ("history", _say("compacted e{first}..e{last}")),
+    "history.expanded": ("history", _say("took back the compaction e{compacted}")),
     "history.adopted": ("history", _say("adopted {session} at e{at}")),
     "payload.redacted": ("redaction", _say("e{target} {markers}")),
     "payload.erased": ("erasure", _erased),

@@ -12,12 +12,12 @@ from wakelog.cli.context import Context
 from wakelog.cli.render.cost import plain_money
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import fit, glyph, iso
+from wakelog.history.points import commit_at
 from wakelog.log.reading import open_commit
 from wakelog.model.ids import Seq
 from wakelog.model.records import Head
 from wakelog.model.values import Value
 from wakelog.session import Session
-from wakelog.session.points import commit_at
 
 STUCK_S = 300
 """A turn or call that is open this long without news, and without a living writer, is stuck."""

@@ -13,11 +13,11 @@ from wakelog.cli.render.events import is_error
 from wakelog.cli.render.table import Cell, Column, Row
 from wakelog.cli.render.values import preview, text_of
 from wakelog.cli.text import clock, count, glyph, iso, money
+from wakelog.history.diff import sentence
 from wakelog.log.reading import Entry
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.session import Session
-from wakelog.session.diff import sentence
 
 
 class TurnRow(msgspec.Struct):

@@ -87,6 +87,8 @@ class ActionRecorded(Event, frozen=True, gc=False):
     cost: Cost = Cost()
     params: dict[str, Value] = {}
     stop_reason: str = ""
+    reused: int = 0
+    """The event whose outcome this repeats: the call was not run again, and is neither counted nor paid again."""
 
 
 @core("action.uncertain")

@@ -29,6 +29,13 @@ class HistoryCompacted(Event, frozen=True, gc=False):
     summary: Value
 
 
+@core("history.expanded")
+class HistoryExpanded(Event, frozen=True, gc=False):
+    """A compaction is taken back: the messages it replaced are in view again."""
+
+    compacted: int
+
+
 @core("history.adopted")
 class HistoryAdopted(Event, frozen=True, gc=False):
     """Reserved: a fork's result is taken back. Nothing writes it yet."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from wakelog.history.points import attempts_of, seq_at_time
 from wakelog.log import Log
 from wakelog.log.reading import Entry
 from wakelog.model.ids import Seq
-from wakelog.session.points import attempts_of, seq_at_time
 
 
 class Slice(msgspec.Struct, frozen=True):

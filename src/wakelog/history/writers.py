@@ -12,10 +12,10 @@ from typing import Literal
 
 import msgspec
 
+from wakelog.history.slices import tool_of
 from wakelog.log import Log
 from wakelog.log.reading import Entry
 from wakelog.model.ids import Seq
-from wakelog.session.slices import tool_of
 
 Known = Literal["recorded", "derived", "unknown"]
 

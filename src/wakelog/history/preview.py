@@ -11,13 +11,13 @@ from typing import Literal
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotAllowedError
+from wakelog.history.diff import PARTS
 from wakelog.log import Log
 from wakelog.log.reading import Entry
 from wakelog.model import machines
 from wakelog.model.document import REWOUND_PARTS
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
-from wakelog.session.diff import PARTS
 from wakelog.state.diff import diff
 from wakelog.state.patch import tokens_of
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.session.conftest import START_US
 from wakelog import InvalidInputError, NotFoundError, events
+from wakelog.history.selectors import Selector, parse_selector, parse_time
 from wakelog.session import Session
-from wakelog.session.selectors import Selector, parse_selector, parse_time
 from wakelog.store import Store
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from wakelog.history.writers import Writer, Writers
 from wakelog.log import Log
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
-from wakelog.session.writers import Writer, Writers
 from wakelog.state.patch import escape, get
 
 _WHOLE = 2

@@ -24,10 +24,10 @@ import re
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.history.points import attempts_of, seq_at_time, walk_back
 from wakelog.log import Log
 from wakelog.log.reading import Entry, read_commits
 from wakelog.model.ids import Seq
-from wakelog.session.points import attempts_of, seq_at_time, walk_back
 
 _WORDS = ("first-error", "last-error", "last-user", "last-tool")
 _POINT = (

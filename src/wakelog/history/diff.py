@@ -12,12 +12,12 @@ from typing import Literal
 
 import msgspec
 
+from wakelog.history.notebook import diff_html
+from wakelog.history.writers import Writer, Writers
 from wakelog.log import Log
 from wakelog.model.document import empty_document
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
-from wakelog.session.notebook import diff_html
-from wakelog.session.writers import Writer, Writers
 from wakelog.state.diff import diff
 from wakelog.state.patch import Delta, equal, escape, get, tokens_of
 

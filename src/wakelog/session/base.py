@@ -1,0 +1,57 @@
+"""What all groups of verbs share: the log, the name, the data's type, and how points are given.
+
+The verbs of a session are in groups, one file each: recording, reading, moving, … `Session` (session.py) is all of
+them together.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from wakelog.history.selectors import resolve_point
+from wakelog.log import Log
+from wakelog.model import events as ev
+from wakelog.model.events import Trust
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.records import Draft, Head
+from wakelog.session.data import DataType
+
+S = TypeVar("S")
+Where = Seq | str | None
+"""A point: an event's seq, a selector such as "@5" or "t:2h ago", or None for now."""
+
+
+class Base(Generic[S]):
+    """A log with a name and a type for its data."""
+
+    def __init__(self, log: Log, *, name: str = "", data_type: DataType[S] | None = None) -> None:
+        self.log = log
+        self.name = name
+        self.data_type: DataType[S] = data_type or DataType()
+
+    @property
+    def id(self) -> SessionId:
+        return self.log.id
+
+    @property
+    def head(self) -> Head:
+        return self.log.head()
+
+    @property
+    def status(self) -> str:
+        return self.head.status
+
+    def seq(self, where: Where = None) -> Seq:
+        """The event a point stands for."""
+        if where is None:
+            return self.head.seq
+        return where if isinstance(where, int) else resolve_point(self.log, where)
+
+    def append(
+        self, *events: ev.Event | Draft, expect: Seq | None = None, commit_id: str = "", guard: int | None = None
+    ) -> Head:
+        """Appends typed events as one durable commit. See `Log.append`."""
+        return self.log.append(*events, expect=expect, commit_id=commit_id, guard=guard)
+
+    def _record(self, event: ev.Event, *, actor: str = "agent", source: str = "", trust: Trust = "trusted") -> Seq:
+        return self.log.record(Draft(event, actor=actor, source=source, trust=trust))

@@ -1,0 +1,62 @@
+"""Verbs that move: the view back, the history into a fork, the session through its life."""
+
+from __future__ import annotations
+
+from wakelog.model import events as ev
+from wakelog.model.records import Draft, Head
+from wakelog.session.base import Base, S, Where
+from wakelog.session.rewinding import Undone, undo
+
+
+class Moving(Base[S]):
+    """Rewind, undo, and the lifecycle. `fork` is in session.py, since it makes a session."""
+
+    def rewind(self, to: Where, *, why: str = "") -> Head:
+        """Moves the view back by appending. Goal, decisions, facts, working set and data return to what they were;
+        status, turn numbers, money, flags, dead ends and open calls do not. `undo` takes it back."""
+        return self.log.rewind(self.seq(to), why=why)
+
+    def undo(self) -> Undone:
+        """Takes back the newest rewind that was not yet undone; repeated, walks further back."""
+        return undo(self.log)
+
+    def pause(self, *, why: str = "") -> Head:
+        """Nothing new takes effect until `resume`; outcomes of what began before are still accepted."""
+        return self.append(Draft(ev.SessionPaused(why=why), actor="user"))
+
+    def resume(self, *, host: str = "", why: str = "") -> Head:
+        """Continues a paused session."""
+        return self.append(Draft(ev.SessionResumed(host=host, why=why), actor="user"))
+
+    def close(self, outcome: str = "completed", *, why: str = "") -> Head:
+        """Ends the session. Open calls are settled first: what never started is abandoned, the rest is uncertain."""
+        settled = self._settling("the session was closed")
+        return self.append(*settled, Draft(ev.SessionClosed(outcome=outcome, why=why), actor="user"))
+
+    def _settling(self, why: str) -> list[Draft]:
+        """The events that leave nothing dangling: a running call with effects becomes uncertain, since nobody knows
+        whether they happened; any other open call is abandoned; an open turn is interrupted."""
+        state = self.log.state()
+        events: list[ev.Event] = []
+        for action, pending in state["pending_actions"].items():
+            if pending["status"] == "running" and pending["effect"] in ("write", "external"):
+                events.append(ev.ActionUncertain(action=action, why=why))
+            elif pending["status"] != "uncertain":
+                events.append(ev.ActionAbandoned(action=action, why=why))
+        if state["turn"]["status"] == "open":
+            events.append(ev.TurnEnded(outcome="interrupted", why=why))
+        return [Draft(event, actor="runtime") for event in events]
+
+    def reopen(self, *, why: str = "") -> Head:
+        return self.append(Draft(ev.SessionReopened(why=why), actor="user"))
+
+    def archive(self, *, why: str = "") -> Head:
+        """Puts a closed session away; `reopen` brings it back."""
+        return self.append(Draft(ev.SessionArchived(why=why), actor="user"))
+
+    def take_lease(self, holder: str, *, ttl_s: float = 30.0, force: bool = False) -> int:
+        """Claims the session for one writer; pass the epoch it returns as `guard`."""
+        return self.log.take_lease(holder, ttl_s=ttl_s, force=force)
+
+    def release_lease(self, epoch: int) -> Head:
+        return self.log.release_lease(epoch)

@@ -1,0 +1,103 @@
+"""Verbs that record: each is one durable event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from wakelog.model import events as ev
+from wakelog.model.events import Trust
+from wakelog.model.ids import Seq
+from wakelog.model.values import Value
+from wakelog.session.base import Base, S, Where
+
+
+class Recording(Base[S]):
+    """What the agent said, did, learned and decided."""
+
+    def message(self, role: str, content: Value, *, source: str = "", trust: Trust = "trusted", **fields: Any) -> Seq:
+        """Adds a message of the conversation: transient, read back with `messages()`."""
+        actor = "user" if role == "user" else "agent"
+        return self._record(
+            ev.MessageAdded(role=role, content=content, **fields), actor=actor, source=source, trust=trust
+        )
+
+    def decide(
+        self,
+        choice: str,
+        *,
+        because: str = "",
+        alternatives: Iterable[str] = (),
+        assumptions: Iterable[str] = (),
+        evidence: Iterable[int | str] = (),
+    ) -> Seq:
+        """Records a decision: what was chosen, instead of what, because of what."""
+        event = ev.DecisionMade(
+            choice=choice,
+            because=because,
+            alternatives=tuple(alternatives),
+            assumptions=tuple(assumptions),
+            evidence=tuple(evidence),
+        )
+        return self._record(event)
+
+    def fact(self, key: str, value: Value, *, why: str = "", source: str = "", trust: Trust = "trusted") -> Seq:
+        """Records something known, under a key; a later fact of the same key replaces it."""
+        return self._record(ev.FactRecorded(key=key, value=value, why=why), source=source, trust=trust)
+
+    def retract(self, key: str, *, why: str = "") -> Seq:
+        """Takes a fact back."""
+        return self._record(ev.FactRetracted(key=key, why=why))
+
+    def dead_end(self, tried: str, *, learned: str = "") -> Seq:
+        """Records what did not work, so that nobody tries it again. A rewind keeps it."""
+        return self._record(ev.DeadEndNoted(tried=tried, learned=learned))
+
+    def artefact(self, name: str, *, uri: str = "", media: str = "", content: Value = None, why: str = "") -> Seq:
+        """Records something made: a report, a build, a file elsewhere."""
+        return self._record(ev.ArtefactRecorded(name=name, uri=uri, media=media, content=content, why=why))
+
+    def file(self, path: str, change: Literal["created", "modified", "deleted"] = "modified", **fields: Any) -> Seq:
+        """Records a changed file; also `added`, `removed`, `before`, `after`, `action`, `why`."""
+        return self._record(ev.FileChanged(path=path, change=change, **fields))
+
+    def touch(
+        self,
+        resource: str,
+        category: Literal["file", "app", "data_source"] = "data_source",
+        *,
+        mode: Literal["read", "write"] = "read",
+    ) -> Seq:
+        """Records that a file, app or data source is in use: it joins the working set."""
+        return self._record(ev.ResourceTouched(resource=resource, category=category, mode=mode))
+
+    def set_goal(self, goal: str | None, *, why: str = "") -> Seq:
+        return self._record(ev.GoalSet(goal=goal, why=why), actor="user")
+
+    def label(self, labels: Mapping[str, str | None], *, why: str = "") -> Seq:
+        """Sets labels; a value of None removes one."""
+        return self._record(ev.LabelsSet(labels=dict(labels), why=why), actor="user")
+
+    def set_budget(self, **limits: int | None) -> Seq:
+        """Sets limits in `tokens`, `usd_micros`, `duration_us`; None lifts one."""
+        return self._record(ev.BudgetSet(limits=limits), actor="user")
+
+    def checkpoint(self, name: str, at: Where = None, *, remove: bool = False) -> Seq:
+        """Names a point. Free: a name, not a copy."""
+        return self._record(ev.CheckpointNamed(name=name, at=self.seq(at), remove=remove), actor="user")
+
+    def note(self, text: str, on: Where = 0) -> Seq:
+        """A remark on an event, or on the session."""
+        return self._record(ev.NoteAdded(text=text, on=on if isinstance(on, int) else self.seq(on)), actor="user")
+
+    def spawned(self, session: str, task: str = "") -> Seq:
+        """Records that a sub-agent's session was started; `Store.spawn` opens and records one."""
+        return self._record(ev.SubagentSpawned(session=session, task=task))
+
+    def returned(
+        self, session: str, outcome: str = "completed", *, output: Value = None, cost: ev.Cost | None = None
+    ) -> Seq:
+        """Records a sub-agent's result and what it cost."""
+        return self._record(
+            ev.SubagentReturned(session=session, outcome=outcome, output=output, cost=cost or ev.Cost())
+        )
