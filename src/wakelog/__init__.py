@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wakelog.errors import (
+        CallFailedError,
         ConflictError,
         CorruptLogError,
         DivergenceError,
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from wakelog.history.messages import ModelMessage, UserMessage
     from wakelog.log import Log
     from wakelog.model import events
+    from wakelog.runtime.ambient import current, current_call, untrusted
+    from wakelog.runtime.binding import tool
+    from wakelog.runtime.ending import UncertainError
+    from wakelog.runtime.outcome import Outcome
+    from wakelog.runtime.policy import Found, Policy
     from wakelog.session import Session, Turn
     from wakelog.store import Store, open
 
@@ -31,42 +37,60 @@ __version__ = "0.1.0"
 
 # Importing wakelog loads nothing else; each name brings its module when it is first used.
 _HOMES = {
+    "CallFailedError": "wakelog.errors",
     "ConflictError": "wakelog.errors",
     "CorruptLogError": "wakelog.errors",
     "DivergenceError": "wakelog.errors",
+    "Found": "wakelog.runtime.policy",
     "InvalidInputError": "wakelog.errors",
     "Log": "wakelog.log",
     "NotAllowedError": "wakelog.errors",
     "NotFoundError": "wakelog.errors",
     "ModelMessage": "wakelog.history.messages",
+    "Outcome": "wakelog.runtime.outcome",
+    "Policy": "wakelog.runtime.policy",
     "Session": "wakelog.session",
     "Store": "wakelog.store",
     "Turn": "wakelog.session",
+    "UncertainError": "wakelog.runtime.ending",
     "UserMessage": "wakelog.history.messages",
     "UnavailableError": "wakelog.errors",
     "UnsupportedError": "wakelog.errors",
     "WakelogError": "wakelog.errors",
+    "current": "wakelog.runtime.ambient",
+    "current_call": "wakelog.runtime.ambient",
     "open": "wakelog.store",
+    "tool": "wakelog.runtime.binding",
+    "untrusted": "wakelog.runtime.ambient",
 }
 
 __all__ = [
+    "CallFailedError",
     "ConflictError",
     "CorruptLogError",
     "DivergenceError",
+    "Found",
     "InvalidInputError",
     "Log",
     "ModelMessage",
     "NotAllowedError",
     "NotFoundError",
+    "Outcome",
+    "Policy",
     "Session",
     "Store",
     "Turn",
     "UnavailableError",
+    "UncertainError",
     "UnsupportedError",
     "UserMessage",
     "WakelogError",
+    "current",
+    "current_call",
     "events",
     "open",
+    "tool",
+    "untrusted",
 ]
 
 

@@ -8,6 +8,7 @@
     ├── UnsupportedError    ability or extra missing   other engine, or install the extra
     ├── CorruptLogError     bytes and hash disagree    stop; run `wakelog verify`
     ├── DivergenceError     a replay went elsewhere    look at the step it names
+    ├── CallFailedError     a recorded call failed     branch on its `failure`
     └── UnavailableError    engine not reachable, or the answer is unknown: ask again with the same id
 
 Each instance carries a stable `kind` ("session-not-found") for machines; kinds are added, never renamed.
@@ -84,6 +85,16 @@ class DivergenceError(WakelogError):
     """A replay asked for something the recording does not have."""
 
     kind = "divergence"
+
+
+class CallFailedError(WakelogError):
+    """A call that was recorded as failed; `failure` (an `events.Failure`) is its typed error."""
+
+    kind = "call-failed"
+
+    def __init__(self, message: str, *, kind: str = "", hint: str = "", failure: object = None) -> None:
+        super().__init__(message, kind=kind, hint=hint)
+        self.failure = failure
 
 
 class UnavailableError(WakelogError):

@@ -29,7 +29,7 @@ from wakelog.log.reading import Entry, fold_at, lineage, read_entries, resolve
 from wakelog.log.seal import Sealed, Step, Tip, fingerprint_of, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id
-from wakelog.model.records import Anchor, Draft, ForkPoint, Head, Heartbeat
+from wakelog.model.records import Anchor, Commit, Draft, ForkPoint, Head, Heartbeat
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold
 
@@ -42,6 +42,13 @@ Clock = Callable[[], int]
 
 def now_us() -> int:
     return time.time_ns() // 1000
+
+
+def _wait_for(blocker: Sealed) -> None:
+    """Until what is in flight has landed, or was taken back."""
+    with contextlib.suppress(WakelogError):
+        blocker.pending.result()
+    time.sleep(0)
 
 
 class Log:
@@ -112,9 +119,10 @@ class Log:
         """
         return self._append(admit(events, self.redact), expect, commit_id, guard)
 
-    def record(self, event: ev.Event | Draft, *, guard: int | None = None) -> Seq:
-        """Appends one event and returns its seq, which is not the head's when a redaction was noted after it."""
-        steps = admit((event,), self.redact)
+    def record(self, event: ev.Event | Draft, *more: ev.Event | Draft, guard: int | None = None) -> Seq:
+        """Appends an event, with others right after it, and returns its seq: not the head's, also when a redaction
+        was noted."""
+        steps = admit((event, *more), self.redact)
         return self._append(steps, guard=guard).seq - (len(steps) - 1)
 
     def _append(
@@ -149,18 +157,41 @@ class Log:
                         raise
                     blocker = self._flight[-1] if self._flight else None
                 else:
-                    try:
-                        sealed.pending = self.engine.submit(sealed.commit)
-                    except BaseException:
-                        sealed.undo()
-                        raise
-                    sealed.generation = self._generation
-                    self._flight.append(sealed)
-                    return sealed
+                    return self._submit(sealed)
             if blocker is not None:
-                with contextlib.suppress(WakelogError):
-                    blocker.pending.result()
-                time.sleep(0)
+                _wait_for(blocker)
+
+    def _submit(self, sealed: Sealed) -> Sealed:
+        try:
+            sealed.pending = self.engine.submit(sealed.commit)
+        except BaseException:
+            sealed.undo()
+            raise
+        sealed.generation = self._generation
+        self._flight.append(sealed)
+        return sealed
+
+    def launch(self, commit: Commit, reseal: Callable[[Tip], Sealed]) -> Sealed | None:
+        """Puts a commit in line that was sealed elsewhere, once `reseal` has checked it on the tip it follows; None
+        when the session is not there. `land` waits for the answer."""
+        while True:
+            with self._locked():
+                tip = self._pending_tip()
+                if tip.hash != commit.prev and not self._flight and self._refresh():
+                    tip = self._pending_tip()
+                if (tip.seq + 1, tip.hash) == (commit.first, commit.prev):
+                    return self._submit(reseal(tip))
+                blocker = self._flight[-1] if self._flight else None
+            if blocker is None:
+                return None
+            _wait_for(blocker)
+
+    def land(self, sealed: Sealed) -> Head:
+        """The head that a launched commit led to; ConflictError when another writer came first."""
+        head = self._land(sealed)
+        if head is None:
+            raise self._conflict(self.engine.head(self.id).seq, sealed.commit.first - 1)
+        return head
 
     def _land(self, sealed: Sealed) -> Head | None:
         """Waits for the engine's answer. None: another writer came first, and everything in flight was taken back."""
@@ -292,6 +323,13 @@ class Log:
                     return self._pending_tip(refresh=True).fold.copy()
         return self._fold(at).doc
 
+    def part(self, name: str) -> Value:
+        """One part of the state as this process knows it, with what is in flight: cheap, whatever the state's size.
+        Not for `data`, whose inside is changed in place."""
+        with self._locked():
+            value = self._pending_tip(refresh=True).doc[name]
+            return dict(value) if type(value) is dict else value
+
     def state_hash(self, at: Seq | None = None) -> str:
         """Equal for equal states, however they were reached."""
         if at is None:
@@ -333,13 +371,28 @@ class Log:
 
     # Moving
 
-    def rewind(self, to: Seq, *, mode: str = "rewind", why: str = "", guard: int | None = None) -> Head:
-        """Moves the view back to `to` by appending: the restorable parts of the state return to what they were."""
+    def rewind(
+        self,
+        to: Seq,
+        *,
+        mode: str = "rewind",
+        why: str = "",
+        guard: int | None = None,
+        expect: Seq | None = None,
+        restored: Sequence[Draft] = (),
+        files: Seq = 0,
+    ) -> Head:
+        """Moves the view back to `to` by appending: the restorable parts of the state return to what they were.
+
+        `restored` are the changes of files that were brought back with it, to what they were at `files`; they stand
+        right before the rewind, in the same commit.
+        """
         under = self.state(to)["view"]["rewound"]
-        event = ev.HistoryRewound(to=to, under=under, mode=mode, why=why)  # type: ignore[arg-type]
+        event = ev.HistoryRewound(to=to, under=under, mode=mode, why=why, files=files)  # type: ignore[arg-type]
         # The past is read when the event is sealed: if it was erased meanwhile, a copy read earlier would bring it
         # back.
-        return self._append([Step(Draft(event, actor="user"), lambda: self.state(to))], guard=guard)
+        rewound = Step(Draft(event, actor="user"), lambda: self.state(to))
+        return self._append([*admit(restored, self.redact), rewound], expect, guard=guard)
 
     def fork(self, at: Seq | None = None, *, name: str = "", why: str = "", session: SessionId | None = None) -> Log:
         """A new session that shares this one's history up to `at`. One transaction, whatever the length."""

@@ -14,6 +14,8 @@ from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Draft, Head
+from wakelog.runtime.ambient import Mark
+from wakelog.runtime.calling import Runtime
 from wakelog.session.data import DataType
 
 S = TypeVar("S")
@@ -28,6 +30,7 @@ class Base(Generic[S]):
         self.log = log
         self.name = name
         self.data_type: DataType[S] = data_type or DataType()
+        self.runtime = Runtime(log)
 
     @property
     def id(self) -> SessionId:
@@ -54,4 +57,4 @@ class Base(Generic[S]):
         return self.log.append(*events, expect=expect, commit_id=commit_id, guard=guard)
 
     def _record(self, event: ev.Event, *, actor: str = "agent", source: str = "", trust: Trust = "trusted") -> Seq:
-        return self.log.record(Draft(event, actor=actor, source=source, trust=trust))
+        return self.log.record(self.runtime.flow.draft(event, actor=actor, mark=Mark(trust, source)))

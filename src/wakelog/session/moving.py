@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wakelog.model import events as ev
 from wakelog.model.records import Draft, Head
+from wakelog.runtime.recovery import settling
 from wakelog.session.base import Base, S, Where
 from wakelog.session.rewinding import Undone, undo
 
@@ -30,22 +31,8 @@ class Moving(Base[S]):
 
     def close(self, outcome: str = "completed", *, why: str = "") -> Head:
         """Ends the session. Open calls are settled first: what never started is abandoned, the rest is uncertain."""
-        settled = self._settling("the session was closed")
+        settled = settling(self.log, "the session was closed", closes=True)
         return self.append(*settled, Draft(ev.SessionClosed(outcome=outcome, why=why), actor="user"))
-
-    def _settling(self, why: str) -> list[Draft]:
-        """The events that leave nothing dangling: a running call with effects becomes uncertain, since nobody knows
-        whether they happened; any other open call is abandoned; an open turn is interrupted."""
-        state = self.log.state()
-        events: list[ev.Event] = []
-        for action, pending in state["pending_actions"].items():
-            if pending["status"] == "running" and pending["effect"] in ("write", "external"):
-                events.append(ev.ActionUncertain(action=action, why=why))
-            elif pending["status"] != "uncertain":
-                events.append(ev.ActionAbandoned(action=action, why=why))
-        if state["turn"]["status"] == "open":
-            events.append(ev.TurnEnded(outcome="interrupted", why=why))
-        return [Draft(event, actor="runtime") for event in events]
 
     def reopen(self, *, why: str = "") -> Head:
         return self.append(Draft(ev.SessionReopened(why=why), actor="user"))

@@ -9,18 +9,29 @@ from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
+from wakelog.runtime.ambient import Mark
 from wakelog.session.base import Base, S, Where
 
 
 class Recording(Base[S]):
     """What the agent said, did, learned and decided."""
 
-    def message(self, role: str, content: Value, *, source: str = "", trust: Trust = "trusted", **fields: Any) -> Seq:
-        """Adds a message of the conversation: transient, read back with `messages()`."""
-        actor = "user" if role == "user" else "agent"
-        return self._record(
-            ev.MessageAdded(role=role, content=content, **fields), actor=actor, source=source, trust=trust
-        )
+    def message(
+        self,
+        role: str,
+        content: Value,
+        *,
+        name: str = "",
+        action: str = "",
+        source: str = "",
+        trust: Trust = "trusted",
+        why: str = "",
+    ) -> Seq:
+        """Adds a message of the conversation: transient, read back with `messages()`. A tool's answer names its
+        `action`, and is trusted as far as that call's result."""
+        event = ev.MessageAdded(role=role, content=content, name=name, action=action, why=why)
+        actor = "user" if role == "user" else "tool" if action else "agent"
+        return self.log.record(self.runtime.flow.draft(event, actor=actor, mark=Mark(trust, source), answers=action))
 
     def decide(
         self,

@@ -7,6 +7,9 @@ want to do. The verbs are grouped by what they are for, one file a group; here a
 from __future__ import annotations
 
 import threading
+from typing import Literal
+
+import msgspec
 
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
 from wakelog.history.points import attempts_of
@@ -16,18 +19,23 @@ from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
 from wakelog.model.values import Value
+from wakelog.runtime.bridge import Aio
+from wakelog.runtime.recovery import remember, settling
+from wakelog.runtime.values import plain
 from wakelog.session.base import S, Where
-from wakelog.session.bridge import Aio
+from wakelog.session.calling import Calling
 from wakelog.session.data import DataType
 from wakelog.session.moving import Moving
 from wakelog.session.notebook import session_html
 from wakelog.session.reading import Reading
 from wakelog.session.recording import Recording
 from wakelog.session.turn import Turn
-from wakelog.state.patch import resolve
+from wakelog.state.patch import equal, resolve
+
+Resume = Literal["auto", "always", "never"]
 
 
-class Session(Recording[S], Reading[S], Moving[S]):
+class Session(Recording[S], Reading[S], Moving[S], Calling[S]):
     """One append-only history with its state. Get one from a store."""
 
     def __init__(self, log: Log, *, name: str = "", data_type: DataType[S] | None = None) -> None:
@@ -46,18 +54,28 @@ class Session(Recording[S], Reading[S], Moving[S]):
     # Turns
 
     def turn(
-        self, user: Value = None, *, source: str = "", trust: Trust = "trusted", retry: bool = False, role: str = "user"
+        self,
+        user: Value = None,
+        *,
+        source: str = "",
+        trust: Trust = "trusted",
+        retry: bool = False,
+        resume: Resume = "auto",
+        role: str = "user",
     ) -> Turn[S]:
         """A turn, to be used in a `with`. `user` is its input and becomes the first message.
 
-        With `retry`, the view first goes back to where the last turn began, and this is its next attempt.
+        If the last turn was cut (a crash, Ctrl-C, a stop by the runtime) and had the same input, this continues it as
+        its next attempt: calls that were made are answered from the record. `resume="always"` does so whatever the
+        input, `"never"` begins a new turn. With `retry`, the last turn is tried again from its start, calling
+        everything anew.
         """
         opening: list[ev.Event | Draft] = [ev.TurnStarted(input=user, retry=retry)]
         if user is not None:
             opening.append(Draft(ev.MessageAdded(role=role, content=user), actor="user", source=source, trust=trust))
-        return Turn(self, opening)
+        return Turn(self, opening, resume="never" if retry else resume)
 
-    def begin_turn(self, turn: Turn[S], opening: list[ev.Event | Draft]) -> tuple[int, int]:
+    def begin_turn(self, turn: Turn[S], opening: list[ev.Event | Draft], resume: Resume = "never") -> tuple[int, int]:
         """Starts a turn; one that a dead process left open is first recorded as interrupted."""
         with self._turn_lock:
             if self._turn is not None:
@@ -68,24 +86,45 @@ class Session(Recording[S], Reading[S], Moving[S]):
                 )
             self._turn = turn
         try:
-            now = self.log.state()["turn"]
-            if now["status"] == "open":
-                self._refuse_if_leased()
-                self.append(*self._settling("the process ended inside it"))
-            started = opening[0]
-            if isinstance(started, ev.TurnStarted) and started.retry and now["number"]:
-                self.log.rewind(attempts_of(self.log, now["number"])[-1].first - 1, mode="retry")
-            self.append(*opening)
+            self._open_turn(opening, resume)
         except BaseException:
             self.finish_turn(turn)
             raise
-        state = self.log.state()["turn"]
+        state = self.log.part("turn")
         return state["number"], state["attempt"]
+
+    def _open_turn(self, opening: list[ev.Event | Draft], resume: Resume) -> None:
+        now, started = self.log.part("turn"), opening[0]
+        assert isinstance(started, ev.TurnStarted)
+        resumes = resume != "never" and self._continues(now, started, resume)
+        if now["status"] == "open":
+            self._refuse_if_leased()
+            self.append(*settling(self.log, "the process ended inside it", resumes=resumes))
+        self.runtime.flow.new_turn()
+        self.runtime.memory = remember(self.log, now["number"]) if resumes else None
+        if (resumes or started.retry) and now["number"]:
+            self.log.rewind(attempts_of(self.log, now["number"])[-1].first - 1, mode="retry")
+        if resumes:
+            opening = [msgspec.structs.replace(started, retry=True), *opening[1:]]
+        self.append(*opening)
+
+    def _continues(self, now: dict[str, Value], started: ev.TurnStarted, resume: Resume) -> bool:
+        """Whether the last turn was cut and this is the same one again, unless somebody has rewound since."""
+        if now["status"] not in ("open", "interrupted"):
+            return False
+        cut = attempts_of(self.log, now["number"])[-1]
+        if self.log.part("view")["rewound"] > cut.first:
+            return False
+        if resume == "always":
+            return True
+        before = self.log.entry(cut.first)
+        return equal(self.log.value(before, before.body.get("input")), plain(started.input))
 
     def finish_turn(self, turn: Turn[S]) -> None:
         with self._turn_lock:
             if self._turn is turn:
                 self._turn = None
+                self.runtime.memory = None
 
     def _refuse_if_leased(self) -> None:
         holder = self.log.living_holder()

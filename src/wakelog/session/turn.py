@@ -11,24 +11,28 @@ A turn is not a transaction: what is recorded inside it is durable at once. Only
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from wakelog.errors import ConflictError
+from wakelog.errors import ConflictError, WakelogError
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
 from wakelog.model.values import Value
+from wakelog.runtime.ambient import enter_session
+from wakelog.runtime.outcome import STOPS
 from wakelog.session.notebook import turn_html
 from wakelog.state.diff import diff
 from wakelog.state.patch import copy, equal
 
 if TYPE_CHECKING:
-    from wakelog.session.session import Session
+    from wakelog.session.session import Resume, Session
 
 S = TypeVar("S")
+R = TypeVar("R")
 LARGE_DRAFT_BYTES = 1 << 20
 _COMMIT_TRIES = 50
 
@@ -36,8 +40,10 @@ _COMMIT_TRIES = 50
 class Turn(Generic[S]):
     """One turn of a session. Use it in a `with` (or `async with`)."""
 
-    def __init__(self, session: Session[S], opening: list[ev.Event | Draft]) -> None:
+    def __init__(self, session: Session[S], opening: list[ev.Event | Draft], *, resume: Resume = "never") -> None:
         self.session = session
+        self._resume: Resume = resume
+        self._outer: Any = None
         self.number = 0
         self.attempt = 1
         self._opening = opening
@@ -64,7 +70,8 @@ class Turn(Generic[S]):
         return turn_html(self)
 
     def __enter__(self) -> Turn[S]:
-        self.number, self.attempt = self.session.begin_turn(self, self._opening)
+        self.number, self.attempt = self.session.begin_turn(self, self._opening, self._resume)
+        self._outer = enter_session(self.session)
         return self
 
     def __exit__(
@@ -73,6 +80,8 @@ class Turn(Generic[S]):
         try:
             if error is None:
                 self._commit()
+            elif isinstance(error, WakelogError) and error.kind in STOPS:
+                self._end(ev.TurnEnded(outcome="interrupted", why=error.message))
             elif isinstance(error, Exception):
                 failure = ev.Failure(type(error).__name__, str(error)[:2000])
                 self._end(ev.TurnEnded(outcome="failed", error=failure))
@@ -80,10 +89,14 @@ class Turn(Generic[S]):
                 self._end(ev.TurnEnded(outcome="interrupted", why=type(error).__name__))
         finally:
             self.session.finish_turn(self)
+            enter_session(self._outer)
 
     async def __aenter__(self) -> Turn[S]:
         try:
-            return await self.session.aio.call_to_the_end(self.__enter__)  # type: ignore[no-any-return]
+            await self.session.aio.call_to_the_end(self.__enter__)
+            # Entering took place in a worker thread, which has its own idea of what is around it.
+            self._outer = enter_session(self.session)
+            return self
         except BaseException as error:
             # Cancelled while it began: Python will not call __aexit__, and the turn must not stay open.
             if self.number:
@@ -94,7 +107,18 @@ class Turn(Generic[S]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # To the end: a cancelled turn is recorded as such before the cancellation goes on.
-        await self.session.aio.call_to_the_end(self.__exit__, kind, error, trace)
+        try:
+            await self.session.aio.call_to_the_end(self.__exit__, kind, error, trace)
+        finally:
+            enter_session(self._outer)
+
+    def model(self, function: Callable[..., R], /, *args: Any, **kwargs: Any) -> R:
+        """Calls a model and records it. See `Session.model`."""
+        return self.session.model(function, *args, **kwargs)
+
+    async def amodel(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """The same for a client that is awaited."""
+        return await self.session.amodel(function, *args, **kwargs)
 
     def _end(self, ended: ev.TurnEnded) -> None:
         self.session.append(Draft(ended, actor="runtime"))

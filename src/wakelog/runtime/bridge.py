@@ -31,7 +31,7 @@ class Aio:
         """Runs any function in a worker thread. A cancelled append may still land; ask again with the same commit
         id."""
         work = functools.partial(function, *args, **kwargs)
-        if _on_asyncio():
+        if on_asyncio():
             import asyncio
 
             return await asyncio.to_thread(work)
@@ -41,7 +41,7 @@ class Aio:
 
     async def call_to_the_end(self, function: Callable[..., Any], *args: Any) -> Any:
         """The same, but a cancellation meanwhile waits until the call is over, and then goes on."""
-        if _on_asyncio():
+        if on_asyncio():
             import asyncio
 
             work = asyncio.ensure_future(asyncio.to_thread(function, *args))
@@ -57,7 +57,7 @@ class Aio:
             return await anyio.to_thread.run_sync(functools.partial(function, *args))
 
 
-def _on_asyncio() -> bool:
+def on_asyncio() -> bool:
     # Imported nowhere means running nowhere: asyncio takes as long to import as the rest of the library.
     asyncio = sys.modules.get("asyncio")
     return asyncio is not None and asyncio._get_running_loop() is not None

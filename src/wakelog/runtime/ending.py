@@ -1,0 +1,104 @@
+"""From how a call ended to the event that says so, and from that event back to an outcome."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wakelog.log.reading import Entry
+from wakelog.model import events as ev
+from wakelog.runtime.given import End, Running
+from wakelog.runtime.outcome import Status
+from wakelog.runtime.values import plain, summarise
+
+
+class UncertainError(Exception):
+    """Raised by a tool that cannot tell whether its effect happened: the call becomes uncertain, not failed."""
+
+
+def ending(running: Running, end: End) -> tuple[ev.Event, Status]:
+    """The event that ends a call. Where nobody can know whether an effect happened, that is what it says."""
+    call, policy = running.call, running.given.tool.policy
+    spent = cost_of(running, end)
+    if not running.is_open:
+        return _recorded(running, end, spent), "failed" if end.how == "interrupted" else end.how
+    if end.how == "succeeded":
+        return _succeeded(running, end, spent), "succeeded"
+    assert end.error is not None
+    is_known = end.how == "failed" and not isinstance(end.exception, UncertainError)
+    if not is_known and not policy.is_safe and policy.uncertain != "fail":
+        return ev.ActionUncertain(action=call.action, why=end.error.message), "uncertain"
+    if end.how == "timed_out":
+        return ev.ActionTimedOut(action=call.action, after_us=end.took_us, cost=spent), "timed_out"
+    return ev.ActionFailed(action=call.action, error=end.error, cost=spent), "failed"
+
+
+def retrying(running: Running, end: End) -> ev.Event:
+    """The event of a try that failed and is followed by another."""
+    action, spent = running.call.action, cost_of(running, end)
+    if end.how == "timed_out":
+        return ev.ActionTimedOut(action=action, after_us=end.took_us, retry=True, cost=spent)
+    assert end.error is not None
+    return ev.ActionFailed(action=action, error=end.error, retry=True, cost=spent)
+
+
+def _succeeded(running: Running, end: End, spent: ev.Cost) -> ev.ActionSucceeded:
+    policy = running.given.tool.policy
+    output = plain(end.result)
+    reason = str(output.get("stop_reason") or "") if isinstance(output, dict) and policy.effect == "model" else ""
+    return ev.ActionSucceeded(
+        action=running.call.action,
+        output=output,
+        output_summary=policy.summary(end.result) if policy.summary is not None else summarise(output),
+        cost=spent,
+        stop_reason=reason,
+    )
+
+
+def _recorded(running: Running, end: End, spent: ev.Cost) -> ev.ActionRecorded:
+    """Request and outcome in one, for a call without effects."""
+    call, policy = running.call, running.given.tool.policy
+    output = plain(end.result)
+    return ev.ActionRecorded(
+        action=call.action,
+        tool=call.tool,
+        effect=policy.effect,
+        outcome="failed" if end.how == "interrupted" else end.how,
+        input=running.input,
+        input_hash=running.input_hash,
+        output=output,
+        output_summary=policy.summary(end.result) if policy.summary and not end.error else summarise(output),
+        error=end.error,
+        cost=spent,
+        why=running.given.why,
+    )
+
+
+def cost_of(running: Running, end: End) -> ev.Cost:
+    """What a try used up: its time, what the tool reported, and what its result tells."""
+    told, policy = running.call.cost, running.given.tool.policy
+    found = policy.cost(end.result) if policy.cost is not None and end.how == "succeeded" else ev.Cost()
+    return ev.Cost(
+        told.tokens_in + found.tokens_in,
+        told.tokens_out + found.tokens_out,
+        told.usd_micros + found.usd_micros,
+        end.took_us,
+    )
+
+
+def failure_of(exc: BaseException, retry_on: tuple[type[BaseException], ...] = ()) -> ev.Failure:
+    text = str(exc).encode("utf-8", "replace").decode()[:2000]
+    return ev.Failure(type(exc).__name__, text, isinstance(exc, retry_on))
+
+
+def status_of(entry: Entry) -> tuple[Status, ev.Failure | None]:
+    """A recorded outcome as it would have been given when it was made."""
+    kind, body = entry.kind, entry.body
+    outcome = body.get("outcome", "succeeded")
+    if kind == "action.denied":
+        return "denied", ev.Failure("denied", str(body.get("why") or f"denied by {body.get('by') or 'somebody'}"))
+    if kind == "action.timed_out" or outcome == "timed_out":
+        return "timed_out", ev.Failure("timeout", "no answer in time")
+    if kind == "action.failed" or outcome == "failed":
+        error = body.get("error") or {"type": "failed", "message": str(body.get("why", ""))}
+        return "failed", msgspec.convert(error, ev.Failure)
+    return "succeeded", None

@@ -1,0 +1,81 @@
+"""A model call is an action too: its model and parameters, the hash of what it was shown, what it used, why it stopped.
+
+What it was shown is not stored again with each call, which would grow with the square of the conversation: the request
+names the events that were in the window, and the hash of the messages.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from wakelog.codec.canonical import hash_value
+from wakelog.model.events import Cost
+from wakelog.model.values import Value
+from wakelog.runtime.ambient import Mark
+from wakelog.runtime.flow import Flow
+from wakelog.runtime.given import Given
+from wakelog.runtime.policy import Policy
+from wakelog.runtime.tools import Tool
+from wakelog.runtime.values import bind, plain
+
+SHOWN = ("messages", "input", "contents", "prompt", "system", "instructions")
+"""The arguments that hold what the model is shown, in the clients of the big providers."""
+
+
+def model_call(
+    flow: Flow,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    context: Any,
+    policy: Policy,
+) -> Given:
+    """A call of a model client's function, ready to be conducted."""
+    arguments = bind(function, args, kwargs)
+    shown = {name: plain(arguments[name]) for name in SHOWN if arguments.get(name) is not None}
+    params = {
+        name: value if _is_small(value := plain(argument)) else {"hash": hash_value(value)}
+        for name, argument in arguments.items()
+        if name not in SHOWN and argument is not None
+    }
+    context = next((a for a in (context, *arguments.values()) if hasattr(a, "ranges")), None)
+    if context is None:
+        ranges, exposure = flow.window()
+    else:
+        ranges, exposure = context.ranges, Mark(context.exposure, getattr(context, "source", ""))
+    digest = hash_value(shown)
+    tool = Tool(function, policy, str(arguments.get("model") or getattr(function, "__name__", "model")))
+    return Given(
+        tool,
+        arguments,
+        functools.partial(function, *args, **kwargs),
+        stored={**params, "shown": digest},
+        params=params,
+        context_hash=digest,
+        derived_from=ranges,
+        exposure=exposure,
+    )
+
+
+def _is_small(value: Value) -> bool:
+    return len(msgspec.json.encode(value)) <= 1000
+
+
+def usage_cost(result: Any) -> Cost:
+    """What a model's answer says it used, in the words of the big providers; nothing where it says nothing."""
+    answer = plain(result)
+    usage = answer.get("usage") or answer.get("usage_metadata") if isinstance(answer, dict) else None
+    if not isinstance(usage, dict):
+        return Cost()
+    tokens_in = _first(usage, "input_tokens", "prompt_tokens", "prompt_token_count")
+    cached = _first(usage, "cache_read_input_tokens") + _first(usage, "cache_creation_input_tokens")
+    tokens_out = _first(usage, "output_tokens", "completion_tokens", "candidates_token_count")
+    return Cost(tokens_in=tokens_in + cached, tokens_out=tokens_out)
+
+
+def _first(usage: dict[str, Any], *names: str) -> int:
+    return next((usage[n] for n in names if isinstance(usage.get(n), int)), 0)

@@ -1,0 +1,97 @@
+"""How one tool is to be called: its effect on the world, and what to do when something goes wrong.
+
+What recovery needs after a crash is stored with the request (`stored()`), so that a call is settled by the policy it
+was made under, whatever the code says today.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from wakelog.errors import InvalidInputError
+from wakelog.model.events import Cost, Effect, Trust
+from wakelog.model.values import Value
+
+Uncertain = Literal["ask", "retry", "probe", "fail"]
+"""What to do with a call whose outcome nobody knows: leave it to a person, send it again under the same key (the other
+side must know the key), ask the other side through `probe`, or count it as failed."""
+
+SAFE: frozenset[str] = frozenset({"model", "pure", "read"})
+"""Effects that may be repeated without asking."""
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything about a tool that is not its code."""
+
+    effect: Effect = "external"
+    timeout_s: float | None = None
+    retry: int = 0
+    """How many times more, after the first try failed."""
+    retry_on: tuple[type[BaseException], ...] = (TimeoutError, ConnectionError)
+    backoff_s: float = 0.5
+    """The wait before the second try; it doubles each time, up to `backoff_max_s`, with some chance in it."""
+    backoff_max_s: float = 30.0
+    key: Callable[..., str] | None = None
+    """From the call's arguments to the idempotency key: the same key is the same call, once in the session's life."""
+    uncertain: Uncertain = "ask"
+    probe: Callable[..., Any] | None = None
+    """Called as `probe(key, **arguments)`: returns a `Found`, or None when the other side does not know either."""
+    approval: bool | Callable[..., bool] = False
+    """Whether a person must agree first; a function decides by the arguments."""
+    trust: Trust = "trusted"
+    source: str = ""
+    redact: tuple[str, ...] = ()
+    """Arguments that are never stored."""
+    summary: Callable[[Any], str] | None = None
+    cost: Callable[[Any], Cost] | None = None
+    """From the result to what it cost, where the result tells."""
+
+    def __post_init__(self) -> None:
+        for value, known, what in (
+            (self.effect, get_args(Effect), "an effect"),
+            (self.trust, get_args(Trust), "a trust"),
+            (self.uncertain, get_args(Uncertain), "what to do when uncertain"),
+        ):
+            if value not in known:
+                raise InvalidInputError(
+                    f"{value!r} is not {what}", kind="bad-policy", hint=f"one of {', '.join(map(str, known))}"
+                )
+        if self.uncertain == "probe" and self.probe is None:
+            raise InvalidInputError(
+                'uncertain="probe" needs a probe', kind="bad-policy", hint="pass probe=a function of the key"
+            )
+        if self.retry < 0 or (self.timeout_s is not None and self.timeout_s <= 0):
+            raise InvalidInputError("a policy's retry and timeout_s are not negative", kind="bad-policy")
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether an unknown outcome may be met by simply calling again."""
+        return self.effect in SAFE or self.uncertain == "retry"
+
+    def wait_s(self, tried: int) -> float:
+        """How long to wait after the `tried`-th try: full jitter above a half, so that a crowd spreads."""
+        longest: float = min(self.backoff_max_s, self.backoff_s * 2 ** (tried - 1))
+        return longest * random.uniform(0.5, 1.0)
+
+    def stored(self) -> dict[str, Value]:
+        """What goes into the request."""
+        kept: dict[str, Value] = {}
+        if self.uncertain != "ask":
+            kept["uncertain"] = self.uncertain
+        if self.timeout_s is not None:
+            kept["timeout_s"] = self.timeout_s
+        if self.retry:
+            kept["retry"] = self.retry
+        return kept
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a probe found out about a call whose outcome was unknown."""
+
+    outcome: Literal["succeeded", "failed", "never_ran"]
+    output: Any = None
+    why: str = ""

@@ -1,0 +1,105 @@
+"""Between Python objects and what a log can store: arguments and results as plain JSON, and back.
+
+Going in: structs, dataclasses, Pydantic models, sets, dates and bytes become JSON; what has no such form is stored as
+its `repr`, marked as such. Coming back, after a crash or in a replay, a result is brought into the type the function
+declares.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from wakelog.errors import InvalidInputError
+from wakelog.model.values import Value, check_value
+
+SUMMARY_MAX = 200
+HIDDEN = "[not stored]"
+
+
+def plain(value: Any) -> Value:
+    """A value of the log for any object."""
+    try:
+        return check_value(value, reserved=True)
+    except InvalidInputError:
+        pass
+    try:
+        return check_value(msgspec.to_builtins(value, str_keys=True, enc_hook=_foreign), reserved=True)
+    except (InvalidInputError, TypeError, ValueError, RecursionError):
+        return {"repr": _text(repr(value))}
+
+
+def _foreign(value: Any) -> Any:
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if isinstance(value, BaseException):
+        return {"type": type(value).__name__, "message": _text(str(value))}
+    return {"repr": _text(repr(value))}
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def summarise(value: Value) -> str:
+    """The first words of a result, for a line in a list."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text = " ".join(text.split())
+    return text if len(text) <= SUMMARY_MAX else text[: SUMMARY_MAX - 1] + "…"
+
+
+def bind(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The call's arguments by name, defaults filled in, so that two ways of writing one call are one call."""
+    signature = _signature(function)
+    if signature is None:
+        return {**{f"arg{i}": a for i, a in enumerate(args)}, **kwargs}
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    named: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+            named.update(value)
+        else:
+            named[name] = value
+    return named
+
+
+@functools.lru_cache(maxsize=1024)
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def without(arguments: dict[str, Any], hidden: tuple[str, ...]) -> dict[str, Value]:
+    """The arguments as they are stored."""
+    return {name: HIDDEN if name in hidden else plain(value) for name, value in arguments.items()}
+
+
+def revive(function: Callable[..., Any], value: Value) -> Any:
+    """A stored result as the type the function says it returns; as plain JSON where it says nothing."""
+    declared = _returns(function)
+    if declared is None or declared is Any:
+        return value
+    try:
+        if hasattr(declared, "model_validate"):
+            return declared.model_validate(value)
+        return msgspec.convert(value, declared, strict=False)
+    except (msgspec.ValidationError, TypeError, ValueError):
+        return value
+
+
+@functools.lru_cache(maxsize=1024)
+def _returns(function: Callable[..., Any]) -> Any:
+    try:
+        return typing.get_type_hints(function).get("return")
+    except Exception:  # annotations may name anything, and failing to read them must not fail the call
+        return None

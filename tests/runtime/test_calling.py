@@ -1,0 +1,495 @@
+"""Calls: what is recorded, when, and what the caller gets."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+
+import wakelog
+from wakelog.codec.canonical import hash_value
+from wakelog.errors import InvalidInputError, NotAllowedError
+from wakelog.session import Session
+
+
+def kinds(session: Session[Any]) -> list[str]:
+    return [e.kind for e in session.events(kind="action")]
+
+
+def last(session: Session[Any], kind: str) -> dict[str, Any]:
+    return [e.body for e in session.events(kind=kind)][-1]
+
+
+def test_the_intent_is_durable_before_the_function_runs(session: Session[Any]) -> None:
+    seen: list[Any] = []
+
+    @session.tool
+    def send(to: str) -> str:
+        seen.append(dict(session.log._fold(None).doc["pending_actions"]))
+        return "sent"
+
+    assert send("ada") == "sent"
+    (pending,) = seen[0].values()
+    assert pending["status"] == "running"
+    assert pending["effect"] == "external"
+    assert kinds(session) == ["action.requested", "action.started", "action.succeeded"]
+    assert session.state().pending_actions == {}
+
+
+def test_a_request_holds_input_hash_and_key_and_the_outcome_summary_and_time(session: Session[Any]) -> None:
+    @session.tool(effect="write", timeout_s=5, retry=2)
+    def save(path: str, mode: int = 420) -> dict[str, int]:
+        return {"bytes": 12}
+
+    save("a.txt")
+    request = last(session, "action.requested")
+    assert request["input"] == {"path": "a.txt", "mode": 420}
+    assert request["input_hash"] == hash_value({"path": "a.txt", "mode": 420})
+    assert request["key"]
+    assert request["policy"]["timeout_s"] == 5
+    outcome = last(session, "action.succeeded")
+    assert outcome["output_summary"] == '{"bytes":12}'
+    assert outcome["cost"]["duration_us"] > 0
+
+
+def test_a_pure_call_is_one_event(session: Session[Any]) -> None:
+    @session.tool(effect="pure")
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    assert add(1, b=2) == 3
+    assert kinds(session) == ["action.recorded"]
+    assert session.state().tools_used["add"].calls == 1
+
+
+def test_signature_name_and_doc_are_kept(session: Session[Any]) -> None:
+    import inspect
+
+    @session.tool(effect="read")
+    def look(where: str, *, deep: bool = False) -> list[str]:
+        """Looks."""
+        return [where]
+
+    assert inspect.signature(look).parameters["deep"].default is False
+    assert look.__name__ == "look"
+    assert look.__doc__ == "Looks."
+    with pytest.raises(TypeError):
+        look()  # type: ignore[call-arg]
+    assert kinds(session) == []
+
+
+def test_positional_star_and_keyword_arguments_arrive_as_given(session: Session[Any]) -> None:
+    @session.tool(effect="read")
+    def odd(a: int, /, *rest: int, b: int = 0, **more: int) -> list[Any]:
+        return [a, rest, b, more]
+
+    assert odd(1, 2, 3, b=4, c=5) == [1, (2, 3), 4, {"c": 5}]
+    assert last(session, "action.requested")["input"] == {"a": 1, "rest": [2, 3], "b": 4, "c": 5}
+
+
+def test_an_exception_goes_on_unchanged_and_is_recorded_typed(session: Session[Any]) -> None:
+    class Odd(Exception):
+        pass
+
+    error = Odd("no such thing")
+
+    @session.tool
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(Odd) as caught:
+        fail()
+    assert caught.value is error
+    assert last(session, "action.failed")["error"] == {"type": "Odd", "message": "no such thing"}
+    found = session.state().last_error
+    assert found is not None
+    assert found["type"] == "Odd"
+
+
+def test_call_by_name_gives_the_error_typed_and_does_not_raise(session: Session[Any]) -> None:
+    @session.tool(name="weather", effect="read")
+    def _weather(city: str) -> str:
+        raise ConnectionError("down")
+
+    outcome = session.call("weather", {"city": "Oslo"})
+    assert not outcome.ok
+    assert outcome.result is None
+    assert outcome.error is not None
+    assert (outcome.status, outcome.error.type) == ("failed", "ConnectionError")
+    with pytest.raises(ConnectionError):
+        outcome.unwrap()
+
+
+def test_an_unknown_tool_names_the_known_ones(session: Session[Any]) -> None:
+    @session.tool
+    def known() -> None: ...
+
+    with pytest.raises(InvalidInputError, match="known") as caught:
+        session.call("unknown")
+    assert caught.value.kind == "unknown-tool"
+
+
+def test_retries_are_tries_of_one_action_under_one_key(session: Session[Any]) -> None:
+    keys: list[tuple[str, int]] = []
+
+    @session.tool(retry=3, backoff_s=0.001)
+    def flaky() -> str:
+        call = wakelog.current_call()
+        assert call is not None
+        keys.append((call.key, call.attempt))
+        if len(keys) < 3:
+            raise ConnectionError("reset")
+        return "done"
+
+    assert flaky() == "done"
+    assert [attempt for _, attempt in keys] == [1, 2, 3]
+    assert len({key for key, _ in keys}) == 1
+    assert kinds(session) == [
+        "action.requested",
+        "action.started",
+        "action.failed",
+        "action.started",
+        "action.failed",
+        "action.started",
+        "action.succeeded",
+    ]
+    assert session.state().tools_used["flaky"].errors == 2
+
+
+def test_an_exception_that_is_not_listed_is_not_retried(session: Session[Any]) -> None:
+    calls = []
+
+    @session.tool(retry=3, backoff_s=0.001)
+    def wrong() -> None:
+        calls.append(1)
+        raise ValueError("never right")
+
+    with pytest.raises(ValueError, match="never right"):
+        wrong()
+    assert len(calls) == 1
+
+
+def test_a_timeout_of_a_read_is_typed(session: Session[Any]) -> None:
+    release = threading.Event()
+
+    @session.tool(effect="read", timeout_s=0.01)
+    def slow() -> None:
+        release.wait(5)
+
+    outcome = session.call("slow")
+    release.set()
+    assert (outcome.status, outcome.error and outcome.error.type) == ("timed_out", "timeout")
+    assert session.state().pending_actions == {}
+    with pytest.raises(TimeoutError):
+        outcome.unwrap()
+
+
+def test_a_timeout_of_an_effect_is_uncertain_until_its_late_end_is_known(session: Session[Any]) -> None:
+    release = threading.Event()
+
+    @session.tool(timeout_s=0.01)
+    def pay() -> str:
+        release.wait(5)
+        return "paid"
+
+    outcome = session.call("pay")
+    assert outcome.status == "uncertain"
+    assert session.state().pending_actions[outcome.action].status == "uncertain"
+    follow = session.follow(after=session.head.seq)
+    release.set()
+    entry = next(follow)
+    assert (entry.kind, entry.body["output"]) == ("action.succeeded", "paid")
+    assert session.state().pending_actions == {}
+
+
+def test_a_late_end_after_reconciling_is_kept_as_evidence(session: Session[Any]) -> None:
+    release = threading.Event()
+
+    @session.tool(timeout_s=0.01)
+    def pay() -> str:
+        release.wait(5)
+        return "paid"
+
+    outcome = session.call("pay")
+    session.reconcile(outcome.action, "never_ran", by="ada", why="the bank says so")
+    follow = session.follow(after=session.head.seq)
+    release.set()
+    entry = next(follow)
+    assert (entry.kind, entry.body["outcome"], entry.body["output"]) == ("action.evidence", "succeeded", "paid")
+
+
+def test_a_tool_can_say_that_it_does_not_know(session: Session[Any]) -> None:
+    @session.tool
+    def pay() -> None:
+        raise wakelog.UncertainError("the connection broke after sending")
+
+    outcome = session.call("pay")
+    assert outcome.status == "uncertain"
+    assert session.state().pending_actions[outcome.action].status == "uncertain"
+
+
+def test_the_same_key_is_the_same_call_for_ever(session: Session[Any], store: wakelog.Store) -> None:
+    calls: list[int] = []
+
+    @session.tool(key=lambda order: f"order-{order}")
+    def charge(order: int) -> dict[str, int]:
+        calls.append(order)
+        return {"charge": order * 10}
+
+    assert charge(7) == {"charge": 70}
+    with session.turn("again"):
+        assert charge(7) == {"charge": 70}
+    session.rewind(1)
+    again = store.resume("agent")
+    assert again.tool(key=lambda order: f"order-{order}", name="charge")(charge.__wrapped__)(7) == {"charge": 70}  # type: ignore[attr-defined]
+    assert calls == [7]
+    assert charge(8) == {"charge": 80}
+
+
+def test_a_fork_knows_what_its_parent_did_before_it(session: Session[Any]) -> None:
+    calls: list[str] = []
+
+    def act(what: str) -> str:
+        calls.append(what)
+        return what
+
+    session.tool(act)
+    session.call("act", {"what": "a"}, id="one")
+    fork = session.fork()
+    session.call("act", {"what": "b"}, id="two")
+    fork.tool(act)
+    assert fork.call("act", {"what": "a"}, id="one").reused
+    assert not fork.call("act", {"what": "b"}, id="two").reused
+    assert calls == ["a", "b", "b"]
+
+
+def test_two_threads_that_ask_under_one_key_run_it_once(session: Session[Any]) -> None:
+    calls: list[int] = []
+    gate = threading.Barrier(8)
+
+    @session.tool(effect="read")
+    def act() -> str:
+        calls.append(1)
+        return "done"
+
+    def ask() -> str:
+        gate.wait()
+        while True:
+            try:
+                return str(session.call("act", id="same").result)
+            except NotAllowedError as exc:
+                assert exc.kind == "call-running"
+
+    with ThreadPoolExecutor(8) as pool:
+        assert {f.result() for f in [pool.submit(ask) for _ in range(8)]} == {"done"}
+    assert calls == [1]
+
+
+def test_parallel_calls_of_one_turn_all_land(session: Session[Any]) -> None:
+    @session.tool(effect="read")
+    def look(n: int) -> int:
+        return n * n
+
+    with session.turn("go"), ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(look, range(40))) == [n * n for n in range(40)]
+    assert session.state().tools_used["look"].calls == 40
+    assert session.verify().ok
+
+
+def test_approval_stops_the_turn_and_the_same_script_goes_on_when_it_is_given(session: Session[Any]) -> None:
+    sent: list[str] = []
+
+    @session.tool(approval=True)
+    def send(to: str) -> str:
+        sent.append(to)
+        return "sent"
+
+    def script() -> str:
+        with session.turn("tell ada"):
+            return send("ada")
+
+    with pytest.raises(NotAllowedError) as caught:
+        script()
+    assert caught.value.kind == "approval-needed"
+    assert session.state().turn.status == "interrupted"
+    (action,) = session.state().pending_actions
+    with pytest.raises(NotAllowedError):
+        script()
+    assert sent == []
+    session.approve(action, by="boss")
+    assert script() == "sent"
+    assert sent == ["ada"]
+    assert session.state().pending_actions == {}
+
+
+def test_a_denied_call_is_an_error_the_agent_can_branch_on(session: Session[Any]) -> None:
+    @session.tool(approval=lambda amount: amount > 100)
+    def pay(amount: int) -> str:
+        return "paid"
+
+    def script() -> wakelog.Outcome:
+        with session.turn("pay"):
+            assert session.call("pay", {"amount": 5}).ok
+            return session.call("pay", {"amount": 500})
+
+    with pytest.raises(NotAllowedError):
+        script()
+    (action,) = session.state().pending_actions
+    session.deny(action, by="boss", why="too much")
+    outcome = script()
+    assert (outcome.status, outcome.error) == ("denied", wakelog.events.Failure("denied", "too much"))
+
+
+def test_an_approver_in_the_process_is_asked(session: Session[Any]) -> None:
+    session.runtime.approver = lambda call, arguments: arguments["n"] < 3
+
+    @session.tool(approval=True)
+    def act(n: int) -> int:
+        return n
+
+    assert act(1) == 1
+    assert session.call("act", {"n": 5}).status == "denied"
+
+
+def test_a_call_can_wait_for_an_approval_given_elsewhere(session: Session[Any], store: wakelog.Store) -> None:
+    session.runtime.approval_wait_s = 30
+
+    @session.tool(approval=True)
+    def act() -> str:
+        return "done"
+
+    def approve() -> None:
+        other = store.resume("agent")
+        for entry in other.follow(after=0):
+            if entry.kind == "action.requested":
+                other.approve(entry.body["action"], by="boss")
+                return
+
+    thread = threading.Thread(target=approve)
+    thread.start()
+    assert act() == "done"
+    thread.join()
+
+
+def test_hidden_arguments_are_never_stored(session: Session[Any]) -> None:
+    @session.tool(redact=("password",))
+    def login(user: str, password: str) -> bool:
+        return password == "open sesame"
+
+    assert login("ada", "open sesame")
+    text = " ".join(str(e.body) for e in session.events())
+    assert "open sesame" not in text
+    assert last(session, "action.requested")["input"] == {"user": "ada", "password": "[not stored]"}
+
+
+class Receipt(msgspec.Struct):
+    id: str
+    lines: list[int]
+
+
+@dataclass
+class Parcel:
+    weight: float
+
+
+def test_a_result_comes_back_as_the_type_the_function_declares(session: Session[Any]) -> None:
+    @session.tool
+    def buy(what: str) -> Receipt:
+        return Receipt(what, [1, 2])
+
+    @session.tool
+    def pack() -> Parcel:
+        return Parcel(1.5)
+
+    for _ in range(2):
+        receipt = session.call("buy", {"what": "x"}, id="b").result
+        assert receipt == Receipt("x", [1, 2])
+        assert session.call("pack", id="p").result == Parcel(1.5)
+
+
+def test_what_json_cannot_hold_is_stored_as_its_text(session: Session[Any]) -> None:
+    @session.tool(effect="read")
+    def odd() -> Any:
+        return {"when": object(), "n": 2**70, "set": {1}}
+
+    odd()
+    output = last(session, "action.succeeded")["output"]
+    assert "object object" in str(output)
+
+
+def test_a_paused_session_stops_the_next_call_but_takes_outcomes(session: Session[Any]) -> None:
+    @session.tool
+    def act() -> str:
+        if session.status != "paused":
+            session.pause(why="look at this")
+        return "done"
+
+    with pytest.raises(NotAllowedError) as caught, session.turn("go"):
+        assert act() == "done"
+        act()
+    assert caught.value.kind == "session-paused"
+    assert session.state().turn.status == "interrupted"
+    assert session.state().pending_actions == {}
+
+
+def test_a_guard_can_refuse_an_effect_but_is_not_asked_about_reads(session: Session[Any]) -> None:
+    def guard() -> None:
+        if session.state().flags:
+            raise NotAllowedError("flagged", kind="flagged")
+
+    session.runtime.guards.append(guard)
+
+    @session.tool(effect="read")
+    def look() -> str:
+        return "seen"
+
+    @session.tool
+    def act() -> str:
+        return "done"
+
+    assert act() == "done"
+    session.append(wakelog.events.FlagRaised(flag="bad"))
+    with pytest.raises(NotAllowedError, match="flagged"):
+        act()
+    assert kinds(session).count("action.requested") == 1
+
+
+def test_a_module_level_tool_is_plain_without_a_session_and_recorded_within_one(session: Session[Any]) -> None:
+    @wakelog.tool(effect="read")
+    def look(n: int) -> int:
+        return n
+
+    assert look(1) == 1
+    assert kinds(session) == []
+    with session.turn("go"):
+        assert wakelog.current() is session
+        assert look(2) == 2
+        threads = ThreadPoolExecutor(1)
+        assert threads.submit(session.bind(look), 3).result() == 3
+        threads.shutdown()
+    assert wakelog.current() is None
+    assert len(kinds(session)) == 6
+
+
+def test_a_call_reports_what_it_spent(session: Session[Any]) -> None:
+    @session.tool(effect="read")
+    def ask() -> str:
+        call = wakelog.current_call()
+        assert call is not None
+        call.spend(tokens_in=10, tokens_out=2)
+        call.spend(usd_micros=500)
+        return "x"
+
+    ask()
+    spent = session.state().budget.spent
+    assert (spent["tokens"], spent["usd_micros"]) == (12, 500)
+
+
+def test_a_bad_policy_is_refused_when_it_is_written(session: Session[Any]) -> None:
+    with pytest.raises(InvalidInputError, match="effect"):
+        session.tool(effect="harmless")  # type: ignore[call-overload]
+        session.tool(effect="harmless")(lambda: None)  # type: ignore[call-overload]
+    with pytest.raises(InvalidInputError, match="probe"):
+        session.tool(uncertain="probe")(lambda: None)
