@@ -1,0 +1,143 @@
+"""The recording proxy over Streamable HTTP: requests and answers pass unchanged, streams as they come.
+
+Only what must differ does: hop-by-hop headers, the Host of a request that was meant for us, and no compression, so that
+what passes can be read.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from wakelog.errors import UnsupportedError
+from wakelog.mcp.frames import ServerSentEvents, frames_of
+from wakelog.mcp.recorder import Recorder
+
+if TYPE_CHECKING:
+    import httpx2
+
+BODY_MAX = 64 << 20
+_HOP = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding upgrade".split()
+)
+_OURS = frozenset({"127.0.0.1", "localhost", "::1", "[::1]"})
+
+Headers = list[tuple[bytes, bytes]]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class HttpProxy:
+    """An ASGI application in front of one MCP endpoint."""
+
+    def __init__(self, url: str, recorder: Recorder, *, client: httpx2.AsyncClient | None = None) -> None:
+        self._url = urlsplit(url)
+        self._recorder = recorder
+        self._client = client or _client()
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._pass(scope, receive, send)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            kind = (await receive())["type"]
+            await send({"type": f"{kind}.complete"})
+            if kind == "lifespan.shutdown":
+                await self._client.aclose()
+                return
+
+    async def _pass(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        import httpx2
+
+        body = await _body(receive)
+        if body is None:
+            await _answer(send, 413, b"the request is larger than the proxy passes on")
+            return
+        headers = self._request_headers(scope["headers"])
+        conversation = _header(headers, b"mcp-session-id") or secrets.token_hex(8)
+        for frame in frames_of(body) if body else ():
+            self._recorder.passed("client", frame, scope=conversation)
+        request = self._client.build_request(scope["method"], self._target(scope), headers=headers, content=body)
+        try:
+            response = await self._client.send(request, stream=True)
+        except httpx2.HTTPError as exc:
+            await _answer(send, 502, f"the server at {self._url.netloc} did not answer: {exc!r}".encode())
+            return
+        try:
+            await self._stream(response, conversation, send)
+        finally:
+            await response.aclose()
+
+    async def _stream(self, response: httpx2.Response, conversation: str, send: Send) -> None:
+        headers = [(k.lower(), v) for k, v in response.headers.raw if k.lower() not in _HOP]
+        await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+        is_stream = b"text/event-stream" in (_bytes(headers, b"content-type"))
+        events, whole = ServerSentEvents(), bytearray()
+        async for piece in response.aiter_raw():
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            if is_stream:
+                for data in events.feed(piece):
+                    self._look(data, conversation)
+            elif len(whole) <= BODY_MAX:
+                whole += piece
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+        if whole:
+            self._look(bytes(whole), conversation)
+
+    def _look(self, text: bytes, conversation: str) -> None:
+        for frame in frames_of(text):
+            self._recorder.passed("server", frame, scope=conversation)
+
+    def _target(self, scope: dict[str, Any]) -> str:
+        """The endpoint, with what the client asked for beyond ours kept."""
+        query = scope.get("query_string", b"").decode("latin-1")
+        path = self._url.path if scope["path"] in ("", "/") else scope["path"]
+        return f"{self._url.scheme}://{self._url.netloc}{path}" + (f"?{query}" if query else "")
+
+    def _request_headers(self, given: Iterable[tuple[bytes, bytes]]) -> Headers:
+        headers = [(k, v) for k, v in given if k not in _HOP and k not in (b"accept-encoding", b"content-length")]
+        host = urlsplit(f"//{_header(headers, b'host')}").hostname or ""
+        if host in _OURS:
+            # Meant for us. Any other host passes as it is: whether to believe it is the server's business.
+            headers = [(k, self._url.netloc.encode() if k == b"host" else v) for k, v in headers]
+        return [*headers, (b"accept-encoding", b"identity")]
+
+
+def _header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
+    return _bytes(headers, name).decode("latin-1")
+
+
+def _bytes(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
+    return next((v for k, v in headers if k == name), b"")
+
+
+async def _body(receive: Receive) -> bytes | None:
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > BODY_MAX:
+            return None
+        if not message.get("more_body"):
+            return bytes(body)
+
+
+async def _answer(send: Send, status: int, text: bytes) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(text)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text})
+
+
+def _client() -> httpx2.AsyncClient:
+    try:
+        import httpx2
+    except ImportError as exc:
+        raise UnsupportedError(
+            "the HTTP proxy needs httpx2", kind="missing-extra", hint="pip install 'wakelog[mcp]'"
+        ) from exc
+    return httpx2.AsyncClient(timeout=httpx2.Timeout(None, connect=10.0), follow_redirects=False)

@@ -1,0 +1,226 @@
+"""What passes by, recorded: each tool call with input, outcome, duration and trust, as actions of a session.
+
+Frames are handed over without waiting; a thread of its own writes them, so that the traffic never stands still for the
+store. Where the store fails, the traffic goes on, and what was missed is noted as a gap as soon as the store is back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from wakelog.codec.canonical import hash_value
+from wakelog.errors import WakelogError
+from wakelog.mcp.frames import Frame
+from wakelog.model import events as ev
+from wakelog.model.events import Trust
+from wakelog.model.records import Draft
+from wakelog.runtime.values import plain, summarise
+from wakelog.session import Session
+
+Side = Literal["client", "server"]
+QUEUE_MAX = 10_000
+
+
+class Passed(msgspec.Struct):
+    """A frame that passed, and when."""
+
+    side: Side
+    frame: Frame
+    at_ns: int
+    scope: str = ""
+    """Which conversation its id belongs to, where one proxy serves several."""
+    stored: threading.Event | None = None
+
+
+class Open(msgspec.Struct):
+    """A tool call that was asked for and not answered yet."""
+
+    action: str
+    tool: str
+    effect: ev.Effect
+    since_ns: int
+
+
+class Recorder:
+    """Writes a server's tool calls into a session."""
+
+    def __init__(
+        self,
+        open_session: Callable[[], Session[Any]],
+        *,
+        name: str,
+        trust: Trust = "unverified",
+        closes: bool = False,
+        warn: Callable[[str], None] | None = None,
+    ) -> None:
+        """`open_session` is called when something is to be written, and again if it failed. With `closes`, the session
+        is the recorder's own and ends with it."""
+        self._open_session = open_session
+        self._session: Session[Any] | None = None
+        self._source = f"mcp:{name}"
+        self._trust: Trust = trust
+        self._closes = closes
+        self._warn = warn or _to_stderr
+        self._queue: queue.Queue[Passed | None] = queue.Queue(QUEUE_MAX)
+        self._open: dict[tuple[str, str], Open] = {}
+        self._lists: set[tuple[str, str]] = set()
+        self._reads: dict[tuple[str, str], str] = {}
+        self._effects: dict[str, ev.Effect] = {}
+        self._number = 0
+        self._missed = 0
+        self._is_failing = False
+        self._thread = threading.Thread(target=self._work, name="wakelog recorder", daemon=True)
+        self._thread.start()
+
+    def passed(self, side: Side, frame: Frame, *, scope: str = "", wait_s: float = 0.0) -> None:
+        """Hands a frame over. With `wait_s`, waits until it is stored, but no longer than that."""
+        stored = threading.Event() if wait_s else None
+        try:
+            self._queue.put_nowait(Passed(side, frame, time.monotonic_ns(), scope, stored))
+        except queue.Full:
+            self._missed += 1
+            return
+        if stored is not None:
+            stored.wait(wait_s)
+
+    def close(self, timeout_s: float = 10.0) -> None:
+        """Writes what is still to be written, and says of unanswered calls that their outcome is unknown."""
+        self._queue.put(None)
+        self._thread.join(timeout_s)
+
+    # In the writing thread
+
+    def _work(self) -> None:
+        while (passed := self._queue.get()) is not None:
+            self._guarded(lambda p=passed: self._take(p))  # type: ignore[misc]
+            if passed.stored is not None:
+                passed.stored.set()
+        self._guarded(self._end)
+
+    def _guarded(self, write: Callable[[], None]) -> None:
+        try:
+            self._note_gap()
+            write()
+            if self._is_failing:
+                self._is_failing = False
+                self._warn("the store is back; what was missed is noted as a gap")
+        except Exception as exc:  # whatever goes wrong here, the traffic must not notice
+            self._missed += 1
+            if not self._is_failing:
+                self._is_failing = True
+                message = exc.message if isinstance(exc, WakelogError) else repr(exc)
+                self._warn(f"calls are passed on but not recorded: {message}")
+
+    def _note_gap(self) -> None:
+        if self._missed:
+            missed = f"{self._missed} messages passed while the store failed"
+            self._append(Draft(ev.GapNoted(missed=missed, source=self._source), actor="runtime"))
+            self._missed = 0
+
+    def _append(self, *drafts: Draft) -> None:
+        if self._session is None:
+            self._session = self._open_session()
+        self._session.append(*drafts)
+
+    def _take(self, passed: Passed) -> None:
+        frame = passed.frame
+        if "method" in frame:
+            self._asked(passed, frame)
+        elif "id" in frame and passed.side == "server":
+            self._answered(passed, frame)
+
+    def _asked(self, passed: Passed, frame: Frame) -> None:
+        if passed.side != "client" or "id" not in frame:
+            return
+        key = (passed.scope, repr(frame["id"]))
+        params = frame.get("params")
+        params = params if isinstance(params, dict) else {}
+        method = frame["method"]
+        if method == "tools/list":
+            self._lists.add(key)
+        elif method == "resources/read":
+            self._reads[key] = str(params.get("uri", ""))
+        elif method == "tools/call":
+            self._requested(passed, key, params)
+
+    def _requested(self, passed: Passed, key: tuple[str, str], params: dict[str, Any]) -> None:
+        tool = str(params.get("name", ""))
+        self._number += 1
+        effect = self._effects.get(tool, "external")
+        call = Open(f"{tool}-{passed.at_ns:x}-{self._number}", tool, effect, passed.at_ns)
+        given = plain(params.get("arguments") or {})
+        request = ev.ActionRequested(
+            action=call.action, tool=tool, effect=effect, input=given, input_hash=hash_value(given)
+        )
+        started = Draft(ev.ActionStarted(action=call.action), actor="runtime")
+        self._append(Draft(request, source=self._source), started)
+        self._open[key] = call
+
+    def _answered(self, passed: Passed, frame: Frame) -> None:
+        key = (passed.scope, repr(frame["id"]))
+        result = frame.get("result")
+        if key in self._lists:
+            self._lists.discard(key)
+            self._learn(result)
+        elif key in self._reads:
+            uri = self._reads.pop(key)
+            if result is not None:
+                self._append(Draft(ev.ResourceTouched(resource=uri), actor="runtime", source=self._source))
+        elif key in self._open:
+            call = self._open.pop(key)
+            event = _outcome(call, frame, (passed.at_ns - call.since_ns) // 1000)
+            self._append(Draft(event, actor="tool", source=self._source, trust=self._trust))
+
+    def _learn(self, result: Any) -> None:
+        """What a list of tools says about their effects. A server's word, so it is only believed to make a call safer
+        to repeat where it says that the tool reads."""
+        for tool in result.get("tools", ()) if isinstance(result, dict) else ():
+            hints = tool.get("annotations") if isinstance(tool, dict) else None
+            if isinstance(hints, dict) and isinstance(tool.get("name"), str):
+                self._effects[tool["name"]] = "read" if hints.get("readOnlyHint") is True else "external"
+
+    def _end(self) -> None:
+        for call in self._open.values():
+            why = "the connection ended before the answer came"
+            cut: ev.Event = ev.ActionUncertain(action=call.action, why=why)
+            if call.effect == "read":
+                cut = ev.ActionFailed(action=call.action, error=ev.Failure("interrupted", why))
+            with contextlib.suppress(WakelogError):
+                self._append(Draft(cut, actor="runtime", source=self._source))
+        self._open.clear()
+        if self._closes and self._session is not None:
+            self._session.close(why="the server ended")
+
+
+def _to_stderr(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):  # nobody may be listening there
+        print(f"wakelog proxy: {text}", file=sys.stderr, flush=True)
+
+
+def _outcome(call: Open, frame: Frame, took_us: int) -> ev.Event:
+    """What an answer says about the call: an error of the protocol, of the tool, or a result."""
+    cost = ev.Cost(duration_us=took_us)
+    error, result = frame.get("error"), frame.get("result")
+    if isinstance(error, dict):
+        failure = ev.Failure(f"rpc:{error.get('code', '')}", str(error.get("message", ""))[:2000])
+        return ev.ActionFailed(action=call.action, error=failure, cost=cost)
+    output = plain(result)
+    summary = summarise(_text_of(output))
+    if isinstance(result, dict) and result.get("isError") is True:
+        return ev.ActionFailed(action=call.action, error=ev.Failure("tool", summary), output=output, cost=cost)
+    return ev.ActionSucceeded(action=call.action, output=output, output_summary=summary, cost=cost)
+
+
+def _text_of(result: Any) -> Any:
+    """The words of a tool's result, where it has some."""
+    content = result.get("content") if isinstance(result, dict) else None
+    texts = [c["text"] for c in content if isinstance(c, dict) and isinstance(c.get("text"), str)] if content else []
+    return " ".join(texts) if texts else result

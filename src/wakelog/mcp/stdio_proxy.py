@@ -1,0 +1,120 @@
+"""The recording proxy over stdio: between a client and the server it starts, bytes pass unchanged.
+
+Each piece is written on before it is looked at. The child's stderr is ours, signals go to the child, and its exit code
+becomes ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from typing import IO
+
+from wakelog.errors import NotFoundError
+from wakelog.mcp.frames import Lines, frames_of
+from wakelog.mcp.recorder import Recorder, Side
+
+PIECE = 1 << 16
+_FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
+
+
+def run_proxy(
+    command: Sequence[str],
+    recorder: Recorder,
+    *,
+    wait_s: float = 0.0,
+    stdin: int | None = None,
+    stdout: int | None = None,
+) -> int:
+    """Runs a server behind the proxy until it ends; returns its exit code, or minus the signal that ended it.
+
+    With `wait_s`, a tool call is passed on when its intent is stored, or after that time.
+    """
+    ours_in = sys.stdin.fileno() if stdin is None else stdin
+    ours_out = sys.stdout.fileno() if stdout is None else stdout
+    try:
+        child = subprocess.Popen(list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    except OSError as exc:
+        raise NotFoundError(
+            f"{command[0]} cannot be started: {exc.strerror}", kind="no-command", hint="check the command after --"
+        ) from exc
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with _forwarding(child):
+        up = threading.Thread(
+            target=_pump_up, args=(ours_in, child.stdin, recorder, wait_s), name="wakelog up", daemon=True
+        )
+        up.start()
+        _pump_down(child.stdout, ours_out, recorder)
+        code = child.wait()
+    recorder.close()
+    return code
+
+
+def _pump_up(source: int, target: IO[bytes], recorder: Recorder, wait_s: float) -> None:
+    """From the client to the server. Waiting for an intent needs whole lines, so only then is a line held back."""
+    lines = Lines()
+    with contextlib.suppress(OSError, ValueError):
+        while piece := os.read(source, PIECE):
+            if not wait_s:
+                _write(target.fileno(), piece)
+            for line in lines.feed(piece):
+                _look(recorder, "client", line, wait_s)
+            if wait_s:
+                _write(target.fileno(), piece)
+    with contextlib.suppress(OSError, ValueError):
+        target.close()
+
+
+def _pump_down(source: IO[bytes], target: int, recorder: Recorder) -> None:
+    lines = Lines()
+    is_heard = True
+    while piece := os.read(source.fileno(), PIECE):
+        if is_heard:
+            try:
+                _write(target, piece)
+            except OSError:
+                is_heard = False  # the client went away; what the server still says is recorded
+        for line in lines.feed(piece):
+            _look(recorder, "server", line)
+
+
+def _look(recorder: Recorder, side: Side, line: bytes, wait_s: float = 0.0) -> None:
+    for frame in frames_of(line):
+        is_call = frame.get("method") == "tools/call"
+        recorder.passed(side, frame, wait_s=wait_s if is_call else 0.0)
+
+
+def _write(target: int, piece: bytes) -> None:
+    view = memoryview(piece)
+    while view:
+        view = view[os.write(target, view) :]
+
+
+class _forwarding:
+    """While inside, signals sent to us go to the child, which decides what they mean."""
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        self._child = child
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for name in _FORWARDED:
+            number = getattr(signal, name, None)
+            if number is not None:
+                self._before[number] = signal.signal(number, self._forward)
+
+    def _forward(self, number: int, frame: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._child.send_signal(number)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]

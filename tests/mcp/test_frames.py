@@ -1,0 +1,50 @@
+"""Frames in a stream, wherever its pieces end."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wakelog.mcp import frames
+from wakelog.mcp.frames import Lines, ServerSentEvents, frames_of
+
+pieces = st.lists(st.integers(1, 9), max_size=60)
+
+
+def cut(data: bytes, sizes: list[int]) -> list[bytes]:
+    out = []
+    for size in sizes:
+        out.append(data[:size])
+        data = data[size:]
+    return [*out, data]
+
+
+@given(st.lists(st.binary(max_size=20).map(lambda b: b.replace(b"\n", b" "))), pieces)
+def test_lines_are_the_same_however_the_stream_is_cut(lines: list[bytes], sizes: list[int]) -> None:
+    stream = b"".join(line + b"\n" for line in lines)
+    found = Lines()
+    assert [line for piece in cut(stream, sizes) for line in found.feed(piece)] == lines
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1, max_size=9)), pieces)
+def test_events_are_the_same_however_the_stream_is_cut(texts: list[str], sizes: list[int]) -> None:
+    stream = b"".join(f"id: 1\nevent: message\ndata: {json.dumps(t)}\n\n".encode() for t in texts)
+    found = ServerSentEvents()
+    assert [json.loads(d) for piece in cut(stream, sizes) for d in found.feed(piece)] == texts
+
+
+def test_an_event_of_several_lines_is_one() -> None:
+    assert list(ServerSentEvents().feed(b"data: {\r\ndata: }\r\n\r\n: comment\n\n")) == [b"{\n}"]
+
+
+def test_a_line_too_long_to_read_is_skipped_and_the_next_is_read(monkeypatch) -> None:
+    monkeypatch.setattr(frames, "LINE_MAX", 8)
+    lines = Lines()
+    assert list(lines.feed(b"x" * 20)) == []
+    assert list(lines.feed(b"yyy\nok\n")) == [b"ok"]
+
+
+def test_a_batch_is_several_and_what_is_no_json_is_none() -> None:
+    assert frames_of(b'[{"id":1},{"id":2},3]') == [{"id": 1}, {"id": 2}]
+    for text in (b"", b"not json", b"\xff", b"[" * 100_000, b"3"):
+        assert frames_of(text) == []

@@ -1,0 +1,182 @@
+"""The recording proxy over stdio, as a client sees it: the same bytes as without it, whatever happens to the store."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wakelog
+from tests.mcp.servers import ECHO
+
+SERVER = [sys.executable, "-c", ECHO]
+
+
+def call(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+
+
+def lines(*frames: dict[str, Any] | bytes) -> bytes:
+    return b"".join((f if isinstance(f, bytes) else json.dumps(f).encode()) + b"\n" for f in frames)
+
+
+def proxied(store: Path, *more: str) -> list[str]:
+    return [sys.executable, "-m", "wakelog", "proxy", "--store", str(store), "--into", "rec", *more, "--", *SERVER]
+
+
+def run(command: list[str], sent: bytes) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, input=sent, capture_output=True, timeout=60, check=False)
+
+
+TRAFFIC = lines(
+    {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}},
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    {"jsonrpc": "2.0", "id": "list", "method": "tools/list"},
+    call(1, "look", size=70_000),
+    b'{"jsonrpc" :  "2.0","id":2 ,"method":"x/unknown","params":{"n":1.0, "u":"\\u00e9"}}',
+    b"this is not json",
+    call(3, "bad"),
+    call(4, "broken"),
+    call(5, "send", to="ada"),
+    {"jsonrpc": "2.0", "method": "say", "params": {"text": "from the server"}},
+    {"jsonrpc": "2.0", "id": 6, "method": "resources/read", "params": {"uri": "file:///a"}},
+    call(7, "send", to="ada"),
+    {"jsonrpc": "2.0", "id": 8, "method": "die", "params": {"code": 41}},
+)
+
+
+def test_bytes_stderr_and_exit_code_are_those_of_the_server(tmp_path: Path) -> None:
+    bare, through = run(SERVER, TRAFFIC), run(proxied(tmp_path / "store"), TRAFFIC)
+    assert through.stdout == bare.stdout
+    assert through.stderr == bare.stderr == b"from the server\n"
+    assert through.returncode == bare.returncode == 41
+
+
+def test_each_tool_call_is_recorded_with_input_outcome_and_trust(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        proxied(tmp_path / "store"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+    ) as proxy:
+        assert proxy.stdin is not None
+        assert proxy.stdout is not None
+        proxy.stdin.write(lines({"jsonrpc": "2.0", "id": "list", "method": "tools/list"}))
+        proxy.stdout.readline()  # a client knows the tools, and what is said of them, before it calls one
+        proxy.stdin.write(TRAFFIC)
+        proxy.stdout.read()
+    with wakelog.open(tmp_path / "store") as store:
+        session = store.resume("rec")
+        requests = {e.seq: e.body for e in session.events(kind="action.requested")}
+        assert [(r["tool"], r.get("effect", "external")) for r in requests.values()] == [
+            ("look", "read"),
+            ("bad", "external"),
+            ("broken", "external"),
+            ("send", "external"),
+            ("send", "external"),
+        ]
+        assert [r["input"] for r in requests.values()][3:] == [{"to": "ada"}, {"to": "ada"}]
+        outcomes = [
+            e for e in session.events(kind="action") if e.header.cause in requests and e.kind != "action.started"
+        ]
+        assert [e.kind for e in outcomes] == [
+            "action.succeeded",
+            "action.failed",
+            "action.failed",
+            "action.succeeded",
+            "action.succeeded",
+        ]
+        assert {(e.header.trust, e.header.source) for e in outcomes} == {("unverified", "mcp:python")}
+        assert outcomes[1].body["error"]["message"] == "bad 2"
+        assert outcomes[2].body["error"] == {"type": "rpc:-32602", "message": "no such tool"}
+        assert outcomes[3].body["output_summary"] == "send 3"
+        assert all(e.body["cost"]["duration_us"] > 0 for e in outcomes)
+        assert session.state().working_set.data_sources == {
+            "file:///a": session.state().working_set.data_sources["file:///a"]
+        }
+        assert session.state().pending_actions == {}
+        assert session.verify().ok
+
+
+def test_a_call_the_server_never_answered_is_uncertain(tmp_path: Path) -> None:
+    sent = lines(
+        {"jsonrpc": "2.0", "id": "l", "method": "tools/list"},
+        call(1, "send"),
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "hang"}} | {"method": "hang"},
+    )
+    hang = b'{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"gone"}}\n'
+    # The server dies on reading the first frame, so that the call behind it is never answered.
+    dead = lines({"jsonrpc": "2.0", "id": 0, "method": "die", "params": {"code": 3}}) + hang
+    assert run(proxied(tmp_path / "store"), sent + dead).returncode == 3
+    with wakelog.open(tmp_path / "store") as store:
+        pending = store.resume("rec").state().pending_actions
+        assert [(p.tool, p.status) for p in pending.values()] == [("gone", "uncertain")]
+
+
+@pytest.mark.parametrize("broken", ["file", "corrupt"])
+def test_where_the_store_fails_the_traffic_is_the_same(tmp_path: Path, broken: str) -> None:
+    store = tmp_path / "store"
+    if broken == "file":
+        store.write_text("not a folder")
+    else:
+        store.mkdir()
+        (store / "log.db").write_bytes(b"not a database" * 1000)
+    bare, through = run(SERVER, TRAFFIC), run(proxied(store), TRAFFIC)
+    assert (through.stdout, through.returncode) == (bare.stdout, bare.returncode)
+    assert b"not recorded" in through.stderr
+
+
+def test_a_gap_is_recorded_when_the_store_is_back(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    store.write_text("in the way")
+    with subprocess.Popen(
+        proxied(store), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+    ) as proxy:
+        assert proxy.stdin is not None
+        assert proxy.stdout is not None
+        assert proxy.stderr is not None
+        proxy.stdin.write(lines(call(1, "look")))
+        proxy.stdout.readline()
+        assert b"not recorded" in proxy.stderr.readline()
+        store.unlink()
+        proxy.stdin.write(lines(call(2, "send")))
+        proxy.stdout.readline()
+        proxy.stdin.close()
+    with wakelog.open(store) as opened:
+        session = opened.resume("rec")
+        kinds = [e.kind for e in session.events()]
+        assert "gap.noted" in kinds
+        assert kinds.count("action.succeeded") >= 1
+
+
+def test_signals_go_to_the_server_and_its_death_is_ours(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        proxied(tmp_path / "store"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as proxy:
+        assert proxy.stdin is not None
+        assert proxy.stdout is not None
+        proxy.stdin.write(lines(call(1, "look")))
+        proxy.stdout.readline()  # it is up, and so are the handlers
+        os.kill(proxy.pid, signal.SIGTERM)
+        assert proxy.wait(30) == -signal.SIGTERM
+
+
+def test_durable_calls_are_stored_before_the_server_sees_them(tmp_path: Path) -> None:
+    looking = tmp_path / "look.py"
+    looking.write_text(
+        "import sys, json, wakelog\n"
+        "line = json.loads(sys.stdin.readline())\n"
+        f"with wakelog.open({str(tmp_path / 'store')!r}) as s:\n"
+        "    pending = len(s.resume('rec').state().pending_actions)\n"
+        "print(json.dumps({'jsonrpc': '2.0', 'id': line['id'], 'result': {'pending': pending}}), flush=True)\n"
+    )
+    command = [*proxied(tmp_path / "store", "--durable")[: -len(SERVER)], sys.executable, str(looking)]
+    assert json.loads(run(command, lines(call(1, "send"))).stdout)["result"] == {"pending": 1}
+
+
+def test_a_command_that_is_not_there_is_told(tmp_path: Path) -> None:
+    done = run([*proxied(tmp_path / "s")[: -len(SERVER)], "no-such-command-anywhere"], b"")
+    assert done.returncode == 3
+    assert b"no-such-command-anywhere" in done.stderr
+    assert done.stdout == b""
