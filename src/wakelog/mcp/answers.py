@@ -17,7 +17,8 @@ from wakelog.session import Session
 
 TEXT_MAX = 600
 PAGE = 20
-_HIDDEN = frozenset({"delta", "salt", "input_hash", "key", "policy", "context_hash", "occurred_at"})
+_HIDDEN = frozenset({"delta", "input_hash", "policy", "context_hash", "occurred_at"})
+"""Bookkeeping that a model has no use for."""
 
 
 def answer(data: Any) -> str:

@@ -62,7 +62,8 @@ class HttpProxy:
         conversation = _header(headers, b"mcp-session-id") or secrets.token_hex(8)
         for frame in frames_of(body) if body else ():
             self._recorder.passed("client", frame, scope=conversation)
-        request = self._client.build_request(scope["method"], self._target(scope), headers=headers, content=body)
+        # Not built by the client, which would add headers of its own.
+        request = httpx2.Request(scope["method"], self._target(scope), headers=headers, content=body or None)
         try:
             response = await self._client.send(request, stream=True)
         except httpx2.HTTPError as exc:

@@ -173,5 +173,18 @@ def run_stdio(store: Store, *, read_only: bool = False) -> None:
 
 def run_http(store: Store, host: str, port: int, *, read_only: bool = False) -> None:
     """Serves Streamable HTTP at /mcp. The SDK checks Host and Origin, which on loopback keeps web pages out."""
-    server = build_server(store, read_only=read_only)
-    anyio.run(lambda: server.run_streamable_http_async(host=host, port=port))
+    import uvicorn
+
+    app = trimming(build_server(store, read_only=read_only).streamable_http_app(host=host))
+    uvicorn.run(app, host=host, port=port, log_level="warning", server_header=False)
+
+
+def trimming(app: Any) -> Any:
+    """White space around a header's value is not part of it (RFC 9110 §5.5), and not every HTTP parser takes it off."""
+
+    async def trimmed(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if "headers" in scope:
+            scope = {**scope, "headers": [(name, value.strip(b" \t")) for name, value in scope["headers"]]}
+        await app(scope, receive, send)
+
+    return trimmed

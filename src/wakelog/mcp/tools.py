@@ -172,8 +172,9 @@ class Tools:
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
         """Opens a session for a task, or continues the one of that name. Keep the id: every other tool takes it."""
+        is_new = self._store.engine.find(name) is None
         session = self._store.session(name, goal=goal or None, agent=_client(ctx))
-        return self._stands(session, is_new=session.head.seq == 1)
+        return self._stands(session, is_new=is_new)
 
     @told
     def resume_session(self, session_id: Id) -> str:
