@@ -1,0 +1,367 @@
+"""The PostgreSQL engine.
+
+One row a commit, keyed by namespace and root of the fork tree first (schema.sql tells why). An append is one statement
+and one round trip without locks: the newest commit of the session is compared and the new one inserted, and of two that
+come at once the key lets one in. Nothing depends on notifications: they only shorten the wait between two looks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Coroutine, Iterator, Sequence
+from typing import Any, TypeVar
+
+import asyncpg
+import msgspec
+
+from wakelog.engine import Change, Known, Surgery
+from wakelog.engines.postgres import statements as sql
+from wakelog.engines.postgres.failing import translated
+from wakelog.engines.postgres.feed import page_of, since
+from wakelog.engines.postgres.loop import Loop
+from wakelog.engines.postgres.rows import from_row, head_from_row, to_row
+from wakelog.engines.postgres.writing import Pending, Writer, known_by_id
+from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError
+from wakelog.model.ids import Seq, SessionId, root_of
+from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
+
+VERSION = 1
+PAGE = 200
+POLL_S = 0.5
+POOL_MAX = 8
+CHANNEL = "wakelog"
+_END = 1 << 62
+T = TypeVar("T")
+
+
+class PostgresEngine:
+    """A namespace of a PostgreSQL database."""
+
+    durability = "synced"
+
+    def __init__(self, url: str, *, ns: str = "default", create: bool = True) -> None:
+        self.url = url
+        self.ns = ns
+        self._closed = False
+        self._begin()
+        self._run(self._prepare(create))
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._loop = Loop("wakelog postgres")
+        self._bells: set[threading.Event] = set()
+        self._listener: Any = None
+        self._pool: Any = self._await(self._connect())
+        self._writer = Writer(self._pool, self.ns)
+
+    async def _connect(self) -> Any:
+        return await asyncpg.create_pool(self.url, min_size=0, max_size=POOL_MAX, command_timeout=60)
+
+    async def _prepare(self, create: bool) -> None:
+        async with self._pool.acquire() as db:
+            if not await db.fetchval(sql.ORDER):
+                raise UnsupportedError(
+                    "this database does not order text by code point",
+                    kind="bad-collation",
+                    hint="create database … template template0 locale 'C'",
+                )
+            try:
+                found = await db.fetchval(sql.VERSION)
+            except asyncpg.UndefinedTableError:
+                found = None
+            if found is None:
+                if not create:
+                    raise NotFoundError(f"there is no store in {_safe(self.url)}", kind="store-not-found")
+                await self._create(db)
+            elif found > VERSION:
+                raise UnsupportedError(
+                    f"this store has version {found}, and this wakelog knows {VERSION}",
+                    kind="store-newer",
+                    hint="upgrade wakelog",
+                )
+
+    async def _create(self, db: Any) -> None:
+        """Statement by statement, each harmless if another process came first."""
+        for statement in sql.schema():
+            with contextlib.suppress(asyncpg.UniqueViolationError, asyncpg.DuplicateTableError):
+                await db.execute(statement)
+        await db.execute(sql.SET_VERSION, VERSION)
+
+    # Appending
+
+    def submit(self, *commits: Commit) -> Pending:
+        assert commits, "nothing was submitted"
+        self._check()
+        pending = Pending(commits)
+        pending.future.add_done_callback(self._tell)
+        self._loop.soon(self._writer.put, pending)
+        return pending
+
+    def _tell(self, future: Any) -> None:
+        if future.exception() is None:
+            for bell in tuple(self._bells):
+                bell.set()
+            self._loop.start(self._notify(future.result().session))
+
+    async def _notify(self, session: str) -> None:
+        with contextlib.suppress(Exception):  # a hint, and nobody depends on it
+            async with self._pool.acquire() as db:
+                await db.execute(sql.NOTIFY, CHANNEL, f"{self.ns} {session}")
+
+    # Reading
+
+    def read(
+        self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
+    ) -> Iterator[Commit]:
+        self.head(session)
+        return self._pages(session, after, _END if upto is None else upto, payloads)
+
+    def _pages(self, session: SessionId, after: Seq, upto: Seq, payloads: bool) -> Iterator[Commit]:
+        is_first = True
+        while True:
+            rows = self._fetch(sql.READ, *self._key(session), after, upto, payloads, PAGE)
+            if not is_first and rows and rows[0]["first"] != after + 1 and self.head(session).status == "deleted":
+                raise NotFoundError(f"session {session} was deleted while it was read", kind="session-deleted")
+            for row in rows:
+                yield from_row(session, row)
+            if len(rows) < PAGE:
+                return
+            after, is_first = rows[-1]["last"], False
+
+    def head(self, session: SessionId) -> Head:
+        row = self._fetchrow(sql.HEAD, *self._key(session))
+        if row is None:
+            raise NotFoundError(f"there is no session {session}", kind="session-not-found")
+        return head_from_row(row)
+
+    def known(self, session: SessionId, commit_id: str) -> Known | None:
+        head = self.head(session)
+
+        async def ask() -> Known | None:
+            async with self._pool.acquire() as db:
+                return await known_by_id(db, self._key(session), commit_id, head)
+
+        return self._run(ask())
+
+    def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
+        rows = self._fetch(sql.SESSIONS, self.ns, after.partition(".")[0], after, limit)
+        return [head_from_row(row) for row in rows]
+
+    def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
+        heads = [head_from_row(row) for row in self._fetch(sql.CHILDREN, *self._key(session))]
+        return [h for h in heads if deleted or h.status != "deleted"]
+
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
+        rows = self._fetch(sql.CHANGES, self.ns, *since(cursor, limit))
+        return page_of(rows, cursor, limit)
+
+    def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
+        for commit in self.read(session, after=seq - 1, upto=seq, payloads=True):
+            for known, content in commit.payloads:
+                if known == digest:
+                    return content
+        raise NotFoundError(f"event {seq} of {session} holds no payload {digest.hex()[:12]}", kind="payload-gone")
+
+    def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
+        row = self._fetchrow(sql.SNAPSHOT, *self._key(session), upto)
+        if row is None:
+            self.head(session)  # raises if there is no such session
+            return None
+        return Snapshot(row["seq"], row["data"])
+
+    def drop_snapshots(self, session: SessionId) -> None:
+        self._execute(sql.DROP_SNAPSHOTS, *self._key(session), 0, _END)
+
+    # Names, leases
+
+    def claim(self, name: str, session: SessionId) -> SessionId:
+        self._execute(sql.CLAIM, self.ns, name, session)
+        winner = self.find(name)
+        if winner is None:
+            return self.claim(name, session)  # it was given free in between
+        # Whoever comes next does this again, should this process die here.
+        self._execute(sql.TITLE, *self._key(winner), name)
+        return winner
+
+    def find(self, name: str) -> SessionId | None:
+        if "\0" in name:
+            return None
+        row = self._fetchrow(sql.FIND, self.ns, name)
+        return SessionId(row["session"]) if row is not None else None
+
+    def beat(self, session: SessionId, beat: Heartbeat) -> None:
+        self.head(session)
+        self._execute(sql.BEAT, *self._key(session), beat.epoch, beat.holder, beat.until)
+
+    def last_beat(self, session: SessionId) -> Heartbeat | None:
+        self.head(session)
+        row = self._fetchrow(sql.LAST_BEAT, *self._key(session))
+        return Heartbeat(row["epoch"], row["holder"], row["until"]) if row is not None else None
+
+    # Surgery
+
+    def operate(self, surgery: Surgery) -> Head:
+        async def rewrite(db: Any) -> None:
+            for commit in surgery.rewritten:
+                await db.execute(sql.UPDATE, *self._key(commit.session), *to_row(commit))
+            for session, seq in surgery.stale_from.items():
+                await db.execute(sql.DROP_SNAPSHOTS, *self._key(session), seq, _END)
+            for session, seq in surgery.pruned_to.items():
+                await db.execute(sql.DROP_SNAPSHOTS, *self._key(session), 0, seq)
+
+        head = self._run(self._writer.store(surgery.commits, rewrite))
+        self._vacuum()
+        return head
+
+    def delete(self, commit: Commit) -> Head:
+        async def drop(db: Any) -> None:
+            key = self._key(commit.session)
+            name = await db.fetchval(sql.TITLE_OF, *key)
+            if name:
+                await db.execute(sql.DROP_NAME, self.ns, name, commit.session)
+                await db.execute(sql.DROP_TITLE, *key)
+            await self._drop_if_unread(db, commit.session)
+
+        head = self._run(self._writer.store((commit,), drop))
+        self._vacuum()
+        return msgspec.structs.replace(head, name="")
+
+    async def _drop_if_unread(self, db: Any, session: SessionId) -> None:
+        """Drops a deleted session's content once no fork reads through it, and then looks at its parent's, and so
+        on."""
+        at: SessionId | None = session
+        while at is not None:
+            key = self._key(at)
+            head = head_from_row(await db.fetchrow(sql.HEAD, *key))
+            if head.status != "deleted" or await self._is_read(db, at):
+                return
+            await db.execute(sql.DROP_COMMITS, *key, head.seq)
+            await db.execute(sql.DROP_IDS, *key, head.seq)
+            await db.execute(sql.DROP_SNAPSHOTS, *key, 0, _END)
+            await db.execute(sql.DROP_BEAT, *key)
+            at = head.fork.parent if head.fork else None
+
+    async def _is_read(self, db: Any, session: SessionId) -> bool:
+        unseen = [session]
+        while unseen:
+            forks = [head_from_row(r) for r in await db.fetch(sql.CHILDREN, *self._key(unseen.pop()))]
+            if any(h.status != "deleted" for h in forks):
+                return True
+            unseen += [h.session for h in forks]
+        return False
+
+    def _vacuum(self) -> None:
+        """Gives the space of removed rows free, to be written over. The server's own archives are its keeper's."""
+        for table in ("wl_commit", "wl_snapshot"):
+            with contextlib.suppress(UnavailableError):
+                self._execute(f"vacuum {table}")
+
+    # News
+
+    def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        bell = threading.Event()
+        self._bells.add(bell)
+        try:
+            self._listen()
+            first = None if session is not None else self._newest()
+            while not (self.head(session).seq > after if session is not None else self._newest() != first):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                bell.wait(min(left, POLL_S))
+                bell.clear()
+            return True
+        finally:
+            self._bells.discard(bell)
+
+    def _newest(self) -> tuple[Any, ...] | None:
+        row = self._fetchrow(sql.NEWEST, self.ns)
+        return tuple(row.values()) if row is not None else None
+
+    def _listen(self) -> None:
+        if self._listener is not None and not self._listener.is_closed():
+            return
+
+        def heard(*_: Any) -> None:
+            for bell in tuple(self._bells):
+                bell.set()
+
+        async def listen() -> Any:
+            connection = await asyncpg.connect(self.url)
+            await connection.add_listener(CHANNEL, heard)
+            return connection
+
+        with contextlib.suppress(UnavailableError):
+            self._listener = self._run(listen())
+
+    # The server
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+
+        async def end() -> None:
+            await self._writer.drain()
+            if self._listener is not None:
+                await self._listener.close()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._pool.close(), 5)
+
+        if self._pid == os.getpid():
+            with contextlib.suppress(Exception):
+                self._loop.run(end())
+            self._loop.stop()
+
+    def _key(self, session: SessionId) -> tuple[str, str, str]:
+        return self.ns, root_of(session), session
+
+    def _check(self) -> None:
+        if self._closed:
+            raise UnavailableError("the store was closed", kind="store-closed", hint="open it again")
+        if self._pid != os.getpid():
+            self._begin()  # a forked child: the loop and its connections are the parent's
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            self._check()
+        except BaseException:
+            work.close()
+            raise
+        return self._await(work)
+
+    def _await(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return self._loop.run(work)
+        except Exception as exc:
+            raise translated(exc) from exc
+
+    def _fetch(self, statement: str, *values: Any) -> list[Any]:
+        async def ask() -> list[Any]:
+            async with self._pool.acquire() as db:
+                return list(await db.fetch(statement, *values))
+
+        return self._run(ask())
+
+    def _fetchrow(self, statement: str, *values: Any) -> Any:
+        rows = self._fetch(statement, *values)
+        return rows[0] if rows else None
+
+    def _execute(self, statement: str, *values: Any) -> None:
+        async def do() -> None:
+            async with self._pool.acquire() as db:
+                await db.execute(statement, *values)
+
+        self._run(do())
+
+
+def _safe(url: str) -> str:
+    """A url without its password."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"

@@ -1,0 +1,47 @@
+"""What can go wrong with a server, told as errors a caller can act on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg
+
+from wakelog.errors import InvalidInputError, UnavailableError, WakelogError
+
+_LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.QueryCanceledError,
+    OSError,
+    EOFError,
+    asyncio.TimeoutError,
+    asyncio.CancelledError,
+)
+
+
+def translated(exc: BaseException, lost: str = "unreachable") -> WakelogError:
+    """Our error for a driver's. `lost` is the kind when the connection failed: for an append the answer is then
+    unknown, and asking again with the same commit settles it."""
+    if isinstance(exc, WakelogError):
+        return exc
+    if isinstance(exc, asyncpg.TooManyConnectionsError):
+        error: WakelogError = UnavailableError(
+            f"the server has no connection left: {exc}",
+            kind="too-many-connections",
+            hint="try again, or use fewer processes",
+        )
+    elif isinstance(exc, asyncpg.ReadOnlySQLTransactionError):
+        error = UnavailableError(
+            f"the server takes no writes: {exc}", kind="read-only-server", hint="point the store at the primary"
+        )
+    elif isinstance(exc, _LOST):
+        error = UnavailableError(f"the server could not be reached: {exc!r}", kind=lost)
+    elif isinstance(exc, (asyncpg.DataError, UnicodeEncodeError)):
+        error = InvalidInputError(f"the server cannot store this: {exc}", kind="bad-commit")
+    else:
+        error = UnavailableError(f"the server refused: {exc!r}", kind="server-error")
+    error.__cause__ = exc
+    return error

@@ -1,0 +1,81 @@
+"""Rows and what they stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from wakelog.codec.pack import pack_payloads, pack_records, unpack_payloads, unpack_records
+from wakelog.model.ids import SessionId
+from wakelog.model.records import Commit, ForkPoint, Head
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+def to_row(commit: Commit) -> tuple[Any, ...]:
+    """The columns of `statements.COLUMNS`, then records and payloads."""
+    return (
+        commit.first,
+        commit.last,
+        commit.at,
+        commit.epoch,
+        commit.status,
+        commit.turn,
+        *commit.turns,
+        _encode(commit.kinds).decode(),
+        _encode(commit.paths).decode(),
+        commit.commit_id,
+        commit.fingerprint,
+        commit.prev,
+        commit.hash,
+        pack_records(commit.records),
+        pack_payloads(commit.payloads),
+    )
+
+
+def from_row(session: SessionId, row: Any) -> Commit:
+    return Commit(
+        session=session,
+        commit_id=row["commit_id"],
+        first=row["first"],
+        last=row["last"],
+        prev=row["prev"],
+        hash=row["hash"],
+        at=row["at"],
+        epoch=row["epoch"],
+        status=row["status"],
+        turn=row["turn"],
+        turns=(row["turn_first"], row["turn_last"]),
+        kinds=_decode(row["kinds"]),
+        paths=_decode(row["paths"]),
+        fingerprint=row["fingerprint"],
+        records=unpack_records(row["records"]),
+        payloads=unpack_payloads(row["payloads"]),
+    )
+
+
+def head_from(session: SessionId, row: Any, fork: ForkPoint | None = None, name: str = "") -> Head:
+    return Head(
+        session=session,
+        seq=row["last"],
+        hash=row["hash"],
+        at=row["at"],
+        epoch=row["epoch"],
+        status=row["status"],
+        turn=row["turn"],
+        commit_id=row["commit_id"],
+        fork=fork,
+        name=name,
+    )
+
+
+def head_from_row(row: Any) -> Head:
+    """From a row of `statements.HEAD` and its like."""
+    return head_from(SessionId(row["session"]), row, fork_from(row), row["name"])
+
+
+def fork_from(row: Any) -> ForkPoint | None:
+    """Where a session left its parent, if it has one."""
+    return ForkPoint(SessionId(row["parent"]), row["fork_at"], row["fork_hash"]) if row["parent"] else None

@@ -1,0 +1,91 @@
+-- The shard key, namespace and root of the fork tree, stands first in every key, so that one tree lives on one shard and no
+-- statement about a session needs another. Nothing here is refused by the engines that speak PostgreSQL's protocol: no
+-- sequences, triggers, foreign keys, locks, partial constraints, or types of an extension. Bodies are bytes.
+
+create table if not exists wl_version (
+    version bigint not null primary key
+);
+
+create table if not exists wl_session (
+    ns        text not null,
+    root      text not null,
+    session   text not null,
+    parent    text,
+    fork_at   bigint,
+    fork_hash bytea,
+    primary key (ns, root, session)
+);
+
+create index if not exists wl_session_parent on wl_session (ns, root, parent);
+
+-- One row per commit. Two writers that saw the same head want the same `first`: the key lets one of them in.
+create table if not exists wl_commit (
+    ns          text not null,
+    root        text not null,
+    session     text not null,
+    first       bigint not null,
+    last        bigint not null,
+    at          bigint not null,
+    epoch       bigint not null,
+    status      text not null,
+    turn        bigint not null,
+    turn_first  bigint not null,
+    turn_last   bigint not null,
+    kinds       text not null,
+    paths       text not null,
+    commit_id   text not null,
+    fingerprint bytea not null,
+    prev        bytea not null,
+    hash        bytea not null,
+    records     bytea not null,
+    payloads    bytea not null,
+    stored_at   bigint not null,
+    primary key (ns, root, session, first)
+);
+
+create index if not exists wl_commit_feed on wl_commit (ns, stored_at);
+
+-- Only ids that callers chose: a generated id tells its own place.
+create table if not exists wl_commit_id (
+    ns        text not null,
+    root      text not null,
+    session   text not null,
+    commit_id text not null,
+    first     bigint not null,
+    primary key (ns, root, session, commit_id)
+);
+
+create table if not exists wl_snapshot (
+    ns      text not null,
+    root    text not null,
+    session text not null,
+    seq     bigint not null,
+    data    bytea not null,
+    primary key (ns, root, session, seq)
+);
+
+create table if not exists wl_heartbeat (
+    ns      text not null,
+    root    text not null,
+    session text not null,
+    epoch   bigint not null,
+    holder  text not null,
+    until   bigint not null,
+    primary key (ns, root, session)
+);
+
+-- A name is found by itself, so it is its own shard; what a session is called is told beside the session, too.
+create table if not exists wl_name (
+    ns      text not null,
+    name    text not null,
+    session text not null,
+    primary key (ns, name)
+);
+
+create table if not exists wl_title (
+    ns      text not null,
+    root    text not null,
+    session text not null,
+    name    text not null,
+    primary key (ns, root, session)
+);

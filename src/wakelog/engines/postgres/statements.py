@@ -1,0 +1,156 @@
+"""Every statement the engine sends, with explicit casts, each about one shard or plainly about all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+COLUMNS = (
+    "first, last, at, epoch, status, turn, turn_first, turn_last, kinds, paths, commit_id, fingerprint, prev, hash"
+)
+_NAMES = COLUMNS.split(", ")
+_TYPES = ["bigint"] * 4 + ["text"] + ["bigint"] * 3 + ["text"] * 3 + ["bytea"] * 3
+
+NOW = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
+
+# Many sessions' commits in one statement and one sync, one commit of each. A row goes in if its session's newest commit
+# is the one it was sealed on, is not closed to it, and has its epoch; if its id was not used; and if nobody else was
+# quicker, which the key decides. What did not go in is looked at again, one by one.
+_GIVEN = ["root", "session", *_NAMES, "records", "payloads", "snapshot", "guard", "late"]
+_GIVEN_TYPES = ["text", "text", *_TYPES, "bytea", "bytea", "bytea", "bigint", "boolean"]
+_ARRAYS = ", ".join(f"${i + 2}::{kind}[]" for i, kind in enumerate(_GIVEN_TYPES))
+_SAME = "{0}.ns = $1::text and {0}.root = g.root and {0}.session = g.session"
+APPEND = f"""
+with given as (
+    select * from unnest({_ARRAYS}) as g ({", ".join(_GIVEN)})
+), stored as (
+    insert into wl_commit (ns, root, session, {COLUMNS}, records, payloads, stored_at)
+    select $1::text, g.root, g.session, {", ".join("g." + n for n in _NAMES)}, g.records, g.payloads, {NOW}
+    from given g
+    cross join lateral (
+        select p.last, p.hash, p.status, p.epoch from wl_commit p
+        where {_SAME.format("p")} order by p.first desc limit 1
+    ) h
+    where h.last = g.first - 1 and h.hash = g.prev and h.status <> 'deleted'
+        and (g.late or h.status not in ('closed', 'archived'))
+        and (g.guard < 0 or h.epoch = g.guard)
+        and not exists (
+            select 1 from wl_commit_id k where {_SAME.format("k")} and k.commit_id = g.commit_id and g.fingerprint <> ''
+        )
+    on conflict (ns, root, session, first) do nothing
+    returning root, session, first
+), ids as (
+    insert into wl_commit_id (ns, root, session, commit_id, first)
+    select $1::text, g.root, g.session, g.commit_id, g.first
+    from given g join stored s on s.root = g.root and s.session = g.session
+    where g.fingerprint <> ''
+    on conflict (ns, root, session, commit_id) do nothing
+), snapshots as (
+    insert into wl_snapshot (ns, root, session, seq, data)
+    select $1::text, g.root, g.session, g.last, g.snapshot
+    from given g join stored s on s.root = g.root and s.session = g.session
+    where g.snapshot is not null
+    on conflict (ns, root, session, seq) do nothing
+)
+select g.session, s.parent, s.fork_at, s.fork_hash, coalesce(t.name, '') as name
+from stored g
+join wl_session s on s.ns = $1::text and s.root = g.root and s.session = g.session
+left join wl_title t on t.ns = $1::text and t.root = g.root and t.session = g.session
+"""
+
+_VALUES = ", ".join(f"${i + 4}::{kind}" for i, kind in enumerate([*_TYPES, "bytea", "bytea"]))
+INSERT = f"""
+insert into wl_commit (ns, root, session, {COLUMNS}, records, payloads, stored_at)
+values ($1::text, $2::text, $3::text, {_VALUES}, {NOW})
+"""
+_SET = zip([*_NAMES, "records", "payloads"], [*_TYPES, "bytea", "bytea"], strict=True)
+UPDATE = f"""
+update wl_commit set {", ".join(f"{n} = ${i + 4}::{t}" for i, (n, t) in enumerate(_SET))}
+where ns = $1::text and root = $2::text and session = $3::text and last = $5::bigint
+"""
+INSERT_ID = """
+insert into wl_commit_id (ns, root, session, commit_id, first)
+values ($1::text, $2::text, $3::text, $4::text, $5::bigint)
+"""
+INSERT_SNAPSHOT = """
+insert into wl_snapshot (ns, root, session, seq, data) values ($1::text, $2::text, $3::text, $4::bigint, $5::bytea)
+on conflict (ns, root, session, seq) do nothing
+"""
+INSERT_SESSION = """
+insert into wl_session (ns, root, session, parent, fork_at, fork_hash)
+values ($1::text, $2::text, $3::text, $4::text, $5::bigint, $6::bytea)
+"""
+
+_OF = "ns = $1::text and root = $2::text and session = $3::text"
+_HEADS = f"""
+select s.session, s.parent, s.fork_at, s.fork_hash, coalesce(t.name, '') as name, c.*
+from wl_session s
+cross join lateral (
+    select {COLUMNS} from wl_commit p
+    where p.ns = s.ns and p.root = s.root and p.session = s.session order by p.first desc limit 1
+) c
+left join wl_title t on t.ns = s.ns and t.root = s.root and t.session = s.session
+where s.ns = $1::text
+"""
+HEAD = f"{_HEADS} and s.root = $2::text and s.session = $3::text"
+SESSIONS = f"""{_HEADS} and (s.root > $2::text or (s.root = $2::text and s.session > $3::text))
+and c.status <> 'deleted' order by s.root, s.session limit $4::bigint"""
+CHILDREN = f"{_HEADS} and s.root = $2::text and s.parent = $3::text order by s.session"
+
+# The commit that holds event $4 + 1, or the first after it, up to the one that holds $5.
+READ = f"""
+select {COLUMNS}, records, case when $6::boolean then payloads else ''::bytea end as payloads from wl_commit
+where {_OF} and last > $4::bigint and first <= $5::bigint and first >= coalesce((
+    select max(b.first) from wl_commit b
+    where b.ns = $1::text and b.root = $2::text and b.session = $3::text and b.first <= $4::bigint + 1
+), 0)
+order by first limit $7::bigint
+"""
+AT = f"select {COLUMNS} from wl_commit where {_OF} and first = $4::bigint"
+BY_ID = f"""
+select {", ".join("c." + n for n in _NAMES)} from wl_commit_id k
+join wl_commit c on c.ns = k.ns and c.root = k.root and c.session = k.session and c.first = k.first
+where k.ns = $1::text and k.root = $2::text and k.session = $3::text and k.commit_id = $4::text
+"""
+SNAPSHOT = f"select seq, data from wl_snapshot where {_OF} and seq <= $4::bigint order by seq desc limit 1"
+DROP_SNAPSHOTS = f"delete from wl_snapshot where {_OF} and seq >= $4::bigint and seq < $5::bigint"
+DROP_COMMITS = f"delete from wl_commit where {_OF} and last < $4::bigint"
+DROP_IDS = f"delete from wl_commit_id where {_OF} and first < $4::bigint"
+DROP_BEAT = f"delete from wl_heartbeat where {_OF}"
+
+# Anything stored lately may still become visible behind something newer, so the feed looks back a little way.
+CHANGES = """
+select session, last, stored_at from wl_commit
+where ns = $1::text and stored_at > $2::bigint order by stored_at, root, session, first limit $3::bigint
+"""
+NEWEST = "select session, last, stored_at from wl_commit where ns = $1::text order by stored_at desc limit 1"
+
+CLAIM = (
+    "insert into wl_name (ns, name, session) values ($1::text, $2::text, $3::text) on conflict (ns, name) do nothing"
+)
+FIND = "select session from wl_name where ns = $1::text and name = $2::text"
+TITLE = """
+insert into wl_title (ns, root, session, name) values ($1::text, $2::text, $3::text, $4::text)
+on conflict (ns, root, session) do nothing
+"""
+TITLE_OF = f"select name from wl_title where {_OF}"
+DROP_TITLE = f"delete from wl_title where {_OF}"
+DROP_NAME = "delete from wl_name where ns = $1::text and name = $2::text and session = $3::text"
+
+BEAT = """
+insert into wl_heartbeat (ns, root, session, epoch, holder, until)
+values ($1::text, $2::text, $3::text, $4::bigint, $5::text, $6::bigint)
+on conflict (ns, root, session) do update set epoch = excluded.epoch, holder = excluded.holder, until = excluded.until
+"""
+LAST_BEAT = f"select epoch, holder, until from wl_heartbeat where {_OF}"
+
+NOTIFY = "select pg_notify($1::text, $2::text)"
+VERSION = "select max(version) from wl_version"
+SET_VERSION = "insert into wl_version (version) values ($1::bigint) on conflict (version) do nothing"
+ORDER = "select 's_A.B'::text < 's_AA'::text and 'B'::text < 'a'::text"
+
+
+def schema() -> list[str]:
+    """The statements of schema.sql."""
+    lines = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8").splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("--"))
+    return [statement for statement in text.split(";") if statement.strip()]
