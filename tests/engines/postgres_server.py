@@ -92,6 +92,15 @@ class Server:
                 time.sleep(0.05)
         raise AssertionError("the server did not start")
 
+    def sql(self, statement: str) -> None:
+        """Runs a statement."""
+        self.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", self.url, "-c", statement)
+
+    def ask(self, question: str) -> str:
+        """The one value that a query gives."""
+        command = [str(_binaries() / "psql"), "-X", "-A", "-t", "-d", self.url, "-c", question]
+        return subprocess.run(command, check=True, capture_output=True, text=True, cwd=self.folder).stdout.strip()
+
     def kill(self) -> None:
         """kill -9, of all of it at once."""
         assert self._process is not None
@@ -103,3 +112,41 @@ class Server:
             self._process.send_signal(signal.SIGINT)
             self._process.wait(30)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Pair:
+    """A primary that answers when its standby has the bytes too, and that standby."""
+
+    def __init__(self) -> None:
+        self.primary = Server().create().start()
+        self.standby = Server()
+        self.primary.sql("select pg_create_physical_replication_slot('standby')")
+        source = f"host=127.0.0.1 port={self.primary.port} user=postgres application_name=standby"
+        self.standby.run(
+            *("pg_basebackup", "-D", str(self.standby.data), "-d", source, "-R", "-S", "standby", "-X", "stream"),
+            *("-c", "fast"),
+        )
+        self.standby.start(hot_standby="on")
+        self.primary.sql("alter system set synchronous_standby_names = 'FIRST 1 (standby)'")
+        self.primary.sql("select pg_reload_conf()")
+        deadline = time.monotonic() + 30
+        while self.primary.ask("select coalesce(max(sync_state), '') from pg_stat_replication") != "sync":
+            assert time.monotonic() < deadline, "the standby did not follow"
+            time.sleep(0.05)
+
+    @property
+    def url(self) -> str:
+        hosts = ",".join(f"127.0.0.1:{s.port}" for s in (self.primary, self.standby))
+        return f"postgresql://postgres@{hosts}/postgres?target_session_attrs=primary"
+
+    def fail_over(self) -> None:
+        """kill -9 the primary, then let the standby take over. It is dead before the other lives: nobody has two."""
+        self.primary.kill()
+        self.standby.run("pg_ctl", "promote", "-D", str(self.standby.data), "-w")
+        # It inherited whom to wait for, and that one is gone; without the reload every commit would hang.
+        self.standby.sql("alter system set synchronous_standby_names = ''")
+        self.standby.sql("select pg_reload_conf()")
+
+    def stop(self) -> None:
+        self.standby.stop()
+        self.primary.stop()

@@ -13,11 +13,12 @@ from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import clock, inert, iso, size
 from wakelog.errors import WakelogError
 from wakelog.log.verify import VerifyReport
-from wakelog.store import config
+from wakelog.store import Store, config
+from wakelog.store import open as open_store
 from wakelog.store.info import StoreInfo, info
 from wakelog.store.measures import file_of
 
-INTEGRITY = 4
+INTEGRITY, PARTIAL = 4, 7
 KINDS_SHOWN = 8
 _DURABILITY = {
     "synced": "synced: an answered append survives a power cut",
@@ -34,6 +35,7 @@ def store_command() -> None:
     Examples:
       wakelog store info
       wakelog store check
+      wakelog store backup /mnt/backup/wakelog.db
       du -sh "$(wakelog store path)"
     """
 
@@ -96,6 +98,86 @@ def check(ctx: Context) -> int:
     }
     ctx.answer("store-check", data, lambda: _show_check(ctx, data))
     return 0 if data["ok"] else INTEGRITY
+
+
+@store_command.command("copy")
+@click.argument("target", metavar="STORE")
+@click.option("-s", "--only", "only", multiple=True, metavar="SESSION", help="Only this session, with its ancestors.")
+@click.option("--no-verify", is_flag=True, help="Do not verify what was copied.")
+@common
+def copy(ctx: Context, target: str, only: tuple[str, ...], no_verify: bool) -> int:
+    """Copies all sessions to another store, of any engine, and verifies them there. Every hash is kept.
+
+    It can be repeated: what is there is brought up to date. A session that has gone its own way there is left
+    alone and told (exit code 7).
+
+    \b
+    Examples:
+      wakelog store copy postgresql://wakelog@db.example/wakelog
+      wakelog --store postgresql://wakelog@db.example/wakelog store copy ~/laptop
+    """
+    here = ctx.store  # first: if there is nothing to copy, nothing is made
+    with open_store(target) as there:
+        return _copy(ctx, here, there, target, only, not no_verify)
+
+
+@store_command.command("backup")
+@click.argument("file", metavar="FILE.db", type=click.Path(dir_okay=False))
+@common
+def backup(ctx: Context, file: str) -> int:
+    """Copies this store, while it is in use, into a file that is a store itself. Repeated, it adds what is new.
+
+    \b
+    Examples:
+      wakelog store backup /mnt/backup/wakelog.db
+      wakelog --store /mnt/backup/wakelog.db ls
+    """
+    here = ctx.store
+    with open_store(file) as there:
+        return _copy(ctx, here, there, file, (), True)
+
+
+@store_command.command("restore")
+@click.argument("file", metavar="FILE.db", type=click.Path(exists=True))
+@common
+def restore(ctx: Context, file: str) -> int:
+    """Brings back from a backup what this store lacks. What is here and newer stays as it is.
+
+    \b
+    Example:
+      wakelog store restore /mnt/backup/wakelog.db
+    """
+    with open_store(file, create=False) as there:
+        return _copy(ctx, there, ctx.new_store(), ctx.url, (), True)
+
+
+def _copy(ctx: Context, source: Store, target: Store, where: str, only: tuple[str, ...], verify: bool) -> int:
+    from wakelog.store.copying import copy_sessions
+
+    chosen = [source.find(name) for name in only] or None
+    with Progress(ctx, "copied events") as progress:
+        done = copy_sessions(source.engine, target.engine, chosen, progress=progress)
+    bad = []
+    heads = list(target.sessions()) if verify else []
+    with Progress(ctx, "verified events", sum(h.seq for h in heads)) as progress:
+        for head in heads:
+            bad += [] if target.resume(head.session).verify().ok else [head.session]
+            progress(head.seq)
+    data = {**msgspec.to_builtins(done), "target": where, "verified": verify, "damaged": bad}
+
+    def human() -> None:
+        there = f"{done.unchanged} were there already" if done.unchanged else "nothing was there before"
+        ctx.say(f"{done.sessions} sessions, {done.events:,} events → {inert(where, lines=False)}  ({there})")
+        for session in done.diverged:
+            name = inert(source.engine.head(session).name or session, lines=False)
+            ctx.say(f"{ctx.style('✗', fg='yellow')} {name} has gone its own way there, and was left alone")
+        for session in bad:
+            ctx.say(f"{ctx.style('✗', fg='red', bold=True)} {session} does not verify there")
+        if verify and not bad:
+            ctx.say(f"{ctx.style('✔', fg='green')} {len(heads)} sessions verify there")
+
+    ctx.answer("store-copy", data, human)
+    return INTEGRITY if bad else PARTIAL if done.diverged else 0
 
 
 def _file_faults(ctx: Context) -> list[str]:

@@ -1,0 +1,166 @@
+"""Copying sessions from one engine to another, every byte and hash kept: a laptop's store to a server, and back.
+
+Commits go over as they are stored, so what verified there verifies here. A copy can be repeated: sessions that are
+there are brought up to date, also where content was erased since, and one that has gone its own way is left alone and
+told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from wakelog.engine import Engine, Surgery
+from wakelog.errors import ConflictError, NotFoundError
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.records import Commit, ForkPoint, Head
+
+CHUNK_EVENTS = 500
+REMOVALS = frozenset({"payload.erased", "range.pruned"})
+
+Progress = Callable[[int], None]
+"""Told how many more events are over."""
+
+
+class Copied(msgspec.Struct, frozen=True):
+    """What a copy did."""
+
+    sessions: int
+    events: int
+    unchanged: int
+    """Sessions that were there already, as they are."""
+    diverged: tuple[SessionId, ...]
+    """Sessions that have gone their own way at the other end, and were left alone."""
+
+
+def copy_sessions(
+    source: Engine,
+    target: Engine,
+    sessions: Sequence[SessionId] | None = None,
+    *,
+    progress: Progress | None = None,
+) -> Copied:
+    """Copies all sessions, or some with the sessions they were forked from."""
+    copied = events = unchanged = 0
+    diverged: list[SessionId] = []
+    gone: set[SessionId] = set()
+    for head in _in_order(source, sessions):
+        if head.fork is not None and head.fork.parent in gone:
+            gone.add(head.session)
+            continue
+        try:
+            count = _copy(source, target, head, progress)
+        except ConflictError:
+            diverged.append(head.session)
+            gone.add(head.session)
+            continue
+        _name(source, target, head)
+        copied, events, unchanged = copied + bool(count), events + count, unchanged + (not count)
+    _bury(source, target, sessions)
+    return Copied(copied, events, unchanged, tuple(diverged))
+
+
+def _in_order(source: Engine, sessions: Sequence[SessionId] | None) -> Iterator[Head]:
+    """Parents before their forks; a deleted one only where a fork still reads through it."""
+    told: set[SessionId] = set()
+    for head in _all(source) if sessions is None else (source.head(s) for s in sessions):
+        line = [head]
+        while (fork := line[-1].fork) is not None:
+            line.append(source.head(fork.parent))
+        for each in reversed(line):
+            if each.session not in told:
+                told.add(each.session)
+                yield each
+
+
+def _all(source: Engine) -> Iterator[Head]:
+    after = ""
+    while page := source.sessions(after=after):
+        yield from page
+        after = page[-1].session
+
+
+def _copy(source: Engine, target: Engine, head: Head, progress: Progress | None) -> int:
+    """Brings one session up to date; how many events that took."""
+    have = _head(target, head.session)
+    after = have.seq if have is not None else head.fork.at if head.fork is not None else 0
+    if have is not None:
+        _check_same(source, have)
+    count, chunk, size = 0, list[Commit](), 0
+    # A deleted parent that forks still need is copied up to its end; the end itself follows when the forks are there.
+    for commit in source.read(head.session, after=after, payloads=True):
+        if "session.deleted" in commit.kinds:
+            break
+        chunk.append(msgspec.structs.replace(commit, guard=None, late=True, fork=_fork_of(commit, head)))
+        size += commit.last - commit.first + 1
+        if size >= CHUNK_EVENTS or not REMOVALS.isdisjoint(commit.kinds):
+            count += _store(source, target, chunk, progress)
+            chunk, size = [], 0
+    return count + (_store(source, target, chunk, progress) if chunk else 0)
+
+
+def _fork_of(commit: Commit, head: Head) -> ForkPoint | None:
+    return head.fork if head.fork is not None and commit.first == head.fork.at + 1 else None
+
+
+def _store(source: Engine, target: Engine, chunk: list[Commit], progress: Progress | None) -> int:
+    if any(not REMOVALS.isdisjoint(commit.kinds) for commit in chunk):
+        _operate(source, target, chunk)
+    else:
+        target.submit(*chunk).result()
+    count = sum(commit.last - commit.first + 1 for commit in chunk)
+    if progress is not None:
+        progress(count)
+    return count
+
+
+def _operate(source: Engine, target: Engine, chunk: list[Commit]) -> None:
+    """Appends commits that tell of a removal, with what they removed: the bytes go in the same step."""
+    session = chunk[0].session
+    have = _head(target, session)
+    rewritten: list[Commit] = []
+    if have is not None:
+        first = have.fork.at if have.fork is not None else 0
+        here = {c.last: c for c in target.read(session, after=first, payloads=True)}
+        for commit in source.read(session, after=first, upto=have.seq, payloads=True):
+            old = here.get(commit.last)
+            if old is not None and (old.records != commit.records or old.payloads != commit.payloads):
+                rewritten.append(msgspec.structs.replace(commit, guard=None, late=True))
+    stale: dict[SessionId, Seq] = {session: min(c.first for c in rewritten)} if rewritten else {}
+    target.operate(Surgery(commits=tuple(chunk), rewritten=tuple(rewritten), stale_from=stale))
+
+
+def _check_same(source: Engine, have: Head) -> None:
+    """ConflictError unless what the target has is a beginning of what the source has."""
+    here = next(iter(source.read(have.session, after=have.seq - 1, upto=have.seq)), None)
+    if here is None or here.last != have.seq or here.hash != have.hash:
+        raise ConflictError(
+            f"session {have.session} has gone its own way at the other end since event {have.seq} or before",
+            kind="diverged",
+            head_seq=have.seq,
+        )
+
+
+def _name(source: Engine, target: Engine, head: Head) -> None:
+    if head.name:
+        target.claim(head.name, head.session)
+    beat = source.last_beat(head.session)
+    if beat is not None:
+        target.beat(head.session, beat)
+
+
+def _bury(source: Engine, target: Engine, sessions: Sequence[SessionId] | None) -> None:
+    """Deletes at the target the parents that are deleted at the source, now that their forks are there."""
+    for head in _in_order(source, sessions):
+        have = _head(target, head.session)
+        if head.status == "deleted" and have is not None and have.status != "deleted":
+            for commit in source.read(head.session, after=have.seq, payloads=True):
+                if "session.deleted" in commit.kinds:
+                    target.delete(msgspec.structs.replace(commit, guard=None, late=True))
+
+
+def _head(engine: Engine, session: SessionId) -> Head | None:
+    try:
+        return engine.head(session)
+    except NotFoundError:
+        return None
