@@ -1,12 +1,10 @@
 """Copies keep every byte and hash, over any pair of engines, and can be brought up to date."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.engines.postgres_server import Server
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.postgres import PostgresEngine
@@ -14,13 +12,6 @@ from wakelog.engines.sqlite import SqliteEngine
 from wakelog.log.surgery import erase, prune
 from wakelog.store import Store
 from wakelog.store.copying import copy_sessions
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
-    server = Server().create().start(fsync="off")
-    yield server
-    server.stop()
 
 
 @pytest.fixture
