@@ -90,6 +90,11 @@ class PostgresEngine:
                 await db.execute(statement)
         await db.execute(sql.SET_VERSION, VERSION)
 
+    @property
+    def identity(self) -> str:
+        """What tells this store from others, without its password."""
+        return f"{_safe(self.url)}#{self.ns}"
+
     # Appending
 
     def submit(self, *commits: Commit) -> Pending:
@@ -364,4 +369,4 @@ def _safe(url: str) -> str:
     from urllib.parse import urlsplit
 
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

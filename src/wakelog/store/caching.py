@@ -1,0 +1,21 @@
+"""Where the index of a store on a server is kept: on this machine, in the user's cache.
+
+An index is a projection that anybody can make from the log, and rebuild by deleting it. Kept near its reader it costs
+the server nothing but the reading, and gives the same answers, views and search as beside an embedded store."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+
+def cached_index(identity: str) -> Path | None:
+    """The file for the index of the store that `identity` tells from others; None where there is no place for it."""
+    base = os.environ.get("WAKELOG_CACHE") or os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = Path(base) / "wakelog" / hashlib.sha256(identity.encode()).hexdigest()[:24]
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        return None
+    return folder / "index.db"
