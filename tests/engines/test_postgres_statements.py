@@ -8,7 +8,7 @@ import pytest
 from wakelog.engines.postgres import statements
 
 SCHEMA = statements.schema()
-STATEMENTS = {name: value for name, value in vars(statements).items() if name.isupper() and " " in str(value)}
+STATEMENTS = {n: v for n, v in vars(statements).items() if n.isupper() and n[0] != "_" and isinstance(v, str)}
 
 REFUSED = {
     "sequences": r"\b(serial|bigserial|smallserial|nextval|generated\s+(always|by\s+default))\b",
