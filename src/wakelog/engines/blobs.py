@@ -1,0 +1,236 @@
+"""Big payloads beside the engine: in a folder, or in any S3-compatible store.
+
+Wraps an engine and is one. A payload above the limit is put into the blob store before its commit is submitted, and the
+commit carries a mark in its place. A mark cannot be mistaken: its bytes do not have the hash it stands under. Each blob
+belongs to one commit, under `root/session/last/sha256`, so that whoever removes the commit's content knows what to
+remove. A blob whose commit never came is nobody's, and `sweep` takes it away."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wakelog.engine import Change, Engine, Known, Pending, Surgery
+from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError, UnsupportedError
+from wakelog.model.ids import Seq, SessionId, root_of
+from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
+
+LIMIT = 256 * 1024
+_MARK = b"wakelog blob"
+
+Payload = tuple[bytes, bytes]
+
+
+class BlobEngine:
+    """An engine whose big payloads are kept elsewhere."""
+
+    def __init__(self, engine: Engine, url: str, *, limit: int = LIMIT, options: dict[str, Any] | None = None) -> None:
+        """`url` is a folder or what obstore opens, such as `s3://bucket/prefix`; `options` are obstore's own (`config`,
+        `client_options`). Credentials come from the environment where they are not given."""
+        self.engine = engine
+        self.url = url
+        self.limit = limit
+        self.durability = engine.durability
+        self._store = _open(url, options or {})
+        for name in ("path", "identity"):
+            if hasattr(engine, name):
+                setattr(self, name, getattr(engine, name))
+
+    # Out of the commit, and back
+
+    def submit(self, *commits: Commit) -> Pending:
+        return self.engine.submit(*map(self._without, commits))
+
+    def _without(self, commit: Commit) -> Commit:
+        """The commit with marks for what is big, which is stored by then. Stored for nothing, it is swept later."""
+        if not any(len(content) > self.limit for _, content in commit.payloads):
+            return commit
+        slim = []
+        for digest, content in commit.payloads:
+            if len(content) > self.limit:
+                self._put(_key(commit, digest), content)
+                content = _MARK
+            slim.append((digest, content))
+        return msgspec.structs.replace(commit, payloads=tuple(slim))
+
+    def _with(self, commit: Commit) -> Commit:
+        if not any(content == _MARK for _, content in commit.payloads):
+            return commit
+        return msgspec.structs.replace(commit, payloads=tuple(self._whole(commit, p) for p in commit.payloads))
+
+    def _whole(self, commit: Commit, payload: Payload) -> Payload:
+        digest, content = payload
+        if content != _MARK or hashlib.sha256(content).digest() == digest:
+            return payload
+        return digest, self._get(_key(commit, digest), commit)
+
+    def _put(self, key: str, content: bytes) -> None:
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        with contextlib.suppress(AlreadyExistsError), _told(self.url):
+            # Only if it is not there: a repeated append puts the same bytes under the same name.
+            obstore.put(self._store, key, content, mode="create")
+
+    def _get(self, key: str, commit: Commit) -> bytes:
+        import obstore
+
+        try:
+            with _told(self.url):
+                return bytes(obstore.get(self._store, key).bytes())
+        except FileNotFoundError as exc:
+            raise CorruptLogError(
+                f"a payload of event {commit.first} of {commit.session} is not in {self.url}",
+                kind="blob-missing",
+                hint="restore the blob store from its backup",
+                seq=commit.first,
+            ) from exc
+
+    def _drop(self, keys: Iterable[str]) -> None:
+        import obstore
+
+        for key in keys:
+            with contextlib.suppress(FileNotFoundError), _told(self.url):
+                obstore.delete(self._store, key)
+
+    def _keys_of(self, session: SessionId, commits: Iterable[Commit]) -> set[str]:
+        return {_key(c, digest) for c in commits for digest, content in c.payloads if content == _MARK}
+
+    def sweep(self) -> int:
+        """Removes blobs that no stored commit mentions; how many. Not while others append: theirs may be on the way."""
+        import obstore
+
+        wanted: set[str] = set()
+        after = ""
+        while page := self.engine.sessions(after=after):
+            for head in page:
+                line: SessionId | None = head.session
+                while line is not None:
+                    wanted |= self._keys_of(line, self.engine.read(line, payloads=True))
+                    fork = self.engine.head(line).fork
+                    line = fork.parent if fork else None
+            after = page[-1].session
+        with _told(self.url):
+            there = {meta["path"] for batch in obstore.list(self._store) for meta in batch}
+        lost = there - wanted
+        self._drop(lost)
+        return len(lost)
+
+    # What removes content removes its blobs, when the removal is durable
+
+    def operate(self, surgery: Surgery) -> Head:
+        before = {
+            (new.session, new.last): self._keys_of(
+                new.session, self.engine.read(new.session, after=new.last - 1, upto=new.last, payloads=True)
+            )
+            for new in surgery.rewritten
+        }
+        slim = msgspec.structs.replace(
+            surgery,
+            commits=tuple(map(self._without, surgery.commits)),
+            rewritten=tuple(map(self._without, surgery.rewritten)),
+        )
+        head = self.engine.operate(slim)
+        for new in slim.rewritten:
+            self._drop(before[new.session, new.last] - self._keys_of(new.session, [new]))
+        return head
+
+    def delete(self, commit: Commit) -> Head:
+        tree: list[SessionId] = [commit.session]
+        while (fork := self.engine.head(tree[-1]).fork) is not None:
+            tree.append(fork.parent)
+        before = {s: self._keys_of(s, self.engine.read(s, payloads=True)) for s in tree}
+        head = self.engine.delete(commit)
+        for session, keys in before.items():
+            self._drop(keys - self._keys_of(session, self.engine.read(session, payloads=True)))
+        return head
+
+    # The rest is the engine's
+
+    def read(
+        self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
+    ) -> Iterator[Commit]:
+        commits = self.engine.read(session, after=after, upto=upto, payloads=payloads)
+        return map(self._with, commits) if payloads else commits
+
+    def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
+        content = self.engine.payload(session, seq, digest)
+        if content != _MARK or hashlib.sha256(content).digest() == digest:
+            return content
+        for commit in self.engine.read(session, after=seq - 1, upto=seq):
+            return self._get(_key(commit, digest), commit)
+        raise NotFoundError(f"there is no event {seq} in {session}", kind="event-not-found")
+
+    def head(self, session: SessionId) -> Head:
+        return self.engine.head(session)
+
+    def known(self, session: SessionId, commit_id: str) -> Known | None:
+        return self.engine.known(session, commit_id)
+
+    def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
+        return self.engine.sessions(after=after, limit=limit)
+
+    def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
+        return self.engine.children(session, deleted=deleted)
+
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
+        return self.engine.changes(cursor, limit)
+
+    def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
+        return self.engine.snapshot(session, upto=upto)
+
+    def drop_snapshots(self, session: SessionId) -> None:
+        self.engine.drop_snapshots(session)
+
+    def claim(self, name: str, session: SessionId) -> SessionId:
+        return self.engine.claim(name, session)
+
+    def find(self, name: str) -> SessionId | None:
+        return self.engine.find(name)
+
+    def beat(self, session: SessionId, beat: Heartbeat) -> None:
+        self.engine.beat(session, beat)
+
+    def last_beat(self, session: SessionId) -> Heartbeat | None:
+        return self.engine.last_beat(session)
+
+    def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
+        return self.engine.wait(session, after=after, timeout_s=timeout_s)
+
+    def close(self) -> None:
+        self.engine.close()
+
+
+def _key(commit: Commit, digest: bytes) -> str:
+    return f"{root_of(commit.session)}/{commit.session}/{commit.last}/{digest.hex()}"
+
+
+def _open(url: str, options: dict[str, Any]) -> Any:
+    try:
+        from obstore.store import LocalStore, from_url
+    except ImportError as exc:
+        raise UnsupportedError(
+            "a blob store needs obstore", kind="missing-extra", hint="pip install 'wakelog[blobs]'"
+        ) from exc
+    if "://" not in url:
+        Path(url).mkdir(parents=True, exist_ok=True)
+        return LocalStore(prefix=url)
+    return from_url(url, **options)
+
+
+@contextlib.contextmanager
+def _told(url: str) -> Iterator[None]:
+    """A blob store that cannot be reached is an error the caller can act on: nothing was appended yet."""
+    from obstore.exceptions import AlreadyExistsError, BaseError
+
+    try:
+        yield
+    except (FileNotFoundError, AlreadyExistsError):
+        raise
+    except (BaseError, OSError) as exc:
+        raise UnavailableError(f"the blob store {url} failed: {exc}", kind="blobs-unreachable") from exc
