@@ -31,6 +31,7 @@ from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 VERSION = 1
 PAGE = 200
 POLL_S = 0.5
+NOTIFY_S = 0.005
 POOL_MAX = 8
 CHANNEL = "wakelog"
 _END = 1 << 62
@@ -54,6 +55,8 @@ class PostgresEngine:
         self._loop = Loop("wakelog postgres")
         self._bells: set[threading.Event] = set()
         self._listener: Any = None
+        self._notifier: Any = None
+        self._notifying: asyncio.Task[None] | None = None
         self._pool: Any = self._await(self._connect())
         self._writer = Writer(self._pool, self.ns)
 
@@ -106,15 +109,21 @@ class PostgresEngine:
         return pending
 
     def _tell(self, future: Any) -> None:
+        """Called on the loop when an append is answered."""
         if future.exception() is None:
             for bell in tuple(self._bells):
                 bell.set()
-            self._loop.start(self._notify(future.result().session))
+            if self._notifying is None or self._notifying.done():
+                self._notifying = asyncio.get_running_loop().create_task(self._notify())
 
-    async def _notify(self, session: str) -> None:
-        with contextlib.suppress(Exception):  # a hint, and nobody depends on it
-            async with self._pool.acquire() as db:
-                await db.execute(sql.NOTIFY, CHANNEL, f"{self.ns} {session}")
+    async def _notify(self) -> None:
+        """A hint to other processes, one for all that was stored meanwhile. Nobody depends on it, so it need not be
+        durable: that spares the server a sync."""
+        await asyncio.sleep(NOTIFY_S)
+        with contextlib.suppress(Exception):
+            if self._notifier is None or self._notifier.is_closed():
+                self._notifier = await asyncpg.connect(self.url, server_settings={"synchronous_commit": "off"})
+            await self._notifier.execute(sql.NOTIFY, CHANNEL, self.ns)
 
     # Reading
 
@@ -312,8 +321,12 @@ class PostgresEngine:
 
         async def end() -> None:
             await self._writer.drain()
-            if self._listener is not None:
-                await self._listener.close()
+            if self._notifying is not None:
+                self._notifying.cancel()
+                await asyncio.wait({self._notifying})
+            for connection in (self._listener, self._notifier):
+                if connection is not None:
+                    await connection.close()
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._pool.close(), 5)
 

@@ -1,0 +1,266 @@
+"""An engine whose bytes live behind a server.
+
+Every method is one question (wire.py) to `/v1/engine/…`. All of them may be asked twice: a commit is stored once
+however often it is sent, and the others change nothing or the same thing again. So a question without an answer is
+asked again, on a new connection, for as long as `patience_s` allows; an append that still has none is *unknown*, and
+the log asks again with the same commit.
+
+Commits are sealed on this side, so the server need not be believed: what it gives back is checked against its hashes by
+whoever reads, as from a disk. The server in turn seals every commit again before it stores it (log/taking.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import time
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from wakelog.engine import Change, Known, Surgery
+from wakelog.engines.remote import wire
+from wakelog.engines.remote.connection import Address, Connections, Reply
+from wakelog.engines.remote.lane import Group, Lane, Pending
+from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
+
+T = TypeVar("T")
+
+PAGE_MAX = 1000
+POLL_S = 20.0
+"""How long one question may wait for news; longer waiting is several questions."""
+_PAUSE_S, _PAUSE_MAX_S = 0.02, 1.0
+_TYPES = f"Content-Type: {wire.MSGPACK}\r\nAccept: {wire.MSGPACK}\r\n"
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class RemoteEngine:
+    """All sessions of one namespace of one server."""
+
+    def __init__(
+        self, url: str, key: str = "", *, create: bool = True, patience_s: float = 15.0, timeout_s: float = 30.0
+    ) -> None:
+        """`key` is an API key of the server. Questions without an answer are asked again for `patience_s`."""
+        self.url = url
+        self._timeout_s = timeout_s
+        self._patience_s = 0.0  # whether there is a server at all is told at once
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._connections = Connections(Address.parse(url), headers)
+        self._closed = False
+        self._begin()
+        try:
+            self.info = self._introduce(create)
+        except BaseException:
+            self.close()
+            raise
+        self._patience_s = patience_s
+        self.durability = self.info.durability
+
+    def _introduce(self, create: bool) -> wire.Info:
+        """Who answers. A namespace that is not there yet is made, by a key that may write."""
+        if create:
+            with contextlib.suppress(NotAllowedError):
+                return self.ask("/v1/namespace", wire.Done(), wire.Info)
+        return self._get("/v1/info", wire.Info)
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._lane = Lane(self._send)
+
+    # Appending
+
+    def submit(self, *commits: Commit) -> Pending:
+        assert commits, "nothing was submitted"
+        self._check_open()
+        if self._pid != os.getpid():
+            self._begin()  # what the parent has in line is the parent's
+        return self._lane.submit(commits)
+
+    def _send(self, groups: Sequence[Group]) -> Sequence[wire.Answer]:
+        return self._ask("submit", wire.Submit(tuple(groups)), wire.Answers).answers
+
+    # Reading
+
+    def read(
+        self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
+    ) -> Iterator[Commit]:
+        first = self._ask("read", wire.Read(session, after, upto, payloads), wire.Commits)
+        return self._pages(first, session, upto, payloads)
+
+    def _pages(self, page: wire.Commits, session: SessionId, upto: Seq | None, payloads: bool) -> Iterator[Commit]:
+        yield from page.commits
+        while page.more:
+            after = page.commits[-1].last
+            page = self._ask("read", wire.Read(session, after, upto, payloads), wire.Commits)
+            if page.commits and page.commits[0].first != after + 1:
+                raise NotFoundError(f"session {session} was deleted while it was read", kind="session-deleted")
+            yield from page.commits
+
+    def head(self, session: SessionId) -> Head:
+        return self._ask("head", wire.OfSession(session), Head)
+
+    def known(self, session: SessionId, commit_id: str) -> Known | None:
+        return self._ask("known", wire.FindCommit(session, commit_id), wire.FoundCommit).known
+
+    def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
+        found: list[Head] = []
+        while len(found) < limit:
+            wanted = min(PAGE_MAX, limit - len(found))
+            page = self._ask("sessions", wire.ListSessions(after, wanted), wire.Heads).heads
+            found += page
+            if len(page) < wanted:
+                break
+            after = page[-1].session
+        return found
+
+    def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
+        return self._ask("children", wire.Children(session, deleted), wire.Heads).heads
+
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
+        found: list[Change] = []
+        while len(found) < limit:
+            wanted = min(PAGE_MAX, limit - len(found))
+            page = self._ask("changes", wire.ListChanges(cursor, wanted), wire.Changes).changes
+            found += page
+            if len(page) < wanted:
+                break
+            cursor = page[-1].cursor
+        return found
+
+    def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
+        return self._ask("payload", wire.FindPayload(session, seq, digest), wire.Content).content
+
+    def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
+        # A position beyond every log must fit into the wire's integers.
+        return self._ask("snapshot", wire.FindSnapshot(session, min(upto, 1 << 62)), wire.FoundSnapshot).snapshot
+
+    def drop_snapshots(self, session: SessionId) -> None:
+        self._ask("drop-snapshots", wire.OfSession(session), wire.Done)
+
+    # Names, leases
+
+    def claim(self, name: str, session: SessionId) -> SessionId:
+        winner = self._ask("claim", wire.Claim(name, session), wire.Named).session
+        assert winner is not None
+        return winner
+
+    def find(self, name: str) -> SessionId | None:
+        return self._ask("find", wire.FindName(name), wire.Named).session
+
+    def beat(self, session: SessionId, beat: Heartbeat) -> None:
+        self._ask("beat", wire.Beat(session, beat), wire.Done)
+
+    def last_beat(self, session: SessionId) -> Heartbeat | None:
+        return self._ask("last-beat", wire.OfSession(session), wire.LastBeat).beat
+
+    # Removing, taking in
+
+    def operate(self, surgery: Surgery) -> Head:
+        return self._ask("operate", wire.Operate(surgery), Head)
+
+    def delete(self, commit: Commit) -> Head:
+        return self._ask("delete", wire.Delete(commit), Head)
+
+    def take_bundle(self, bundle: bytes) -> SessionId:
+        """Has the server take in a bundle, which it verifies whole (log/bundle.py)."""
+        reply = self._reply("POST", "/v1/bundles", bundle, "Content-Type: application/x-ndjson\r\n")
+        return self._decoded(reply, wire.Imported).session
+
+    # News
+
+    def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        cursor = ""
+        while True:
+            left = deadline - time.monotonic()
+            question = wire.Wait(session, after, cursor, max(0.0, min(left, POLL_S)))
+            news = self._ask("wait", question, wire.News)
+            cursor = news.cursor
+            if news.came or time.monotonic() >= deadline:
+                return news.came
+
+    def close(self) -> None:
+        self._closed = True
+        self._connections.close()
+
+    # Asking
+
+    def ask(self, path: str, question: msgspec.Struct, answer: type[T]) -> T:
+        """Any question of the server's that takes and gives a struct; `path` begins with /v1."""
+        body = _encode(question)
+        return self._decoded(self._reply("POST", path, body, _TYPES), answer)
+
+    def _ask(self, operation: str, question: wire.Question, answer: type[T]) -> T:
+        return self.ask(f"/v1/engine/{operation}", question, answer)
+
+    def _get(self, path: str, answer: type[T]) -> T:
+        return self._decoded(self._reply("GET", path, b"", _TYPES), answer)
+
+    def _reply(self, method: str, path: str, body: bytes, headers: str) -> Reply:
+        deadline = time.monotonic() + self._patience_s
+        pause, was_sent = _PAUSE_S, False
+        while True:
+            self._check_open()
+            try:
+                reply = self._connections.ask(method, path, body, self._timeout_s, headers)
+                wait_s = _wait_of(reply)
+                if wait_s is None:
+                    return reply
+                error: OSError | None = None
+            except OSError as exc:
+                was_sent = was_sent or not isinstance(exc, ConnectionRefusedError)
+                error, wait_s = exc, random.uniform(0, pause)
+                pause = min(2 * pause, _PAUSE_MAX_S)
+            left = deadline - time.monotonic()
+            if left <= 0:
+                if error is None:
+                    return reply
+                raise self._unreachable(error, was_sent) from error
+            time.sleep(min(wait_s, left))
+
+    def _unreachable(self, exc: OSError, was_sent: bool) -> UnavailableError:
+        if was_sent:
+            return UnavailableError(f"no answer from {self.url}: {exc}", kind="answer-unknown")
+        return UnavailableError(
+            f"there is no server at {self.url}: {exc}", kind="server-unreachable", hint="wakelog serve starts one"
+        )
+
+    def _decoded(self, reply: Reply, answer: type[T]) -> T:
+        media = reply.headers.get("content-type", "").partition(";")[0]
+        try:
+            if media == wire.PROBLEM:
+                raise wire.error_of(msgspec.json.decode(reply.content, type=wire.Problem))
+            if reply.status in (200, 201) and media == wire.MSGPACK:
+                return msgspec.msgpack.decode(reply.content, type=answer)
+            if reply.status in (200, 201) and media == wire.JSON:
+                return msgspec.json.decode(reply.content, type=answer)
+        except msgspec.DecodeError as exc:
+            raise _strange(self.url, reply) from exc
+        raise _strange(self.url, reply)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UnavailableError(f"the store at {self.url} was closed", kind="store-closed")
+
+
+def _wait_of(reply: Reply) -> float | None:
+    """How long to wait before asking again; None when this is the answer. 502 and 504 are told by what stands between:
+    nobody knows what the server did."""
+    wanted = reply.headers.get("retry-after", "")
+    if reply.status not in (429, 502, 504) and not (reply.status == 503 and wanted):
+        return None
+    return float(wanted) if wanted.isdigit() else 0.2
+
+
+def _strange(url: str, reply: Reply) -> UnavailableError:
+    if reply.status >= 500:
+        return UnavailableError(f"no answer from {url}: HTTP status {reply.status}", kind="answer-unknown")
+    return UnavailableError(
+        f"what answers at {url} is not a wakelog server: HTTP status {reply.status}",
+        kind="not-a-server",
+        hint="look at the address, and at what stands between: a proxy, a firewall",
+    )

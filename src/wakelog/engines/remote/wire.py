@@ -1,0 +1,240 @@
+"""What goes over the wire between a remote engine and its server: one struct for each question and each answer.
+
+Both sides use these types. They travel as MessagePack, where bytes are bytes, or as JSON, where bytes are base64; the
+Content-Type and Accept headers say which. docs/reference/http.md lists them for whoever writes a client.
+
+An error is a *problem* (RFC 9457). `kind` is the stable word for what happened and `group` the class of errors it
+belongs to: by it the client raises what the server raised.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from wakelog import errors
+from wakelog.engine import Change, Known, Surgery
+from wakelog.errors import ConflictError, CorruptLogError, NotAllowedError, UnavailableError, WakelogError
+from wakelog.model.ids import SessionId
+from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
+
+JSON = "application/json"
+MSGPACK = "application/msgpack"
+PROBLEM = "application/problem+json"
+
+GROUPS: dict[str, type[WakelogError]] = {
+    cls.kind: cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, WakelogError)
+}
+"""group → the class it stands for."""
+
+
+class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something a client asks. A field that nobody knows is refused rather than ignored."""
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What went wrong: what happened, to which one, and what to do."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    kind: str
+    group: str
+    hint: str = ""
+    retryable: bool = False
+    """Whether the same request may succeed later."""
+    head_seq: int = 0
+    """Of a conflict: where the session is now."""
+    legal: tuple[str, ...] = ()
+    """Of a move that is not allowed: those that would be."""
+    seq: int = 0
+    """Of a damaged log: the first bad event."""
+
+
+class Submit(Question, frozen=True):
+    """Commits to be stored: each group whole or not at all, the groups in this order."""
+
+    groups: tuple[tuple[Commit, ...], ...]
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of one group: the head it led to, or why nothing was written."""
+
+    head: Head | None = None
+    problem: Problem | None = None
+
+
+class Answers(msgspec.Struct, frozen=True):
+    answers: tuple[Answer, ...]
+
+
+class OfSession(Question, frozen=True):
+    session: SessionId
+
+
+class Read(Question, frozen=True):
+    """The commits that hold events `after` < seq ≤ `upto`."""
+
+    session: SessionId
+    after: int = 0
+    upto: int | None = None
+    payloads: bool = False
+
+
+class Commits(msgspec.Struct, frozen=True):
+    """Some commits; with `more`, ask again after the last one's last event."""
+
+    commits: tuple[Commit, ...]
+    more: bool
+
+
+class FindCommit(Question, frozen=True):
+    session: SessionId
+    commit_id: str
+
+
+class FoundCommit(msgspec.Struct, frozen=True):
+    known: Known | None
+
+
+class ListSessions(Question, frozen=True):
+    after: str = ""
+    limit: int = 100
+
+
+class Children(Question, frozen=True):
+    session: SessionId
+    deleted: bool = False
+
+
+class Heads(msgspec.Struct, frozen=True):
+    heads: tuple[Head, ...]
+
+
+class ListChanges(Question, frozen=True):
+    cursor: str = ""
+    limit: int = 100
+
+
+class Changes(msgspec.Struct, frozen=True):
+    changes: tuple[Change, ...]
+
+
+class FindPayload(Question, frozen=True):
+    session: SessionId
+    seq: int
+    digest: bytes
+
+
+class Content(msgspec.Struct, frozen=True):
+    content: bytes
+
+
+class FindSnapshot(Question, frozen=True):
+    session: SessionId
+    upto: int
+
+
+class FoundSnapshot(msgspec.Struct, frozen=True):
+    snapshot: Snapshot | None
+
+
+class Claim(Question, frozen=True):
+    name: str
+    session: SessionId
+
+
+class FindName(Question, frozen=True):
+    name: str
+
+
+class Named(msgspec.Struct, frozen=True):
+    session: SessionId | None
+
+
+class Beat(Question, frozen=True):
+    session: SessionId
+    beat: Heartbeat
+
+
+class LastBeat(msgspec.Struct, frozen=True):
+    beat: Heartbeat | None
+
+
+class Operate(Question, frozen=True):
+    surgery: Surgery
+
+
+class Delete(Question, frozen=True):
+    commit: Commit
+
+
+class Wait(Question, frozen=True):
+    """Asks to be told of events after `after` of one session; or of anything stored after `cursor`, which is by default
+    the moment the question comes in."""
+
+    session: SessionId | None = None
+    after: int = 0
+    cursor: str = ""
+    timeout_s: float = 0.0
+
+
+class News(msgspec.Struct, frozen=True):
+    """Whether something came in time, and the cursor to go on waiting from."""
+
+    came: bool
+    cursor: str = ""
+
+
+class Done(msgspec.Struct, frozen=True):
+    """It is done, and there is nothing more to say."""
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """A session that came with a bundle, and where it stands."""
+
+    session: SessionId
+    name: str
+    head: Head
+
+
+class Info(msgspec.Struct, frozen=True):
+    """Who answers here, and what an answered append has survived."""
+
+    version: str
+    durability: str
+    namespace: str
+    scopes: tuple[str, ...]
+    redacts: bool
+    """Whether this server takes secrets out of what is appended, and turns away commits that hold any."""
+
+
+def problem_of(error: WakelogError, status: int) -> Problem:
+    """An error as it travels."""
+    kind = error.kind
+    return Problem(
+        type=f"urn:wakelog:error:{kind}",
+        title=kind.replace("-", " "),
+        status=status,
+        detail=error.message,
+        kind=kind,
+        group=type(error).kind if type(error).kind in GROUPS else WakelogError.kind,
+        hint=error.hint,
+        retryable=isinstance(error, ConflictError | UnavailableError),
+        head_seq=getattr(error, "head_seq", 0),
+        legal=getattr(error, "legal", ()),
+        seq=getattr(error, "seq", 0),
+    )
+
+
+def error_of(problem: Problem) -> WakelogError:
+    """The error that a problem tells of."""
+    cls = GROUPS.get(problem.group, WakelogError)
+    said = {"kind": problem.kind, "hint": problem.hint}
+    if cls is ConflictError:
+        return ConflictError(problem.detail, head_seq=problem.head_seq, **said)
+    if cls is NotAllowedError:
+        return NotAllowedError(problem.detail, legal=problem.legal, **said)
+    if cls is CorruptLogError:
+        return CorruptLogError(problem.detail, seq=problem.seq, **said)
+    return cls(problem.detail, **said)
