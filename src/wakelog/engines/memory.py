@@ -21,6 +21,8 @@ class _Session:
         self.fork = first.fork
         self.commits: list[Commit] = []
         self.ids: dict[str, Commit] = {}
+        self.chosen: set[str] = set()
+        """The ids that callers chose. They stay known when the content is gone, and its fingerprint with it."""
         self.snapshots: dict[Seq, bytes] = {}
         self.beat: Heartbeat | None = None
         self.head: Head | None = None
@@ -94,6 +96,8 @@ class MemoryEngine:
         session = self._sessions.setdefault(commit.session, _Session(commit))
         session.commits.append(msgspec.structs.replace(commit, snapshot=None))
         session.ids[commit.commit_id] = commit
+        if commit.fingerprint:
+            session.chosen.add(commit.commit_id)
         if commit.snapshot is not None:
             session.snapshots[commit.last] = commit.snapshot
         session.head = head_after(commit)
@@ -114,8 +118,9 @@ class MemoryEngine:
 
     def known(self, session: SessionId, commit_id: str) -> Known | None:
         with self._news:
-            stored = self._get(session).ids.get(commit_id)
-            return Known(self._named(head_after(stored)), stored.fingerprint) if stored and stored.fingerprint else None
+            found = self._get(session)
+            stored = found.ids.get(commit_id) if commit_id in found.chosen else None
+            return Known(self._named(head_after(stored)), stored.fingerprint) if stored else None
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
         with self._news:

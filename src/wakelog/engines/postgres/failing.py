@@ -22,9 +22,9 @@ _LOST = (
 )
 
 
-def translated(exc: BaseException, lost: str = "unreachable") -> WakelogError:
-    """Our error for a driver's. `lost` is the kind when the connection failed: for an append the answer is then
-    unknown, and asking again with the same commit settles it."""
+def translated(exc: BaseException, *, is_append: bool = False) -> WakelogError:
+    """Our error for a driver's. If the connection failed, the answer to an append is unknown, and asking again with the
+    same commit settles it."""
     if isinstance(exc, WakelogError):
         return exc
     if isinstance(exc, asyncpg.TooManyConnectionsError):
@@ -37,8 +37,10 @@ def translated(exc: BaseException, lost: str = "unreachable") -> WakelogError:
         error = UnavailableError(
             f"the server takes no writes: {exc}", kind="read-only-server", hint="point the store at the primary"
         )
+    elif isinstance(exc, _LOST) and is_append:
+        error = UnavailableError(f"the server was lost before it answered: {exc!r}", kind="answer-unknown")
     elif isinstance(exc, _LOST):
-        error = UnavailableError(f"the server could not be reached: {exc!r}", kind=lost)
+        error = UnavailableError(f"the server could not be reached: {exc!r}", kind="unreachable")
     elif isinstance(exc, (asyncpg.DataError, UnicodeEncodeError)):
         error = InvalidInputError(f"the server cannot store this: {exc}", kind="bad-commit")
     else:

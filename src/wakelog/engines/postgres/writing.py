@@ -92,7 +92,7 @@ class Writer:
             stored = {}  # one of them cannot be stored; which one shows when they go one by one
         except Exception as exc:
             for pending in batch:
-                pending.future.set_exception(translated(exc, "answer-unknown"))
+                pending.future.set_exception(translated(exc, is_append=True))
             return
         for pending in batch:
             commit = pending.commits[0]
@@ -107,7 +107,7 @@ class Writer:
         try:
             pending.future.set_result(await self.store(pending.commits))
         except Exception as exc:
-            pending.future.set_exception(translated(exc, "answer-unknown"))
+            pending.future.set_exception(translated(exc, is_append=True))
 
     async def store(self, commits: tuple[Commit, ...], then: Any = None) -> Head:
         """Stores commits that belong together, and does what belongs to them, in one transaction."""
