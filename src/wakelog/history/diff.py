@@ -120,18 +120,20 @@ def _because(change: Change) -> str:
     return f"  e{writer.seq}" + (f" {writer.tool}" if writer.tool else "") + (f": {writer.why}" if writer.why else "")
 
 
-def turn_diff(log_a: Log, a: Seq, log_b: Log, b: Seq) -> TurnDiff:
-    """What is different at `b` in `log_b` from what was at `a` in `log_a`."""
+def turn_diff(log_a: Log, a: Seq, log_b: Log, b: Seq, *, named: bool = True) -> TurnDiff:
+    """What is different at `b` in `log_b` from what was at `a` in `log_a`. Unless `named`, nobody is named for it, and
+    only the two states are read."""
     before = log_a.state(a) if a else empty_document()
     after = log_b.state(b) if b else empty_document()
-    shared = _shared(log_a, a, log_b, b)
+    shared = shared_event(log_a, a, log_b, b)
     writers = Writers(log_b if b > shared else log_a)
-    writers.feed(log_b.entries(after=shared, upto=b) if b > shared else log_a.entries(after=shared, upto=a))
+    if named:
+        writers.feed(log_b.entries(after=shared, upto=b) if b > shared else log_a.entries(after=shared, upto=a))
     changes = tuple(_changes(before, after, writers))
     return TurnDiff((log_a.id, a), (log_b.id, b), changes, diff(before, after))
 
 
-def _shared(log_a: Log, a: Seq, log_b: Log, b: Seq) -> Seq:
+def shared_event(log_a: Log, a: Seq, log_b: Log, b: Seq) -> Seq:
     """The last event both points have in their history; 0 for unrelated sessions."""
     last = 0
     for one, two in zip(log_a.segments, log_b.segments, strict=False):

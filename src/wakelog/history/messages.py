@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from wakelog.errors import NotFoundError
+from wakelog.history.compaction import compactions_in, outermost, subtract
 from wakelog.log import Log
+from wakelog.log.reading import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
@@ -37,18 +40,42 @@ def ModelMessage(content: Value, *, name: str = "") -> ev.MessageAdded:
     return ev.MessageAdded(role="assistant", content=content, name=name)
 
 
-def read_messages(log: Log, at: Seq | None = None) -> list[Message]:
-    """The messages in view at a point. An erased one says so instead of being skipped."""
-    out: list[Message] = []
-    for first, last in log.view(at):
+def read_messages(log: Log, at: Seq | None = None, *, compacted: bool = True) -> list[Message]:
+    """The messages in view at a point, with a summary (role "summary") in place of what was compacted, unless the raw
+    ones are asked for. An erased or pruned one says so instead of being skipped."""
+    at, state = log.now() if at is None else (at, log.state(at))
+    summaries = outermost(compactions_in(state["evicted_keys"])) if compacted else []
+    placed: list[tuple[Seq, Message]] = []
+    for first, last in subtract(log.view(at, state=state), [(c.first, c.last) for c in summaries]):
         for entry in log.entries(after=first - 1, upto=last):
-            if entry.kind != "message.added":
-                continue
-            event = entry.event
-            if isinstance(event, ev.MessageAdded):
-                content = log.value(entry, event.content)
-                fields = (event.role, content, event.name, event.action)
-            else:
-                fields = (str(entry.body.get("role", "")), {"$erased": entry.seq}, "", "")
-            out.append(Message(entry.seq, entry.header.turn, *fields, trust=entry.header.trust))
-    return out
+            if entry.kind == "message.added":
+                placed.append((entry.seq, _message(log, entry, "content")))
+    for each in summaries:
+        summary = _message(log, log.entry(each.seq), "summary")
+        placed.append((each.first, msgspec.structs.replace(summary, role="summary")))
+    return [message for _, message in sorted(placed, key=lambda p: p[0])]
+
+
+def _message(log: Log, entry: Entry, field: str) -> Message:
+    body = entry.body
+    return Message(
+        entry.seq,
+        entry.header.turn,
+        str(body.get("role", "")),
+        content_of(log, entry, field),
+        str(body.get("name", "")),
+        str(body.get("action", "")),
+        trust=entry.header.trust,
+    )
+
+
+def content_of(log: Log, entry: Entry, field: str) -> Value:
+    """A field of an event, fetched; what is no longer there says why."""
+    if not entry.record.body:
+        return {"gone": {"seq": entry.seq, "reason": "pruned"}}
+    if "$erased" in entry.body:
+        return {"$erased": entry.seq}
+    try:
+        return log.value(entry, entry.body.get(field))
+    except NotFoundError:
+        return {"$erased": entry.seq}

@@ -72,6 +72,13 @@ def attempts_of(log: Log, turn: int) -> list[Span]:
     return spans
 
 
+def accepted(log: Log, spans: list[Span]) -> Span:
+    """The attempt that is in view; when none is, the newest."""
+    view = log.view()
+    seen = [span for span in spans if any(low <= span.first <= high for low, high in view)]
+    return (seen or spans)[-1]
+
+
 def seq_at_time(log: Log, at_us: int) -> Seq:
     """The last event at or before a time; 0 when the session began later."""
     later = first_commit(log, lambda c: c.at > at_us)

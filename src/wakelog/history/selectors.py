@@ -24,7 +24,7 @@ import re
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError
-from wakelog.history.points import attempts_of, seq_at_time, walk_back
+from wakelog.history.points import accepted, attempts_of, seq_at_time, walk_back
 from wakelog.log import Log
 from wakelog.log.reading import Entry, read_commits
 from wakelog.model.ids import Seq
@@ -149,7 +149,8 @@ def _turn(log: Log, turn: int, attempt: str = "") -> Range:
             )
         return Range(chosen[0].first, chosen[0].last)
     if attempt == "best":
-        return Range(spans[-1].first, spans[-1].last)
+        best = accepted(log, spans)
+        return Range(best.first, best.last)
     return Range(spans[0].first, spans[-1].last)
 
 

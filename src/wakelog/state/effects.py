@@ -130,13 +130,12 @@ def _use(doc: Doc, tool: str, at: Place, out: Delta, failed: int = 0) -> None:
 
 
 def _recorded(doc: Doc, e: ev.ActionRecorded, at: Place, out: Delta) -> None:
-    if e.reused:
-        return  # it was counted, and paid for, when it ran
     failed = e.outcome != "succeeded"
     _use(doc, e.tool, at, out, failed)
     if failed:
         _error(e.error or ev.Failure("timeout" if e.outcome == "timed_out" else "error"), at, out, e.tool)
-    _spend(doc, e.cost, out)
+    if not e.reused:  # it was paid for when it ran; the rewind that began this attempt took the count back, not that
+        _spend(doc, e.cost, out)
 
 
 def _moved(doc: Doc, e: Any, at: Place, out: Delta) -> None:
@@ -245,6 +244,19 @@ def _restored(doc: Doc, e: ev.ContextRestored, at: Place, out: Delta) -> None:
         out.append(_drop(f"/evicted_keys/{escape(e.key)}"))
 
 
+def _compacted(doc: Doc, e: ev.HistoryCompacted, at: Place, out: Delta) -> None:
+    # Listed with its range, and itself as the handle: who reads a window knows what to leave out without a search, and
+    # a rewind takes it back with the rest.
+    key = f"e{at.seq}:e{e.first}..e{e.last}"
+    out.append(_put(f"/evicted_keys/{key}", {"handle": at.seq, "tokens": 0, "seq": at.seq}))
+
+
+def _expanded(doc: Doc, e: ev.HistoryExpanded, at: Place, out: Delta) -> None:
+    # Only a compaction is its own handle.
+    listed = (k for k, v in doc["evicted_keys"].items() if v["handle"] == v["seq"] == e.compacted)
+    out.extend(_drop(f"/evicted_keys/{escape(key)}") for key in listed)
+
+
 def _patched(doc: Doc, e: ev.StatePatched, at: Place, out: Delta) -> None:
     out.extend(e.patch)
 
@@ -319,6 +331,8 @@ _EFFECTS: dict[str, Callable[[Doc, Any, Place, Delta], None]] = {
     "subagent.returned": _returned,
     "context.evicted": _evicted,
     "context.restored": _restored,
+    "history.compacted": _compacted,
+    "history.expanded": _expanded,
     "state.patched": _patched,
     "budget.set": _budget_set,
     "budget.spent": _budget_spent,

@@ -1,0 +1,134 @@
+"""`wakelog adopt`: take a fork's result back into the session it was forked from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import msgspec
+
+from wakelog.cli.completing import complete_selector
+from wakelog.cli.context import Context, common
+from wakelog.cli.failing import PARTIAL
+from wakelog.cli.render.changes import change_lines, plain_change
+from wakelog.cli.render.sessions import handle
+from wakelog.cli.text import glyph, inert
+from wakelog.errors import ConflictError, InvalidInputError
+from wakelog.history.adoption import AdoptionPreview, preview_adoption
+from wakelog.history.diff import TurnDiff
+from wakelog.session import Session
+
+SHOWN = 16
+_WORDS = {
+    "message.added": "message",
+    "decision.made": "decision",
+    "fact.recorded": "fact",
+    "dead_end.noted": "dead end",
+    "artefact.recorded": "artefact",
+    "file.changed": "changed file",
+    "history.compacted": "compaction",
+}
+
+
+@click.command("adopt")
+@click.argument("selector", metavar="FORK", shell_complete=complete_selector)
+@click.option("--force", is_flag=True, help="Even if the session has gone on since the fork left it.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and stop.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why; kept in the log.")
+@common
+def adopt_command(ctx: Context, selector: str, force: bool, dry_run: bool, yes: bool, why: str) -> int:
+    """Takes a fork's result, as it is now or was at a point of it, back into the session it was forked from.
+
+    The view of that session goes back to the fork point; goal, facts, decisions, working set, artefacts and data become
+    the fork's, and its messages follow. What came after the fork point leaves the view and stays in the log. The fork
+    stays as it is; its turns, calls and money stay its own; files on disk are not touched. `wakelog undo` takes it
+    back.
+
+    \b
+    Examples:
+      wakelog adopt try-refresh --dry-run
+      wakelog adopt try-refresh -m "it needs no migration"
+      wakelog adopt try-refresh@5 --force
+    """
+    fork, place = ctx.select(selector)
+    if place.last:
+        raise click.UsageError("a fork is adopted as it was at one point, not over a range")
+    point = fork.head.fork
+    if point is None:
+        raise InvalidInputError(
+            f"{fork.name or fork.id} is no fork: there is nothing to adopt it into",
+            kind="not-its-fork",
+            hint="wakelog ls marks the forks",
+        )
+    session = ctx.store.resume(point.parent)
+    at = fork.seq(place.first) if place.first else None
+    preview = preview_adoption(session.log, fork.log, at, force=force)
+    if not ctx.json and not ctx.ndjson:
+        _show(ctx, session, fork, preview)
+    if not dry_run:
+        ctx.confirm("Adopt it?", yes=yes)
+        if session.head.seq != preview.head:
+            raise ConflictError(
+                f"{session.name or session.id} went on while you were looking: it is at e{session.head.seq} now",
+                kind="head-moved",
+                hint="look again",
+                head_seq=session.head.seq,
+            )
+        session.adopt(fork, preview.at, why=why, force=force)
+    undo = f"wakelog undo {handle(session)}"
+    data = {
+        **{name: value for name, value in msgspec.to_builtins(preview).items() if name != "changes"},
+        "changes": [plain_change(change) for change in preview.changes],
+        "name": session.name or None,
+        "fork_name": fork.name or None,
+        "dry_run": dry_run,
+        "done": not dry_run,
+        "operation": None if dry_run else preview.head + 1,
+        "undo": None if dry_run else undo,
+    }
+    ctx.answer("adopt", data, lambda: _show_end(ctx, fork, dry_run, undo))
+    return PARTIAL if preview.gone and not dry_run else 0
+
+
+def _show_end(ctx: Context, fork: Session[Any], dry_run: bool, undo: str) -> None:
+    if dry_run:
+        ctx.say("This was a dry run: nothing was written.")
+    else:
+        name = inert(fork.name or fork.id, lines=False)
+        ctx.say(f"Adopted {name}. To take it back: {inert(undo, lines=False)}")
+
+
+def _show(ctx: Context, session: Session[Any], fork: Session[Any], preview: AdoptionPreview) -> None:
+    name, child = (inert(s.name or s.id, lines=False) for s in (session, fork))
+    ctx.say(
+        f"{ctx.style(f'Adopt {child}', bold=True)} at e{preview.at} into {name}: the view goes back to e{preview.to},"
+        " and the fork's result follows"
+    )
+    copied = [f"{count} {_plural(_WORDS.get(kind, kind), count)}" for kind, count in preview.copied.items()]
+    _row(ctx, "copied", ", ".join(copied) or "nothing")
+    if preview.gone:
+        _row(ctx, "not copied", ctx.style(f"{preview.gone} whose content was erased or pruned", fg="yellow"))
+    if preview.leaving:
+        turns = f"{preview.leaving} {_plural('turn', preview.leaving)} of {name}"
+        _row(ctx, "leaves view", f"{turns}; nothing is removed")
+    _row(ctx, "stays there", "the fork's turns, calls and what it spent; files on disk are not touched")
+    for effect in preview.effects[:SHOWN]:
+        _row(ctx, "outside", f"{inert(effect.tool, lines=False)} ({effect.effect}, {effect.outcome})  e{effect.seq}")
+    if len(preview.effects) > SHOWN:
+        _row(ctx, "", f"and {len(preview.effects) - SHOWN} more")
+    found = TurnDiff((session.id, preview.head), (fork.id, preview.at), preview.changes, [])
+    lines = list(change_lines(ctx, found, {}, indent="  "))
+    for line in lines[:SHOWN]:
+        ctx.say(line)
+    if len(lines) > SHOWN:
+        command = f"wakelog diff {handle(session)}@ {handle(fork)}@"
+        ctx.say(f"  {len(lines) - SHOWN} more lines {glyph('dot')} {command}")
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"
+
+
+def _row(ctx: Context, title: str, text: str) -> None:
+    ctx.say(f"  {ctx.style(f'{title:<14}', dim=True)}{text}")

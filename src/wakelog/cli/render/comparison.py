@@ -1,0 +1,395 @@
+"""A comparison for people: the sums, the first difference and what lay behind it, the steps side by side, the ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from wakelog.cli.context import Context
+from wakelog.cli.render.changes import change_lines, plain_change
+from wakelog.cli.render.events import sign
+from wakelog.cli.render.steps import plain_course, plain_difference, result_of, sign_of, words_of
+from wakelog.cli.render.table import Cell, Column, Row, lay_out
+from wakelog.cli.render.values import text_of
+from wakelog.cli.text import count, duration, fit, glyph, money
+from wakelog.history.align import Row as Pairing
+from wakelog.history.compare import Pair
+from wakelog.history.courses import Course
+from wakelog.history.diff import TurnDiff
+from wakelog.history.divergence import Difference, Divergence, Finding
+from wakelog.history.steps import Step
+from wakelog.history.windows import Item
+from wakelog.log import Log
+from wakelog.model.values import Value
+
+ROWS, DETAILS, AROUND = 24, 8, 1
+"""How many rows of steps and lines of detail are shown before the rest is counted, and how many same ones around."""
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_LOOKS = {"completed": "done", "failed": "failed", "interrupted": "failed", "open": "open"}
+
+
+def letter(place: int) -> str:
+    """The short name of a course; after Z they all have the same, and their names tell them apart."""
+    return LETTERS[min(place, len(LETTERS) - 1)]
+
+
+def title_line(ctx: Context, pair: Pair, names: str) -> str:
+    """Which two are compared, and how they ended."""
+    room = (ctx.columns - 30) // 2
+    sides = [
+        ctx.style(f"{name} {fit(course.name, room)}", bold=True)
+        + f" {glyph(_look(course))} {course.outcome or 'no turn'}"
+        for name, course in zip(names, (pair.a, pair.b), strict=True)
+    ]
+    return "   ".join(sides)
+
+
+def _look(course: Course) -> str:
+    return _LOOKS.get(course.outcome, "note")
+
+
+# The sums
+
+
+def sum_lines(ctx: Context, courses: Sequence[Course]) -> Iterator[str]:
+    """What each course came to, one column each; with two, the difference as well."""
+    two = courses if len(courses) == 2 else None
+    names = [Cell(f"{letter(n)} {course.name}", {"bold": True}) for n, course in enumerate(courses)]
+    rows: list[Row] = [("", *names, "")]
+    rows.append(("outcome", *(_outcome(c) for c in courses), ""))
+    rows.append(_sum("steps", [len(c.steps) for c in courses], str, two is not None))
+    rows.append(_sum("calls", [c.calls for c in courses], str, two is not None))
+    rows.append(_sum("time", [c.duration_us for c in courses], duration, two is not None))
+    tokens = [c.cost.tokens_in + c.cost.tokens_out for c in courses]
+    if any(tokens):
+        rows.append(_sum("tokens", tokens, _reported(count), two is not None))
+    if any(c.cost.usd_micros for c in courses):
+        rows.append(_sum("cost", [c.cost.usd_micros for c in courses], _reported(money), two is not None))
+    if any(c.untrusted for c in courses):
+        shown = [Cell(", ".join(c.untrusted) or "none", {"fg": "yellow"} if c.untrusted else {}) for c in courses]
+        rows.append(("untrusted", *shown, ""))
+    if any(c.files for c in courses):
+        rows.append(("files", *(", ".join(c.files) or "none" for c in courses), ""))
+    columns = (Column(), *(Column(least=10) for _ in courses), Column())
+    yield from lay_out(ctx, columns, rows, titles=False)
+
+
+def _outcome(course: Course) -> Cell:
+    look, text = _look(course), course.outcome or "no turn"
+    return Cell(f"{glyph(look)} {text}", {"fg": "red"} if look == "failed" else {})
+
+
+def _reported(show: Callable[[int], str]) -> Callable[[int], str]:
+    """Zero means that nothing was reported."""
+    return lambda amount: show(amount) if amount else glyph("dash")
+
+
+def _sum(name: str, amounts: list[int], show: Any, with_difference: bool) -> Row:
+    more = ""
+    if with_difference and show(amounts[0]) != show(amounts[1]):
+        difference = amounts[1] - amounts[0]
+        more = f"+{show(difference)}" if difference > 0 else f"{glyph('minus')}{show(-difference)}"
+    return (name, *(show(amount) for amount in amounts), more)
+
+
+# The first difference
+
+
+def divergence_lines(ctx: Context, pair: Pair, logs: tuple[Log, Log], names: str, *, everything: bool) -> Iterator[str]:
+    """Where two courses part, and what is known about why. `names` are their letters."""
+    found = pair.divergence
+    if pair.shared:
+        yield f"one history up to e{pair.shared}, not compared"
+    if found is None:
+        yield ctx.style("no difference", bold=True) + fit(f" in {pair.same} steps{_but(pair)}", ctx.columns - 13)
+    else:
+        yield ctx.style("first difference", bold=True)
+        yield "  " + fit(f"{_where(found, names)}{_but(pair)}", ctx.columns - 2)
+        yield from _both(ctx, pair, logs, found, names)
+        yield from _details(ctx, found, everything)
+        yield from _behind(ctx, found, everything)
+        yield from (fit(line, ctx.columns) for line in _then(found, names))
+    for note in pair.notes:
+        yield "  " + ctx.style(fit(f"{glyph('warn')} {note}", ctx.columns - 2), fg="yellow")
+
+
+def _where(found: Divergence, names: str) -> str:
+    before = f"after {found.same_before} same step{'s' if found.same_before != 1 else ''}"
+    if found.same_before == 0:
+        before = "at the very beginning"
+    sides = zip(names, (found.a, found.b), strict=True)
+    places = [f"step {place + 1} of {name}" for name, place in sides if place is not None]
+    return f"{before}: {' and '.join(places)}"
+
+
+def _but(pair: Pair) -> str:
+    parts = []
+    if pair.minor:
+        parts.append(f"{pair.minor} differ only in ids, times or tries")
+    if pair.unknown:
+        parts.append(f"{pair.unknown} cannot be told")
+    return f"  ({'; '.join(parts)})" if parts else ""
+
+
+def _both(ctx: Context, pair: Pair, logs: tuple[Log, Log], found: Divergence, names: str) -> Iterator[str]:
+    for name, log, course, place in zip(names, logs, (pair.a, pair.b), (found.a, found.b), strict=True):
+        if place is None:
+            yield f"  {name}  {ctx.style('had ended', dim=True)}"
+            continue
+        step = course.steps[place]
+        event = f"e{step.seq}".ljust(6)
+        front = f"  {name}  {ctx.style(event, fg='cyan')} {sign(ctx, sign_of(step))} "
+        yield front + fit(words_of(log, step), ctx.columns - len(f"  {name}  {event} * "))
+        if (result := result_of(log, step)) and step.kind in ("tool", "model"):
+            yield " " * 7 + ctx.style(fit(f"{glyph('arrow')} {result}", ctx.columns - 8), dim=True)
+
+
+def _details(ctx: Context, found: Divergence, everything: bool) -> Iterator[str]:
+    if found.what == ("step",):
+        yield f"  {'differs':<11}they did different things"
+    lines = list(difference_lines(ctx, found.differences))
+    yield from _cut(lines, DETAILS, everything)
+
+
+def _cut(lines: list[str], most: int, everything: bool) -> Iterator[str]:
+    shown = lines if everything or len(lines) <= most + 1 else lines[:most]
+    yield from shown
+    if len(shown) < len(lines):
+        yield f"  {'':<11}{len(lines) - len(shown)} more (--all shows them)"
+
+
+def difference_lines(ctx: Context, found: Sequence[Difference]) -> Iterator[str]:
+    """Each difference with both values; of a long text the place where it begins to differ."""
+    for each in found:
+        name = f"  {each.what:<11}"
+        where = f"{each.pointer}  " if each.pointer else ""
+        room = ctx.columns - len(name)
+        if each.by_hash:
+            yield name + fit(f"{where}large values with other content (wakelog show has them)", room)
+        elif each.a is None or each.b is None:
+            mark, value = ("+", each.b) if each.a is None else ("-", each.a)
+            yield name + ctx.style(fit(f"{mark} {where}{text_of(plain_difference(value))}", room), fg=_COLORS[mark])
+        else:
+            a, b, note = _apart(text_of(plain_difference(each.a)), text_of(plain_difference(each.b)), room - 4)
+            if len(where + a + b) + 6 < room and "\n" not in a + b:
+                yield name + ctx.style(fit(f"~ {where}{a} {glyph('arrow')} {b}", room), fg="yellow")
+                continue
+            if where or note:
+                yield name + fit(f"~ {where}{note}", room)
+                name = " " * len(name)
+            yield name + ctx.style(fit(f"- {a}", room), fg="red")
+            yield " " * len(name) + ctx.style(fit(f"+ {b}", room), fg="green")
+
+
+_COLORS = {"+": "green", "-": "red"}
+
+
+def _apart(a: str, b: str, room: int) -> tuple[str, str, str]:
+    """Two texts from shortly before where they part, and where that is."""
+    same = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    if max(len(a), len(b)) <= room or same < room // 2:
+        return a, b, f"{len(a):,} and {len(b):,} characters" if max(len(a), len(b)) > room else ""
+    start = max(0, same - room // 4)
+    more = glyph("more")
+    return more + a[start:], more + b[start:], f"from character {same + 1:,} on, of {len(a):,} and {len(b):,}"
+
+
+def _behind(ctx: Context, found: Divergence, everything: bool) -> Iterator[str]:
+    shown = {each.what for each in found.differences}
+    for finding in found.behind:
+        if finding.verdict == "differs" and finding.what not in shown:
+            yield from _cut(list(_finding(ctx, finding)), DETAILS, everything)
+    same = [f.what + (f" ({f.note})" if f.note else "") for f in found.behind if f.verdict == "same"]
+    if same:
+        yield "  " + fit(f"{'same':<11}{', '.join(same)}", ctx.columns - 2)
+    notes: dict[str, list[str]] = {}
+    for finding in found.behind if found.what != ("prompt",) else ():
+        if finding.verdict == "unknown":
+            notes.setdefault(finding.note, []).append(finding.what)
+    for note, what in notes.items():
+        yield "  " + ctx.style(fit(f"{'unknown':<11}{', '.join(what)}: {note}", ctx.columns - 2), dim=True)
+    if len(same) == len(found.behind) and found.what != ("prompt",):
+        yield f"  {'':<11}everything that went into it is the same: it was answered differently"
+
+
+def _finding(ctx: Context, finding: Finding) -> Iterator[str]:
+    name = f"  {finding.what:<11}"
+    if finding.note:
+        yield name + fit(finding.note, ctx.columns - len(name))
+    yield from difference_lines(ctx, finding.differences)
+    for mark, items in (("-", finding.only_a), ("+", finding.only_b)):
+        for item in items:
+            yield name + ctx.style(fit(f"{mark} {_item(item)}", ctx.columns - len(name)), fg=_COLORS[mark])
+    for change in finding.changes:
+        values = [text_of(_told(v)) for v in (change.before, change.after) if v is not None]
+        mark = {"added": "+", "removed": "-"}.get(change.how, "~")
+        text = f"{mark} {change.pointer}  " + f" {glyph('arrow')} ".join(values)
+        yield name + ctx.style(fit(text, ctx.columns - len(name)), fg=_COLORS.get(mark, "yellow"))
+
+
+def _told(value: Value) -> Value:
+    """An entry of the state without its place in the log."""
+    if not isinstance(value, dict) or "$erased" in value:
+        return value
+    bare = {name: each for name, each in value.items() if name not in ("seq", "last", "handle")}
+    return bare["value"] if set(bare) == {"value"} else bare
+
+
+def _item(item: Item) -> str:
+    content = "(no longer there)" if item.gone else text_of(item.content)
+    trust = f"  {glyph('warn')} {item.source or item.trust}" if item.trust != "trusted" else ""
+    return f"e{item.seq} {item.name or item.kind}: {content[:500]}{trust}"
+
+
+def _then(found: Divergence, names: str) -> Iterator[str]:
+    for name, followed in zip(names, (found.followed_a, found.followed_b), strict=True):
+        if followed:
+            caused = sum(f.rests == "cause" for f in followed)
+            derived = sum(f.rests == "derived" for f in followed)
+            after = len(followed) - caused - derived
+            parts = [f"{caused} caused by it"] if caused else []
+            parts += [f"{derived} had it in view"] if derived else []
+            parts += [f"{after} with no recorded link to it"] if after else []
+            title = f"then in {name}"
+            yield f"  {title:<11}{len(followed)} other step{'s' if len(followed) > 1 else ''}: {', '.join(parts)}"
+
+
+# Side by side
+
+
+def step_lines(ctx: Context, pair: Pair, logs: tuple[Log, Log], names: str, *, everything: bool) -> Iterator[str]:
+    """The rows of both courses; runs of the same steps are folded unless everything is asked for."""
+    yield ctx.style("steps", bold=True)
+    folded = list(_folded(pair.rows, everything))
+    shown = folded if everything or len(folded) <= ROWS + 1 else folded[:ROWS]
+    mark = pair.divergence.row if pair.divergence else -1
+    rows = [_cells(pair, logs, names, row, at == mark) for at, row in shown]
+    columns = (Column(right=True), Column(least=18), Column(right=True), Column(least=18), Column(least=6))
+    yield from lay_out(ctx, columns, [(" ", names[0], "", names[1], ""), *rows], titles=False)
+    if len(shown) < len(folded):
+        yield f"   {len(folded) - len(shown)} more rows (--all shows them)"
+
+
+def _folded(rows: Sequence[Pairing], everything: bool) -> Iterator[tuple[int, Pairing | int]]:
+    """Rows with their place; a number stands for so many same ones."""
+    near = {at + n for at, row in enumerate(rows) if row.verdict != "same" for n in range(-AROUND, AROUND + 1)}
+    run = 0
+    for at, row in enumerate(rows):
+        if everything or at in near:
+            if run:
+                yield at, run
+            run = 0
+            yield at, row
+        else:
+            run += 1
+    if run:
+        yield len(rows), run
+
+
+def _cells(pair: Pair, logs: tuple[Log, Log], names: str, row: Pairing | int, is_first: bool) -> Row:
+    if isinstance(row, int):
+        return (glyph("more"), Cell(f"{row} same step{'s' if row > 1 else ''}", {"dim": True}), "", "", "")
+    a, b = pair.steps(row)
+    words = {"only a": f"only {names[0]}", "only b": f"only {names[1]}", "unknown": "cannot be told"}
+    verdict: str = words.get(row.verdict, row.verdict)
+    if row.verdict == "differs":
+        verdict = f"{', '.join(row.what)} differ{'s' if len(row.what) == 1 else ''}"
+    elif row.minor:
+        verdict = f"same but {', '.join(row.minor)}"
+    looks: dict[str, Any] = {"dim": True} if row.verdict == "same" else {"fg": "yellow"}
+    if is_first:
+        verdict, looks = f"{verdict}  {glyph('first')}", {"fg": "yellow", "bold": True}
+    place_a, cell_a = _cell(logs[0], row.a, a)
+    place_b, cell_b = _cell(logs[1], row.b, b)
+    return (place_a, cell_a, place_b, cell_b, Cell(verdict, looks))
+
+
+def _cell(log: Log, place: int | None, step: Step | None) -> tuple[str, Cell]:
+    if place is None or step is None:
+        return "", Cell(glyph("dot"), {"dim": True})
+    look = sign_of(step)
+    style = {"fg": "red"} if look == "failed" else {"fg": "yellow"} if look == "warn" else {}
+    words = words_of(log, step)
+    if step.kind == "model" and (result := result_of(log, step)):
+        words = f"{words}: {result}"
+    return str(place + 1), Cell(f"{glyph(look)} {words}", style)
+
+
+# The ends
+
+
+def end_lines(ctx: Context, pair: Pair, *, everything: bool) -> Iterator[str]:
+    """What is different in the states the two courses led to."""
+    if not pair.ends:
+        return
+    yield ctx.style("at the end", bold=True)
+    found = TurnDiff((pair.a.session, pair.a.last), (pair.b.session, pair.b.last), pair.ends, [])
+    lines = list(change_lines(ctx, found, {}, indent="  "))
+    shown = lines if everything or len(lines) <= ROWS + 1 else lines[:ROWS]
+    yield from shown
+    if len(shown) < len(lines):
+        yield f"  {len(lines) - len(shown)} more lines (--all shows them)"
+
+
+# JSON
+
+
+def plain_pair(pair: Pair) -> dict[str, Any]:
+    """Two courses side by side as JSON; steps are numbered from 1."""
+    return {
+        "a": plain_course(pair.a),
+        "b": plain_course(pair.b),
+        "shared": pair.shared or None,
+        "same": pair.same,
+        "unknown": pair.unknown,
+        "divergence": plain_divergence(pair.divergence) if pair.divergence else None,
+        "rows": [
+            {"a": _number(r.a), "b": _number(r.b), "verdict": r.verdict, "what": list(r.what), "minor": list(r.minor)}
+            for r in pair.rows
+        ],
+        "ends": [plain_change(change) for change in pair.ends],
+        "notes": list(pair.notes),
+    }
+
+
+def _number(place: int | None) -> int | None:
+    return None if place is None else place + 1
+
+
+def plain_divergence(found: Divergence) -> dict[str, Any]:
+    """The first divergence as JSON."""
+    return {
+        "row": found.row + 1,
+        "same_before": found.same_before,
+        "what": list(found.what),
+        "a": _number(found.a),
+        "b": _number(found.b),
+        "differences": [_plain(each) for each in found.differences],
+        "behind": [_plain_finding(each) for each in found.behind],
+        "followed_a": [{"step": f.step + 1, "rests": f.rests} for f in found.followed_a],
+        "followed_b": [{"step": f.step + 1, "rests": f.rests} for f in found.followed_b],
+    }
+
+
+def _plain(each: Difference) -> dict[str, Value]:
+    return {
+        "what": each.what,
+        "pointer": each.pointer,
+        "a": plain_difference(each.a),
+        "b": plain_difference(each.b),
+        "by_hash": each.by_hash,
+    }
+
+
+def _plain_finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "what": finding.what,
+        "verdict": finding.verdict,
+        "note": finding.note or None,
+        "differences": [_plain(each) for each in finding.differences],
+        "only_a": [msgspec.to_builtins(item) for item in finding.only_a],
+        "only_b": [msgspec.to_builtins(item) for item in finding.only_b],
+        "changes": [plain_change(change) for change in finding.changes],
+    }

@@ -1,0 +1,282 @@
+"""Where things came from and where they went: the way back as a tree, what was touched as a list."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from wakelog.cli.context import Context
+from wakelog.cli.render.events import Tools, brief, line_of, sign
+from wakelog.cli.render.places import place, point, something
+from wakelog.cli.render.table import Cell, Column, Row, lay_out
+from wakelog.cli.text import fit, glyph, inert, width
+from wakelog.errors import InvalidInputError, WakelogError
+from wakelog.history.finding import is_key
+from wakelog.history.graph import Edge
+from wakelog.history.selectors import parse_selector
+from wakelog.history.taint import Hop, Touched
+from wakelog.history.tracks import Mark
+from wakelog.history.why import Origin, Step, Why
+from wakelog.model.ids import Seq
+from wakelog.session import Session
+
+# What an edge says, read from the event above to the one below it.
+_WORDS = {
+    "cause": "caused by",
+    "answers": "answers",
+    "content": "derived from",
+    "window": "had in its window",
+    "evidence": "gives as evidence",
+    "says": "is the message of",
+    "made": "made by",
+    "sums up": "sums up",
+    "repeats": "repeats",
+    "about": "is about",
+    "model": "after the model call",
+    "earlier": "changes",
+    "adopted": "taken over with",
+    "match": "has text of",
+}
+_COLORS = {"recorded": "green", "matched": "cyan", "derived": "blue", "unknown": "yellow"}
+MAY = "may: it was in a model's window, or before it in the same turn; that it had influence is not known"
+
+
+def subject(ctx: Context, text: str) -> tuple[Session[Any], str]:
+    """The session that is asked, and what of: `fix-auth@e12` names both, a key, a file or a source only the latter."""
+    if not is_key(text):
+        try:
+            selector = parse_selector(text)
+        except WakelogError:
+            return ctx.session(), text
+        if selector.first:
+            session = ctx.session(selector.session)
+            spot = selector.first + (f"..{selector.last}" if selector.last else "")
+            something(session, spot, place(ctx, session, spot))
+            return session, spot
+        if ctx.store.engine.find(text) is not None:
+            raise InvalidInputError(
+                f"{text} is a session: say what of it is meant", kind="no-target", hint=f"{text}@3, or -s {text} e12"
+            )
+    return ctx.session(), text
+
+
+def as_of(ctx: Context, session: Session[Any], at: str) -> Seq | None:
+    """The event that `--at` means in that session; None for now."""
+    if not at:
+        return None
+    selector = parse_selector(at)
+    if selector.session and ctx.session(selector.session).id != session.id:
+        raise InvalidInputError(f"--at {at} names another session", kind="bad-selector", hint="name it once")
+    return point(ctx, session, selector.first or "@")
+
+
+def say_wrapped(ctx: Context, text: str, **style: Any) -> None:
+    """A sentence of our own, on as many lines as it takes."""
+    margin = " " * (len(text) - len(text.lstrip()))
+    for line in textwrap.wrap(inert(text, lines=False), ctx.columns, subsequent_indent=margin):
+        ctx.say(ctx.style(line, **style))
+
+
+# The way back
+
+
+def why_lines(ctx: Context, session: Session[Any], found: Why) -> Iterator[str]:
+    """The tree, each event below the one that rests on it; then the origins."""
+    tools: Tools = {}
+    for step in found.steps:
+        yield _step_line(ctx, session, step, tools)
+        if step.folded:
+            yield ctx.style(
+                f"{_indent(ctx, step.depth + 1)}{glyph('more')} {step.folded:,} more, not laid out", dim=True
+            )
+    yield from _passages(ctx, found)
+    if found.origins:
+        yield ctx.style("origins", bold=True)
+        yield from lay_out(ctx, _ORIGINS, [_origin_row(o) for o in found.origins], titles=False)
+        yield from _explained(ctx, any(o.may for o in found.origins))
+    elif found.steps:
+        yield "no origin is known"
+
+
+def _passages(ctx: Context, found: Why) -> Iterator[str]:
+    """Where the text of what was asked about stands, as far as the tree does not show it."""
+    shown = {(step.parent, step.seq) for step in found.steps if step.edge == "match"}
+    for step in found.steps:
+        for edge in step.rests_on if step.depth == 0 else ():
+            if edge.kind == "match" and (step.seq, edge.first) not in shown:
+                yield fit(f'matched  "{edge.text}" of e{step.seq} stands in e{edge.first}', ctx.columns)
+
+
+def _indent(ctx: Context, depth: int) -> str:
+    """Deeper and deeper, as long as there is room for what is said."""
+    return "  " * min(depth, max(2, (ctx.columns - 56) // 2))
+
+
+def _step_line(ctx: Context, session: Session[Any], step: Step, tools: Tools) -> str:
+    line = line_of(session, session.log.entry(step.seq), tools)
+    front = _indent(ctx, step.depth)
+    plain = width(front) + (len(f"{_WORDS[step.edge]} . {step.known}  ") if step.edge else 0)
+    if step.edge:
+        words = f"{_WORDS[step.edge]} {glyph('dot')} {step.known}"
+        front += ctx.style(words, fg=_COLORS[step.known], dim=step.known == "derived") + "  "
+    spot = f"e{step.seq} "
+    tail = "".join(f"  {mark}" for mark in _step_marks(step))
+    room = max(12, ctx.columns - plain - len(spot) - 2)
+    tail = fit(tail, room // 2)
+    text = fit(f"{line.word}  {line.whole}" if line.whole else line.word, max(8, room - width(tail)))
+    return (
+        f"{front}{ctx.style(spot, fg='cyan')}{sign(ctx, line.sign)} {ctx.style(text, **line.style)}"
+        f"{ctx.style(tail, fg='yellow')}"
+    ).rstrip()
+
+
+def _step_marks(step: Step) -> Iterator[str]:
+    if step.text:
+        yield f'"{step.text}"'
+    yield from marks_of(step.trust, step.source, step.in_view, step.condition, step.marks)
+
+
+def marks_of(trust: str, source: str, in_view: bool, condition: str, marks: Iterable[Mark]) -> Iterator[str]:
+    """What must be known about an event before its word is taken."""
+    for mark in list(marks)[-1:]:
+        yield f"{mark.mark} e{mark.seq}"
+    if trust != "trusted":
+        yield f"{glyph('warn')} {source or trust}"
+    if not in_view:
+        yield "rewound"
+    if condition != "intact":
+        yield condition
+
+
+_ORIGINS = (Column(), Column(least=12), Column(), Column(least=10), Column(least=12, drop=1))
+
+
+def _origin_row(origin: Origin) -> Row:
+    is_bad = origin.trust != "trusted"
+    seqs = " ".join(f"e{seq}" for seq in origin.seqs[:3]) + (f" +{origin.count - 3}" if origin.count > 3 else "")
+    way = "" if len(origin.path) < 3 else "by way of " + " ".join(f"e{s}" for s in origin.path[1:-1][:6])
+    known = origin.known + (", may" if origin.may else "")
+    return (
+        Cell(f"  {glyph('warn' if is_bad else 'done')} {origin.trust}", {"fg": "yellow" if is_bad else "green"}),
+        Cell(origin.source, {"bold": True}),
+        Cell(seqs, {"fg": "cyan"}),
+        Cell(known, {"fg": _COLORS[origin.known]}),
+        Cell(way, {"dim": True}),
+    )
+
+
+# What was touched
+
+_TOUCHED = (Column(least=8), Column(), Column(), Column(least=14), Column(least=8), Column(least=10))
+
+
+def touched_lines(ctx: Context, items: Iterable[Touched], *, paths: bool = True) -> Iterator[str]:
+    """What rests on a source, each with the way to it below."""
+    items = list(items)
+    rows = list(lay_out(ctx, _TOUCHED, [_touched_row(item) for item in items], titles=False))
+    for item, row in zip(items, rows, strict=True):
+        yield row
+        if paths and len(item.path) > 1:
+            yield ctx.style(fit(f"      {_way(item.path)}", ctx.columns), dim=True)
+    yield from _explained(ctx, any(item.may for item in items))
+
+
+def _explained(ctx: Context, needed: bool) -> Iterator[str]:
+    if needed:
+        yield ctx.style(fit(f"  {MAY}", ctx.columns), dim=True)
+
+
+def _touched_row(item: Touched) -> Row:
+    state = item.outcome.replace("_", " ") if item.part == "effect" else "" if item.is_current else "no longer held"
+    tail = [state or "", *marks_of(item.trust, "", item.in_view, item.condition, item.marks)]
+    return (
+        Cell(f"  {item.part}", {"bold": True}),
+        f"@{item.turn}" if item.turn else glyph("dash"),
+        Cell(f"e{item.seq}", {"fg": "cyan"}),
+        item.name,
+        Cell(item.known + (", may" if item.may else ""), {"fg": _COLORS[item.known]}),
+        Cell(f" {glyph('dot')} ".join(each for each in tail if each), {"fg": "yellow"}),
+    )
+
+
+def _way(path: Iterable[Hop]) -> str:
+    words = []
+    for hop in path:
+        text = f' "{hop.text}"' if hop.text else ""
+        words.append(f"e{hop.seq}" + (f" ({_WORDS[hop.edge]}{text})" if hop.edge else ""))
+    return f" {glyph('arrow')} ".join(words)
+
+
+# JSON
+
+
+def plain_why(session: Session[Any], found: Why) -> dict[str, Any]:
+    return {
+        "session": session.id,
+        "name": session.name or None,
+        "at": found.at,
+        "what": found.target.what,
+        "kind": found.target.kind,
+        "way": found.target.way or None,
+        "note": found.target.note or None,
+        "exposure": _plain_exposure(found),
+        "steps": list(plain_steps(session, found)),
+        "origins": [msgspec.to_builtins(origin) for origin in found.origins],
+        "unknown": list(found.unknown),
+        "reached": found.reached,
+        "limits": list(found.limits),
+    }
+
+
+def _plain_exposure(found: Why) -> dict[str, Any] | None:
+    if found.exposure is None:
+        return None
+    return {**msgspec.to_builtins(found.exposure), "call": found.exposure.call or None}
+
+
+def plain_steps(session: Session[Any], found: Why) -> Iterator[dict[str, Any]]:
+    tools: Tools = {}
+    for step in found.steps:
+        yield {
+            **brief(session, session.log.entry(step.seq), tools),
+            "parent": step.parent or None,
+            "depth": step.depth,
+            "edge": step.edge,
+            "known": step.known if step.edge else None,
+            "text": step.text or None,
+            "effective_trust": step.trust,
+            "in_view": step.in_view,
+            "condition": step.condition,
+            "marks": [msgspec.to_builtins(mark) for mark in step.marks],
+            "rests_on": [_plain_edge(edge) for edge in step.rests_on],
+            "folded": step.folded,
+        }
+
+
+def _plain_edge(edge: Edge) -> dict[str, Any]:
+    return {"first": edge.first, "last": edge.last, "edge": edge.kind, "known": edge.known, "text": edge.text or None}
+
+
+def plain_touched(item: Touched) -> dict[str, Any]:
+    return {
+        "seq": item.seq,
+        "part": item.part,
+        "name": item.name,
+        "turn": item.turn or None,
+        "known": item.known,
+        "may": item.may,
+        "path": [
+            {"seq": hop.seq, "edge": hop.edge, "known": hop.known if hop.edge else None, "text": hop.text or None}
+            for hop in item.path
+        ],
+        "effective_trust": item.trust,
+        "effect": item.effect or None,
+        "outcome": item.outcome or None,
+        "in_view": item.in_view,
+        "is_current": item.is_current,
+        "condition": item.condition,
+        "marks": [msgspec.to_builtins(mark) for mark in item.marks],
+    }

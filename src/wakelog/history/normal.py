@@ -1,0 +1,86 @@
+"""What two steps are compared by: their content, without what is different every time.
+
+Some parts of a value change from try to try and mean nothing: the id a provider gave a call, a UUID, a time of day, the
+folder that `tempfile` made. They are replaced by a word for what they are, so that two steps that differ in nothing
+else are one step. Only what cannot be mistaken for content is taken out, and whoever compares is told that it was: such
+a pair is `ids or times`, not simply the same. Bare numbers, hashes and dates without a time of day stay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import msgspec
+
+from wakelog.model.ids import Seq
+from wakelog.model.values import Value
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+_VOLATILE: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "<time>",
+        re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?: ?Z\b| ?[+-]\d\d:?\d\d\b)?"),
+    ),
+    ("<uuid>", re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b")),
+    ("<session>", re.compile(r"\bs_[0-9A-HJKMNP-TV-Z]{26}(?:\.[0-9A-HJKMNP-TV-Z]{8})?")),
+    ("<call>", re.compile(r"\b(?:call|toolu|chatcmpl|resp|msg|req)[_-](?=[A-Za-z0-9]*\d)[A-Za-z0-9]{16,}\b")),
+    ("<tmp>", re.compile(r"(?<=[/\\])tmp[a-z0-9_]{8}(?=[/\\]|$)")),
+)
+_HINT = re.compile(r"\d\d:\d\d|-[0-9a-fA-F]{4}-|s_[0-9A-Z]{26}|[_-][A-Za-z0-9]{16}|[/\\]tmp")
+"""What every volatile part has in it: one look tells that most texts hold none."""
+
+
+def steady(value: Value) -> Value:
+    """The value with what is different every time replaced by a word for what it is; itself when there is none."""
+    kind = type(value)
+    if kind is str:
+        return _steady_text(value)
+    if kind is dict:
+        if "$payload" in value:
+            return {"$payload": value["$payload"]}
+        return {_steady_text(key): steady(item) for key, item in value.items()}
+    if kind is list or kind is tuple:
+        return [steady(item) for item in value]
+    return value
+
+
+def _steady_text(text: str) -> str:
+    if not _HINT.search(text):
+        return text
+    for word, pattern in _VOLATILE:
+        text = pattern.sub(word, text)
+    return text
+
+
+def exact(value: Value) -> Value:
+    """The value with payloads named by their content alone, wherever they are kept."""
+    kind = type(value)
+    if kind is dict:
+        if "$payload" in value:
+            return {"$payload": value["$payload"]}
+        return {key: exact(item) for key, item in value.items()}
+    if kind is list or kind is tuple:
+        return [exact(item) for item in value]
+    return value
+
+
+def digest(*parts: Value) -> bytes:
+    """Equal for equal parts, with 1, true and "1" apart."""
+    return hashlib.sha256(_encode(parts)).digest()
+
+
+def placed(value: Value, seq: Seq) -> Value:
+    """The value with its payloads' mentions also saying where the payload came, so that they can be fetched without
+    their event. Mentions stand alone, or as members of an object that was put together from several fields."""
+    if type(value) is not dict:
+        return value
+    if "$payload" in value:
+        return value if value.get("at") else {**value, "at": seq}
+    return {k: placed(v, seq) if type(v) is dict and "$payload" in v else v for k, v in value.items()}
+
+
+def is_gone(value: Value) -> bool:
+    """Whether a value was erased."""
+    return type(value) is dict and "$erased" in value

@@ -1,0 +1,82 @@
+"""Trying a turn again: each try is an attempt of its own, kept beside the others.
+
+    for attempt in session.attempts(3, on=TimeoutError):
+        with attempt as turn:
+            …
+
+A try that raises one of the named errors is recorded as failed, and the loop goes round: the view goes back to where
+the turn began, and the next try is @5.2. The first that ends well ends the loop. The last one's error is raised, as is
+any other at once. What the runtime stopped (an approval to wait for, a call whose outcome nobody knows) is never tried
+again by itself: it would stop again, or do twice what was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Generic, TypeVar
+
+from wakelog.errors import InvalidInputError
+from wakelog.runtime.outcome import is_stop
+from wakelog.session.turn import Turn
+
+S = TypeVar("S")
+Errors = type[BaseException] | tuple[type[BaseException], ...]
+
+
+class Attempt(Generic[S]):
+    """One try, to be used in a `with` (or `async with`); gives the turn."""
+
+    def __init__(self, turn: Turn[S], on: Errors, is_last: bool) -> None:
+        self._turn = turn
+        self._on = on
+        self._is_last = is_last
+        self.failed = False
+
+    def __enter__(self) -> Turn[S]:
+        return self._turn.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        try:
+            self._turn.__exit__(kind, error, trace)
+        except Exception as lost:  # the turn itself could not end well: its draft was in conflict, say
+            if not self._goes_on(lost):
+                raise
+            return True
+        return self._goes_on(error)
+
+    async def __aenter__(self) -> Turn[S]:
+        return await self._turn.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        try:
+            await self._turn.__aexit__(kind, error, trace)
+        except Exception as lost:
+            if not self._goes_on(lost):
+                raise
+            return True
+        return self._goes_on(error)
+
+    def _goes_on(self, error: BaseException | None) -> bool:
+        """Whether the next try follows; the error then ends here."""
+        self.failed = error is not None
+        return isinstance(error, self._on) and not is_stop(error) and not self._is_last
+
+
+def attempts(begin: Callable[[bool], Turn[S]], times: int, on: Errors) -> Iterator[Attempt[S]]:
+    """The tries, until one ends well. `begin` makes the turn, told whether it is tried again."""
+    if times < 1:
+        raise InvalidInputError(f"a turn is tried at least once, not {times} times", kind="bad-attempts")
+    return _attempts(begin, times, on)
+
+
+def _attempts(begin: Callable[[bool], Turn[S]], times: int, on: Errors) -> Iterator[Attempt[S]]:
+    for number in range(1, times + 1):
+        attempt = Attempt(begin(number > 1), on, number == times)
+        yield attempt
+        if not attempt.failed:
+            return

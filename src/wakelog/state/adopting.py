@@ -1,0 +1,86 @@
+"""The state that adopting a fork leads to: the fork's restorable parts, with positions that mean something here.
+
+A fork numbers its own events from the fork point on, and so does its parent: one number then stands for two events. In
+what is taken over, a position of the fork becomes that of the copy that stands for it here, or else that of the
+adopting event. Entries that a copied event will write itself are left to it, so that the copy is their writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from wakelog.model.document import REWOUND_PARTS
+from wakelog.model.ids import Seq
+from wakelog.model.values import Value
+from wakelog.state.patch import copy
+
+Doc = dict[str, Value]
+Here = Callable[[Value], Value]
+"""From a position in the fork to one in this history."""
+
+
+def adopted_parts(
+    base: Doc, fork: Doc, *, shared: Seq, seq: Seq, places: Mapping[Seq, Seq], files: Mapping[str, int]
+) -> Doc:
+    """The restorable parts after the adopting event at `seq` and before the copies that follow it.
+
+    `base` is the state that the rewind before it restores, `shared` the last event both histories have. `places` tells
+    for a fork's event where its copy will stand, `files` how many changes of a path are copied.
+    """
+
+    def here(position: Value) -> Value:
+        if type(position) is not int or position <= shared:
+            return position
+        return places.get(position, seq)
+
+    out: Doc = {part: copy(fork[part]) for part in REWOUND_PARTS}
+    out["data"] = _unmarked(out["data"], here)
+    out["decisions_made"] = {key: value for key, value in out["decisions_made"].items() if int(key) <= shared}
+    # A compaction is its own handle, and its copy lists itself.
+    out["evicted_keys"] = {k: e for k, e in out["evicted_keys"].items() if e["seq"] not in places}
+    for part, field in (("tools_used", "last"), ("evicted_keys", "seq"), ("evicted_keys", "handle")):
+        for entry in out[part].values():
+            entry[field] = here(entry[field])
+    for part in ("facts", "artefacts"):
+        out[part] = _kept(base[part], out[part], places)
+        for entry in out[part].values():
+            entry["seq"] = here(entry["seq"])
+    out["facts"] = _unmarked(out["facts"], here)
+    for group in out["working_set"].values():
+        group.update({name: here(position) for name, position in group.items()})
+    out["files_modified"] = _files(base["files_modified"], out["files_modified"], files, here)
+    if out["last_error"] is not None:
+        out["last_error"]["seq"] = here(out["last_error"]["seq"])
+    return out
+
+
+def _kept(base: Doc, part: Doc, places: Mapping[Seq, Seq]) -> Doc:
+    """A part without what copies will write: there, what was in the base stays for the moment."""
+    out: Doc = {}
+    for key, entry in part.items():
+        if entry["seq"] not in places:
+            out[key] = entry
+        elif key in base:
+            out[key] = copy(base[key])
+    return out
+
+
+def _files(base: Doc, part: Doc, copied: Mapping[str, int], here: Here) -> Doc:
+    out: Doc = {}
+    for path, entry in part.items():
+        before = base.get(path)
+        rest = entry["changes"] - copied.get(path, 0)
+        if before is not None and rest == before["changes"]:
+            out[path] = copy(before)
+        elif rest > 0:
+            out[path] = {**entry, "changes": rest, "last": here(entry["last"])}
+    return out
+
+
+def _unmarked(value: Value, here: Here) -> Value:
+    """The value with the marks of erased content naming an event of this history."""
+    if type(value) is dict:
+        if "$erased" in value:
+            return {"$erased": here(value["$erased"])}
+        return {key: _unmarked(item, here) for key, item in value.items()}
+    return [_unmarked(item, here) for item in value] if type(value) is list else value
