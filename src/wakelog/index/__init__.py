@@ -3,6 +3,8 @@
 from wakelog.index.index import Index
 from wakelog.index.results import (
     AsOf,
+    CostRow,
+    Costs,
     DecisionInfo,
     ErrorInfo,
     EventInfo,
@@ -17,6 +19,8 @@ from wakelog.index.results import (
 
 __all__ = [
     "AsOf",
+    "CostRow",
+    "Costs",
     "DecisionInfo",
     "ErrorInfo",
     "EventInfo",

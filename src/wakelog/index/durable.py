@@ -34,6 +34,8 @@ def keep_durable(batch: Batch, row: SessionRow, doc: dict[str, Value], upto: Seq
         batch.add_text(no, seq, _words({key: fact.get("value")}))
     for seq, _, dead_end in own("dead_ends"):
         batch.add_text(no, seq, _words(dead_end))
+    for seq, child, _ in own("subagents", "seq"):
+        added["wl_spawn"].append((no, seq, 0, child))
     for seq, path, used in own("files_modified", "last"):
         added["wl_file"].append((no, seq, path, as_text(used.get("change")), 0, 0))
         batch.add_text(no, seq, path)

@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 
 from wakelog.index import search
 from wakelog.index import statements as st
+from wakelog.index.costs import costs_of
 from wakelog.index.results import (
+    Costs,
     DecisionInfo,
     ErrorInfo,
     EventInfo,
@@ -216,6 +218,22 @@ class Queries(ABC):
             return Page(rows, reading.as_of, token)
 
         return self.ask(question)
+
+    def costs(
+        self,
+        sessions: str | Iterable[str] | None = None,
+        *,
+        by: str = "session",
+        turns: tuple[int, int] | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        utc: bool = True,
+    ) -> Costs:
+        """What was spent, each amount once (costs.py says how): by session, turn, tool, model, agent, day or
+        `label:NAME`. Sessions that are named bring their sub-agents; `turns` looks through forks."""
+        return self.ask(
+            lambda reading: costs_of(reading, sessions, by=by, turns=turns, since=since, until=until, utc=utc)
+        )
 
     def search(
         self,

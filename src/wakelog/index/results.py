@@ -172,6 +172,25 @@ class ToolInfo(msgspec.Struct, frozen=True):
     last: Seq
 
 
+class CostRow(msgspec.Struct, frozen=True):
+    """What one group cost. Zero means that nothing was reported."""
+
+    key: str
+    tokens_in: int
+    tokens_out: int
+    usd_micros: int
+    duration_us: int
+
+
+class Costs(msgspec.Struct, frozen=True):
+    """What was spent, by what, and all together; every amount is in it once."""
+
+    by: str
+    rows: tuple[CostRow, ...]
+    total: CostRow
+    as_of: AsOf
+
+
 class Hit(msgspec.Struct, frozen=True):
     """An event that was found. `snippet` marks what matched with « and »; a smaller `rank` is a better match."""
 

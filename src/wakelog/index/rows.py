@@ -30,6 +30,8 @@ ADDED = {
     "wl_fact": 5,
     "wl_error": 5,
     "wl_message": 3,
+    "wl_cost": 12,
+    "wl_spawn": 4,
 }
 """Tables that rows are only added to, and how many columns they have."""
 

@@ -192,6 +192,36 @@ create table wl_tool (
     primary key (session, tool)
 ) strict, without rowid;
 
+-- What was spent, one row for an event that cost something. `call` names a call by its own account of when it was made,
+-- so that one that was imported twice is known again; `sub` is the sub-agent whose cost is repeated here. What pruned
+-- events had cost is one row at the last of them.
+create table wl_cost (
+    session     integer not null,
+    seq         integer not null,
+    turn        integer not null,
+    occurred    integer not null,
+    tool        text not null,
+    model       text not null,
+    call        text not null,
+    sub         text not null,
+    tokens      integer not null,
+    tokens_out  integer not null,
+    usd_micros  integer not null,
+    duration_us integer not null,
+    primary key (session, seq)
+) strict, without rowid;
+
+create index wl_cost_sub on wl_cost (sub) where sub <> '';
+
+-- Which sub-agents a session started or heard from, by their ids.
+create table wl_spawn (
+    session integer not null,
+    seq     integer not null,
+    turn    integer not null,
+    child   text not null,
+    primary key (session, seq)
+) strict, without rowid;
+
 -- What can be searched, one row for an event that says something. `id` is the session's number and the event's seq in
 -- one integer (number * 2^32 + seq), because full-text rows have an integer for a name.
 create table wl_text (

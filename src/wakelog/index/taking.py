@@ -109,11 +109,13 @@ class Taking:
             said, carried.is_pruned = Facets(), True
         else:
             if carried.is_pruned:
-                self._go_on_from_base(seq - 1)
+                self._go_on_from_base(seq - 1, header.at)
             said = facets_of(kind, body, lambda mention: self._fetch(seq, mention))
         self._name_tool(said)
         delta = body.get("delta")
         tokens, usd_micros, duration_us = self._apply(seq, delta) if delta else (0, 0, 0)
+        # What an outcome used again had cost was paid when it ran.
+        said.tokens_out = min(said.tokens_out, tokens)
         occurred, trust = said.occurred or header.at, TRUST.get(header.trust, 2)
         batch.added["wl_event"].append(
             (
@@ -144,6 +146,8 @@ class Taking:
                 gone,
             )
         )
+        if tokens or usd_micros or duration_us:
+            self._pay(header, said, tokens, usd_micros, duration_us)
         batch.add_text(row.no, seq, said.text)
         row.first_at = min(row.first_at, occurred) if row.first_at else occurred
         row.last_at = max(row.last_at, occurred)
@@ -152,6 +156,14 @@ class Taking:
             self._count(header, body, said, occurred, trust, tokens, usd_micros, gone)
         if gone != "pruned":
             self._keep(header, body, said)
+
+    def _pay(self, header: Header, said: Facets, tokens: int, usd_micros: int, duration_us: int) -> None:
+        # Only who imports says when something happened: a call that says the same twice is one call.
+        call = f"{said.action}@{said.occurred}" if said.action and said.occurred else ""
+        sub = said.key if header.kind == "subagent.returned" else ""
+        place = (self._row.no, header.seq, header.turn, said.occurred or header.at)
+        amounts = (tokens, said.tokens_out, usd_micros, duration_us)
+        self._batch.added["wl_cost"].append((*place, said.tool, said.model, call, sub, *amounts))
 
     def _name_tool(self, said: Facets) -> None:
         """An outcome names its action only; tool, class and model are those it was requested with."""
@@ -257,6 +269,8 @@ class Taking:
                 change = as_text(body.get("change")) or "modified"
                 lines = as_int(body.get("added")), as_int(body.get("removed"))
                 added["wl_file"].append((row.no, seq, said.path, change, *lines))
+        elif kind in ("subagent.spawned", "subagent.returned"):
+            added["wl_spawn"].append((row.no, seq, header.turn, said.key))
         elif kind == "decision.made":
             if "choice" in body:
                 added["wl_decision"].append((row.no, seq, *decision_of(body)))
@@ -301,7 +315,7 @@ class Taking:
         except (NotFoundError, CorruptLogError, msgspec.MsgspecError, ValueError):
             return None
 
-    def _go_on_from_base(self, seq: Seq) -> None:
+    def _go_on_from_base(self, seq: Seq, at: int) -> None:
         """After pruned events: the state as it was, and the rows of what is durable in it."""
         row, db = self._row, self._batch.db
         self._carried.is_pruned = False
@@ -310,7 +324,12 @@ class Taking:
         except UNREADABLE as exc:
             self._carried.damage = exc.message
             return
+        before = _amounts(self._carried.doc)
         self._carried.doc = {part: doc[part] for part in PARTS if part in doc}
+        tokens, usd_micros, duration_us = _difference(before, _amounts(doc))
+        if tokens or usd_micros or duration_us:
+            gone = (row.no, seq, 0, at, "", "", "", "", tokens, 0, usd_micros, duration_us)
+            self._batch.added["wl_cost"].append(gone)
         visible.resume(db, row.no, row.first, doc["view"])
         keep_durable(self._batch, row, doc, seq)
 

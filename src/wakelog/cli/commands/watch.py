@@ -1,0 +1,166 @@
+"""`wakelog watch`: rules over the live log, as a process of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from wakelog.cli.completing import complete_session
+from wakelog.cli.context import Context, common
+from wakelog.cli.failing import NO
+from wakelog.cli.render.flags import FLAG_COLUMNS, SEVERITIES, Flag, flag_cells, flags_of, plain_flag
+from wakelog.cli.render.sessions import handle
+from wakelog.cli.render.table import say_table
+from wakelog.cli.text import clock, fit, glyph, inert, pad, width
+from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
+from wakelog.monitors.builtin import built_in
+from wakelog.monitors.monitor import Raised
+from wakelog.monitors.rules import Given, load_rules
+from wakelog.monitors.watching import Trouble, Watcher
+from wakelog.session import Session
+
+NEWS_S, TICK_S, PATIENCE_S = 0.5, 5.0, 5.0
+_COLORS = {"error": "red", "warning": "yellow"}
+
+
+@click.command("watch")
+@click.argument("session", required=False, default="", shell_complete=complete_session)
+@click.option("-A", "--all", "everything", is_flag=True, help="Closed and archived sessions too.")
+@click.option("--once", "once", is_flag=True, help="Look at what there is, and stop; exit code 1 when a flag stands.")
+@click.option("--pause", "pause", is_flag=True, help="Let every rule that asks for it pause the session.")
+@click.option("--rules", "places", multiple=True, metavar="M:A", help="Your own rules as well: module:attribute.")
+@click.option("--dry-run", "dry_run", is_flag=True, help="Say what would be flagged, and write nothing.")
+@common
+def watch_command(
+    ctx: Context, session: str, everything: bool, once: bool, pause: bool, places: tuple[str, ...], dry_run: bool
+) -> int:
+    """Watches all live sessions of the store, or SESSION, whoever writes them, and flags what somebody should see: the
+    same call failing or going round in circles, untrusted content reaching a call with effects, a retry that went
+    another way, a budget nearly spent, silence, a lease taken over, something evicted that is still pending, secrets.
+
+    A flag is an event in the session's log; it is raised once, however often this is started. A budget that is reached
+    pauses the session; the other rules pause it only with --pause. With --json or --ndjson there is one record a line
+    for each finding.
+
+    \b
+    Examples:
+      wakelog watch
+      wakelog watch fix-bug --pause
+      wakelog watch --once --all
+      wakelog watch --rules my_rules:too_many_files
+    """
+    own: list[Given] = [rule for place in places for rule in load_rules(place)]
+    chosen = ctx.session(session) if session or ctx.names_session else None
+    watcher = ctx.store.watch(
+        *built_in(on_effect=ctx.store.on_effect),
+        *own,
+        pause=True if pause else None,
+        session=chosen.id if chosen else "",
+        ended=everything,
+        writes=not dry_run,
+    )
+    if once:
+        return _once(ctx, watcher, chosen, everything, dry_run)
+    ctx.use_pager = False
+    _follow(ctx, watcher)
+    return 0
+
+
+def _once(ctx: Context, watcher: Watcher, chosen: Session[Any] | None, everything: bool, dry_run: bool) -> int:
+    raised = [*_told(ctx, watcher.look()), *_told(ctx, watcher.tick())]
+    new = {(each.session, each.finding.flag) for each in raised}
+    found = {(s.id, flag.name): (s, flag) for s in _flagged(ctx, chosen, everything) for flag in flags_of(s)}
+    for each in raised if dry_run else ():
+        key = (each.session, each.finding.flag)
+        if each.finding.is_over:
+            found.pop(key, None)
+        else:
+            found[key] = (ctx.store.resume(each.session), _flag(each))
+    standing = dict(sorted(found.items(), key=lambda item: SEVERITIES.index(item[1][1].severity)))
+    paused = [each for each in raised if each.has_paused]
+
+    def human() -> None:
+        rows = [flag_cells(ctx, s.name or s.id, flag) for s, flag in standing.values()]
+        if rows:
+            say_table(ctx, FLAG_COLUMNS, rows)
+        count = len(new & set(standing))
+        ctx.say(f"{_many(len(standing), 'flag')}, {count} of them new" if standing else "nothing to point at")
+        for each in paused:
+            ctx.say(f"{inert(ctx.name_of(each.session), lines=False)} is paused")
+
+    data = [{**plain_flag(s, flag), "is_new": key in new} for key, (s, flag) in standing.items()]
+    ctx.answer("watch", data, human)
+    if standing and not dry_run:
+        first, flag = next(iter(standing.values()))
+        ctx.suggest(f"wakelog log {handle(first)} --events", f"wakelog flag clear {handle(first)} {flag.name} -m …")
+    return NO if standing else 0
+
+
+def _flagged(ctx: Context, chosen: Session[Any] | None, everything: bool) -> Iterator[Session[Any]]:
+    if chosen is not None:
+        yield chosen
+        return
+    after = ""
+    while True:
+        page = ctx.store.index.sessions(live=None if everything else True, after=after, limit=1000)
+        for info in page:
+            if info.flags and not info.damaged:
+                yield ctx.store.resume(info.id)
+        after = page.next
+        if not after:
+            return
+
+
+def _follow(ctx: Context, watcher: Watcher) -> None:
+    """Until Ctrl-C. What cannot be read is told and tried again; it is no reason to stop watching the rest."""
+    due = 0.0
+    while True:
+        try:
+            for each in _told(ctx, watcher.look()):
+                _tell(ctx, each)
+            if time.monotonic() >= due:
+                for each in _told(ctx, watcher.tick()):
+                    _tell(ctx, each)
+                due = time.monotonic() + TICK_S
+            watcher.wait(NEWS_S)
+        except (UnavailableError, CorruptLogError, NotFoundError) as exc:
+            ctx.warn(f"{inert(exc.message)}; trying again")
+            time.sleep(PATIENCE_S)
+
+
+def _told(ctx: Context, found: Iterator[Raised | Trouble]) -> Iterator[Raised]:
+    for each in found:
+        if isinstance(each, Raised):
+            yield each
+        else:
+            ctx.warn(f"{inert(ctx.name_of(each.session), lines=False)} cannot be watched: {inert(each.message)}")
+
+
+def _tell(ctx: Context, each: Raised) -> None:
+    finding, name = each.finding, ctx.name_of(each.session)
+    if ctx.json or ctx.ndjson:
+        session = ctx.store.resume(each.session)
+        record = {**plain_flag(session, _flag(each)), "is_over": finding.is_over, "has_paused": each.has_paused}
+        ctx.record("watch", record)
+        return
+    word = f"{glyph('done')} cleared" if finding.is_over else f"{glyph('warn')} {finding.severity}"
+    color = "green" if finding.is_over else _COLORS.get(finding.severity, "white")
+    end = f"  {glyph('paused')} paused" if each.has_paused else ""
+    when = clock(ctx.store.clock(), utc=ctx.utc, long=True)[11:]
+    column = 20 if ctx.columns >= 90 else 10
+    front = f"{when} {pad(name, column)} {ctx.style(pad(word, 9), fg=color)} e{each.cause:<6} "
+    room = ctx.columns - width(click.unstyle(front)) - width(end)
+    ctx.say(f"{front}{fit(f'{finding.flag}: {finding.message}', room)}{end}")
+    ctx.flush()
+
+
+def _flag(each: Raised) -> Flag:
+    finding = each.finding
+    return Flag(finding.flag, each.rule, finding.severity, finding.message, each.seq, each.cause, 0, finding.targets)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count != 1 else ''}"

@@ -1,0 +1,91 @@
+"""Flags: as cells of a table, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from wakelog.cli.context import Context
+from wakelog.cli.render.table import Cell, Column, Row
+from wakelog.cli.render.turns import TurnRow
+from wakelog.cli.render.values import text_of
+from wakelog.cli.text import age, glyph, iso
+from wakelog.model.ids import Seq
+from wakelog.model.values import Value
+from wakelog.session import Session
+
+SEVERITIES = ("error", "warning", "info")
+_COLORS = {"error": "red", "warning": "yellow"}
+FLAG_COLUMNS = (
+    Column("session", least=12),
+    Column("flag", least=16),
+    Column("event", right=True, drop=2),
+    Column("age", right=True, drop=1),
+    Column("what", least=24),
+)
+
+
+class Flag(msgspec.Struct, frozen=True):
+    """A flag that stands. `cause` is the event that led to it, 0 when nobody said; `seq` and `at` are the flag's own,
+    0 when it is not in the log."""
+
+    name: str
+    rule: str
+    severity: str
+    message: str
+    seq: Seq
+    cause: Seq
+    at: int
+    targets: tuple[Seq, ...] = ()
+
+
+def flags_of(session: Session[Any]) -> list[Flag]:
+    """The flags that stand on a session, oldest first."""
+    found = []
+    for name, flag in session.log.part("flags").items():
+        entry = session.log.entry(flag["seq"])
+        header, targets = entry.header, entry.body.get("targets", ())
+        texts = (name, text_of(flag.get("rule", "")), flag.get("severity", "warning"), text_of(flag.get("message", "")))
+        found.append(Flag(*texts, entry.seq, header.cause, header.at, tuple(targets)))
+    return sorted(found, key=lambda flag: flag.seq)
+
+
+def mark_flags(session: Session[Any], flags: dict[str, Value], rows: Sequence[TurnRow]) -> None:
+    """Marks each turn with the flags that are about something in it."""
+    for name, flag in flags.items():
+        entry = session.log.entry(flag["seq"])
+        place = entry.header.cause or next(iter(entry.body.get("targets", ())), entry.seq)
+        for row in rows:
+            if row.first <= place <= row.last:
+                row.flags.append(name)
+
+
+def flag_cells(ctx: Context, session: str, flag: Flag) -> Row:
+    """A flag as cells for FLAG_COLUMNS."""
+    place = flag.cause or next(iter(flag.targets), flag.seq)
+    style = {"fg": _COLORS[flag.severity]} if flag.severity in _COLORS else {}
+    return (
+        Cell(session, {"bold": True}),
+        Cell(f"{glyph('warn')} {flag.name}", style),
+        Cell(f"e{place}" if place else "", {"fg": "cyan"}),
+        age(flag.at, ctx.store.clock()).removesuffix(" ago") if flag.at else "",
+        flag.message,
+    )
+
+
+def plain_flag(session: Session[Any], flag: Flag) -> dict[str, Any]:
+    """A flag as JSON."""
+    return {
+        "session": session.id,
+        "name": session.name or None,
+        "flag": flag.name,
+        "rule": flag.rule or None,
+        "severity": flag.severity,
+        "message": flag.message or None,
+        "seq": flag.seq or None,
+        "cause": flag.cause or None,
+        "targets": list(flag.targets),
+        "raised_at": iso(flag.at) if flag.at else None,
+    }

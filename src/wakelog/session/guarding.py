@@ -1,0 +1,112 @@
+"""Verbs that keep watch: monitors beside the work, flags, budgets, and what it all cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from wakelog.errors import NotFoundError
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq
+from wakelog.monitors.budgets import Amount, BudgetScope, limits_of, set_limits
+from wakelog.session.base import Base, S, Where
+
+if TYPE_CHECKING:
+    from wakelog.index.index import Index
+    from wakelog.index.results import Costs
+    from wakelog.monitors.monitor import Monitor
+    from wakelog.monitors.rules import Given
+
+LOOK_BACK = 10_000
+"""How many events a monitor that is installed on a long session looks back over; `wakelog watch` looks at all."""
+
+
+class Keeper(Protocol):
+    """What a session asks the store it is in."""
+
+    @property
+    def index(self) -> Index: ...
+
+    @property
+    def on_effect(self) -> str:
+        """What an effect with untrusted content in the window leads to: `flag`, or `ask`."""
+        ...
+
+
+class Guarding(Base[S]):
+    """What stops an agent that runs away, and says so."""
+
+    store: Keeper | None = None
+    """The store it came from; None when it was made from a bare log."""
+
+    @property
+    def guards(self) -> list[Callable[[], None]]:
+        """Called before each call with effects and after each outcome; one may raise, or pause the session."""
+        return self.runtime.guards
+
+    def monitor(self, *rules: Given, pause: bool | Collection[str] | None = None) -> Monitor:
+        """Has rules look at everything that is recorded from now on, and at the newest of what was: those given, or
+        else all that are built in. What they find is flagged in the log.
+
+        `pause=True` lets every rule that asks for it pause the session, so that its next call with effects is refused;
+        or name the rules that may. By default only budgets do. `guards.remove(monitor.guard)` takes it away.
+        """
+        from wakelog.monitors.builtin import built_in
+        from wakelog.monitors.monitor import Monitor, pausing
+
+        on_effect = self.store.on_effect if self.store is not None else "flag"
+        self.runtime.asks_untrusted = on_effect == "ask"
+        monitor = Monitor(
+            self.log,
+            rules or built_in(on_effect=on_effect),
+            pause=pausing(on_effect) if pause is None else pause,
+            after=max(0, self.head.seq - LOOK_BACK),
+        )
+        self.guards.append(monitor.guard)
+        return monitor
+
+    def flag(
+        self,
+        name: str,
+        message: str = "",
+        *,
+        severity: Literal["info", "warning", "error"] = "warning",
+        on: Where = None,
+    ) -> Seq:
+        """Points at something in the session, or at one event of it, by hand."""
+        targets = (self.seq(on),) if on is not None else ()
+        event = ev.FlagRaised(flag=name, message=message, severity=severity, targets=targets)
+        return self._record(event, actor="user")
+
+    def clear_flag(self, name: str, *, why: str = "") -> Seq:
+        """Takes a flag down: it was dealt with. What raised it is still in the log."""
+        standing = self.log.part("flags")
+        if name not in standing:
+            raise NotFoundError(
+                f"there is no flag {name!r} on {self.name or self.id} (there is: {', '.join(standing) or 'none'})",
+                kind="flag-not-found",
+                hint=f"wakelog flag ls {self.name or self.id}",
+            )
+        return self._record(ev.FlagCleared(flag=name, why=why), actor="user")
+
+    def set_budget(self, *, why: str = "", **limits: Amount) -> Seq:
+        """Sets limits for the session: `usd="1.00"`, `tokens=50_000`, `seconds=300`; None lifts one. What was spent
+        already counts. Reaching one pauses the session."""
+        return set_limits(self.log, limits_of(limits), why=why)
+
+    def budget(self, **limits: Amount) -> BudgetScope:
+        """Limits for a part of the work, counted from the beginning of a `with`: `with session.budget(usd="1.00"):`.
+        When one is reached, the next call is refused with NotAllowedError, kind `budget-reached`."""
+        return BudgetScope(self.log, limits_of(limits))
+
+    def cost(
+        self, by: str = "turn", *, turns: tuple[int, int] | None = None, since: int | None = None, utc: bool = True
+    ) -> Costs:
+        """What this session and its sub-agents cost, each amount once: by turn, tool, model, session, agent, day or
+        `label:NAME`. Of a fork, what it spent itself; with `turns`, also what it shares."""
+        if self.store is not None:
+            return self.store.index.costs(self.id, by=by, turns=turns, since=since, utc=utc)
+        from wakelog.index.index import Index
+
+        with Index(self.log.engine, None) as index:
+            return index.costs(self.id, by=by, turns=turns, since=since, utc=utc)

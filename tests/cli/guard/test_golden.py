@@ -1,0 +1,92 @@
+"""What people and programs see, word for word. `WAKELOG_GOLDEN=write` writes the files anew: read the difference."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+
+WRITE = os.environ.get("WAKELOG_GOLDEN") == "write"
+GOLDEN = Path(__file__).parents[1] / "golden" / "guard"
+
+STORIES: dict[str, list[tuple[str, ...]]] = {
+    "watch": [
+        ("watch", "--once", "--dry-run"),
+        ("watch", "--once"),
+        ("watch", "--once"),
+        ("watch", "owner", "--once", "--pause"),
+        ("watch", "boss", "--once"),
+        ("watch", "--once", "--rules", "nowhere:rule"),
+    ],
+    "after-watch": [
+        ("watch", "--once", "-q"),
+        ("ps",),
+        ("ps", "--over-budget"),
+        ("ps", "--stuck"),
+        ("ls",),
+        ("log", "owner"),
+        ("status", "owner"),
+        ("log", "spender", "--events", "-n", "4"),
+    ],
+    "before-watch": [("ps", "--over-budget"), ("ps",)],
+    "cost": [
+        ("cost",),
+        ("cost", "--by", "tool"),
+        ("cost", "--by", "model"),
+        ("cost", "--by", "agent"),
+        ("cost", "--by", "day"),
+        ("cost", "--by", "label:repo"),
+        ("cost", "-n", "2"),
+        ("cost", "boss"),
+        ("cost", "boss", "--by", "session"),
+        ("cost", "thrifty", "--budget"),
+        ("cost", "thrifty@1..@2"),
+        ("cost", "--since", "1m"),
+        ("cost", "--by", "euro"),
+    ],
+    "budget": [
+        ("budget", "spender"),
+        ("budget", "hanging"),
+        ("budget", "owner"),
+        ("budget", "spender", "--usd", "5.00", "-m", "it is worth it"),
+        ("budget", "spender", "--lift", "--tokens", "50000"),
+        ("budget", "spender", "--lift"),
+        ("budget", "spender", "--usd", "much"),
+    ],
+    "flag": [
+        ("flag", "ls"),
+        ("flag", "add", "owner", "odd", "-m", "who is Bob?", "--on", "e4", "--severity", "error"),
+        ("flag", "ls", "owner"),
+        ("flag", "clear", "owner", "odd", "-m", "a colleague"),
+        ("flag", "ls", "owner"),
+        ("flag", "clear", "owner", "odd", "-m", "again"),
+    ],
+    "json": [
+        ("cost", "boss", "--json"),
+        ("cost", "--by", "tool", "--ndjson"),
+        ("budget", "spender", "--json"),
+        ("watch", "spender", "--once", "--json"),
+        ("flag", "ls", "spender", "--json"),
+        ("ps", "--over-budget", "--ndjson"),
+    ],
+}
+
+
+def _masked(text: str) -> str:
+    """Without hashes: they cover stored bytes, which other tests are about."""
+    return re.sub(r"\b(?=\w*[a-f])[0-9a-f]{12,64}\b", lambda m: "f" * len(m[0]), text)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_the_same_words_as_before(guard: Cli, name: str) -> None:
+    parts = []
+    for args in STORIES[name]:
+        result = guard(*args)
+        parts.append(f"$ wakelog {' '.join(args)}\n{result.out}{result.err}[{result.code}]\n")
+    path, text = GOLDEN / f"{name}.txt", _masked("\n".join(parts))
+    if WRITE:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
