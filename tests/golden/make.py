@@ -245,11 +245,40 @@ def resumed(log: Log) -> Log:
     return log
 
 
+def files(log: Log) -> Log:
+    """Changes of files with what was before and after: text, bytes, a link, a mode alone, something too large, a secret
+    that was redacted; and files brought back, undone and done again."""
+    old, new = hashlib.sha256(LONG.encode()).hexdigest(), hashlib.sha256(b"new\n").hexdigest()
+    log.append(ev.TurnStarted(), ev.ActionRequested(action="a", tool="shell", policy={"captures": True}))
+    log.append(
+        ev.ActionSucceeded(action="a"),
+        ev.FileChanged(
+            path="a.txt", before=LONG, after="new\n", before_hash=old, after_hash=new, added=1, removed=1, action="a"
+        ),
+        ev.FileChanged(path="icon", change="created", after=b"\x00\xff", after_mode="100644", action="a"),
+        ev.FileChanged(path="link", change="deleted", before="a.txt", before_mode="120000", action="a"),
+        ev.FileChanged(path="run", before_mode="100644", after_mode="100755", before="", after="", action="a"),
+        ev.FileChanged(path="dump", missing={"before": "too large, 9.0 MB", "after": "too large, 9.1 MB"}, action="a"),
+        ev.FileChanged(
+            path="conf", before="t = ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8", before_hash=old, after="", action="a"
+        ),
+        ev.TurnEnded(),
+    )
+    back = ev.FileChanged(path="a.txt", before="new\n", after=LONG, before_hash=new, after_hash=old, added=1, removed=1)
+    forth = ev.FileChanged(path="a.txt", before=LONG, after="new\n", before_hash=old, after_hash=new)
+    log.rewind(1, restored=[Draft(back, actor="user")], files=1, why="start again")
+    log.rewind(12, mode="undo", restored=[Draft(forth, actor="user")], files=12)
+    log.rewind(14, mode="redo", restored=[Draft(back, actor="user")], files=14)
+    log.append(ev.FactRecorded(key="still", value="writable"))
+    return log
+
+
 GOLDEN: dict[str, Callable[[Log], Log]] = {
     "every-kind": every_kind,
     "removed": removed,
     "forked": forked,
     "resumed": resumed,
+    "files": files,
 }
 
 if __name__ == "__main__":

@@ -53,3 +53,13 @@ def test_a_long_session_is_shown_in_part_and_says_so(store: Store) -> None:
     page = check(session._repr_html_())
     assert "10 older" in page
     assert len(page) < BYTES_MAX * 2
+
+
+def test_a_comparison_is_shown_step_by_step(store: Store) -> None:
+    session = store.session("s")
+    for n in range(2):
+        with session.turn(user=HOSTILE, retry=n > 0):
+            session.decide(f"{HOSTILE} {n}")
+    page = check(session.compare()._repr_html_())
+    assert "differs: choice" in page
+    assert "wakelog compare s@1.1 s@1.2" in page

@@ -76,7 +76,7 @@ def test_a_turn_left_open_by_a_dead_process_is_interrupted_by_the_next_and_its_c
     session = store.resume("s")
     with session.turn(user="again") as turn:
         assert turn.number == 2
-    assert session.attempts(1)[0].outcome == "interrupted"
+    assert session.attempts_of(1)[0].outcome == "interrupted"
     assert {a: p.status for a, p in session.state().pending_actions.items()} == {"w": "uncertain"}
 
 
@@ -87,7 +87,7 @@ def test_two_turns_at_once_are_refused(store: Store) -> None:
     assert session.state().turn.status == "completed"
 
 
-def test_a_draft_whose_data_another_writer_changed_is_a_conflict_and_the_turn_fails(store: Store) -> None:
+def test_a_draft_whose_data_another_writer_changed_is_a_conflict_and_the_turn_is_interrupted(store: Store) -> None:
     session = store.session("s", data={"n": 0})
     other = store.resume("s")
     with pytest.raises(ConflictError) as caught, session.turn(user="go") as turn:
@@ -95,7 +95,7 @@ def test_a_draft_whose_data_another_writer_changed_is_a_conflict_and_the_turn_fa
         other.patch([{"op": "replace", "path": "/data/n", "value": 7}])
     assert caught.value.kind == "draft-conflict"
     assert session.data == {"n": 7}
-    assert session.state().turn.status == "failed"
+    assert session.state().turn.status == "interrupted"
 
 
 def test_a_draft_lands_although_others_appended_what_does_not_touch_it(store: Store) -> None:
@@ -115,7 +115,7 @@ def test_a_retry_is_the_next_attempt_of_the_same_turn_and_only_it_is_in_view(sto
         assert (turn.number, turn.attempt) == (1, 2)
         turn.data["log"].append("second")
     assert session.data == {"log": ["second"]}
-    assert [(s.attempt, s.outcome) for s in session.attempts(1)] == [(1, "completed"), (2, "completed")]
+    assert [(s.attempt, s.outcome) for s in session.attempts_of(1)] == [(1, "completed"), (2, "completed")]
     assert len(session.messages()) == 1
     assert [e.header.attempt for e in session["@1.1"]] == [1] * 4
 

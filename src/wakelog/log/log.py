@@ -44,13 +44,6 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
-def _wait_for(blocker: Sealed) -> None:
-    """Until what is in flight has landed, or was taken back."""
-    with contextlib.suppress(WakelogError):
-        blocker.pending.result()
-    time.sleep(0)
-
-
 class Log:
     """A typed, append-only log for one session."""
 
@@ -159,7 +152,7 @@ class Log:
                 else:
                     return self._submit(sealed)
             if blocker is not None:
-                _wait_for(blocker)
+                self._wait_for(blocker)
 
     def _submit(self, sealed: Sealed) -> Sealed:
         try:
@@ -184,7 +177,14 @@ class Log:
                 blocker = self._flight[-1] if self._flight else None
             if blocker is None:
                 return None
-            _wait_for(blocker)
+            self._wait_for(blocker)
+
+    def _wait_for(self, blocker: Sealed) -> None:
+        """Until what is in flight has landed, or was taken back. Its own writer may be waiting too: so it is landed
+        here."""
+        with contextlib.suppress(WakelogError):
+            self._land(blocker)
+        time.sleep(0)
 
     def land(self, sealed: Sealed) -> Head:
         """The head that a launched commit led to; ConflictError when another writer came first."""
@@ -206,7 +206,7 @@ class Log:
             self._retreat(sealed)  # a repetition: this is the original answer, and nothing new was stored
             return head
         with self._locked():
-            if sealed.generation == self._generation:
+            if sealed.generation == self._generation and sealed in self._flight:
                 self._flight.remove(sealed)
         return head
 
@@ -323,6 +323,15 @@ class Log:
                     return self._pending_tip(refresh=True).fold.copy()
         return self._fold(at).doc
 
+    def now(self) -> tuple[Seq, dict[str, Value]]:
+        """The last durable position and the state there, of one moment."""
+        with self._locked():
+            if not self._flight:
+                tip = self._pending_tip(refresh=True)
+                return tip.seq, tip.fold.copy()
+        last = self.head().seq
+        return last, self.state(last)
+
     def part(self, name: str) -> Value:
         """One part of the state as this process knows it, with what is in flight: cheap, whatever the state's size.
         Not for `data`, whose inside is changed in place."""
@@ -345,10 +354,11 @@ class Log:
             raise NotFoundError(f"session {self.id} has no event {at}", kind="event-not-found")
         return fold_at(self.engine, self.segments, last if at is None else at).fold
 
-    def view(self, at: Seq | None = None) -> list[tuple[Seq, Seq]]:
-        """The ranges of events that are in view, oldest first: what lies between was rewound."""
+    def view(self, at: Seq | None = None, *, state: dict[str, Value] | None = None) -> list[tuple[Seq, Seq]]:
+        """The ranges of events that are in view, oldest first: what lies between was rewound. `state` is that at the
+        point, for a caller who has it already."""
         last = self.head().seq if at is None else at
-        view = self.state(last)["view"]
+        view = (self.state(last) if state is None else state)["view"]
         rewound, to = view["rewound"], view["to"]
         ranges: list[tuple[Seq, Seq]] = []
         while rewound:
@@ -381,18 +391,20 @@ class Log:
         expect: Seq | None = None,
         restored: Sequence[Draft] = (),
         files: Seq = 0,
+        then: Sequence[ev.Event | Draft] = (),
     ) -> Head:
         """Moves the view back to `to` by appending: the restorable parts of the state return to what they were.
 
         `restored` are the changes of files that were brought back with it, to what they were at `files`; they stand
-        right before the rewind, in the same commit.
+        right before the rewind, in the same commit. `then` comes right after it, in the same commit too.
         """
         under = self.state(to)["view"]["rewound"]
         event = ev.HistoryRewound(to=to, under=under, mode=mode, why=why, files=files)  # type: ignore[arg-type]
         # The past is read when the event is sealed: if it was erased meanwhile, a copy read earlier would bring it
         # back.
         rewound = Step(Draft(event, actor="user"), lambda: self.state(to))
-        return self._append([*admit(restored, self.redact), rewound], expect, guard=guard)
+        steps = [*admit(restored, self.redact), rewound, *admit(then, self.redact)]
+        return self._append(steps, expect, guard=guard)
 
     def fork(self, at: Seq | None = None, *, name: str = "", why: str = "", session: SessionId | None = None) -> Log:
         """A new session that shares this one's history up to `at`. One transaction, whatever the length."""
@@ -418,6 +430,27 @@ class Log:
             # Erased while the fork was made: its snapshot may hold what is gone.
             self.engine.drop_snapshots(child)
         return Log(self.engine, child, clock=self.clock, redact=self.redact)
+
+    def adopt(
+        self, fork: Log, at: Seq | None = None, *, why: str = "", force: bool = False, guard: int | None = None
+    ) -> Head:
+        """Takes a fork's result back into this session (adopting.py); a rewind to just before it undoes it.
+
+        ConflictError when this session has gone on since the fork point, unless forced.
+        """
+        from wakelog.log.adopting import plan_adoption, refuse_if_erased
+
+        for _ in range(RESEAL_MAX):
+            plan = plan_adoption(self, fork, at, why=why, force=force)
+            try:
+                head = self._append(plan.steps, plan.head, guard=guard)
+            except ConflictError as exc:
+                if exc.kind == "head-moved":
+                    continue  # the plan holds for the head it was made on
+                raise
+            refuse_if_erased(self, fork, plan)
+            return head
+        raise UnavailableError(f"session {self.id} is too busy to adopt {fork.id}", kind="too-busy")
 
     # Leases
 
@@ -448,7 +481,7 @@ class Log:
 
     def living_holder(self) -> str:
         """Who holds the lease and was heard of within its time; empty when nobody."""
-        lease, beat = self.state()["lease"], self.engine.last_beat(self.id)
+        lease, beat = self.part("lease"), self.engine.last_beat(self.id)
         if not lease["holder"] or beat is None or beat.epoch != lease["epoch"] or beat.until < self.clock():
             return ""
         return str(lease["holder"])

@@ -4,8 +4,10 @@ A replacement keeps the fields that hold positions and choices the machines read
 masked as `{"$erased": seq}`. Below `/data` and in a fact's value every scalar is masked, since there even a number
 is content. Containers and keys stay, so that later deltas still fit.
 
-A rewind copies earlier state forward. Where that state changes by masking, the rewind's copy changes with it. Keys are
-structure and stay: what a key names (a file's path, a fact's key) is not erased with the value under it.
+A rewind copies earlier state forward. Where that state changes by masking, the rewind's copy changes with it. An
+adoption copies a fork's state, which may be gone by now: in its delta, what an erased event wrote is found by place and
+value. Keys are structure and stay: what a key names (a file's path, a fact's key) is not erased with the value under
+it.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ from wakelog.model.ids import Seq
 from wakelog.model.payloads import as_ref
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold
-from wakelog.state.patch import Delta, Op, copy, equal, get, tokens_of
+from wakelog.state.patch import Delta, Op, copy, equal, escape, get, tokens_of
 
 # Body fields that hold positions, ids, or choices from a closed list.
 _KEPT_FIELDS = frozenset({
-    "action", "approval", "at", "attempt", "category", "change", "effect", "epoch", "first", "handle", "hash",
-    "inherited", "last", "last_hash", "media", "mode", "on", "parent", "remove", "request", "retry", "role", "session",
-    "severity", "target", "targets", "to", "tool", "ttl_us", "under", "upto",
+    "action", "approval", "at", "attempt", "category", "change", "compacted", "copied", "effect", "epoch", "files",
+    "first", "gone", "handle", "hash", "inherited", "inside", "last", "last_hash", "media", "mode", "on", "parent",
+    "remove", "request", "retry", "reused", "role", "session", "severity", "target", "targets", "to", "tool", "ttl_us",
+    "under", "upto",
 })  # fmt: skip
 _KEPT_OUTCOMES = frozenset({"completed", "failed", "interrupted", "succeeded", "timed_out", "never_ran"})
 # State keys whose text is such a choice.
@@ -33,10 +36,62 @@ _KEPT_KEYS = frozenset({"status", "effect", "trust", "severity", "change", "tool
 _STRUCTURE = frozenset({"status", "turn", "view", "lease", "budget", "checkpoints", "trust"})
 
 
-def replacements_for(log: Log, targets: frozenset[Seq]) -> list[ev.Replacement]:
+class Said:
+    """What erased events wrote into the state: values by place, with any list index for any other."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, list[Value]] = {}
+
+    def note(self, before: Delta, masked: Delta) -> None:
+        """Takes in what masking took out of a delta."""
+        for op, after in zip(before, masked, strict=True):
+            for pointer, value in _taken(op.get("value"), after.get("value"), op["path"]):
+                self._values.setdefault(_anywhere(pointer), []).append(value)
+
+    def masked(self, delta: Delta, seq: Seq) -> Delta:
+        """A delta without what was said."""
+        return [{**op, **self._masked(op, _mask_op(op, seq))} for op in delta] if self._values else delta
+
+    def _masked(self, op: Op, after: Op) -> Op:
+        return {"value": self._partly(op["value"], after["value"], op["path"])} if "value" in op else {}
+
+    def _partly(self, before: Value, after: Value, pointer: str) -> Value:
+        if _is_mark(after) and not _is_mark(before):
+            return after if any(equal(before, v) for v in self._values.get(_anywhere(pointer), ())) else before
+        if type(before) is dict:
+            return {k: self._partly(v, after[k], f"{pointer}/{escape(k)}") for k, v in before.items()}
+        if type(before) is list:
+            return [self._partly(v, after[n], f"{pointer}/{n}") for n, v in enumerate(before)]
+        return before
+
+
+def _taken(before: Value, after: Value, pointer: str) -> Iterator[tuple[str, Value]]:
+    if _is_mark(after):
+        if not _is_mark(before):
+            yield pointer, before
+    elif type(before) is dict:
+        for key, value in before.items():
+            yield from _taken(value, after[key], f"{pointer}/{escape(key)}")
+    elif type(before) is list:
+        for n, value in enumerate(before):
+            yield from _taken(value, after[n], f"{pointer}/{n}")
+
+
+def _is_mark(value: Value) -> bool:
+    return type(value) is dict and "$erased" in value
+
+
+def _anywhere(pointer: str) -> str:
+    return "/".join("*" if token.isdigit() else token for token in pointer.split("/"))
+
+
+def replacements_for(
+    log: Log, targets: frozenset[Seq], *, adopted: frozenset[Seq] = frozenset(), said: Said | None = None
+) -> list[ev.Replacement]:
     """Replacement bodies for the targets, and for every later event that repeats what they held: mentions of the same
-    payload, rewinds that copied it, and checkpoints, whose unsalted state hash could be used to test guesses."""
-    first = min(targets)
+    payload, rewinds that copied it, and checkpoints, whose unsalted state hash could be used to test guesses. With
+    `said`, adoptions from `adopted` on are rid of what was said in a fork: what they hold is the fork's own."""
+    first = min(targets | adopted)
     rewinds = {e.seq: e.body["to"] for e in _rewinds(log, first)}
     fold = fold_at(log.engine, log.segments, first - 1).fold if first > 1 else Fold()
     then: dict[Seq, dict[str, Value]] = {}
@@ -53,6 +108,10 @@ def replacements_for(log: Log, targets: frozenset[Seq]) -> list[ev.Replacement]:
             # It carries replacements itself: what it says of an event that is replaced again must not survive in it.
             if (body := _restated(entry, out)) is not None:
                 out.append(ev.Replacement(entry.seq, body))
+        elif entry.kind == "history.adopted" and said is not None:
+            delta = said.masked(delta, entry.seq)
+            if not equal(delta, entry.delta):
+                out.append(ev.Replacement(entry.seq, _masked_body(entry, delta)))
         elif rewinds.get(entry.seq, 0) >= first:
             delta = [_recopied(op, then[rewinds[entry.seq]]) for op in delta]
             if not equal(delta, entry.delta):
@@ -64,6 +123,15 @@ def replacements_for(log: Log, targets: frozenset[Seq]) -> list[ev.Replacement]:
         if entry.seq in rewinds.values():
             then[entry.seq] = fold.copy()
     return out
+
+
+def said_by(log: Log, targets: frozenset[Seq]) -> Said:
+    """What some events wrote into the state."""
+    said = Said()
+    for seq in targets:
+        delta = log.entry(seq).delta
+        said.note(delta, [_mask_op(op, seq) for op in delta])
+    return said
 
 
 def _restated(entry: Entry, replaced: list[ev.Replacement]) -> dict[str, Value] | None:

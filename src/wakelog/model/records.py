@@ -68,6 +68,8 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
     derived_from: tuple[tuple[Seq, Seq], ...] = ()
     source: str = ""
     trust: Trust = "trusted"
+    within: tuple[int, int] | None = None
+    """The turn and attempt this was meant for: refused when another one was begun since. Not stored."""
 
 
 class ForkPoint(msgspec.Struct, frozen=True, gc=False):

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from wakelog.model.events import Event, FactRecorded
+from wakelog.model.events import Event, FactRecorded, FileChanged
 from wakelog.model.payloads import Media, Payload
 from wakelog.model.values import DEPTH_MAX, Value
 from wakelog.redaction.assignments import is_named_secret
@@ -19,6 +19,8 @@ from wakelog.redaction.plausible import MARKER
 
 NAMED = "named-secret"
 """The marker of a value that a dict's key gives away."""
+REDACTED = "redacted"
+"""Why a file's content in the log is not the one that was on disk."""
 BYTES_MAX = 1 << 20
 """Bytes of no stated kind are looked into up to this size, when they are text."""
 
@@ -29,6 +31,7 @@ _LEFT_ALONE = frozenset(
         *("hash", "input_hash", "context_hash", "state_hash", "last_hash", "data_schema", "flag", "rule", "limit"),
         *("outcome", "mode", "change", "media", "category", "severity", "stop_reason", "occurred_at", "cost"),
         *("erased", "base", "markers", "targets", "target", "foreign_kind"),
+        *("before_hash", "after_hash", "before_mode", "after_mode"),
     ]
 )
 _SCALARS = frozenset({int, float, bool, type(None)})
@@ -67,7 +70,18 @@ def redact_event(finder: Finder, event: Event) -> tuple[Event, tuple[str, ...]]:
         redacted = walk.redact(value, _key_of(event, name), 0)
         if redacted is not value:
             changes[name] = redacted
+    if type(event) is FileChanged:
+        _withhold(event, changes)
     return (msgspec.structs.replace(event, **changes), tuple(walk.names)) if changes else (event, ())
+
+
+def _withhold(event: FileChanged, changes: dict[str, Any]) -> None:
+    """A redacted content is not the file's any more, and says so. Its hash goes too: who knows the rest of the file
+    could try out a short secret against it."""
+    sides = [side for side in ("before", "after") if side in changes]
+    if sides:
+        changes["missing"] = {**event.missing, **changes.get("missing", {}), **dict.fromkeys(sides, REDACTED)}
+        changes.update(dict.fromkeys([f"{side}_hash" for side in sides], ""))
 
 
 class _TooDeepError(Exception):

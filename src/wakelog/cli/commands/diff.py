@@ -33,30 +33,79 @@ class _Pair(msgspec.Struct, frozen=True):
     b: Seq
 
 
-@click.command("diff")
-@click.argument("places", nargs=-1, metavar="[A] [B] [KEY]")
+class _PathsLast(click.Command):
+    """A command whose words after `--` are paths."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta["wakelog.paths"] = args[at + 1 :]
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+@click.command("diff", cls=_PathsLast)
+@click.argument("places", nargs=-1, metavar="[A] [B] [KEY] [-- PATH...]")
+@click.option("--files", "files", is_flag=True, help="What changed in files, line by line, as far as it was captured.")
 @click.option("--stat", "stat", is_flag=True, help="Only how much changed in each part.")
 @click.option("--patch", "patch", is_flag=True, help="The change as a JSON Patch (RFC 6902).")
 @click.option("--exit-code", "exit_code", is_flag=True, help="Exit with 1 when something differs.")
 @common
-def diff_command(ctx: Context, places: tuple[str, ...], stat: bool, patch: bool, exit_code: bool) -> int:
+def diff_command(ctx: Context, places: tuple[str, ...], files: bool, stat: bool, patch: bool, exit_code: bool) -> int:
     """What changed from A to B: state, decisions, files; each change with its event, tool, turn and reason.
 
     Without points: what the last turn changed. A turn alone: what that turn changed. @3..@7 is the same as @3 @7.
     Points may lie in different sessions: fix-auth@5 try-redis@7. KEY (a JSON Pointer) narrows it.
+
+    With --files, or paths after --, the contents of files are compared instead.
+
+    \b
+    Examples:
+      wakelog diff @5 @6
+      wakelog diff fix-auth@7 --files -- src
     """
     key, spots = _sort_out(places)
     pair = _pair(ctx, spots)
+    paths = click.get_current_context().meta.get("wakelog.paths", [])
+    if files or paths:
+        if key or patch:
+            raise click.UsageError("--files compares files: KEY and --patch are about the state")
+        return _diff_files(ctx, pair, paths, stat, exit_code)
     found = turn_diff(pair.session.log, pair.a, pair.other.log, pair.b)
     if key:
         found = _narrowed(found, key)
-    files = {} if stat or patch else _file_lines(pair)
+    lines = {} if stat or patch else _file_lines(pair)
     if patch and not ctx.json and not ctx.ndjson:
         click.echo(inert_json(msgspec.json.format(msgspec.json.encode(found.patch), indent=2).decode()))
     else:
-        ctx.answer("diff", _plain(pair, found), lambda: _show(ctx, pair, found, files, stat))
+        ctx.answer("diff", _plain(pair, found), lambda: _show(ctx, pair, found, lines, stat))
         _suggest(ctx, pair, found)
     return NO if exit_code and (found.changes or found.patch) else 0
+
+
+def _diff_files(ctx: Context, pair: _Pair, paths: list[str], stat: bool, exit_code: bool) -> int:
+    from wakelog.cli.render.files import diff_lines, plain_diff, stat_lines
+    from wakelog.files.differing import file_diff
+
+    found = file_diff(pair.session.log, pair.a, pair.other.log, pair.b, paths=paths)
+
+    def show() -> None:
+        _say_heading(ctx, pair)
+        if not found:
+            ctx.say("no change of a file was recorded")
+        for line in stat_lines(ctx, found) if stat and found else ():
+            ctx.say(line)
+        for diff in found if not stat else ():
+            for line in diff_lines(ctx, diff):
+                ctx.say(line)
+
+    data = {
+        "a": _plain_point(pair.session, pair.a),
+        "b": _plain_point(pair.other, pair.b),
+        "files": [plain_diff(diff) for diff in found],
+    }
+    ctx.answer("file-diff", data, show)
+    return NO if exit_code and found else 0
 
 
 def _sort_out(places: tuple[str, ...]) -> tuple[str, list[str]]:
@@ -151,10 +200,7 @@ def _plain_point(session: Session[Any], seq: Seq) -> dict[str, Any]:
 
 
 def _show(ctx: Context, pair: _Pair, found: TurnDiff, files: FileLines, stat: bool) -> None:
-    a, b = _label(ctx, pair.session, pair.a), _label(ctx, pair.other, pair.b)
-    if pair.other.id == pair.session.id:
-        b = b.removeprefix(_name(ctx, pair.other))
-    ctx.say(ctx.style(fit(f"{a} {glyph('arrow')} {b}", ctx.columns), bold=True))
+    _say_heading(ctx, pair)
     if not found.changes:
         ctx.say("no change")
     elif stat:
@@ -165,6 +211,13 @@ def _show(ctx: Context, pair: _Pair, found: TurnDiff, files: FileLines, stat: bo
     else:
         for line in change_lines(ctx, found, files):
             ctx.say(line)
+
+
+def _say_heading(ctx: Context, pair: _Pair) -> None:
+    a, b = _label(ctx, pair.session, pair.a), _label(ctx, pair.other, pair.b)
+    if pair.other.id == pair.session.id:
+        b = b.removeprefix(_name(ctx, pair.other))
+    ctx.say(ctx.style(fit(f"{a} {glyph('arrow')} {b}", ctx.columns), bold=True))
 
 
 def _label(ctx: Context, session: Session[Any], seq: Seq) -> str:

@@ -22,6 +22,8 @@ class ActionRequested(Event, frozen=True, gc=False):
     params: dict[str, Value] = {}
     """For a model call: model and parameters."""
     context_hash: str = ""
+    inside: str = ""
+    """The action whose tool made this call."""
 
 
 @core("action.approved")
@@ -88,7 +90,8 @@ class ActionRecorded(Event, frozen=True, gc=False):
     params: dict[str, Value] = {}
     stop_reason: str = ""
     reused: int = 0
-    """The event whose outcome this repeats: the call was not run again, and is neither counted nor paid again."""
+    """The event whose outcome this repeats: the call was not run again, and is not paid again."""
+    inside: str = ""
 
 
 @core("action.uncertain")

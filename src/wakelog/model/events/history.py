@@ -13,11 +13,13 @@ from wakelog.model.values import Value
 @core("history.rewound")
 class HistoryRewound(Event, frozen=True, gc=False):
     """The view moves back to `to`. `under` is the rewind that was in effect there (0: none), so that the visible
-    history can be walked from here without reading what lies between."""
+    history can be walked from here without reading what lies between. With `files`, files on disk were brought back to
+    what they were at that event; what was changed stands before this event, in the same commit."""
 
     to: int
     under: int = 0
-    mode: Literal["rewind", "retry", "undo"] = "rewind"
+    mode: Literal["rewind", "retry", "undo", "redo", "adopt"] = "rewind"
+    files: int = 0
 
 
 @core("history.compacted", payloads=("summary",))
@@ -38,11 +40,15 @@ class HistoryExpanded(Event, frozen=True, gc=False):
 
 @core("history.adopted")
 class HistoryAdopted(Event, frozen=True, gc=False):
-    """Reserved: a fork's result is taken back. Nothing writes it yet."""
+    """A fork's result is taken back: the restorable parts of the state become those of `session` at event `at`, whose
+    chain's hash there is `hash`. It follows a rewind with mode `adopt`, and copies follow it: the first stands for event
+    `copied[0]` of the fork, and so on. `gone` more could not be copied, because their content was erased or pruned."""
 
     session: str
     at: int
     hash: str
+    copied: tuple[int, ...] = ()
+    gone: int = 0
 
 
 @core("payload.redacted")

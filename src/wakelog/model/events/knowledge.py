@@ -46,6 +46,12 @@ class ArtefactRecorded(Event, frozen=True, gc=False):
 
 @core("file.changed", payloads=("before", "after"))
 class FileChanged(Event, frozen=True, gc=False):
+    """A file was created, modified or deleted. `before` and `after` are its contents, text as text and anything else as
+    bytes; of a symbolic link, where it points to. The hashes are SHA-256 of the bytes that were on disk; the modes are
+    type and permissions as in `st_mode`, in octal: `100644` is a file, `120000` a link. Empty where there was no file,
+    or where it is not known. `missing` says why a side's content is not, or not wholly, here: `{"after": "too large"}`.
+    A content that was redacted is `redacted` there, and has no hash."""
+
     path: str
     change: Literal["created", "modified", "deleted"] = "modified"
     added: int = 0
@@ -53,6 +59,11 @@ class FileChanged(Event, frozen=True, gc=False):
     before: Value = None
     after: Value = None
     action: str = ""
+    before_hash: str = ""
+    after_hash: str = ""
+    before_mode: str = ""
+    after_mode: str = ""
+    missing: dict[str, str] = {}
 
 
 @core("resource.touched")

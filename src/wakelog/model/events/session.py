@@ -95,6 +95,8 @@ class TurnStarted(Event, frozen=True, gc=False):
 
     input: Value = None
     retry: bool = False
+    resumes: int = 0
+    """The first of the cut attempts that this one continues: what they did is not done again. 0: it begins anew."""
 
 
 @core("turn.ended")

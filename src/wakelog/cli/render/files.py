@@ -1,0 +1,176 @@
+"""Files for people and programs: what a restore would do and did, and diffs of what was recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from wakelog.cli.context import Context
+from wakelog.cli.text import fit, glyph, inert, pad, width
+from wakelog.files.differing import FileDiff
+from wakelog.files.planning import FileStep, RestorePlan
+from wakelog.files.restoring import FileResult, Restored, rescue_home
+from wakelog.log import Log
+
+SHOWN = 200
+"""Files that are simply brought back, listed before the rest is counted. What cannot be is always listed."""
+_COLORS = {"conflict": "yellow", "unknown": "yellow", "ignored": None, "restore": None, "delete": None, "already": None}
+
+
+def plan_lines(ctx: Context, log: Log, plan: RestorePlan) -> Iterator[str]:
+    """What would become of each file, a line each; first where."""
+    steps = [*plan.steps]
+    if not steps and not plan.unseen:
+        yield "no change of a file was recorded after it"
+        return
+    yield ctx.style(f"in {inert(plan.folder, lines=False)}", dim=True)
+    column = min(max((width(inert(step.path, lines=False)) for step in steps), default=0) + 2, 40)
+    plain = [step for step in steps if step.do in ("restore", "delete", "already")]
+    left_out = {step.path for step in plain[SHOWN:]}
+    rescue = _short(rescue_home(log, plan.folder))
+    for step in steps:
+        if step.path not in left_out:
+            yield pad(step.path, column) + ctx.style(inert(_words(step, rescue), lines=False), fg=_COLORS[step.do])
+    if left_out:
+        yield f"and {len(left_out):,} more to be brought back (--json lists them)"
+    yield from _unseen_lines(ctx, plan)
+
+
+def _words(step: FileStep, rescue: str) -> str:
+    """What would become of one file. Never cut: this is what people decide by."""
+    if step.do == "conflict":
+        return f"CONFLICT {step.why}  {glyph('arrow')} kept"
+    if step.do in ("unknown", "ignored"):
+        by = f" by {fit(step.by, 48)}" if step.by else ""
+        return f"{step.do}: changed{by}{f' @{step.turn}' if step.turn else ''}, {step.why}"
+    if step.do == "already":
+        return "as it was already"
+    copy = f"  {glyph('arrow')} a copy of what is there goes to {rescue}/{glyph('more')}" if step.rescue else ""
+    if step.why and not step.why.startswith("created"):
+        return f"CONFLICT {step.why}  {glyph('arrow')} replaced, yours goes to {rescue}/{glyph('more')}"
+    if step.do == "restore":
+        return f"restore  (+{step.added} {glyph('minus')}{step.removed}){copy}"
+    return f"delete   ({step.why}){copy}" if step.why else f"delete{copy}"
+
+
+def _unseen_lines(ctx: Context, plan: RestorePlan) -> Iterator[str]:
+    """Calls around which nobody looked: what they did to files is not known."""
+    if not plan.unseen:
+        return
+    count = len(plan.unseen)
+    calls = "1 call was" if count == 1 else f"{count} calls were"
+    yield ctx.style(f"unknown: {calls} not captured, and may have changed files:", fg="yellow")
+    for call in plan.unseen[:12]:
+        where = f"@{call.turn}" if call.turn else "between turns"
+        yield fit(f"  {plan.commands.get(call.action) or call.tool}  {where} e{call.seq}", ctx.columns - 16)
+    if count > 12:
+        yield f"  and {count - 12} more"
+
+
+def result_lines(ctx: Context, restored: Restored) -> Iterator[str]:
+    """What was done, as far as it needs saying."""
+    by = {did: [r for r in restored.results if r.did == did] for did in ("restored", "deleted", "already", "kept")}
+    counts = [f"{len(by[did])} {did}" for did in ("restored", "deleted") if by[did]]
+    if by["already"]:
+        counts.append(f"{len(by['already'])} as it was already")
+    if counts:
+        yield f"Files: {', '.join(counts)}."
+    for result in restored.results:
+        if result.saved:
+            copy = inert(_short(result.saved), lines=False)
+            yield f"  {inert(result.path, lines=False)}: a copy of what was there is kept in {copy}"
+    for result in by["kept"]:
+        yield ctx.style(f"  not touched: {inert(f'{result.path}: {result.why}', lines=False)}", fg="yellow")
+    if count := len(restored.plan.unseen):
+        calls = "a call that was" if count == 1 else f"{count} calls that were"
+        yield ctx.style(f"  not known: what {calls} not captured did to files", fg="yellow")
+
+
+def _short(path: str) -> str:
+    """A path from here on, where it lies below."""
+    here = os.getcwd().rstrip("/") + "/"
+    return path.removeprefix(here)
+
+
+def plain_plan(plan: RestorePlan) -> dict[str, Any]:
+    """The plan as JSON."""
+    return {
+        "folder": plan.folder,
+        "roots": list(plan.roots),
+        "git_head": plan.git or None,
+        "files": [_plain_step(step) for step in plan.steps],
+        "not_captured": [
+            {"seq": c.seq, "turn": c.turn or None, "tool": c.tool, "call": plan.commands.get(c.action) or None}
+            for c in plan.unseen
+        ],
+        "partial": plan.is_partial,
+    }
+
+
+def _plain_step(step: FileStep) -> dict[str, Any]:
+    return {
+        "path": step.path,
+        "do": step.do,
+        "why": step.why or None,
+        "added": step.added,
+        "removed": step.removed,
+        "turn": step.turn or None,
+        "by": step.by or None,
+        "rescue": step.rescue,
+    }
+
+
+def plain_results(results: tuple[FileResult, ...]) -> list[dict[str, Any]]:
+    """What became of each file, as JSON."""
+    return [{"path": r.path, "did": r.did, "why": r.why or None, "saved": r.saved or None} for r in results]
+
+
+# Diffs
+
+
+def diff_lines(ctx: Context, diff: FileDiff, *, indent: str = "", names: bool = True) -> Iterator[str]:
+    """One file's diff, coloured, no line wider than the terminal and each of them inert."""
+    room = ctx.columns - len(indent)
+    if names:
+        counts = f"+{diff.added} {glyph('minus')}{diff.removed}" if diff.text else ""
+        yield indent + ctx.style(fit(f"{diff.change} {diff.path}  {counts}", room), bold=True)
+    if diff.before_mode and diff.after_mode and diff.before_mode != diff.after_mode:
+        yield (
+            indent
+            + f"mode {inert(diff.before_mode, lines=False)} {glyph('arrow')} {inert(diff.after_mode, lines=False)}"
+        )
+    if diff.note:
+        yield indent + ctx.style(fit(f"no diff: {diff.note}", room), fg="yellow")
+    for line in diff.text.split("\n") if diff.text else ():
+        yield indent + ctx.style(inert(line, lines=False).rstrip("\n"), **_style(line))
+
+
+def _style(line: str) -> dict[str, Any]:
+    if line.startswith("@@"):
+        return {"fg": "cyan"}
+    return {"fg": "green"} if line.startswith("+") else {"fg": "red"} if line.startswith("-") else {}
+
+
+def stat_lines(ctx: Context, diffs: list[FileDiff]) -> Iterator[str]:
+    """One line a file, and the sum."""
+    column = min(max((width(inert(d.path, lines=False)) for d in diffs), default=0) + 2, ctx.columns - 40)
+    for diff in diffs:
+        what = diff.note or f"+{diff.added} {glyph('minus')}{diff.removed}"
+        yield f"  {pad(diff.path, column)}{diff.change:<9} {fit(what, 28)}"
+    added, removed = sum(d.added for d in diffs), sum(d.removed for d in diffs)
+    yield f"{len(diffs)} file{'s' if len(diffs) != 1 else ''}, +{added} {glyph('minus')}{removed}"
+
+
+def plain_diff(diff: FileDiff) -> dict[str, Any]:
+    """A file's diff as JSON."""
+    return {
+        "path": diff.path,
+        "change": diff.change,
+        "added": diff.added,
+        "removed": diff.removed,
+        "before_mode": diff.before_mode or None,
+        "after_mode": diff.after_mode or None,
+        "diff": diff.text or None,
+        "note": diff.note or None,
+    }

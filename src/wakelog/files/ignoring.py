@@ -1,0 +1,128 @@
+"""What git ignores: the rules of `.gitignore` files, `.git/info/exclude` and the user's own file.
+
+A tree is walked from the top down, and a folder that is ignored is not entered, as git does it. So a rule is only ever
+asked about an entry whose folders are all wanted. Of the rules that match, the last one of the nearest file decides.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+import msgspec
+
+from wakelog.files.repository import excludes_file, repository_at, repository_of
+from wakelog.files.stamps import Stamp, is_settled, stamp_of
+from wakelog.files.wildmatch import Rule, parse
+
+ALWAYS = frozenset({".git", ".wakelog"})
+"""Never looked into, at any depth: git's own data, and ours."""
+_UNSETTLED: Stamp = (-1, 0, 0, 0, 0)
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """One ignore file: its rules, in order, about what lies below `base`, which ends with a slash."""
+
+    base: str
+    rules: tuple[Rule, ...]
+
+    def judge(self, path: str, is_folder: bool) -> bool | None:
+        """Whether an entry is ignored; None when no rule speaks of it."""
+        below = os.fsencode(path[len(self.base) :]).decode("latin-1")
+        name = below.rpartition("/")[2]
+        for rule in reversed(self.rules):
+            if rule.matches(below, name, is_folder):
+                return rule.ignores
+        return None
+
+
+Chain = tuple[Rules, ...]
+"""The ignore files that count for a folder, the weakest first."""
+
+
+def is_ignored(chain: Chain, path: str, is_folder: bool) -> bool:
+    """Whether git would ignore an entry whose folders it does not."""
+    for rules in reversed(chain):
+        verdict = rules.judge(path, is_folder)
+        if verdict is not None:
+            return verdict
+    return False
+
+
+class Reader:
+    """Reads ignore files, each once as long as it does not change."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        """Counts the readings: as long as it stays, the rules are the same."""
+        self._known: dict[tuple[str, str], tuple[Stamp, Rules | None]] = {}
+        self._joined: dict[tuple[int, int], tuple[Chain, Rules, Chain]] = {}
+        self._excludes: dict[str, str] = {}
+
+    def start(self, root: str) -> Chain:
+        """What counts at a root: the repository's and the user's rules, and `.gitignore` of the folders above it."""
+        repository = repository_of(root)
+        if repository is None:
+            return ()
+        chain, folder = self._top(repository.top), repository.top
+        below = os.path.relpath(root, folder)
+        for name in below.split(os.sep) if below != os.curdir else ():
+            # The root's own `.gitignore` is read when it is walked.
+            chain = self.enter(chain, folder)
+            folder = os.path.join(folder, name)
+        return chain
+
+    def enter(self, chain: Chain, folder: str, *, has_git: bool = False) -> Chain:
+        """What counts inside a folder. One that is a repository of its own starts anew."""
+        if has_git and repository_at(folder) is not None:
+            chain = self._top(folder)
+        return self._join(chain, os.path.join(folder, ".gitignore"), folder)
+
+    def _top(self, top: str) -> Chain:
+        repository = repository_at(top)
+        assert repository is not None
+        if top not in self._excludes:
+            self._excludes[top] = excludes_file(top)
+        return self._join(self._join((), self._excludes[top], top), repository.exclude, top)
+
+    def _join(self, chain: Chain, path: str, base: str) -> Chain:
+        rules = self._rules(path, base)
+        if rules is None:
+            return chain
+        # The same chain is the same object, so that what was judged by it need not be judged again. Both parts are
+        # kept alive with it, so that their ids stay theirs.
+        key = (id(chain), id(rules))
+        if key not in self._joined:
+            self._joined[key] = (chain, rules, (*chain, rules))
+        return self._joined[key][2]
+
+    def _rules(self, path: str, base: str) -> Rules | None:
+        began = time.time_ns()
+        try:
+            stamp = stamp_of(os.lstat(path))
+        except OSError:
+            self.generation += self._known.pop((path, base), None) is not None
+            return None
+        known = self._known.get((path, base))
+        if known is not None and known[0] == stamp:
+            return known[1]
+        rules = _read(path, base)
+        if known is not None and known[1] == rules:
+            rules = known[1]
+        else:
+            self.generation += 1
+        self._known[path, base] = (stamp if is_settled(stamp, began) else _UNSETTLED, rules)
+        return rules
+
+
+def _read(path: str, base: str) -> Rules | None:
+    # Git does not follow a `.gitignore` that is a symbolic link.
+    follow = 0 if not path.endswith("/.gitignore") else os.O_NOFOLLOW
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | follow), "rb") as file:
+            content = file.read()
+    except OSError:
+        return None
+    lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    rules = [rule for line in lines if (rule := parse(line.removesuffix(b"\r").decode("latin-1"))) is not None]
+    return Rules(base.rstrip("/") + "/", tuple(rules)) if rules else None

@@ -1,0 +1,28 @@
+"""When a file's stat says that it is unchanged, and when that cannot be believed yet.
+
+The kernel's clock for files ticks every few milliseconds, and on some file systems every second or two. A file that is
+read and then written again within one tick has the same times, and may have the same size. So a stat is believed only
+when the last change lies a tick before the moment of reading; until then the file is read again. Git does the same.
+"""
+
+from __future__ import annotations
+
+import os
+
+Stamp = tuple[int, int, int, int, int]
+"""Size, modification time, change time, inode, mode: what tells that a file may have changed."""
+
+TICK_NS = 50_000_000
+COARSE_TICK_NS = 2_100_000_000
+_SECOND_NS = 1_000_000_000
+
+
+def stamp_of(found: os.stat_result) -> Stamp:
+    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_mode)
+
+
+def is_settled(stamp: Stamp, read_at_ns: int) -> bool:
+    """Whether any change after the reading will show in the stamp. `read_at_ns` is when the reading began."""
+    changed = max(stamp[1], stamp[2])
+    tick = COARSE_TICK_NS if stamp[2] % _SECOND_NS == 0 else TICK_NS
+    return changed + tick < read_at_ns
