@@ -1,0 +1,104 @@
+"""Running an agent again on the recorded inputs."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from wakelog.errors import InvalidInputError, WakelogError
+from wakelog.model.values import Value
+
+if TYPE_CHECKING:
+    from wakelog.replay.replay import Replay
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def load_agent(name: str) -> Callable[..., Any]:
+    """The function that `module:function` names, looked for here as well as among what is installed."""
+    module, colon, path = name.partition(":")
+    if not colon or not module or not path:
+        raise InvalidInputError(
+            f"{name!r} does not name a function",
+            kind="bad-agent",
+            hint="write it as module:function, such as app.agent:run",
+        )
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as exc:
+        raise InvalidInputError(
+            f"there is no {name}: {exc}", kind="bad-agent", hint="the module must be importable from this folder"
+        ) from exc
+    if not callable(found):
+        raise InvalidInputError(f"{name} is not a function", kind="bad-agent")
+    return found  # type: ignore[no-any-return]
+
+
+def drive_agent(replay: Replay[Any], agent: str | Callable[..., Any]) -> Any:
+    """Runs an agent to its end; of one that is called for each turn, the last answer."""
+    function = load_agent(agent) if isinstance(agent, str) else agent
+    if inspect.iscoroutinefunction(function):
+        import asyncio
+
+        return asyncio.run(drive_agent_async(replay, function))
+    answer = None
+    with replay.answering():
+        for place, arguments in _calls(replay, function):
+            try:
+                answer = function(replay.session, *arguments)
+            except Exception as exc:
+                if not _is_expected(replay, place, exc):
+                    raise
+    return answer
+
+
+async def drive_agent_async(replay: Replay[Any], agent: str | Callable[..., Any]) -> Any:
+    """The same, awaited."""
+    function = load_agent(agent) if isinstance(agent, str) else agent
+    answer = None
+    with replay.answering():
+        for place, arguments in _calls(replay, function):
+            try:
+                answer = await function(replay.session, *arguments)
+            except Exception as exc:
+                if not _is_expected(replay, place, exc):
+                    raise
+    return answer
+
+
+def _calls(replay: Replay[Any], function: Callable[..., Any]) -> Iterator[tuple[int, tuple[Value, ...]]]:
+    """Which turn is next, and what the function is given beside the session."""
+    if _takes_input(function):
+        yield from ((place, (value,)) for place, value in enumerate(replay.inputs, 1))
+    else:
+        yield len(replay.turns), ()
+
+
+def _takes_input(function: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    required = [p for p in parameters if p.kind in _POSITIONAL and p.default is inspect.Parameter.empty]
+    if len(required) not in (1, 2):
+        raise InvalidInputError(
+            f"{getattr(function, '__name__', function)} takes {len(required)} arguments, and a replay has two to give",
+            kind="bad-agent",
+            hint="it is called as function(session, input) for each turn, or as function(session) once",
+        )
+    return len(required) == 2
+
+
+def _is_expected(replay: Replay[Any], place: int, error: Exception) -> bool:
+    """Whether the recorded turn failed in the same way."""
+    begun = replay.turns[place - 1] if 0 < place <= len(replay.turns) else None
+    is_ours = isinstance(error, WakelogError) and error is replay.runtime.failed
+    return not is_ours and begun is not None and begun.outcome == "failed" and begun.error == type(error).__name__

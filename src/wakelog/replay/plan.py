@@ -1,0 +1,258 @@
+"""A plan: recorded tool calls as data, with references where a value came from an input or an earlier result.
+
+A plan is JSON. Arguments stand as they were recorded, except for
+
+    {"$use": "order_id"}                      the value of a parameter
+    {"$use": "step:2/ticket/id"}              a value in the result of step 2, by JSON Pointer
+    {"$use": "step:2", "between": ["ticket ", " for"]}   text in a text, between two others
+    {"$text": ["orders/", {"$use": "order_id"}, "/refund"]}   text in parts
+    {"$value": …}                             a value that only looks like one of these
+
+A reference also says what it stood for (`recorded`), what it is made into (`as`: text, int or float), and how it is
+known: `matched` by its content, which a person should look at; `given` when a person wrote it; `unknown` when the log
+does not hold the value, so that it must be given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from wakelog.errors import InvalidInputError
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.values import Value
+from wakelog.state.patch import tokens_of
+
+if TYPE_CHECKING:
+    from wakelog.replay.carrying import Carried, Tools
+
+SCHEMA: Literal["wakelog.plan/1"] = "wakelog.plan/1"
+Known = Literal["matched", "given", "unknown"]
+FORMS = ("$use", "$text", "$value")
+
+
+class Parameter(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something that may be different the next time."""
+
+    name: str
+    value: Value = None
+    """As recorded; None when the log does not hold it."""
+    origin: str = ""
+    """Where it came from: input of @4."""
+    known: Known = "given"
+
+
+class PlanTurn(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A turn to open, with its input."""
+
+    turn: int
+    input: Value = None
+
+
+class PlanStep(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call to make."""
+
+    number: int
+    tool: str
+    input: dict[str, Value]
+    effect: str = "external"
+    turn: int = 0
+    """The turn of the plan it belongs to; 0 for none."""
+    seq: Seq = 0
+    """Where it was recorded."""
+
+
+class LeftOut(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A recorded call that is not made again, and why."""
+
+    seq: Seq
+    tool: str
+    why: str
+
+
+class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Recorded calls, to be made again on new inputs."""
+
+    name: str
+    session: SessionId
+    parameters: tuple[Parameter, ...]
+    turns: tuple[PlanTurn, ...]
+    steps: tuple[PlanStep, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    schema: Literal["wakelog.plan/1"] = SCHEMA
+
+    def run(self, session: Any, inputs: Mapping[Any, Value] | None = None, *, tools: Tools = ()) -> Carried:
+        """Makes the calls in order, with real tools and through a session: recorded, with their policies and approvals.
+
+        `inputs` gives parameters new values, by name or by the recorded value: `{"order_id": "4712"}` or `{"4711":
+        "4712"}`. Tools are those of the session and those given. It stops at the first call that does not succeed.
+        """
+        from wakelog.replay.carrying import carry_out
+
+        return carry_out(self, session, inputs or {}, tools)
+
+    async def arun(self, session: Any, inputs: Mapping[Any, Value] | None = None, *, tools: Tools = ()) -> Carried:
+        """The same where tools are coroutine functions."""
+        from wakelog.replay.carrying import carry_out_async
+
+        return await carry_out_async(self, session, inputs or {}, tools)
+
+    def to_json(self) -> str:
+        """The plan as text, to be read, changed and kept."""
+        document = {"schema": SCHEMA, **msgspec.to_builtins(self)}
+        return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Plan:
+        """A plan from its text, checked: every reference must point at a parameter or an earlier step."""
+        try:
+            document = msgspec.json.decode(text)
+            if type(document) is dict and "steps" not in document:
+                document = document.get("data")  # as `wakelog replay --plan --json` answers
+            plan = msgspec.convert(document, Plan)
+        except msgspec.DecodeError as exc:
+            raise InvalidInputError(
+                f"this is not a plan: {exc}", kind="bad-plan", hint="wakelog replay SEL --plan --json writes one"
+            ) from exc
+        check(plan)
+        return plan
+
+
+class Reference(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A place where a value is put in."""
+
+    use: str = msgspec.field(name="$use")
+    recorded: Value = None
+    known: Known = "given"
+    between: tuple[str, str] | None = None
+    convert: Literal["", "text", "int", "float"] = msgspec.field(name="as", default="")
+
+    @property
+    def step(self) -> int:
+        """The step whose result it takes; 0 for a parameter."""
+        head = self.use.partition("/")[0]
+        return int(head[5:]) if head.startswith("step:") and head[5:].isdigit() else 0
+
+    @property
+    def pointer(self) -> str:
+        """Where in the result."""
+        slash = self.use.find("/")
+        return self.use[slash:] if slash >= 0 else ""
+
+
+def as_reference(value: Value) -> Reference | None:
+    """`value` as a reference, or None when it is an ordinary value."""
+    if type(value) is not dict or "$use" not in value:
+        return None
+    try:
+        return msgspec.convert(value, Reference)
+    except msgspec.ValidationError as exc:
+        raise InvalidInputError(f"{value!r} is not a reference: {exc}", kind="bad-plan") from exc
+
+
+def references(template: Value) -> Iterator[Reference]:
+    """All references inside a template."""
+    found = as_reference(template)
+    if found is not None:
+        yield found
+    elif type(template) is dict and "$value" not in template:
+        for item in template.values():
+            yield from references(item)
+    elif type(template) is list:
+        for item in template:
+            yield from references(item)
+
+
+def check(plan: Plan) -> None:
+    """InvalidInputError unless everything that is referred to is there before it is needed."""
+    names = [p.name for p in plan.parameters]
+    if len(set(names)) != len(names):
+        raise InvalidInputError("two parameters of the plan have the same name", kind="bad-plan")
+    seen: set[int] = set()
+    turns = {turn.turn for turn in plan.turns}
+    for step in plan.steps:
+        for reference in references(step.input):
+            _check(reference, names, seen, f"step {step.number}")
+        if step.turn and step.turn not in turns:
+            raise InvalidInputError(f"step {step.number} is in turn {step.turn}, which is not there", kind="bad-plan")
+        seen.add(step.number)
+    for turn in plan.turns:
+        for reference in references(turn.input):
+            _check(reference, names, set(), f"the input of @{turn.turn}")
+
+
+def _check(reference: Reference, names: list[str], seen: set[int], where: str) -> None:
+    if reference.use not in names and reference.step not in seen:
+        raise InvalidInputError(
+            f"{where} uses {reference.use}, which is neither a parameter nor an earlier step",
+            kind="bad-plan",
+            hint=f"parameters: {', '.join(names) or 'none'}; steps are written as step:2",
+        )
+    tokens_of(reference.pointer)
+
+
+def fill(template: Value, values: Mapping[str, Value], results: Mapping[int, Value]) -> Value:
+    """A template with everything put in."""
+    reference = as_reference(template)
+    if reference is not None:
+        return _filled(reference, values, results)
+    if type(template) is dict:
+        if "$value" in template:
+            return template["$value"]
+        if "$text" in template:
+            return "".join(_as_text(fill(part, values, results)) for part in template["$text"])
+        return {key: fill(item, values, results) for key, item in template.items()}
+    if type(template) is list:
+        return [fill(item, values, results) for item in template]
+    return template
+
+
+def _filled(reference: Reference, values: Mapping[str, Value], results: Mapping[int, Value]) -> Value:
+    value = values[reference.use] if reference.use in values else _looked_up(reference, results)
+    if reference.between is not None:
+        value = _cut_out(reference, _as_text(value))
+    try:
+        if reference.convert == "text":
+            return _as_text(value)
+        if reference.convert == "int":
+            return int(value)
+        return float(value) if reference.convert == "float" else value
+    except (TypeError, ValueError) as exc:
+        raise InvalidInputError(
+            f"{value!r}, from {reference.use}, cannot be made into {reference.convert}", kind="reference-not-found"
+        ) from exc
+
+
+def _looked_up(reference: Reference, results: Mapping[int, Value]) -> Value:
+    node = results[reference.step]
+    for token in tokens_of(reference.pointer):
+        if type(node) is dict and token in node:
+            node = node[token]
+        elif type(node) is list and token.isdigit() and int(token) < len(node):
+            node = node[int(token)]
+        else:
+            raise InvalidInputError(
+                f"the result of step {reference.step} has nothing at {reference.pointer}",
+                kind="reference-not-found",
+                hint="look at what the call gave, and change the reference in the plan",
+            )
+    return node
+
+
+def _cut_out(reference: Reference, text: str) -> str:
+    assert reference.between is not None
+    before, after = reference.between
+    _, found, rest = text.partition(before) if before else ("", True, text)
+    part, ended, _ = rest.partition(after) if after else (rest, True, "")
+    if not found or not ended:
+        raise InvalidInputError(
+            f"the text at {reference.use} has nothing between {before!r} and {after!r}",
+            kind="reference-not-found",
+            hint="look at what the call gave, and change the reference in the plan",
+        )
+    return part
+
+
+def _as_text(value: Value) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,0 +1,332 @@
+"""The recording: the calls of some turns in the order they began, and what the turns began with.
+
+What counts is what is in view at the end of the range: of a turn that was tried several times the accepted attempt, and
+nothing that was rewound. An agent begins a turn at its beginning, so a range that starts or ends inside a turn is
+widened to the whole of it.
+
+A step is one call. Its outcome is what the agent was told at the time: a call that timed out is one that timed out,
+whatever came to light about it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from wakelog.errors import NotFoundError
+from wakelog.history.courses import select_extent
+from wakelog.history.points import attempts_of
+from wakelog.log import Log
+from wakelog.log.reading import Entry
+from wakelog.model.ids import Seq
+from wakelog.model.payloads import as_ref
+from wakelog.model.values import Value
+
+_BEGINS = ("action.requested", "action.recorded")
+_ENDS = frozenset({"action.succeeded", "action.failed", "action.timed_out", "action.uncertain"})
+_WITH_OUTCOME = ("action.recorded", "action.reconciled")
+_PARTS = frozenset({"action.approved", "action.denied", "action.started", "action.reconciled", "file.changed"}) | _ENDS
+"""Events that belong to a call that was begun before them."""
+
+_INTERRUPTS = ("CancelledError", "Cancelled", "KeyboardInterrupt", "SystemExit", "GeneratorExit")
+
+Where = Seq | str | None
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One recorded call."""
+
+    number: int
+    """From 1, in the order they began."""
+    place: int
+    """Which of the recording's turns it was made in; 0 between turns."""
+    turn: int
+    seq: Seq
+    action: str
+    tool: str
+    effect: str
+    input: Value
+    input_hash: str
+    params: dict[str, Value]
+    context_hash: str
+    status: str
+    """What the agent was told: succeeded, failed, timed_out, denied, uncertain; empty when it was told nothing."""
+    outcome: Seq
+    """The event that holds the outcome; 0 when there is none."""
+    seqs: tuple[Seq, ...]
+    """All its events up to the outcome, in order."""
+    inside: str
+    """The action whose tool made it; empty for a call of the agent's own code."""
+    gone: str
+    """`erased` or `pruned` when something of it is no longer there."""
+    redacted: bool
+    """A secret was taken out of it, so that it is not quite what was given and answered."""
+    cut: str
+    """Why the agent was told nothing."""
+
+    @property
+    def is_model(self) -> bool:
+        return self.effect == "model"
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """A recorded turn: what it began with and how it ended."""
+
+    turn: int
+    attempt: int
+    seq: Seq
+    input: Value
+    retry: bool
+    outcome: str
+    """completed, failed, interrupted, or open."""
+    error: str
+    """The type of the error it failed with."""
+
+
+class Recording(msgspec.Struct, frozen=True):
+    """What was recorded, from event `first` to event `last`."""
+
+    log: Log
+    name: str
+    """What it is called: fix-auth@4..@7."""
+    first: Seq
+    last: Seq
+    turns: tuple[Begun, ...]
+    steps: tuple[Step, ...]
+    parallel: frozenset[int]
+    """The places of turns in which calls were made side by side."""
+
+    @property
+    def start(self) -> Seq:
+        """The last event before it: the point from which it is run again."""
+        return self.first - 1
+
+    def input_of(self, step: Step) -> Value:
+        """A step's input, fetched if it was stored beside its event."""
+        return step.input if as_ref(step.input) is None else self.log.value(self.log.entry(step.seqs[0]), step.input)
+
+
+def read_recording(log: Log, where: Where = None) -> Recording:
+    """The recording of a turn, an attempt, a range, or with no place the whole session."""
+    extent = select_extent(log, f"e{where}" if isinstance(where, int) else where or "")
+    first, last = _widened(log, extent.first, extent.last)
+    reading = _Reading(log)
+    for entry in _in_view(log, first, last):
+        reading.take(entry)
+    reading.look_on(last)
+    if not reading.turns and not reading.steps:
+        raise NotFoundError(
+            f"there is no turn and no call in {extent.name} to run again",
+            kind="nothing-to-replay",
+            hint=f"wakelog log {log.head().name or log.id}",
+        )
+    return reading.recording(extent.name, last)
+
+
+def _widened(log: Log, first: Seq, last: Seq) -> tuple[Seq, Seq]:
+    """The range with the turns at its ends whole."""
+    for entry in log.entries(after=first - 1, upto=first):
+        first = _span(log, entry, entry.seq)[0]
+    for entry in log.entries(after=last - 1, upto=last):
+        last = _span(log, entry, entry.seq)[1]
+    return first, last
+
+
+def _span(log: Log, entry: Entry, seq: Seq) -> tuple[Seq, Seq]:
+    if not entry.header.turn:
+        return seq, seq
+    spans = attempts_of(log, entry.header.turn)
+    return next(((s.first, s.last) for s in spans if s.first <= seq <= s.last), (seq, seq))
+
+
+def _in_view(log: Log, first: Seq, last: Seq) -> Iterator[Entry]:
+    for low, high in log.view(last):
+        if high >= first:
+            yield from log.entries(after=max(low, first) - 1, upto=min(high, last))
+
+
+class _Open(msgspec.Struct):
+    """A step while its events come in."""
+
+    first: Entry
+    request: Entry
+    place: int
+    seqs: list[Seq]
+    status: str = ""
+    outcome: Seq = 0
+    gone: str = ""
+    redacted: bool = False
+    cut: str = ""
+    why: str = ""
+    is_void: bool = False
+
+
+class _Reading:
+    """One pass over the events of a range."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.turns: list[Begun] = []
+        self.steps: list[_Open] = []
+        self._open: dict[str, _Open] = {}
+        self._places: dict[int, int] = {}
+
+    def take(self, entry: Entry) -> None:
+        kind, body = entry.kind, entry.body
+        if kind == "turn.started":
+            self._begin_turn(entry)
+        elif kind == "turn.ended" and self.turns:
+            error = body.get("error")
+            named = str(error.get("type", "")) if type(error) is dict else ""
+            outcome = str(body.get("outcome", "completed"))
+            self.turns[-1] = msgspec.structs.replace(self.turns[-1], outcome=outcome, error=named)
+            if outcome == "interrupted":
+                self._cut(str(body.get("why", "")))
+        elif kind == "payload.redacted":
+            for step in self.steps:
+                step.redacted = step.redacted or body.get("target") in step.seqs
+        elif kind in _BEGINS:
+            self._begin(entry, entry)
+        elif kind in _PARTS:
+            self._join(entry)
+
+    def _cut(self, why: str) -> None:
+        """A turn was interrupted: whoever made the call that this came from was told nothing."""
+        for step in reversed(self.steps):
+            if step.place == len(self.turns) and step.status == "uncertain" and step.why == why:
+                step.status, step.outcome, step.cut = "", 0, f"it was interrupted ({why})"
+
+    def _begin_turn(self, entry: Entry) -> None:
+        body, header = entry.body, entry.header
+        value = self.log.value(entry, body.get("input"))
+        begun = Begun(header.turn, header.attempt, entry.seq, value, bool(body.get("retry")), "open", "")
+        self.turns.append(begun)
+        self._places[header.turn] = len(self.turns)
+
+    def _begin(self, entry: Entry, request: Entry) -> _Open:
+        step = _Open(entry, request, self._places.get(entry.header.turn, 0), [])
+        self.steps.append(step)
+        action = request.body.get("action")
+        if type(action) is str:
+            self._open[action] = step
+        self._add(step, request)
+        if entry.kind == "action.recorded":
+            _settle(step, entry)
+        return step
+
+    def _add(self, step: _Open, entry: Entry) -> None:
+        step.seqs.append(entry.seq)
+        if not entry.is_intact:
+            step.gone = "erased" if entry.record.body else "pruned"
+
+    def _join(self, entry: Entry) -> None:
+        step = self._open.get(str(entry.body.get("action", "")))
+        if step is None:
+            step = self._begun_before(entry)
+        elif not step.outcome or entry.kind == "file.changed":
+            self._add(step, entry)
+        if step is not None and not step.outcome:
+            _settle(step, entry)
+
+    def _begun_before(self, entry: Entry) -> _Open | None:
+        """A call that an attempt out of view asked for, and that this one went on with."""
+        begins = entry.kind == "action.started" or (entry.kind == "action.reconciled" and _is_ours(entry))
+        if not begins or not entry.header.cause:
+            return None
+        request = self.log.entry(entry.header.cause)
+        step = self._begin(entry, request)
+        for earlier in self.log.entries(after=request.seq, upto=entry.seq):
+            if earlier.kind in _PARTS and earlier.body.get("action") == entry.body.get("action"):
+                self._add(step, earlier)
+        return step
+
+    def look_on(self, last: Seq) -> None:
+        """Outcomes of calls that were still open at the end of the range."""
+        waiting = {str(s.request.body.get("action")): s for s in self.steps if not s.outcome and not s.cut}
+        for entry in self.log.entries(after=last) if waiting else ():
+            action = str(entry.body.get("action", ""))
+            step = waiting.get(action)
+            if step is None or entry.kind not in _PARTS:
+                continue
+            self._add(step, entry)
+            _settle(step, entry)
+            if step.outcome or step.cut:
+                del waiting[action]
+
+    def recording(self, name: str, last: Seq) -> Recording:
+        """What was read. It begins with its first turn, or its first call outside of one."""
+        first = min([*(t.seq for t in self.turns[:1]), *(s.first.seq for s in self.steps[:1])])
+        if self.turns and self.turns[0].seq == first and self.turns[0].retry:
+            before = self.log.entry(first - 1)
+            first -= before.kind == "history.rewound" and before.body.get("mode") == "retry"
+        steps = tuple(_step(number, step) for number, step in enumerate((s for s in self.steps if not s.is_void), 1))
+        return Recording(self.log, name, first, last, tuple(self.turns), steps, _parallel(steps))
+
+
+def _is_ours(entry: Entry) -> bool:
+    return entry.header.actor == "runtime"
+
+
+def _settle(step: _Open, entry: Entry) -> None:
+    """What an event says about how a call ended, as the agent was told."""
+    kind, body = entry.kind, entry.body
+    error = body.get("error")
+    if kind == "action.started":
+        step.cut = ""
+    elif kind not in (*_ENDS, *_WITH_OUTCOME, "action.denied") or (body.get("retry") and not _is_ours(entry)):
+        return
+    elif kind in _ENDS and kind != "action.succeeded" and _is_ours(entry):
+        step.cut = str(body.get("why") or "its process is gone")
+    elif kind == "action.reconciled" and not _is_ours(entry):
+        pass  # a person's word, which came too late for the agent
+    elif body.get("outcome") == "never_ran":
+        step.is_void = True  # it was asked for anew, and that is a step of its own
+    elif type(error) is dict and error.get("type") == "interrupted":
+        step.cut = f"it was interrupted ({error.get('message', '')})"
+    elif kind == "action.uncertain" and body.get("why") in _INTERRUPTS:
+        step.cut = f"it was interrupted ({body['why']})"
+    else:
+        told = body.get("outcome", "succeeded") if kind in _WITH_OUTCOME else kind.partition(".")[2]
+        step.status, step.outcome, step.cut, step.why = str(told), entry.seq, "", str(body.get("why", ""))
+
+
+def _step(number: int, step: _Open) -> Step:
+    body = step.request.body
+    return Step(
+        number=number,
+        place=step.place,
+        turn=step.first.header.turn,
+        seq=step.first.seq,
+        action=_text(body.get("action")),
+        tool=_text(body.get("tool")),
+        effect=_text(body.get("effect")) or "external",
+        input=body.get("input"),
+        input_hash=_text(body.get("input_hash")),
+        params=body["params"] if type(body.get("params")) is dict else {},
+        context_hash=_text(body.get("context_hash")),
+        status=step.status,
+        outcome=step.outcome,
+        seqs=tuple(step.seqs),
+        inside=_text(body.get("inside")),
+        gone=step.gone,
+        redacted=step.redacted,
+        cut=step.cut if not step.outcome else "",
+    )
+
+
+def _text(value: Value) -> str:
+    return value if type(value) is str else ""
+
+
+def _parallel(steps: tuple[Step, ...]) -> frozenset[int]:
+    """Turns in which a call began before another had ended. Calls that a tool made are part of that tool's."""
+    ends: dict[int, Seq] = {}
+    found: set[int] = set()
+    for step in steps:
+        if step.inside:
+            continue
+        if step.seq < ends.get(step.place, 0):
+            found.add(step.place)
+        ends[step.place] = max(ends.get(step.place, 0), step.outcome)
+    return frozenset(found)

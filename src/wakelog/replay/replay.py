@@ -1,0 +1,153 @@
+"""A replay: a session for the agent to run in once more, and a report of how it compares with the recording.
+
+    with session.replay("@4..@7") as replay:
+        run_agent(replay.session)
+    print(replay.report)
+
+A strict one ends with an error if anything was different, also when the agent swallowed it or left something out. The
+others only report.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from wakelog.errors import InvalidInputError, WakelogError
+from wakelog.model.values import Value
+from wakelog.replay.answering import ReplayRuntime
+from wakelog.replay.driving import drive_agent, drive_agent_async
+from wakelog.replay.ending import differing_keys
+from wakelog.replay.recording import Begun, Recording
+from wakelog.replay.report import Report
+from wakelog.runtime.ambient import enter_replay
+
+T = TypeVar("T")
+
+
+class Replay(Generic[T]):
+    """One replay. Use it in a `with` (or `async with`), and hand its session to the agent."""
+
+    def __init__(self, session: T, runtime: ReplayRuntime, recording: Recording, *, is_fork: bool) -> None:
+        self.session: T = session
+        self.runtime = runtime
+        self.recording = recording
+        self.inputs: list[Value] = [begun.input for begun in recording.turns]
+        """What the recorded turns began with; change it to have `run` begin them with something else."""
+        self._fork = runtime.log.id if is_fork else None
+        self._error = ""
+        self._is_over = False
+        """Whether it came to its end, so that what is not there is missing."""
+        self._before: list[Any] = []
+
+    @property
+    def turns(self) -> tuple[Begun, ...]:
+        """The recorded turns: number, input, and how each ended."""
+        return self.recording.turns
+
+    @property
+    def report(self) -> Report:
+        """How far it is the same, as of now."""
+        recording, rows = self.recording, self.runtime.matcher.rows(reached=self._reached())
+        notes = []
+        if recording.steps and not self._error and not any(row.made for row in rows):
+            notes.append("no call was made through this replay: does the agent use replay.session?")
+        return Report(
+            recording.log.id,
+            recording.name,
+            self.runtime.mode,
+            recording.first,
+            recording.last,
+            self._fork,
+            len(recording.steps),
+            rows,
+            self._error,
+            self._state(),
+            tuple(notes),
+        )
+
+    def _reached(self) -> int | None:
+        """The turn up to which nothing can come any more; None for all."""
+        failed, place = self.runtime.failed, self.runtime.matcher.place
+        if self._is_over:
+            return None
+        if failed is not None and failed.kind == "call-missing":
+            return place
+        return place - 1 if failed is not None or self._error else None
+
+    def _state(self) -> tuple[str, ...]:
+        """What is different in the end; nothing can be said of a replay that did not come there."""
+        if self._error or self.runtime.failed is not None or self.runtime.matcher.place != len(self.recording.turns):
+            return ()
+        return differing_keys(self.recording.log.state(self.recording.last), self.runtime.log.state())
+
+    def run(self, agent: str | Callable[..., Any]) -> Any:
+        """Runs an agent: a function, or `"module:function"`. One that takes `(session, input)` is called once for each
+        recorded turn, one that takes only the session is called once. A turn that failed is expected to fail again with
+        the same error."""
+        return drive_agent(self, agent)
+
+    async def arun(self, agent: str | Callable[..., Any]) -> Any:
+        """The same for a coroutine function, awaited."""
+        return await drive_agent_async(self, agent)
+
+    def finish(self) -> Report:
+        """The report; of a strict replay DivergenceError if there is something different."""
+        report = self.report
+        if self.runtime.mode == "strict":
+            if self.runtime.failed is not None:
+                raise self.runtime.failed
+            self._is_over = True
+            if report.divergence is not None:
+                error = self.runtime.diverged(report.divergence)
+                for note in report.notes:
+                    error.add_note(note)
+                raise error
+        return report
+
+    @contextlib.contextmanager
+    def answering(self) -> Iterator[None]:
+        """Calls inside are answered by this replay, also those of tools that were bound to another session."""
+        before = enter_replay(self.runtime)
+        try:
+            yield
+        finally:
+            enter_replay(before)
+
+    def __enter__(self) -> Replay[T]:
+        self._before.append(enter_replay(self.runtime))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        enter_replay(self._before.pop())
+        if error is None:
+            self.finish()
+            return
+        self._error = f"{type(error).__name__}: {error}"
+        failed = self.runtime.failed
+        if failed is not None and error is not failed and isinstance(error, Exception):
+            # The agent made something else of it; what matters is where the replay went another way.
+            raise failed from error
+        if failed is None and not isinstance(error, WakelogError):
+            left = next((row for row in self.report.steps if row.verdict in ("missing", "unreached")), None)
+            if left is not None:
+                error.add_note(
+                    f"the replay had come to step {left.number} of {len(self.recording.steps)} (e{left.seq})"
+                )
+
+    async def __aenter__(self) -> Replay[T]:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+
+def check_choice(value: str, known: tuple[str, ...], what: str) -> None:
+    if value not in known:
+        raise InvalidInputError(f"{value!r} is not {what}", kind="bad-replay", hint=f"one of {', '.join(known)}")

@@ -1,0 +1,120 @@
+"""What a replay found: step by step, was it the same."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from wakelog.model.ids import Seq, SessionId
+
+Mode = Literal["strict", "fill", "live"]
+Verdict = Literal["same", "different", "moved", "new", "missing", "inside", "unreached"]
+"""same; different: an argument, a parameter or the result is; moved: made in another order; new: the recording does not
+have it; missing: the replay did not make it; inside: made by a tool that was answered from the record; unreached: the
+replay ended before it."""
+
+AGREES = frozenset({"same", "inside", "unreached"})
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One step of the recording beside what the replay did, or a call that only the replay made."""
+
+    kind: Literal["tool", "model", "turn"]
+    number: int
+    """The recorded step, from 1. For a call that is new or came too early, the step that the recording has there, or
+    one more than the last of the turn. 0 for a turn."""
+    turn: int
+    seq: Seq
+    """Where the recording has it; 0 when it does not."""
+    verdict: Verdict
+    tool: str
+    recorded: str
+    """The call as the recording has it: search(q='login timeout')."""
+    made: str
+    """The call as the replay made it; empty when it did not."""
+    differs: tuple[str, ...] = ()
+    """Names of arguments or parameters; also `shown` (to the model), `result`, `order`, `input` (of a turn)."""
+    how: Literal["", "recorded", "run", "refused"] = ""
+    """Answered from the record, run, or refused because it has effects."""
+    event: Seq = 0
+    """Where the replay's session has it."""
+    note: str = ""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """A replay, step by step."""
+
+    session: SessionId
+    name: str
+    """What was replayed: fix-auth@4..@7."""
+    mode: Mode
+    first: Seq
+    last: Seq
+    fork: SessionId | None
+    """Where it was recorded; None for a replay that left no trace."""
+    total: int
+    """How many steps the recording has."""
+    steps: tuple[Row, ...]
+    """In the order of the recording; also calls that it does not have, and turns that differ."""
+    error: str = ""
+    """What ended the replay early."""
+    state: tuple[str, ...] = ()
+    """Keys of the state that are different at the end from what they were at the end of the recording."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def divergence(self) -> Row | None:
+        """The first row that is not the same."""
+        return next((row for row in self.steps if row.verdict not in AGREES), None)
+
+    @property
+    def ok(self) -> bool:
+        """Everything recorded was done again, in the same way, and nothing else."""
+        return self.divergence is None and not self.error
+
+    def count(self, *verdicts: str) -> int:
+        return sum(row.verdict in verdicts for row in self.steps)
+
+    def __str__(self) -> str:
+        found = self.divergence
+        if found is None:
+            return f"{self.name}: the same {self.count('same')} steps" + (f", then {self.error}" if self.error else "")
+        words = (f"{self.count(v)} {v}" for v in ("same", "different", "moved", "new", "missing") if self.count(v))
+        return f"{self.name}: {', '.join(words)}; first: {sentence(found, self.total)}"
+
+
+def sentence(row: Row, total: int) -> str:
+    """A divergence in words."""
+    place = f"turn @{row.turn}" if row.turn else "the replay"
+    at = f" at step {row.number} of {total} (e{row.seq})" if row.number else f" (e{row.seq})" if row.seq else ""
+    if row.kind == "turn":
+        if not row.seq:
+            return f"{place} is new: {row.made}"
+        if not row.made:
+            return f"{place} was not begun: {row.recorded}{at}"
+        return f"{place} began with {row.made} but the recording has {row.recorded}{at}."
+    if row.verdict == "missing":
+        return f"{place} did not call {row.recorded}, which the recording has{at}."
+    if row.verdict == "new":
+        nothing = "the recording has nothing more" if not row.recorded else f"the recording has {row.recorded}{at}"
+        nothing += " in this turn" * (row.turn > 0 and not row.recorded)
+        return f"{place} called {row.made} but {nothing}."
+    if row.verdict == "moved":
+        return f"{place} called {row.made} before {row.recorded}, which the recording has first{at}. The order differs."
+    if row.differs == ("result",):
+        return f"{place} called {row.made}{at} and it came out differently: {row.note}"
+    return f"{place} called {row.made} but the recording has {row.recorded}{at}. {what_differs(row)}"
+
+
+def what_differs(row: Row) -> str:
+    """Which argument it is, in a sentence."""
+    names = [n for n in row.differs if n not in ("shown", "model")]
+    parts = ["The model differs."] if "model" in row.differs else []
+    if names:
+        word = "parameter" if row.kind == "model" else "argument"
+        joined = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        parts.append(f"The {word}{'s' * (len(names) > 1)} {joined} differ{'s' * (len(names) == 1)}.")
+    if "shown" in row.differs:
+        parts.append("What it was shown differs (of that only the hash is recorded).")
+    return " ".join(parts)

@@ -1,0 +1,328 @@
+"""From a recording to a plan: which values came from where, found by their content.
+
+Nothing in a log says that the order number a tool was called with is the one the user wrote. But it is the same text,
+and telling enough that this is no accident: so it becomes a parameter. In the same way a value that an earlier call
+gave, or that stands in its text, becomes a reference to that call. Every such match is labelled, and can be changed.
+
+Model calls are no part of a plan: what they decided is fixed in the arguments. Neither are calls that did not succeed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from wakelog.errors import NotFoundError
+from wakelog.log import Log
+from wakelog.model.values import Value
+from wakelog.replay.plan import FORMS, LeftOut, Parameter, Plan, PlanStep, PlanTurn, Reference
+from wakelog.replay.recalling import recall
+from wakelog.replay.recording import Recording, Step, Where, read_recording
+from wakelog.runtime.values import HIDDEN
+from wakelog.state.patch import equal, escape
+
+TELLING = 6
+"""So many characters make a text telling enough to be looked for inside others."""
+_WORDS = re.compile(r"\"[^\"]{3,}\"|'[^']{3,}'|[^\s\"'<>()\[\]{},;]+")
+_SECRET = re.compile(r"\[redacted:[\w-]+\]")
+_ANCHOR = 24
+LEAVES_MAX, PIECE_MAX, TEXT_MAX = 5000, 200, 20_000
+"""Of a large result so many values are looked at; pieces and texts are looked for up to these lengths."""
+
+
+def read_plan(log: Log, where: Where = None) -> Plan:
+    """The plan of a turn, an attempt, a range, or with no place the whole session."""
+    return _Making(read_recording(log, where)).plan()
+
+
+def is_telling(value: Value) -> bool:
+    """Whether finding the same value elsewhere is unlikely to be chance."""
+    if isinstance(value, str):
+        return len(value) >= TELLING or (len(value) >= 3 and any(c.isdigit() for c in value))
+    if isinstance(value, bool) or value is None:
+        return False
+    if isinstance(value, int | float):
+        return abs(value) >= 100 or value != int(value)
+    return len(msgspec.json.encode(value)) >= 2 * TELLING
+
+
+def _is_special(piece: str) -> bool:
+    """Whether a text can be looked for inside others: one plain word stands in many texts by chance."""
+    return is_telling(piece) and not piece.isalpha() and len(piece) <= PIECE_MAX
+
+
+def _leaves(value: Value, pointer: str = "") -> Iterator[tuple[str, Value]]:
+    """Every value inside a value, the whole first."""
+    yield pointer, value
+    if type(value) is dict:
+        for key, item in value.items():
+            yield from _leaves(item, f"{pointer}/{escape(key)}")
+    elif type(value) is list:
+        for n, item in enumerate(value):
+            yield from _leaves(item, f"{pointer}/{n}")
+
+
+def _words(text: str) -> Iterator[str]:
+    for word in _WORDS.findall(text[:TEXT_MAX]):
+        bare = word.strip("\"'").rstrip(".,:!?")
+        if bare != text and is_telling(bare):
+            yield bare
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """A value that was there before: in a turn's input, or in an earlier result."""
+
+    value: Value
+    use: str
+    """For a result, the reference to it; empty for an input, which becomes a parameter."""
+    origin: str
+    name: str = ""
+    """What it is called where it stood."""
+    between: tuple[str, str] | None = None
+
+
+class _Store:
+    """What was there before, by its content."""
+
+    def __init__(self) -> None:
+        self._exact: dict[bytes, _Known] = {}
+        self.pieces: dict[str, _Known] = {}
+
+    def add(self, known: _Known) -> None:
+        """Enters a value; the newest of the same content counts."""
+        value = known.value
+        if is_telling(value):
+            self._exact[msgspec.json.encode(value)] = known
+        written = _written(value)
+        if written is not None and _is_special(written):
+            self.pieces[written] = known
+
+    def find(self, value: Value) -> _Known | None:
+        """The value itself, or the number that a text is, or the other way round."""
+        if not is_telling(value):
+            return None
+        written = _written(value)
+        forms = [msgspec.json.encode(value)]
+        if written is not None:
+            forms.append(written.encode() if isinstance(value, str) else msgspec.json.encode(written))
+        return next((self._exact[form] for form in forms if form in self._exact), None)
+
+
+class _Making:
+    """A plan while it is made."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self._inputs = _Store()
+        self._results = _Store()
+        self._named: dict[str, _Known] = {}
+        self._parameters: list[Parameter] = []
+        self._left_out: list[LeftOut] = []
+
+    def plan(self) -> Plan:
+        steps: list[PlanStep] = []
+        chosen = [step for step in self.recording.steps if self._is_chosen(step)]
+        begun = list(self.recording.turns)
+        for number, step in enumerate(chosen, 1):
+            while begun and begun[0].seq < step.seq:
+                first = begun.pop(0)
+                self._learn_input(first.turn, first.input)
+            recorded = self.recording.input_of(step)
+            given = {name: self._template(v, name) for name, v in (recorded if type(recorded) is dict else {}).items()}
+            steps.append(PlanStep(number, step.tool, given, step.effect, step.turn if step.place else 0, step.seq))
+            self._learn_result(number, step)
+        used = {step.turn for step in steps}
+        turns = tuple(PlanTurn(b.turn, self._spread(b.input)) for b in self.recording.turns if b.turn in used)
+        if not steps:
+            raise NotFoundError(
+                f"no tool call in {self.recording.name} succeeded, so there is nothing to plan",
+                kind="nothing-to-replay",
+            )
+        return Plan(
+            self.recording.name,
+            self.recording.log.id,
+            tuple(self._parameters),
+            turns,
+            tuple(steps),
+            tuple(self._left_out),
+        )
+
+    def _is_chosen(self, step: Step) -> bool:
+        why = ""
+        if step.inside:
+            return False
+        if step.is_model:
+            why = "a model call: what it decided is fixed in the arguments"
+        elif step.gone:
+            why = f"its content is {step.gone}"
+        elif step.status != "succeeded":
+            why = f"it {step.status.replace('_', ' ') or 'has no outcome'}"
+        if why:
+            self._left_out.append(LeftOut(step.seq, step.tool, why))
+        return not why
+
+    # What was there before
+
+    def _learn_input(self, turn: int, value: Value) -> None:
+        origin = f"input of @{turn}"
+        for pointer, leaf in itertools.islice(_leaves(value), LEAVES_MAX):
+            name = pointer.rpartition("/")[2]
+            known = _Known(leaf, "", origin, name)
+            self._inputs.add(known)
+            if name:
+                self._named[name] = known
+            for word in _words(leaf) if isinstance(leaf, str) else ():
+                self._inputs.add(_Known(word, "", origin))
+
+    def _learn_result(self, number: int, step: Step) -> None:
+        output, origin = recall(self.recording.log, step, None).output, f"result of step {number}"
+        for pointer, leaf in itertools.islice(_leaves(output), LEAVES_MAX):
+            use = f"step:{number}{pointer}"
+            for word in _words(leaf) if isinstance(leaf, str) else ():
+                between = _anchors(leaf, word) if _is_special(word) else None
+                if between is not None:
+                    self._results.add(_Known(word, use, origin, between=between))
+            self._results.add(_Known(leaf, use, origin))
+
+    # Templates
+
+    def _template(self, value: Value, name: str) -> Value:
+        """A value with references where its parts came from somewhere."""
+        whole = self._exact(value, name)
+        if whole is not None:
+            return whole
+        if type(value) is dict:
+            if any(form in value for form in FORMS):
+                return {"$value": value}
+            return {key: self._template(item, key) for key, item in value.items()}
+        if type(value) is list:
+            return [self._template(item, name) for item in value]
+        return self._in_text(value, name) if isinstance(value, str) else value
+
+    def _exact(self, value: Value, name: str) -> Value | None:
+        if isinstance(value, str) and (value == HIDDEN or _SECRET.search(value)):
+            return self._use(self._parameter(name, None, "not in the log", "unknown"), value, "unknown")
+        named = self._named.get(name)
+        if named is not None and equal(named.value, value):
+            return self._refer(named, value, name)
+        # Inputs first, since everything begins there.
+        known = self._inputs.find(value) or self._results.find(value)
+        return self._refer(known, value, name) if known is not None else None
+
+    def _refer(self, known: _Known, value: Value, name: str) -> Value:
+        use = known.use or self._parameter(known.name or name, known.value, known.origin)
+        convert = "" if type(known.value) is type(value) else _type_name(value)
+        return self._use(use, value, "matched", convert=convert, between=known.between)
+
+    @staticmethod
+    def _use(
+        name: str, recorded: Value, known: str, *, convert: str = "", between: tuple[str, str] | None = None
+    ) -> Value:
+        reference = Reference(name, recorded, known, between, convert)  # type: ignore[arg-type]
+        return msgspec.json.decode(msgspec.json.encode(reference))
+
+    def _parameter(self, name: str, value: Value, origin: str, known: str = "matched") -> str:
+        """The parameter of that value, made if there is none yet."""
+        for parameter in self._parameters:
+            if parameter.known == "matched" and known == "matched" and equal(parameter.value, value):
+                return parameter.name
+        base = re.sub(r"\W+", "_", name).strip("_") or "value"
+        taken = {p.name for p in self._parameters}
+        fresh = next(n for i in range(1, len(taken) + 3) if (n := base if i == 1 else f"{base}_{i}") not in taken)
+        self._parameters.append(Parameter(fresh, value, origin, known))  # type: ignore[arg-type]
+        return fresh
+
+    # Text
+
+    def _in_text(self, text: str, name: str) -> Value:
+        """Text whose parts are known."""
+        parts = self._parts(text, name) if len(text) <= TEXT_MAX else None
+        return text if parts is None else {"$text": parts}
+
+    def _parts(self, text: str, name: str) -> list[Value] | None:
+        """The text cut where something known stands in it, the longest first; None when nothing does."""
+        found = ((piece, known) for store in (self._inputs, self._results) for piece, known in store.pieces.items())
+        best = max(
+            ((piece, known) for piece, known in found if piece != text and _place_of(piece, text) >= 0),
+            key=lambda pair: len(pair[0]),
+            default=None,
+        )
+        if best is None:
+            return None
+        piece, known = best
+        at = _place_of(piece, text)
+        out: list[Value] = []
+        for part in (text[:at], None, text[at + len(piece) :]):
+            if part is None:
+                out.append(self._refer(known, piece, known.name or "value"))
+            elif part:
+                out += self._parts(part, name) or [part]
+        return out
+
+    def _spread(self, value: Value) -> Value:
+        """A turn's input with the parameters that were found in it."""
+        for parameter in self._parameters:
+            if parameter.known == "matched" and equal(parameter.value, value):
+                return self._use(parameter.name, value, "matched")
+        if type(value) is dict:
+            if any(form in value for form in FORMS):
+                return {"$value": value}
+            return {key: self._spread(item) for key, item in value.items()}
+        if type(value) is list:
+            return [self._spread(item) for item in value]
+        if not isinstance(value, str):
+            return value
+        for parameter in sorted(self._parameters, key=lambda p: -len(_written(p.value) or "")):
+            piece = _written(parameter.value)
+            at = _place_of(piece, value) if piece and parameter.known == "matched" else -1
+            if piece and at >= 0:
+                around = (self._spread(value[:at]), self._spread(value[at + len(piece) :]))
+                inner = [p["$text"] if type(p) is dict and "$text" in p else [p] for p in around]
+                parts = [*inner[0], self._use(parameter.name, piece, "matched"), *inner[1]]
+                return {"$text": [p for p in parts if p != ""]}
+        return value
+
+
+def _type_name(value: Value) -> str:
+    return {str: "text", int: "int", float: "float"}.get(type(value), "")
+
+
+def _written(value: Value) -> str | None:
+    """A value as it would stand in a text."""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _place_of(piece: str, text: str) -> int:
+    """Where a piece stands in a text as words of its own; -1 when it does not."""
+    for match in re.finditer(re.escape(piece), text):
+        before, after = text[: match.start()][-1:], text[match.end() :][:1]
+        if not (before.isalnum() and piece[0].isalnum()) and not (after.isalnum() and piece[-1].isalnum()):
+            return match.start()
+    return -1
+
+
+def _anchors(text: str, piece: str) -> tuple[str, str] | None:
+    """The least text before and after a piece by which it is found; None when there is nothing to hold on to."""
+    at = text.find(piece)
+    line = text.rfind("\n", 0, at) + 1
+    before, after = text[max(line, at - _ANCHOR) : at], text[at + len(piece) :].partition("\n")[0][:_ANCHOR]
+    for length in range(1, len(before) + 1):
+        start = before[-length:]
+        if text.find(start) == at - length and not start[0].isalnum() and not start.isspace():
+            before = start
+            break
+    stop = next(
+        (after[:n] for n in range(1, len(after) + 1) if after[:n] not in piece and not after[:n].isalnum()), after
+    )
+    if not before and at > 0:
+        return None
+    if not stop and at + len(piece) < len(text):
+        stop = "\n"
+    found = (before, stop)
+    rest = text.partition(before)[2] if before else text
+    return found if (rest.partition(stop)[0] if stop else rest) == piece else None

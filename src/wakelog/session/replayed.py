@@ -1,0 +1,67 @@
+"""The session of a replay: as any other, but its turns are the recorded ones and its calls are answered from the
+record."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+from wakelog.model import events as ev
+from wakelog.model.records import Draft
+from wakelog.model.values import Value
+from wakelog.replay.answering import Effects, ReplayRuntime, caller
+from wakelog.replay.matching import Matcher, Order
+from wakelog.replay.recording import read_recording
+from wakelog.replay.replay import Replay, check_choice
+from wakelog.replay.report import Mode
+from wakelog.replay.scratch import scratch_log
+from wakelog.runtime.opening import Resume
+from wakelog.session.base import S, Where
+from wakelog.session.session import Session
+from wakelog.session.turn import Turn
+
+
+class ReplayedSession(Session[S]):
+    """What a replay hands to the agent."""
+
+    runtime: ReplayRuntime
+
+    def turn(self, user: Value = None, **how: Any) -> Turn[S]:
+        """A turn: the next one of the recording."""
+        self.runtime.main = caller()
+        return super().turn(user, **how)
+
+    def begin_turn(
+        self, turn: Turn[S], started: ev.TurnStarted, said: list[Draft], resume: Resume = "never"
+    ) -> tuple[int, int]:
+        return super().begin_turn(turn, self.runtime.opens(started), said, "never")
+
+    def start_turn(self, user: Value = None, **how: Any) -> int:
+        self.runtime.main = caller()
+        self.runtime.opens(ev.TurnStarted(input=user))
+        return super().start_turn(user, **how)
+
+
+def open_replay(
+    session: Session[S], where: Where, mode: Mode, effects: Effects, order: Order, record: bool
+) -> Replay[Session[S]]:
+    """A replay of a part of a session, ready to run."""
+    check_choice(mode, get_args(Mode), "a mode of replay")
+    check_choice(effects, get_args(Effects), "what to do with effects")
+    check_choice(order, get_args(Order), "an order")
+    recording = read_recording(session.log, where)
+    is_fork = record or mode != "strict"
+    if is_fork:
+        log = session.log.fork(recording.start, why=f"replay of {recording.name} ({mode})")
+    else:
+        log = scratch_log(session.log, recording.start)
+    replayed: ReplayedSession[S] = ReplayedSession(
+        log, name="" if is_fork else session.name, data_type=session.data_type
+    )
+    runtime = ReplayRuntime(log, Matcher(recording, order), mode, effects, is_scratch=not is_fork)
+    before = session.runtime
+    runtime.tools.update(before.tools)
+    runtime.approver, runtime.approval_wait_s = before.approver, before.approval_wait_s
+    runtime.capture = before.capture if is_fork else None
+    replayed.runtime = runtime
+    replayed.store = session.store if is_fork else None
+    return Replay(replayed, runtime, recording, is_fork=is_fork)
