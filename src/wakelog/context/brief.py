@@ -1,0 +1,171 @@
+"""The brief: the handoff that the next run, machine or agent reads.
+
+Goal, where it stands, what is pending and what to do about it, then what is known, by usefulness. It is read from the
+state and the end of the last turn, so it costs the same whatever the length of the session, and the same session at the
+same point gives the same text. What does not fit is counted, with the command that shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from wakelog.context.counting import Count, estimate
+from wakelog.context.fitting import Line, Part, Section, fit
+from wakelog.context.items import least
+from wakelog.context.parts import flat, parts_of
+from wakelog.context.quoting import one_line
+from wakelog.context.sections import Teller
+from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.history.messages import content_of
+from wakelog.log import Log
+from wakelog.log.reading import Entry
+from wakelog.model.events import Trust
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.values import Value
+
+DEFAULT_BUDGET = 2000
+TAIL = 400
+"""How many events at the end are looked through for the last words."""
+
+
+class Brief(msgspec.Struct, frozen=True):
+    """The handoff, as text and in parts."""
+
+    session: SessionId
+    name: str
+    at: Seq
+    status: str
+    turn: int
+    goal: Value
+    text: str
+    tokens: int
+    budget: int
+    exposure: Trust
+    """The least trust among its lines."""
+    sections: tuple[Section, ...]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def make_brief(log: Log, budget: int = DEFAULT_BUDGET, *, at: Seq | None = None, count: Count = estimate) -> Brief:
+    """The brief of a session at a point, or now, in at most `budget` tokens."""
+    head = log.head()
+    at, state = log.now() if at is None else (at, log.state(at))
+    teller = Teller(log, state)
+    error = [teller.last_error()]
+    is_recent = bool(state["last_error"]) and _turn_at(log, state["last_error"]["seq"]) == state["turn"]["number"]
+    parts = [
+        teller.pending(),
+        _standing(teller, at),
+        *(error if is_recent else ()),
+        teller.flags(),
+        teller.decisions(),
+        teller.facts(),
+        teller.dead_ends(),
+        teller.data(),
+        *(error if not is_recent else ()),
+        teller.files(),
+        teller.artefacts(),
+        teller.subagents(),
+        teller.budget(),
+        teller.working_set(),
+        teller.evicted(),
+    ]
+    opening = _head(teller, at, max(80, budget))
+    fitted = fit(opening, parts, budget, count, rest=f"`wakelog state -s {teller.handle}`")
+    if fitted.tokens > budget:
+        raise InvalidInputError(
+            f"a brief of {teller.handle} does not fit into {budget} tokens: its head alone takes {count(opening)}",
+            kind="budget-too-small",
+            hint=f"give it at least {fitted.tokens}",
+        )
+    lines = [line for section in fitted.sections for line in section.lines]
+    text = fitted.text.rstrip()
+    return Brief(
+        session=log.id,
+        name=head.name,
+        at=at,
+        status=state["status"],
+        turn=state["turn"]["number"],
+        goal=state["goal"],
+        text=text + "\n",
+        tokens=count(text),
+        budget=budget,
+        exposure=least((line.trust, line.source) for line in lines)[0],
+        sections=fitted.sections,
+    )
+
+
+def _head(teller: Teller, at: Seq, budget: int) -> str:
+    """What every brief says, however short: which session, where it stands, and the goal."""
+    state, head = teller.state, teller.log.head()
+    turn = state["turn"]
+    place = [str(teller.log.id), state["status"], f"e{at}"]
+    if turn["number"]:
+        tries = f" (attempt {turn['attempt']})" if turn["attempt"] > 1 else ""
+        place.append(f"turn @{turn['number']} {turn['status']}{tries}")
+    if head.fork:
+        place.append(f"fork of {head.fork.parent} at e{head.fork.at}")
+    goal = one_line(state["goal"], budget) if state["goal"] is not None else "none was set"
+    return f"# Brief of {one_line(head.name or head.session, 80)}\n{' · '.join(place)}\n\nGoal: {goal}"
+
+
+def _turn_at(log: Log, seq: Seq) -> int:
+    try:
+        return log.entry(seq).header.turn
+    except NotFoundError:
+        return 0
+
+
+def _standing(teller: Teller, at: Seq) -> Part:
+    lines = list(_last_words(teller, at))
+    rest = f"`wakelog log {teller.handle}`"
+    return Part("standing", "Where it stands", len(lines), iter(lines), rest, weight=2)
+
+
+def _last_words(teller: Teller, at: Seq) -> Iterator[Line]:
+    """What the user asked for last, and what the agent said last, as far as the end of the log tells."""
+    found: dict[str, Entry] = {}
+    is_over = False
+    for entry in _tail(teller, at):
+        is_over = is_over or entry.kind == "turn.started"
+        if entry.kind == "history.rewound" and not is_over and entry.body.get("mode", "rewind") != "retry":
+            yield Line(f"- rewound to e{entry.body.get('to')} since the last turn (e{entry.seq})", entry.seq)
+        who = _speaker(teller.log, entry)
+        if who and who not in found:
+            found[who] = entry
+        if len(found) == 2:
+            break
+    for who, lead in (("user", "asked: "), ("assistant", "the agent said: ")):
+        if who in found:
+            entry = found[who]
+            field = "content" if entry.kind == "message.added" else "output"
+            words = flat(parts_of(content_of(teller.log, entry, field)))
+            yield teller.said(words, entry.seq, lead=lead)
+
+
+def _speaker(log: Log, entry: Entry) -> str:
+    """Who spoke in an event: "user", "assistant", or nobody."""
+    body = entry.body
+    if entry.kind == "message.added":
+        role = str(body.get("role", ""))
+        return "user" if role == "user" else "assistant" if role in ("assistant", "model") else ""
+    if entry.kind == "action.recorded" and body.get("effect") == "model" and body.get("output") is not None:
+        return "assistant"
+    if entry.kind == "action.succeeded" and body.get("output") is not None and entry.header.cause:
+        return "assistant" if log.entry(entry.header.cause).body.get("effect") == "model" else ""
+    return ""
+
+
+def _tail(teller: Teller, at: Seq) -> Iterator[Entry]:
+    """The last events in view, newest first."""
+    left = TAIL
+    for first, last in reversed(teller.log.view(at, state=teller.state)):
+        begin = max(first, last - left + 1)
+        yield from reversed(list(teller.log.entries(after=begin - 1, upto=last)))
+        left -= last - begin + 1
+        if left <= 0:
+            return

@@ -1,0 +1,369 @@
+"""Items: what a window is made of. A message, a call with its answer, a summary, or a note that something is gone.
+
+Events become items in one pass. A call and its outcome are one item, so that no policy, compaction or rewind can part
+them: a call whose outcome is not in view is answered with why. What is not trusted and would speak with a user's or the
+system's voice is fenced here, once, for every shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from wakelog.context.answers import Answer, answer_of
+from wakelog.context.keys import Coverage, item_key
+from wakelog.context.parts import Part, Text, flat, parts_of
+from wakelog.context.quoting import fenced, text_of
+from wakelog.history.messages import content_of
+from wakelog.log import Log
+from wakelog.log.reading import Entry
+from wakelog.model.events import Trust
+from wakelog.model.ids import Seq
+from wakelog.model.payloads import as_ref
+from wakelog.model.values import Value
+
+Kind = Literal["message", "call", "summary", "gone"]
+Role = Literal["system", "user", "assistant"]
+
+RANK: dict[str, int] = {"untrusted": 0, "unverified": 1, "trusted": 2}
+
+_ROLES: dict[str, Role | Literal["tool"]] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "model": "assistant",
+    "ai": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+UNREAD = "(not read)"
+_OUTCOMES = frozenset(
+    f"action.{end}" for end in ("succeeded", "failed", "timed_out", "denied", "uncertain", "reconciled", "abandoned")
+)
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing in the window."""
+
+    key: str
+    seq: Seq
+    """Where it stands: the event that added or asked for it."""
+    turn: int
+    kind: Kind
+    role: Role
+    name: str = ""
+    """Who spoke, where that was recorded; of a call, the tool."""
+    parts: tuple[Part, ...] = ()
+    action: str = ""
+    input: Value = None
+    answer: str = ""
+    status: str = ""
+    """Of a call: succeeded, failed, timed_out, denied, abandoned, uncertain, waiting, requested, running, never_ran,
+    out_of_view, erased or evicted (only its answer has left)."""
+    is_error: bool = False
+    group: Seq = 0
+    """The model's answer that a call or a message rests on, where that is known."""
+    trust: Trust = "trusted"
+    source: str = ""
+    events: tuple[Seq, ...] = ()
+    """The events whose content is in it."""
+    last: Seq = 0
+    """The last event that belongs to it, shown or not."""
+    is_new: bool = False
+    """It belongs to the newest turn."""
+    tokens: int = 0
+    output_tokens: int = 0
+    """Of these, how many are a call's answer."""
+
+    @property
+    def is_pending(self) -> bool:
+        return self.status in ("waiting", "requested", "running", "uncertain")
+
+    @property
+    def text(self) -> str:
+        """The item as one text, for people and for counting."""
+        if self.kind != "call":
+            return flat(self.parts)
+        return f"{self.name} {text_of(self.input)}\n{self.answer}"
+
+
+def least(marks: Iterable[tuple[Trust, str]]) -> tuple[Trust, str]:
+    """The least trusted, with its source."""
+    return min(marks, key=lambda m: RANK[m[0]], default=("trusted", ""))
+
+
+class _Slot:
+    """An item in the making."""
+
+    __slots__ = ("carried", "entry", "kind", "message", "outcome", "place")
+
+    def __init__(self, kind: str, entry: Entry, place: Seq) -> None:
+        self.kind = kind
+        self.entry = entry
+        self.place = place
+        self.outcome: Entry | None = None
+        self.message: Entry | None = None
+        self.carried = False
+        """A message says what this model call answered."""
+
+    @property
+    def entries(self) -> list[Entry]:
+        return [*dict.fromkeys(e for e in (self.entry, self.outcome, self.message) if e is not None)]
+
+
+class Builder:
+    """Makes items of the events it is fed, oldest first."""
+
+    def __init__(
+        self,
+        log: Log,
+        *,
+        pending: Mapping[str, Value] | None = None,
+        cover: Coverage | None = None,
+        peek: bool = False,
+    ) -> None:
+        """With `peek`, what is stored beside its event is not fetched: only its size is noted, in `unread`."""
+        self._log = log
+        self._peek = peek
+        self._noted = 0
+        self.unread: dict[str, tuple[int, int]] = {}
+        """By key, how many bytes of an item were not fetched, and how many of these are a call's answer."""
+        self._pending = pending or {}
+        self._cover = cover or Coverage()
+        self._slots: list[_Slot] = []
+        self._open: dict[str, _Slot] = {}
+        self._calls: dict[str, _Slot] = {}
+        self._by_outcome: dict[Seq, _Slot] = {}
+        self._other: set[Seq] = set()
+        self._input: Entry | None = None
+        self._endorsed: set[Seq] = set()
+        self.hidden: dict[Seq, tuple[Seq, Seq]] = {}
+        """By event, where an item stands that has left, and the last event that belongs to it."""
+
+    # Feeding
+
+    def feed(self, entry: Entry) -> None:
+        kind = entry.kind
+        if not entry.record.body:
+            return  # pruned: said once for the whole range
+        if kind not in ("action.requested", "action.recorded"):
+            self._other.add(entry.seq)
+        if kind == "turn.started":
+            self._flush_input()
+            self._input = entry if entry.body.get("input") is not None else None
+        elif kind == "message.added":
+            self._message(entry)
+        elif kind in ("action.requested", "action.recorded"):
+            self._flush_input()
+            self._call(entry)
+        elif kind in _OUTCOMES:
+            self._outcome(entry)
+        elif kind in ("input.requested", "input.answered"):
+            self._flush_input()
+            self._slots.append(_Slot(kind, entry, entry.seq))
+        elif kind == "trust.endorsed":
+            self._endorsed.update(entry.body.get("targets") or ())
+
+    def summary(self, entry: Entry, place: Seq) -> None:
+        """A compaction's summary, to stand where its range began."""
+        if entry.record.body:
+            self._slots.append(_Slot("summary", entry, place))
+
+    def _flush_input(self) -> None:
+        """A turn's input that no message repeats was said all the same."""
+        began, self._input = self._input, None
+        if began is None:
+            return
+        # Asked of the log, because the message itself may have left the window.
+        following = self._log.entries(after=began.seq, upto=began.seq + 2)
+        if not any(e.kind == "message.added" and _role(e.body) == "user" for e in following):
+            self._slots.append(_Slot("input", began, began.seq))
+
+    def _message(self, entry: Entry) -> None:
+        body, header = entry.body, entry.header
+        role = _role(body)
+        if role == "user":
+            self._input = None
+        self._flush_input()
+        answered = self._answered(entry, role)
+        if answered is not None:
+            answered.message = entry
+            return
+        model = self._calls.get(str(body.get("action", "")))
+        model = model if model is not None and model.kind == "model" else self._by_outcome.get(header.cause)
+        if role == "assistant" and model is not None and model.kind == "model":
+            model.carried = True
+        self._slots.append(_Slot("message", entry, entry.seq))
+
+    def _answered(self, entry: Entry, role: str) -> _Slot | None:
+        """The call that a message holds the answer of."""
+        call = self._calls.get(str(entry.body.get("action", "")))
+        if call is None and role == "tool" and len(entry.header.derived_from) == 1:
+            first, last = entry.header.derived_from[0]
+            call = self._by_outcome.get(first) if first == last else None
+        return call if call is not None and call.kind == "call" and call.message is None else None
+
+    def _call(self, entry: Entry) -> None:
+        kind = "model" if entry.body.get("effect") == "model" else "call"
+        slot, action = _Slot(kind, entry, entry.seq), str(entry.body.get("action", ""))
+        self._slots.append(slot)
+        self._calls[action] = slot
+        if entry.kind == "action.recorded":
+            slot.outcome = entry
+            self._by_outcome[entry.seq] = slot
+            self._open.pop(action, None)
+        else:
+            self._open[action] = slot
+
+    def _outcome(self, entry: Entry) -> None:
+        action = str(entry.body.get("action", ""))
+        slot = self._open.get(action)
+        cause = entry.header.cause
+        # One whose request was not read answers another call of the same name.
+        if slot is None or (cause and cause != slot.entry.seq and cause not in self._other):
+            return
+        if entry.body.get("retry"):
+            return
+        slot.outcome = entry
+        self._by_outcome[entry.seq] = slot
+        if slot.kind == "model":
+            slot.place = entry.seq
+        if entry.kind != "action.uncertain":
+            del self._open[action]
+
+    # Making
+
+    def items(self) -> list[Item]:
+        """The items in order; those that left the window are not among them."""
+        self._flush_input()
+        made = (self._item(slot) for slot in sorted(self._slots, key=lambda s: s.place))
+        return [item for item in made if item is not None]
+
+    def _read(self, entry: Entry, field: str) -> Value:
+        ref = as_ref(entry.body.get(field)) if self._peek else None
+        if ref is None:
+            return content_of(self._log, entry, field)
+        self._noted += ref.size
+        return UNREAD
+
+    def _item(self, slot: _Slot) -> Item | None:
+        if slot.kind == "model" and (slot.carried or slot.outcome is None):
+            return None
+        events = tuple(e.seq for e in slot.entries)
+        if self._cover.hides(slot.place, events, is_call=slot.kind == "call"):
+            self.hidden.update(dict.fromkeys(events, (slot.place, max(events))))
+            return None
+        if slot.kind == "call":
+            return self._made_call(slot, events)
+        return self._made_message(slot)
+
+    def _made_call(self, slot: _Slot, events: tuple[Seq, ...]) -> Item:
+        request = slot.entry
+        body, seq = request.body, request.seq
+        self._noted = 0
+        left = self._cover.output(events)
+        if left is None:
+            pending = self._pending.get(str(body.get("action", "")))
+            status = pending["status"] if pending is not None and pending["seq"] == seq else ""
+            answer = answer_of(self._read, slot.outcome, slot.message, status)
+        else:
+            note = {"evicted": {"key": left.key, "tokens": left.tokens or None}}
+            answer, events = Answer("evicted", text_of(note)), (seq,)
+        noted, given = self._noted, self._read(request, "input")
+        self.unread[item_key(seq)] = self._noted, noted
+        shown = [e for e in slot.entries if e.seq in events]
+        trust, source = least(map(self._mark, shown))
+        return Item(
+            key=item_key(seq),
+            seq=seq,
+            turn=request.header.turn,
+            kind="call",
+            role="assistant",
+            name=str(body.get("tool", "")),
+            action=str(body.get("action", "")),
+            input=given,
+            answer=answer.text,
+            status=answer.status,
+            is_error=answer.is_error,
+            group=request.header.cause,
+            trust=trust,
+            source=source,
+            events=events,
+            last=max(e.seq for e in slot.entries),
+        )
+
+    def _made_message(self, slot: _Slot) -> Item | None:
+        entry = slot.outcome if slot.kind == "model" and slot.outcome is not None else slot.entry
+        trust, source = self._mark(entry)
+        self._noted = 0
+        speaker, name, parts = self._said(slot.kind, entry)
+        self.unread[item_key(entry.seq)] = self._noted, 0
+        role: Role = "user"
+        if speaker == "tool":
+            # Its call is not in the window, so nothing can stand before it as the question.
+            parts = _fence(parts, trust, source or name or "a tool")
+        elif speaker != "assistant" and trust != "trusted":
+            parts = _fence(parts, trust, source)  # and the system's voice is not lent to it
+        else:
+            role = speaker
+        if not parts:
+            return None
+        return Item(
+            key=item_key(entry.seq),
+            seq=slot.place,
+            turn=entry.header.turn,
+            kind="summary" if slot.kind == "summary" else "message",
+            role=role,
+            name=name if role == speaker else "",
+            parts=parts,
+            group=entry.seq if slot.kind == "model" else entry.header.cause,
+            trust=trust,
+            source=source,
+            events=(entry.seq,),
+            last=entry.seq,
+        )
+
+    def _said(self, kind: str, entry: Entry) -> tuple[Role | Literal["tool"], str, tuple[Part, ...]]:
+        """Who speaks, under which name, and what is said."""
+        body = entry.body
+        match kind:
+            case "model":
+                output = self._read(entry, "output")
+                return "assistant", "", parts_of(body.get("output_summary") if output is None else output)
+            case "summary":
+                text = text_of(self._read(entry, "summary"))
+                return "user", "", (Text(f"[summary of e{body.get('first')}..e{body.get('last')}]\n{text}"),)
+            case "input":
+                return "user", "", parts_of(self._read(entry, "input"))
+            case "input.requested":
+                options = body.get("options") or ()
+                text = text_of(self._read(entry, "prompt"))
+                return "assistant", "", parts_of(text + (f" ({' / '.join(map(str, options))})" if options else ""))
+            case "input.answered":
+                return "user", str(body.get("by", "")), parts_of(self._read(entry, "answer"))
+        spoke = str(body.get("role", ""))
+        name = str(body.get("name", "")) or ("" if spoke in _ROLES else spoke)
+        return _role(body), name, parts_of(self._read(entry, "content"))
+
+    def _mark(self, entry: Entry) -> tuple[Trust, str]:
+        if entry.seq in self._endorsed:
+            return "trusted", ""
+        return entry.header.trust, entry.header.source
+
+
+def _role(body: Mapping[str, Value]) -> Role | Literal["tool"]:
+    return _ROLES.get(str(body.get("role", "")), "user")
+
+
+def _fence(parts: Iterable[Part], trust: Trust, source: str) -> tuple[Part, ...]:
+    return tuple(Text(fenced(p.text, trust=trust, source=source)) if isinstance(p, Text) else p for p in parts)
+
+
+def pruned_item(first: Seq, last: Seq) -> Item:
+    """Says once that a range is gone."""
+    text = f"[e{first}..e{last} were pruned: what was said there is gone]"
+    return Item(key=item_key(first), seq=first, turn=0, kind="gone", role="user", parts=(Text(text),), last=last)

@@ -1,0 +1,268 @@
+"""The ledger: what is in the model's window within a budget, what left it, and how it comes back.
+
+What does not fit is evicted in the order that a policy gives, and recorded, in one commit; what was recorded stays out
+until it is restored, so that the same session and budget give the same window, byte for byte, and no event. The
+system's words, the newest turn, pending calls and what was pinned never leave. The durable part of the state is told in
+the window itself, so no eviction reaches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from wakelog.codec.canonical import hash_value
+from wakelog.context.counting import Count, estimate
+from wakelog.context.fitting import Fitted, fit
+from wakelog.context.items import Item, least
+from wakelog.context.keys import Evicted, output_key
+from wakelog.context.merging import changes, merged
+from wakelog.context.sections import Teller
+from wakelog.context.shapes import Shape, shape_items
+from wakelog.context.window import Window, read_window
+from wakelog.errors import InvalidInputError, NotAllowedError
+from wakelog.history.compaction import parse_range
+from wakelog.log import Log
+from wakelog.model import machines
+from wakelog.model.events import Trust
+from wakelog.model.ids import Seq
+from wakelog.model.values import Value
+
+Policy = Callable[[Sequence[Item]], Iterable[str]]
+"""From the items in the window, oldest first, to the keys that should leave, in order: `e12`, or `e12:output` for only
+a call's answer. It is asked for as many as must go; a key that may not leave is passed over."""
+
+STUB = 24
+"""What the note takes that stands for an evicted answer; shorter answers are not worth it."""
+SPARE = 16
+"""Kept free for the few words that a shape may add."""
+EVERYTHING = 10**9
+_HEAD = "# What is known\nKept outside this conversation; it stays when messages leave."
+
+
+class Context(list[dict[str, Any]]):
+    """The messages to send, with what they are made of. For Anthropic, pass `system` along."""
+
+    def __init__(self, messages: list[dict[str, Any]], **about: Any) -> None:
+        super().__init__(messages)
+        self.system: str = about["system"]
+        self.shape: Shape = about["shape"]
+        self.at: Seq = about["at"]
+        self.budget: int | None = about["budget"]
+        self.tokens: int = about["tokens"]
+        self.items: tuple[Item, ...] = about["items"]
+        self.known: str = about["known"]
+        """The durable part, as it stands among the system's words."""
+        self.ranges: tuple[tuple[Seq, Seq], ...] = about["ranges"]
+        """The events whose content is in it."""
+        self.evicted: tuple[Evicted, ...] = about["evicted"]
+        self.exposure: Trust = about["exposure"]
+        """The least trust of anything in it, and `source` where that is from."""
+        self.source: str = about["source"]
+        self.hash = hash_value({"system": self.system, "messages": messages})
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        return list(self)
+
+
+def oldest_first(items: Sequence[Item]) -> Iterator[str]:
+    """The built-in policy: the oldest answers of calls, then the oldest messages and calls, and only then answers of
+    the newest turn that the model has already seen."""
+    yield from (output_key(i.seq) for i in items if i.kind == "call" and not i.is_new)
+    yield from (i.key for i in items if not i.is_new)
+    yield from (output_key(i.seq) for i in items if i.kind == "call")
+
+
+def make_context(
+    log: Log,
+    budget: int | None = None,
+    *,
+    shape: Shape = "openai",
+    policy: Policy = oldest_first,
+    count: Count = estimate,
+    pinned: Iterable[str] = (),
+    headroom: int = 0,
+    record: bool = True,
+    at: Seq | None = None,
+) -> Context:
+    """The window in a provider's shape, in at most `budget` tokens (None: everything).
+
+    When something must leave, `headroom` tokens more are freed, so that the window, and a provider's cache of it, stays
+    as it is for a while. Without `record`, or at a point in the past, nothing is written.
+    """
+    if shape not in ("openai", "responses", "anthropic", "items"):
+        raise InvalidInputError(
+            f"{shape!r} is not a shape", kind="bad-shape", hint="openai, responses, anthropic or items"
+        )
+    is_now = at is None
+    window = read_window(log, at, count=count, peek=budget is not None and count is estimate)
+    while True:
+        evicted = window.evicted
+        known = durable_part(log, window.state, evicted, budget, count, since=window.resumed)
+        if budget is not None and _total(window.items, known) > budget:
+            evicted = _fitted(log, window, known, budget, policy, frozenset(pinned), headroom, count)
+            if record and is_now and machines.allowed_in(window.state["status"], "context.evicted"):
+                log.append(*changes(window.evicted, evicted))
+        elif not window.is_peek:
+            return _context(window, known, shape, budget)
+        window = read_window(log, window.at, count=count, evicted=evicted)
+
+
+def _context(window: Window, known: Fitted, shape: Shape, budget: int | None) -> Context:
+    shaped = shape_items(window.items, known.text, shape)
+    lines = [line for section in known.sections for line in section.lines]
+    trust, source = exposure_of(window.items, known)
+    seqs = {seq for item in window.items for seq in item.events} | {line.seq for line in lines if line.seq}
+    return Context(
+        shaped.messages,
+        system=shaped.system,
+        shape=shape,
+        at=window.at,
+        budget=budget,
+        tokens=sum(i.tokens for i in window.items) + known.tokens,
+        items=window.items,
+        known=known.text,
+        ranges=_ranges(sorted(seqs), window.quiet),
+        evicted=window.evicted,
+        exposure=trust,
+        source=source,
+    )
+
+
+def exposure_of(items: Iterable[Item], known: Fitted) -> tuple[Trust, str]:
+    """The least trust of what is shown, and where that is from."""
+    lines = [line for section in known.sections for line in section.lines]
+    return least([*((i.trust, i.source) for i in items), *((line.trust, line.source) for line in lines)])
+
+
+def _ranges(seqs: list[Seq], quiet: frozenset[Seq]) -> tuple[tuple[Seq, Seq], ...]:
+    """Positions as ranges, joined where what lies between shows nothing."""
+    out: list[tuple[Seq, Seq]] = []
+    for seq in seqs:
+        if out and seq - out[-1][1] <= 64 and all(n in quiet for n in range(out[-1][1] + 1, seq)):
+            out[-1] = (out[-1][0], seq)
+        else:
+            out.append((seq, seq))
+    return tuple(out)
+
+
+def durable_part(
+    log: Log,
+    state: dict[str, Value],
+    evicted: Iterable[Evicted],
+    budget: int | None,
+    count: Count = estimate,
+    *,
+    since: Seq = 0,
+) -> Fitted:
+    """What is durable, and what has left, as text: all of it where it fits into half of the budget; else cut, with
+    counts. In a turn that goes on after it was cut, what its cut attempts left behind before `since` is not told."""
+    teller = Teller(log, state, numbers=False, since=since)
+    parts = [
+        teller.goal(),
+        teller.pending(),
+        teller.decisions(),
+        teller.facts(),
+        teller.dead_ends(),
+        teller.evicted(tuple(e for e in evicted if e.what != "compaction"), describe=False),
+    ]
+    if not any(p.total for p in parts):
+        return Fitted("", (), 0)
+    room = EVERYTHING if budget is None else budget // 2
+    return fit(_HEAD, parts, room, count, rest=f"`wakelog state -s {teller.handle}`")
+
+
+def _total(items: Iterable[Item], known: Fitted) -> int:
+    return sum(i.tokens for i in items) + known.tokens + SPARE
+
+
+# Evicting
+
+
+def _fitted(
+    log: Log,
+    window: Window,
+    known: Fitted,
+    budget: int,
+    policy: Policy,
+    pinned: frozenset[str],
+    headroom: int,
+    count: Count,
+) -> tuple[Evicted, ...]:
+    """What has left once the rest fits, with the durable part that says so."""
+    leaving: dict[str, int] = {}
+    order = _allowed(window, policy, pinned)
+    total = sum(i.tokens for i in window.items)
+    while True:
+        is_over = True
+        for key, item, is_output in order:
+            gain = _gain(item, is_output, leaving)
+            if gain <= 0:
+                continue
+            leaving[key] = item.output_tokens if is_output else item.tokens
+            if not is_output:
+                leaving.pop(output_key(item.seq), None)
+            total -= gain
+            if total + known.tokens + SPARE + headroom <= budget:
+                is_over = False
+                break
+        evicted = merged(window, leaving)
+        known = durable_part(log, window.state, evicted, budget, count, since=window.resumed)
+        if total + known.tokens + SPARE <= budget:
+            return evicted
+        if is_over:
+            raise _too_small(window, leaving, total + known.tokens + SPARE, budget)
+
+
+def _allowed(window: Window, policy: Policy, pinned: frozenset[str]) -> Iterator[tuple[str, Item, bool]]:
+    """What the policy names, as far as it may leave: key, item, and whether it is only the answer."""
+    items = {i.key: i for i in window.items}
+    answers = {output_key(i.seq): i for i in window.items if i.kind == "call"}
+    for key in policy(window.items):
+        item, is_output = items.get(key) or answers.get(key), key in answers
+        if item is None or not may_leave(window, item, is_output, pinned):
+            continue
+        yield key, item, is_output
+
+
+def may_leave(window: Window, item: Item, is_output: bool, pinned: frozenset[str] = frozenset()) -> bool:
+    """Whether an item, or only its answer, may be evicted by a policy."""
+    if item.role == "system" or item.is_pending or is_pinned(item, pinned | window.restored):
+        return False
+    if is_output:
+        is_seen = max(item.events) < window.seen
+        return item.status != "evicted" and (not item.is_new or is_seen)
+    return not item.is_new
+
+
+def is_pinned(item: Item, keys: Iterable[str]) -> bool:
+    names = {item.key, output_key(item.seq)}
+    for key in keys:
+        span = parse_range(key)
+        if key in names or (span is not None and span[0] <= item.seq <= span[1]):
+            return True
+    return False
+
+
+def _gain(item: Item, is_output: bool, leaving: dict[str, int]) -> int:
+    if item.key in leaving or (is_output and output_key(item.seq) in leaving):
+        return 0
+    if is_output:
+        return item.output_tokens - STUB
+    return item.tokens - (item.output_tokens - STUB if output_key(item.seq) in leaving else 0)
+
+
+def _too_small(window: Window, leaving: dict[str, int], needed: int, budget: int) -> NotAllowedError:
+    staying = [i for i in window.items if i.key not in leaving and output_key(i.seq) not in leaving]
+    largest = max(staying, key=lambda i: i.tokens, default=None)
+    hint = "give it a larger budget, or compact"
+    if largest is not None:
+        key = output_key(largest.seq) if largest.output_tokens * 2 > largest.tokens else largest.key
+        hint = f"give it a larger budget, compact, or session.evict({key!r}), which takes {largest.tokens:,} tokens"
+    return NotAllowedError(
+        f"what must stay in the window takes {needed:,} tokens of {budget:,}: the durable part, the system's words, the"
+        " newest turn, pending calls and what is pinned",
+        kind="window-too-small",
+        hint=hint,
+    )

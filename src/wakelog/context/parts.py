@@ -1,0 +1,176 @@
+"""Content as parts: what a message holds, whoever's words it was recorded in.
+
+People record what their provider's client gave them: a text, a list of content blocks, or a whole answer. All of it is
+read here, once, into a few parts that every shape can be made from. What is not recognised becomes text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from wakelog.context.quoting import text_of
+from wakelog.errors import InvalidInputError
+from wakelog.model.values import Value, check_value
+
+_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_DATA_URL = re.compile(r"data:(?P<media>[\w/+.-]+);base64,(?P<data>.+)", re.DOTALL)
+
+
+class Text(msgspec.Struct, frozen=True, tag="text"):
+    text: str
+
+
+class Image(msgspec.Struct, frozen=True, tag="image"):
+    """A picture, inside (`media`, `data` in base64) or elsewhere (`url`)."""
+
+    media: str = ""
+    data: str = ""
+    url: str = ""
+
+
+class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
+    """A provider's own block, which it wants back as it was."""
+
+    block: dict[str, Any]
+
+
+class Asked(msgspec.Struct, frozen=True, tag="asked"):
+    """A call that a model asked for in its answer."""
+
+    id: str
+    name: str
+    input: Value
+
+
+class Answered(msgspec.Struct, frozen=True, tag="answered"):
+    """The result of a call, given in a message."""
+
+    id: str
+    text: str
+    is_error: bool = False
+
+
+Part = Text | Image | Thinking | Asked | Answered
+
+
+def parts_of(content: Value) -> tuple[Part, ...]:
+    """The parts of a message's content or of a model's whole answer; empty texts are left out."""
+    return tuple(p for p in _parts(content) if not isinstance(p, Text) or p.text.strip())
+
+
+def _parts(content: Value) -> Iterator[Part]:
+    if isinstance(content, list) and content and all(_is_block(b) for b in content):
+        for block in content:
+            yield from _block(block)
+    elif isinstance(content, dict) and not content.keys() & {"$erased", "gone"}:
+        yield from _answer(content)
+    elif content is not None:
+        yield Text(text_of(content))
+
+
+def _is_block(value: Value) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("type"), str)
+
+
+def _answer(answer: dict[str, Any]) -> Iterator[Part]:
+    """A whole message or answer, as the clients of the big providers give it; any other object is text."""
+    choices, output = answer.get("choices"), answer.get("output")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        yield from _answer(choices[0].get("message") or {})
+    elif isinstance(output, list) and all(_is_block(b) for b in output):
+        yield from _parts(output)
+    elif answer.get("role") == "tool" and isinstance(answer.get("tool_call_id"), str):
+        yield Answered(answer["tool_call_id"], _flat(answer.get("content")))
+    elif "role" in answer and answer.keys() & {"content", "tool_calls"}:
+        yield from _parts(answer.get("content"))
+        for call in answer.get("tool_calls") or ():
+            function = call.get("function") if isinstance(call, dict) else None
+            if isinstance(function, dict):
+                yield Asked(_text(call.get("id")), _text(function.get("name")), _arguments(function.get("arguments")))
+    elif _is_block(answer):
+        yield from _block(answer)
+    elif answer:
+        yield Text(text_of(answer))
+
+
+def _block(block: dict[str, Any]) -> Iterator[Part]:
+    match block["type"]:
+        case "text" | "input_text" | "output_text" if isinstance(block.get("text"), str):
+            yield Text(block["text"])
+        case "message" if isinstance(block.get("content"), list | str):
+            yield from _parts(block["content"])
+        case "refusal" if isinstance(block.get("refusal"), str):
+            yield Text(block["refusal"])
+        case "image" | "image_url" | "input_image":
+            yield _image(block)
+        case "thinking" if isinstance(block.get("thinking"), str) and isinstance(block.get("signature"), str):
+            yield Thinking({name: block[name] for name in ("type", "thinking", "signature")})
+        case "redacted_thinking" if isinstance(block.get("data"), str):
+            yield Thinking({name: block[name] for name in ("type", "data")})
+        case "tool_use":
+            yield Asked(_text(block.get("id")), _text(block.get("name")), block.get("input"))
+        case "function_call":
+            yield Asked(_text(block.get("call_id")), _text(block.get("name")), _arguments(block.get("arguments")))
+        case "tool_result":
+            is_error = block.get("is_error") is True
+            yield Answered(_text(block.get("tool_use_id")), _flat(block.get("content")), is_error)
+        case "function_call_output":
+            yield Answered(_text(block.get("call_id")), _flat(block.get("output")))
+        case "reasoning" | "thinking":
+            return  # a provider's own notes, which only it can read and which nobody else takes
+        case _:
+            yield Text(text_of(block))
+
+
+def _image(block: dict[str, Any]) -> Part:
+    given = block.get("source")
+    source: dict[str, Any] = given if isinstance(given, dict) else {}
+    place = block.get("image_url") or source.get("url") or ""
+    url = place.get("url", "") if isinstance(place, dict) else place
+    media, data = source.get("media_type"), source.get("data")
+    if isinstance(url, str) and (match := _DATA_URL.fullmatch(url)):
+        media, data = match["media"], match["data"]
+    if media in _IMAGES and isinstance(data, str) and _BASE64.fullmatch(data):
+        return Image(media=str(media), data=data)
+    if isinstance(url, str) and re.fullmatch(r"https?://\S+", url):
+        return Image(url=url)
+    return Text("(an image that cannot be shown)")
+
+
+def _arguments(given: Value) -> Value:
+    """Arguments as a value: some providers send them as JSON in a text, which a model may have got wrong."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return check_value(msgspec.json.decode(given), reserved=True) if given.strip() else None
+    except (msgspec.DecodeError, InvalidInputError):
+        return given
+
+
+def _flat(content: Value) -> str:
+    """A result as one text."""
+    return flat(parts_of(content))
+
+
+def flat(parts: Iterable[Part]) -> str:
+    """Parts as one text; what is not text is named."""
+    lines = []
+    for part in parts:
+        if isinstance(part, Text):
+            lines.append(part.text)
+        elif isinstance(part, Image):
+            lines.append("(an image)")
+        elif isinstance(part, Asked):
+            lines.append(f"(asks for {part.name}: {text_of(part.input)})")
+        elif isinstance(part, Answered):
+            lines.append(part.text)
+    return "\n".join(lines)
+
+
+def _text(value: Value) -> str:
+    return value if isinstance(value, str) else ""

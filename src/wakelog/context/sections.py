@@ -1,0 +1,269 @@
+"""What is known, in lines: the parts of the state as the next reader needs them.
+
+Everything comes from the state and a few single events, whatever the length of the session. Text that is not trusted
+is fenced, with its source: the state says which facts are, and for the rest the event behind a line is asked, but only
+in a session where anything was ever distrusted.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import textwrap
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from wakelog.context.fitting import Line, Part
+from wakelog.context.keys import Evicted, read_evicted
+from wakelog.context.quoting import fenced, one_line, text_of
+from wakelog.errors import NotFoundError
+from wakelog.history.messages import content_of
+from wakelog.log import Log
+from wakelog.log.reading import Entry
+from wakelog.model.events import Trust
+from wakelog.model.ids import Seq
+from wakelog.model.values import Value
+
+LINE = 400
+"""Characters of a line that are shown."""
+
+
+class Teller:
+    """Tells the parts of a state. With `numbers`, lines name the events behind them.
+
+    A model's window does without, and without what the open turn left behind before `since`: an attempt that continues
+    a cut one must show the model the same again, or its recorded answers would not be found.
+    """
+
+    def __init__(self, log: Log, state: dict[str, Value], *, numbers: bool = True, since: Seq = 0) -> None:
+        head = log.head()
+        self.log = log
+        self.state = state
+        self.numbers = numbers
+        self._since = since
+        harmless = re.fullmatch(r"[A-Za-z0-9_][\w.:+-]*", head.name or "", re.ASCII)
+        self.handle = head.name if harmless else str(log.id)
+
+    def shows(self, part: str) -> str:
+        """The command that shows a part of the state."""
+        return f"`wakelog state /{part} -s {self.handle}`"
+
+    # The parts
+
+    def goal(self) -> Part:
+        goal = self.state["goal"]
+        lines = iter([Line(f"- {one_line(goal, 2000)}")] if goal is not None else [])
+        return Part("goal", "Goal", 0 if goal is None else 1, lines, self.shows("goal"), first=True)
+
+    def pending(self, *, weight: int = 3) -> Part:
+        told = [p for p in self.state["pending_actions"].items() if self._is_told(p[1]["turn"], p[1]["seq"])]
+        found = sorted(told, key=lambda p: (_URGENT.get(p[1]["status"], 9), p[1]["seq"]))
+        lines = (self._pending(action, pending) for action, pending in found)
+        return Part("pending", "Pending", len(found), lines, self.shows("pending_actions"), weight=weight, first=True)
+
+    def decisions(self, *, weight: int = 4) -> Part:
+        made = _newest(self.state["decisions_made"])
+        lines = (self._decision(seq, decision) for seq, decision in made)
+        return Part("decisions", "Decisions", len(made), lines, self.shows("decisions_made"), weight=weight)
+
+    def facts(self, *, weight: int = 4) -> Part:
+        known = sorted(self.state["facts"].items(), key=lambda f: -f[1]["seq"])
+        lines = (self._fact(key, fact) for key, fact in known)
+        return Part("facts", "Facts", len(known), lines, self.shows("facts"), weight=weight)
+
+    def dead_ends(self, *, weight: int = 2) -> Part:
+        found = [e for e in _newest(self.state["dead_ends"]) if self._is_told(e[1]["turn"], e[0])]
+        lines = (self._dead_end(seq, end) for seq, end in found)
+        return Part("dead_ends", "Dead ends", len(found), lines, self.shows("dead_ends"), weight=weight)
+
+    def last_error(self) -> Part:
+        error = self.state["last_error"]
+        lines = iter([self._error(error)] if error else [])
+        return Part("last_error", "Last error", 1 if error else 0, lines, self.shows("last_error"))
+
+    def flags(self) -> Part:
+        flags = sorted(self.state["flags"].items(), key=lambda f: (f[1]["severity"] != "error", -f[1]["seq"]))
+        lines = (self._flag(name, flag) for name, flag in flags)
+        return Part("flags", "Flags", len(flags), lines, self.shows("flags"))
+
+    def data(self) -> Part:
+        data = self.state["data"]
+        # Nobody knows where it is from, so it is shown as JSON, in which a text stays in its quotes.
+        lines = (Line(f"- {one_line(key, 80)}: {one_line(_json(value), LINE)}") for key, value in data.items())
+        return Part("data", "The agent's own data", len(data), lines, self.shows("data"), weight=2)
+
+    def files(self) -> Part:
+        files = sorted(self.state["files_modified"].items(), key=lambda f: -f[1]["last"])
+        lines = (self._file(path, used) for path, used in files)
+        return Part("files", "Files changed", len(files), islice(lines, 40), self.shows("files_modified"), weight=2)
+
+    def artefacts(self) -> Part:
+        made = sorted(self.state["artefacts"].items(), key=lambda a: -a[1]["seq"])
+        lines = (
+            self.said(f"{name} {text_of(each.get('uri') or '')}".rstrip(), each["seq"], what="artefact")
+            for name, each in made
+        )
+        return Part("artefacts", "Artefacts", len(made), lines, self.shows("artefacts"))
+
+    def subagents(self) -> Part:
+        found = sorted(self.state["subagents"].items(), key=lambda s: (s[1]["status"] != "running", -s[1]["seq"]))
+        lines = (
+            self.said(f"{name} {text_of(each['status'])}: {text_of(each['task'])}", each["seq"], what="sub-agent")
+            for name, each in found
+        )
+        return Part("subagents", "Sub-agents", len(found), lines, self.shows("subagents"))
+
+    def working_set(self) -> Part:
+        used = [(seq, name, part) for part, names in self.state["working_set"].items() for name, seq in names.items()]
+        lines = (
+            self.said(f"{name} ({_SETS[part]})", seq, what="in use") for seq, name, part in sorted(used, reverse=True)
+        )
+        return Part("working_set", "Working set", len(used), islice(lines, 12), self.shows("working_set"))
+
+    def budget(self) -> Part:
+        spent, limits = self.state["budget"]["spent"], self.state["budget"]["limits"]
+        lines = [
+            Line(f"- {name}: {show(spent.get(unit, 0))}" + (f" of {show(limits[unit])}" if limits.get(unit) else ""))
+            for unit, (name, show) in _UNITS.items()
+            if spent.get(unit) or limits.get(unit)
+        ]
+        return Part("budget", "Budget", len(lines), iter(lines), self.shows("budget"))
+
+    def evicted(self, listed: tuple[Evicted, ...] | None = None, *, describe: bool = True) -> Part:
+        left = read_evicted(self.state["evicted_keys"]) if listed is None else listed
+        lines = (self._evicted(each, describe) for each in reversed(left))
+        return Part("evicted", "Left the window", len(left), islice(lines, 12), self.shows("evicted_keys"))
+
+    # Lines
+
+    def _is_told(self, turn: int, seq: Seq) -> bool:
+        return seq >= self._since or turn != self.state["turn"]["number"]
+
+    def said(
+        self, value: Value, seq: Seq, *, what: str = "", lead: str = "", tail: str = "", trust: Trust | None = None
+    ) -> Line:
+        """A line of recorded text: on one line when it is trusted; else fenced, after our own word for `what` it is."""
+        trust, source = self.mark(seq, trust)
+        number = f" (e{seq})" if self.numbers and seq else ""
+        if trust == "trusted":
+            return Line(f"- {lead}{one_line(value, LINE)}{tail}{number}", seq)
+        block = textwrap.indent(fenced(value, trust=trust, source=source, limit=LINE), "  ")
+        return Line(f"- {what or lead.rstrip(': ')}{tail}{number}, {block.lstrip()}", seq, trust, source)
+
+    def mark(self, seq: Seq, trust: Trust | None = None) -> tuple[Trust, str]:
+        """How far the event behind a line is trusted, and where it is from."""
+        if trust == "trusted" or not seq or not self.state["trust"]:
+            return "trusted", ""
+        try:
+            header = self.log.entry(seq).header
+        except NotFoundError:
+            return trust or "trusted", ""
+        return trust or header.trust, header.source
+
+    def _decision(self, seq: Seq, decision: dict[str, Any]) -> Line:
+        text = text_of(decision["choice"])
+        if because := decision.get("because"):
+            text += f", because {text_of(because)}"
+        if instead := decision.get("alternatives"):
+            text += f"; not: {', '.join(map(text_of, instead))}"
+        if assumed := decision.get("assumptions"):
+            text += f"; assuming: {', '.join(map(text_of, assumed))}"
+        turn = f"@{decision['turn']} " if decision["turn"] else ""
+        return self.said(text, seq, what=f"decision {turn}".rstrip(), lead=turn)
+
+    def _fact(self, key: str, fact: dict[str, Any]) -> Line:
+        value = fact["value"]
+        shown = text_of(value) if isinstance(value, dict) and "$erased" in value else _json(value)
+        return self.said(f"{key}: {shown}", fact["seq"], what="fact", trust=fact.get("trust", "trusted"))
+
+    def _dead_end(self, seq: Seq, end: dict[str, Any]) -> Line:
+        learned = text_of(end.get("learned") or "")
+        return self.said(f"{text_of(end.get('tried', ''))}{f': {learned}' if learned else ''}", seq, what="dead end")
+
+    def _error(self, error: dict[str, Any]) -> Line:
+        tool = f"{one_line(error['tool'], 80)}: " if error.get("tool") else ""
+        return self.said(f"{tool}{text_of(error['type'])}: {text_of(error['message'])}", error["seq"], what="error")
+
+    def _flag(self, name: str, flag: dict[str, Any]) -> Line:
+        return self.said(f"{name}: {text_of(flag['message'])}", flag["seq"], lead=f"{flag['severity']} ")
+
+    def _file(self, path: str, used: dict[str, Any]) -> Line:
+        times = f", {used['changes']} times" if used["changes"] > 1 else ""
+        return self.said(f"{path} {used['change']}{times}", used["last"], what="file")
+
+    def _pending(self, action: str, pending: dict[str, Any]) -> Line:
+        seq, status = pending["seq"], pending["status"]
+        if pending["tool"] == "input":
+            return self.said(pending.get("prompt", ""), seq, lead="asks a person: ", tail=self._todo(action, "input"))
+        given = self._given(seq)
+        asked = text_of(pending["tool"]) + (f" {given}" if given else "")
+        key = f", key {one_line(pending['key'], 80)}" if pending.get("key") and self.numbers else ""
+        words = f" ({pending['effect']}{key}) {_STATUS.get(status, status)}"
+        return self.said(asked, seq, what="call", tail=words + self._todo(action, status))
+
+    def _given(self, seq: Seq) -> str:
+        entry = self._entry(seq)
+        value = content_of(self.log, entry, "input") if entry is not None else None
+        return "" if value is None else one_line(value, 200)
+
+    def _todo(self, action: str, status: str) -> str:
+        """What to do about a pending call, as an exact command."""
+        if not self.numbers:
+            return ""
+        is_plain = action.isprintable() and action.isascii()
+        named = action if status == "input" else shlex.quote(action)
+        command = _TODO.get(status, "").format(session=self.handle, action=named if is_plain else "ACTION")
+        return f"; {command}" if command else ""
+
+    def _evicted(self, left: Evicted, describe: bool) -> Line:
+        key = one_line(left.key, 80)
+        if left.what == "compaction":
+            shown = f"`wakelog expand {self.handle}@e{left.handle}` shows it again"
+            return Line(f"- e{left.first}..e{left.last}: summarised in e{left.handle}; {shown}")
+        words = [f"{left.tokens:,} tokens"] if left.tokens else []
+        if describe and (entry := self._entry(left.handle)) is not None:
+            words = [_what(entry), *words] if entry.record.body else ["gone: pruned"]
+        return Line(f"- {key}: {', '.join(words) or 'no longer shown'}; restore({_json(left.key)})", 0)
+
+    def _entry(self, seq: Seq) -> Entry | None:
+        try:
+            return self.log.entry(seq)
+        except NotFoundError:
+            return None
+
+
+def _what(entry: Entry) -> str:
+    tool = entry.body.get("tool")
+    if isinstance(tool, str):
+        return one_line(tool, 60)
+    return "a message" if entry.kind == "message.added" else entry.kind
+
+
+def _newest(by_seq: dict[str, Any]) -> list[tuple[Seq, Any]]:
+    return sorted(((int(seq), value) for seq, value in by_seq.items()), key=lambda p: -p[0])
+
+
+def _json(value: Value) -> str:
+    return text_of([value])[1:-1]
+
+
+_URGENT = {"uncertain": 0, "waiting": 1, "running": 2, "requested": 3}
+_STATUS = {
+    "uncertain": "may or may not have happened",
+    "waiting": "waits for approval",
+    "running": "is running",
+    "requested": "has not begun",
+}
+_TODO = {
+    "uncertain": "find out, then `wakelog reconcile {session} {action} --succeeded | --failed | --never-ran`",
+    "waiting": "`wakelog approve {session} {action}` or `wakelog deny {session} {action}`",
+    "running": "wait for it; if its process is gone, find out and `wakelog reconcile {session} {action} …`",
+    "input": "answer with `session.append(wakelog.events.InputAnswered(request={action!r}, answer=…))`",
+}
+_SETS = {"files": "file", "apps": "app", "data_sources": "data source"}
+_UNITS: dict[str, tuple[str, Callable[[int], str]]] = {
+    "usd_micros": ("money", lambda n: f"${n / 1e6:.2f}"),
+    "tokens": ("tokens", lambda n: f"{n:,}"),
+    "duration_us": ("time", lambda n: f"{n / 1e6:,.0f} s"),
+}

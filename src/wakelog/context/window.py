@@ -1,0 +1,165 @@
+"""The window at a point: what a model would be shown, and what is known of what it would not.
+
+It is read from the events in view, without the ranges that were compacted or evicted: those are listed in the state, so
+that they are not even read, and a window costs what is in it and not what the session's history holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from wakelog.context.counting import Count, estimate, weighed
+from wakelog.context.items import Builder, Item, pruned_item
+from wakelog.context.keys import Coverage, Evicted, item_key, read_evicted
+from wakelog.history.compaction import Compaction, Ranges, compactions_in, outermost, subtract
+from wakelog.log import Log
+from wakelog.log.reading import Entry
+from wakelog.model.ids import Seq
+from wakelog.model.values import Value
+
+MANY = 4096
+"""Events to be read before contents are only fetched where they will be shown."""
+_QUIET = frozenset(
+    {
+        *("turn.started", "turn.ended", "action.started", "action.approved", "context.evicted", "context.restored"),
+        *("budget.set", "budget.spent", "budget.reached", "checkpoint.named", "lease.taken", "lease.released"),
+        *("session.opened", "session.resumed", "session.paused", "payload.redacted", "labels.set", "history.rewound"),
+    }
+)
+"""Kinds whose content no model is shown."""
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Items in order, and what decides who may leave."""
+
+    at: Seq
+    state: dict[str, Value]
+    items: tuple[Item, ...]
+    evicted: tuple[Evicted, ...]
+    compactions: tuple[Compaction, ...]
+    """Those in effect that no other one covers."""
+    fresh: Seq
+    """Where the newest turn begins."""
+    resumed: Seq
+    """The same, where that turn goes on after it was cut; else 0."""
+    seen: Seq
+    """Answers of calls that stand before this were in a window the model was already shown, in the newest turn."""
+    restored: frozenset[str]
+    """Keys that were brought back, or pinned, for this turn."""
+    quiet: frozenset[Seq]
+    """Events among those read that show nothing."""
+    hidden: dict[Seq, tuple[Seq, Seq]] = {}
+    """By event, where an item stands that has left by itself, and the last event that belongs to it."""
+    is_peek: bool = False
+    """Large contents were not fetched: sizes are known, texts are not."""
+
+    def find(self, seq: Seq) -> Item | None:
+        """The item that an event is in."""
+        return next((i for i in self.items if i.key == item_key(seq) or seq in i.events), None)
+
+
+def read_window(
+    log: Log,
+    at: Seq | None = None,
+    *,
+    count: Count = estimate,
+    evicted: Sequence[Evicted] | None = None,
+    peek: bool = False,
+) -> Window:
+    """The window at a point, or now. With `evicted`, as if that were what has left it. With `peek`, one that is read
+    from very many events has only sizes where contents are large."""
+    at, state = log.now() if at is None else (at, log.state(at))
+    left = read_evicted(state["evicted_keys"]) if evicted is None else tuple(evicted)
+    compactions = tuple(outermost(compactions_in(state["evicted_keys"])))
+    cover = Coverage(left)
+    view = log.view(at, state=state)
+    pruned = _pruned(log, view)
+    hidden = [*((c.first, c.last) for c in compactions), *cover.ranges, *pruned]
+    ranges = subtract(view, hidden)
+    peek = peek and sum(last - first for first, last in ranges) > MANY
+    entries = list(_read(log, ranges))
+    builder = Builder(log, pending=state["pending_actions"], cover=cover, peek=peek)
+    for entry in entries:
+        builder.feed(entry)
+    for each in compactions:
+        builder.summary(log.entry(each.seq), each.first)
+    items = builder.items()
+    items += [pruned_item(*span) for span in pruned if not cover.hides(span[0], (span[0],), is_call=False)]
+    items.sort(key=lambda i: i.seq)
+    items = [weighed(item, count, builder.unread.get(item.key, (0, 0))) for item in items]
+    window = _completed(at, state, items, left, compactions, entries)
+    return msgspec.structs.replace(window, hidden=builder.hidden, is_peek=peek)
+
+
+def _completed(
+    at: Seq,
+    state: dict[str, Value],
+    items: list[Item],
+    evicted: tuple[Evicted, ...],
+    compactions: tuple[Compaction, ...],
+    entries: list[Entry],
+) -> Window:
+    fresh, ended = _newest_turn(state, items, entries)
+    asked = [e.seq for e in entries if e.kind == "action.requested" and e.body.get("effect") == "model"]
+    spoke = [i.seq for i in items if i.role == "assistant" and i.kind == "message"]
+    return Window(
+        at=at,
+        state=state,
+        items=tuple(msgspec.structs.replace(i, is_new=i.seq >= fresh) for i in items),
+        evicted=evicted,
+        compactions=compactions,
+        fresh=fresh,
+        resumed=next((e.seq for e in entries if e.seq == fresh and e.body.get("resumes")), 0),
+        seen=max((seq for seq in (*asked, *spoke) if seq >= fresh), default=0),
+        restored=frozenset(
+            str(e.body.get("key", "")) for e in entries if e.kind == "context.restored" and e.seq > ended
+        ),
+        quiet=frozenset(e.seq for e in entries if e.kind in _QUIET),
+    )
+
+
+def _newest_turn(state: dict[str, Value], items: Sequence[Item], entries: Sequence[Entry]) -> tuple[Seq, Seq]:
+    """Where the newest turn begins, and where a turn last ended. A session that has no turns is taken to begin one with
+    its last message from the user."""
+    number = state["turn"]["number"]
+    begun = [e.seq for e in entries if e.kind == "turn.started" and e.header.turn == number]
+    if not begun:
+        said = [i.seq for i in items if i.role == "user" and i.kind == "message"]
+        fresh = said[-1] if said else items[-1].seq if items else 1
+        return fresh, fresh
+    ended = [e.seq for e in entries if e.kind == "turn.ended"]
+    return begun[-1], ended[-1] if ended else 0
+
+
+def _read(log: Log, ranges: Ranges) -> Iterable[Entry]:
+    for first, last in ranges:
+        yield from log.entries(after=first - 1, upto=last)
+
+
+def _pruned(log: Log, view: Ranges) -> list[tuple[Seq, Seq]]:
+    """The ranges in view whose content is gone. A prune takes the beginning of what one session of the fork tree holds,
+    so its end is found by halving."""
+    found = []
+    for segment in log.segments:
+        low, high = segment.first, min(segment.last or view[-1][1], view[-1][1])
+        if low > high or log.entry(low).record.body:
+            continue
+        first = low
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (low, middle - 1) if log.entry(middle).record.body else (middle, high)
+        found += [(max(a, first), min(b, low)) for a, b in view if a <= low and first <= b]
+    return found
+
+
+def read_recorded(log: Log, ranges: Ranges, *, count: Count = estimate) -> tuple[Item, ...]:
+    """The items that some events make, as a recorded model call names them."""
+    builder = Builder(log)
+    for entry in _read(log, ranges):
+        if entry.kind == "history.compacted":
+            builder.summary(entry, entry.body.get("first", entry.seq))
+        else:
+            builder.feed(entry)
+    return tuple(weighed(item, count) for item in builder.items())
