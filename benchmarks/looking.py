@@ -18,6 +18,9 @@ from benchmarks.results import Looking, Sample
 from benchmarks.scratch import empty_folder
 from benchmarks.workload import Turn, events_of
 
+WHY = "why the newest decision"
+BRIEF = "brief"
+WINDOW = 8_000
 _COMMANDS = (["--version"], ["log", "-n", "20"], ["diff", "@-1", "@"], ["state", "/goal"])
 
 
@@ -39,6 +42,9 @@ def measure_long(turns: list[Turn], times: int, folder: Path) -> list[Looking]:
                 "diff of the last two turns", where, _time(times, lambda: session.diff(f"@{last - 1}", f"@{last}"))
             ),
             Looking("diff of turns 5 and 6", where, _time(times, lambda: session.diff("@5", "@6"))),
+            _why(session, where, times),
+            Looking(BRIEF, where, _time(times, session.brief)),
+            _context(session, where, times),
         ]
         return found + [_command(words, here / "store", where, times) for words in _COMMANDS]
 
@@ -56,6 +62,22 @@ def measure_many(turns: list[Turn], sessions: int, times: int, folder: Path) -> 
             Looking("the newest 100 sessions", where, _time(times, lambda: store.index.sessions(limit=100))),
             _command(["ls", "-n", "20"], here / "store", where, times),
         ]
+
+
+def _why(session: wakelog.Session[Any], where: str, times: int) -> Looking:
+    """Why the newest decision, from nothing: how many plain reads of the whole log it takes."""
+    decision = max(map(int, session.state_document()["decisions_made"]))
+    ratios = []
+    for _ in range(times):
+        reading = _time(1, lambda: sum(1 for _ in session.log.entries())).median
+        ratios.append(_time(1, lambda: session.why(decision)).median / reading)
+    return Looking(WHY, where, Sample(ratios), unit="× reading the log")
+
+
+def _context(session: wakelog.Session[Any], where: str, times: int) -> Looking:
+    """The window of a long session, once what does not fit has left it."""
+    session.context(WINDOW)
+    return Looking(f"context of {WINDOW:,} tokens", where, _time(times, lambda: session.context(WINDOW)))
 
 
 def _files(store: wakelog.Store) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from benchmarks.contenders import OURS
+from benchmarks.looking import BRIEF, WHY
 from benchmarks.results import Results
 from benchmarks.startup import IMPORT
 
@@ -72,6 +73,14 @@ def _eight(results: Results) -> float | None:
     return _first(results.together, "ratio", 1.0, contender=OURS, sessions=8)
 
 
+def _why(results: Results) -> float | None:
+    return _first(results.looking, "cost", 1.0, what=WHY, where="10,000 turns")
+
+
+def _brief(results: Results) -> float | None:
+    return _first(results.looking, "cost", 1.0, what=BRIEF, where="10,000 turns")
+
+
 def _import(results: Results) -> float | None:
     return _first(results.startup, "ms", 1.0, code=IMPORT)
 
@@ -94,5 +103,7 @@ TARGETS = (
     Target("open and load, 10,000 turns", 30, False, "ms", _reading("load_ms", 10_000)),
     Target("state at the middle, 1,000 turns", 2, False, "ms", _reading("middle_ms", 1_000)),
     Target("state at the middle, 10,000 turns", 20, False, "ms", _reading("middle_ms", 10_000)),
+    Target("why, 10,000 turns", 8, False, "× reading the log", _why),
+    Target("brief, 10,000 turns", 50, False, "ms", _brief),
     Target("import wakelog", 60, False, "ms", _import),
 )

@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from wakelog.history.messages import ModelMessage, UserMessage
     from wakelog.log import Log
     from wakelog.model import events
+    from wakelog.replay.plan import Plan
     from wakelog.runtime.ambient import current, current_call, untrusted
     from wakelog.runtime.binding import tool
     from wakelog.runtime.ending import UncertainError
     from wakelog.runtime.outcome import Outcome
     from wakelog.runtime.policy import Found, Policy
     from wakelog.session import Session, Turn
+    from wakelog.session.fixture import recorded
     from wakelog.store import Store, open
 
 __version__ = "0.1.0"
@@ -48,6 +50,7 @@ _HOMES = {
     "NotFoundError": "wakelog.errors",
     "ModelMessage": "wakelog.history.messages",
     "Outcome": "wakelog.runtime.outcome",
+    "Plan": "wakelog.replay.plan",
     "Policy": "wakelog.runtime.policy",
     "Session": "wakelog.session",
     "Store": "wakelog.store",
@@ -60,6 +63,7 @@ _HOMES = {
     "current": "wakelog.runtime.ambient",
     "current_call": "wakelog.runtime.ambient",
     "open": "wakelog.store",
+    "recorded": "wakelog.session.fixture",
     "tool": "wakelog.runtime.binding",
     "untrusted": "wakelog.runtime.ambient",
 }
@@ -76,6 +80,7 @@ __all__ = [
     "NotAllowedError",
     "NotFoundError",
     "Outcome",
+    "Plan",
     "Policy",
     "Session",
     "Store",
@@ -89,6 +94,7 @@ __all__ = [
     "current_call",
     "events",
     "open",
+    "recorded",
     "tool",
     "untrusted",
 ]

@@ -20,7 +20,7 @@ at all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -154,6 +154,13 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class TakesBundles(Protocol):
+    """An engine that takes in a bundle (log/bundle.py) by itself, because whoever keeps its bytes verifies them."""
+
+    def take_bundle(self, bundle: bytes) -> SessionId: ...
 
 
 def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None:

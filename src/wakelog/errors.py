@@ -82,9 +82,15 @@ class CorruptLogError(WakelogError):
 
 
 class DivergenceError(WakelogError):
-    """A replay asked for something the recording does not have."""
+    """A replay asked for something the recording does not have, or not there: `step` is the recorded step, from 1, and
+    `seq` its event."""
 
     kind = "divergence"
+
+    def __init__(self, message: str, *, kind: str = "", hint: str = "", step: int = 0, seq: int = 0) -> None:
+        super().__init__(message, kind=kind, hint=hint)
+        self.step = step
+        self.seq = seq
 
 
 class CallFailedError(WakelogError):

@@ -1,4 +1,4 @@
-"""Logs over the memory engine and over SQLite, with a clock that ticks."""
+"""Logs over the memory engine, over SQLite and, in the long run, behind a server, with a clock that ticks."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -7,19 +7,29 @@ from typing import Any
 
 import pytest
 
+from tests.http.servers import new_space, shared_server
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
+from wakelog.engines.remote import RemoteEngine
 from wakelog.engines.sqlite import SqliteEngine
+from wakelog.http.serving import Running
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.testing.builders import START_US, new_session
 
+__all__ = ["shared_server"]
+
 NewLog = Callable[..., Log]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("http", marks=pytest.mark.slow)])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    engine: Engine = MemoryEngine() if request.param == "memory" else SqliteEngine(tmp_path / "store" / "log.db")
+    engine: Engine = MemoryEngine()
+    if request.param == "sqlite":
+        engine = SqliteEngine(tmp_path / "store" / "log.db")
+    elif request.param == "http":
+        running: Running = request.getfixturevalue("shared_server")
+        engine = RemoteEngine(new_space(running), running.key)
     yield engine
     engine.close()
 

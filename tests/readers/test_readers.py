@@ -22,7 +22,7 @@ import pytest
 
 import wakelog
 from wakelog.log.bundle import export_bundle, import_bundle
-from wakelog.log.surgery import erase, prune
+from wakelog.log.surgery import delete, erase, prune
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.records import Draft
@@ -311,7 +311,28 @@ def pruned_in_a_tree(store):
     return [root, fork, fork_of_fork, between]
 
 
-STORIES = [everything, values, forks, erased, erased_in_a_tree, pruned, pruned_in_a_tree]
+def adopted(store):
+    """A fork's result taken back, and back again; erased in the fork since; the fork deleted."""
+    root = rooted(store)
+    root.append(ev.StatePatched(patch=[{"op": "add", "path": "/data/list", "value": [1, 2]}]))
+    one, two = root.fork(), root.fork()
+    for fork, text in ((one, LARGE), (two, OTHER)):
+        fork.append(ev.MessageAdded(role="user", content=text), ev.DecisionMade(choice="c", evidence=[3, 8]))
+        fork.append(ev.FactRecorded(key="k2", value="new"), ev.FileChanged(path="p", after=text))
+        fork.append(ev.StatePatched(patch=[{"op": "add", "path": "/data/list/1", "value": text[:20]}]))
+        fork.append(ev.FactRecorded(key="late", value=1), ev.DeadEndNoted(tried="t"))
+    root.adopt(one, why="better")
+    root.append(ev.CheckpointNamed(name="one", at=root.head().seq))
+    root.adopt(two, 11, force=True)
+    root.rewind(root.head().seq - 9, mode="undo")
+    child = root.fork()
+    facts(child, "on top")
+    erase(one, [8, 12])
+    delete(two)
+    return [root, child]
+
+
+STORIES = [everything, values, forks, erased, erased_in_a_tree, pruned, pruned_in_a_tree, adopted]
 
 
 def expected(log, at):

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import wakelog
+from tests.runtime.lives import Desk
 from wakelog.session import Session
 
 
@@ -17,3 +18,8 @@ def store(tmp_path: Path) -> Iterator[wakelog.Store]:
 @pytest.fixture
 def session(store: wakelog.Store) -> Session[Any]:
     return store.session("agent")
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()

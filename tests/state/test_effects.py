@@ -256,8 +256,25 @@ ROWS: dict[str, tuple[tuple[ev.Event, ...], Doc]] = {
         {"flags": {"f": {"rule": "r", "message": "m", "severity": "error", "seq": 1}}},
     ),
     "flag.cleared": ((ev.FlagRaised(flag="f"), ev.FlagCleared(flag="f"), ev.FlagCleared(flag="never")), {}),
-    "history.compacted": ((ev.HistoryCompacted(first=1, last=2, summary="s"),), {}),
-    "history.expanded": ((ev.HistoryExpanded(compacted=1),), {}),
+    "history.compacted": (
+        (ev.HistoryCompacted(first=1, last=2, summary="s"),),
+        {"evicted_keys": {"e1:e1..e2": {"handle": 1, "tokens": 0, "seq": 1}}},
+    ),
+    "history.expanded": (
+        (
+            ev.HistoryCompacted(first=1, last=2, summary="s"),
+            ev.HistoryCompacted(first=4, last=5, summary="s"),
+            ev.ContextEvicted(key="k", handle=1),
+            ev.HistoryExpanded(compacted=1),
+            ev.HistoryExpanded(compacted=9),
+        ),
+        {
+            "evicted_keys": {
+                "e2:e4..e5": {"handle": 2, "tokens": 0, "seq": 2},
+                "k": {"handle": 1, "tokens": 0, "seq": 3},
+            }
+        },
+    ),
     "payload.redacted": ((ev.PayloadRedacted(target=1, markers=("key",)),), {}),
     "payload.erased": ((ev.PayloadErased(erased=()),), {}),
     "range.pruned": ((ev.RangePruned(upto=1, last_hash="", base=None),), {}),

@@ -26,19 +26,34 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "show": ("show", "One turn, event or commit in full."),
         "state": ("state", "The state, or one key of it, at any point."),
         "diff": ("diff", "What changed between two points, by whom and why."),
+        "compare": ("compare", "Attempts, forks or sessions side by side; where they part."),
+        "attempts": ("attempts", "The tries of a turn, and what made them differ."),
         "blame": ("blame", "Who last wrote each key of the state."),
+        "why": ("why", "Back to where something came from, and how that is known."),
+        "taint": ("taint", "Forward to what rests on a source, and its effects."),
+        "context": ("context", "What the model saw at a point, or would be shown now."),
+        "brief": ("brief", "The handoff for the next run, machine or agent."),
         "search": ("search", "Find words in everything said, done and decided."),
         "query": ("query", "Read-only SQL over the documented views."),
         "tail": ("tail", "Events as they come."),
         "ps": ("ps", "Sessions that are live, waiting or in trouble."),
+        "watch": ("watch", "Rules over the live log: flag what somebody should see."),
+        "cost": ("cost", "What was spent, each amount counted once."),
     },
     "move": {
         "rewind": ("rewind", "Move the view back; nothing is removed."),
         "undo": ("undo", "Take back the newest rewind."),
+        "redo": ("undo", "Take back the newest undo."),
         "fork": ("fork", "A new session sharing the history up to a point."),
+        "adopt": ("adopt", "Take a fork's result back into its parent."),
         "resume": ("resume", "Continue a session, or tell how to."),
+        "replay": ("replay", "Run recorded turns again, against recorded results."),
+        "compact": ("compact", "Let a summary stand for a part of the conversation."),
+        "expand": ("compact", "Take a compaction back."),
         "checkpoint": ("checkpoint", "Name a point."),
         "note": ("note", "A remark on an event or a session."),
+        "budget": ("budget", "What a session may spend, and what is left."),
+        "flag": ("flag", "What rules and people point at."),
         "pause": ("life", "Nothing new takes effect until resumed."),
         "close": ("life", "End a session, settling open calls."),
         "reopen": ("life", "Bring a closed or archived session back."),
@@ -48,6 +63,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "trust": {
         "verify": ("verify", "Was it altered? Integrity, completeness, scope."),
         "anchor": ("anchor", "The head, to be kept elsewhere."),
+        "endorse": ("endorse", "Say that events can be trusted."),
+        "invalidate": ("invalidate", "Say that steps were wrong; see what rests on them."),
         "redact": ("redact", "Find secrets already stored, and erase them."),
         "erase": ("erase", "Erase the content of events, here and in forks."),
         "hold": ("hold", "Forbid erasing, pruning and deleting."),
@@ -58,6 +75,12 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "gc": ("gc", "Apply retention: say what would go, then do it."),
         "store": ("store", "What is in this store, and where."),
     },
+    "connect": {
+        "serve": ("serve", "This store over HTTP."),
+        "key": ("key", "Who may use the server, and for what."),
+        "mcp": ("mcp", "Serve this store to an agent over MCP."),
+        "proxy": ("proxy", "Record the tool calls of any MCP server."),
+    },
     "meta": {
         "demo": ("demo", "Sessions to play with, in a scratch store."),
         "doctor": ("doctor", "Check this installation and store."),
@@ -65,7 +88,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "completion": ("completion", "Shell completion for bash, zsh or fish."),
     },
 }
-SHORT = ("status", "log", "show", "diff", "search", "rewind", "resume", "verify", "demo")
+SHORT = ("status", "log", "show", "diff", "why", "search", "rewind", "resume", "verify", "demo")
 ALIASES = {"st": "status", "branch": "fork", "fsck": "verify", "reset": "rewind"}
 
 

@@ -77,8 +77,9 @@ def _selectors(store: Any, ctx: click.Context, incomplete: str) -> Iterator[Comp
 
 def _said(session: Any, turn: int) -> str:
     from wakelog.cli.text import fit
+    from wakelog.history.points import attempts_of
 
-    first = session.log.entry(session.attempts(turn)[0].first)
+    first = session.log.entry(attempts_of(session.log, turn)[0].first)
     return fit(str(first.body.get("input") or ""), 40)
 
 

@@ -167,14 +167,23 @@ class Context:
             for line in lines:
                 click.echo(line, color=self.color)
 
-    def confirm(self, question: str, *, yes: bool) -> None:
-        """Asks before something that matters; without a terminal it needs `--yes`."""
+    def confirm(self, question: str, *, yes: bool, show: Callable[[], None] | None = None) -> None:
+        """Asks before something that matters; without a terminal it needs `--yes`. With `show` one can look at the
+        difference first."""
         if yes:
             return
         self._flush()
         if self.no_input or not sys.stdin.isatty():
             raise click.UsageError(f"{question} needs an answer: pass --yes to agree")
-        if not click.confirm(question, default=False, err=True):
+        answer = ""
+        while show is not None and not answer:
+            answer = click.prompt(f"{question} [y/N/d=diff]", default="n", show_default=False, err=True).strip().lower()
+            if answer in ("d", "diff"):
+                show()
+                self._flush()
+                answer = ""
+        is_yes = answer in ("y", "yes") if show is not None else click.confirm(question, default=False, err=True)
+        if not is_yes:
             click.echo("Nothing was done.", err=True)
             raise click.Abort
 

@@ -41,6 +41,7 @@ _UNICODE = {
     "line": "│",
     "gone": "╎",
     "dash": "–",
+    "first": "◀",
 }
 _ASCII = {
     "done": "*",
@@ -60,6 +61,7 @@ _ASCII = {
     "line": "|",
     "gone": ":",
     "dash": "-",
+    "first": "<<",
 }
 
 

@@ -51,7 +51,12 @@ DEMOS: dict[str, Demo] = {
             "injection",
             "a web page with hidden text becomes an action, and is flagged",
             "injection",
-            ("log injection --events", "state -s injection /flags", "verify injection"),
+            (
+                "log injection --events",
+                "why injection@e14",
+                "taint web:blog.example --sinks -s injection",
+                "verify injection",
+            ),
         ),
         Demo(
             "crash",

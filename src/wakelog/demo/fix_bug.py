@@ -148,10 +148,11 @@ def _ship(scene: Scene, s: Session[Any]) -> None:
             key="staging-0042",
         )
         s.artefact("migration-0042", uri="db://staging/0042", why="applied on staging")
-    first, last = s.attempts(1)[0].first, s.attempts(8)[-1].last
+    first, last = s.attempts_of(1)[0].first, s.attempts_of(8)[-1].last
     summary = "Tokens lived 300 s; now a week. Tests pass. Docs advise revocable sessions."
     s.append(Draft(ev.HistoryCompacted(first=first, last=last, summary=summary), actor="runtime"))
-    s.append(Draft(ev.ContextEvicted(key="test output of @2", handle=first + 8, tokens=1900), actor="runtime"))
+    failed = next(e.seq for e in s.events(kind="action.failed"))
+    s.append(Draft(ev.ContextEvicted(key="test output of @2", handle=failed, tokens=658), actor="runtime"))
     scene.wait(15)
     with s.turn("push the branch"):
         given = {"remote": "origin", "branch": "fix-lifetime"}

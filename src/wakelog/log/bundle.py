@@ -26,7 +26,7 @@ import msgspec
 
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import refuse_newer
-from wakelog.engine import Engine, Surgery
+from wakelog.engine import Engine, Surgery, TakesBundles
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, WakelogError
 from wakelog.log.log import Log
@@ -145,6 +145,8 @@ def _history(log: Log, ancestry: list[Head], head: Head) -> Iterator[Commit]:
 
 def import_bundle(engine: Engine, source: IO[bytes]) -> Log:
     """Takes in a bundle, all of it or nothing, after verifying it whole. What is already there is left as it is."""
+    if isinstance(engine, TakesBundles):
+        return Log(engine, engine.take_bundle(source.read()))
     first, commits = _parse(source)
     trial = MemoryEngine()
     try:

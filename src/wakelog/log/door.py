@@ -24,7 +24,7 @@ OWN_KINDS = {
     "session.forked": "use fork()",
     "session.deleted": "use delete()",
     "history.rewound": "use rewind()",
-    "history.adopted": "adopting is not built yet",
+    "history.adopted": "use adopt()",
     "payload.erased": "use erase()",
     "payload.redacted": "the log adds it when it finds a secret",
     "range.pruned": "use prune()",

@@ -20,6 +20,7 @@ import msgspec
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import (
     SALT_SIZE,
+    Delta,
     PayloadCollector,
     check_event,
     decode_ops,
@@ -40,7 +41,8 @@ from wakelog.model.records import GENESIS, Commit, Draft, ForkPoint, Header, Rec
 from wakelog.model.values import Value, check_text
 from wakelog.state.effects import Place, effect_of
 from wakelog.state.fold import Fold, Undo
-from wakelog.state.rewind import rewind_delta
+from wakelog.state.patch import copy, equal
+from wakelog.state.rewind import restore, rewind_delta
 from wakelog.state.snapshots import is_due
 
 _TRUSTS = frozenset({"trusted", "unverified", "untrusted"})
@@ -69,12 +71,21 @@ class Tip:
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """A draft with what only the log can know: for a rewind, how to read the state it goes back to."""
+    """A draft with what only the log can know: for a rewind or an adoption, how to read the state it leads to."""
 
     draft: Draft
     then: Callable[[], dict[str, Value]] | None = None
     is_checked: bool = False
     """The event went through the door (door.py) already."""
+    delta: Delta | None = None
+    """What the event does as whoever sealed it first has written it: operations on different keys have no order."""
+
+
+class Given(msgspec.Struct, frozen=True, gc=False):
+    """What was chosen when a commit was first sealed, elsewhere (taking.py): salts, and which payloads are mentions."""
+
+    salts: bytes
+    payloads: dict[bytes, Seq]
 
 
 class Sealed:
@@ -110,13 +121,14 @@ def seal(
     guard: int | None = None,
     fork: ForkPoint | None = None,
     force_snapshot: bool = False,
+    given: Given | None = None,
 ) -> Sealed:
     """Seals events on the tip and moves it forward; on any error the tip is as it was."""
     if not steps:
         raise InvalidInputError("an append needs at least one event", kind="empty-append")
     sealed = Sealed(tip)
     try:
-        _seal(sealed, tip, session, steps, now, commit_id, guard, fork, force_snapshot)
+        _seal(sealed, tip, session, steps, now, commit_id, guard, fork, force_snapshot, given)
     except BaseException:
         sealed.undo()
         raise
@@ -133,11 +145,12 @@ def _seal(
     guard: int | None,
     fork: ForkPoint | None,
     force_snapshot: bool,
+    given: Given | None,
 ) -> None:
     first, prev = tip.seq + 1, tip.hash
     at = tip.at = max(now, tip.at)
-    salts = os.urandom(SALT_SIZE * len(steps))
-    collector = PayloadCollector(tip.payloads)
+    salts = os.urandom(SALT_SIZE * len(steps)) if given is None else given.salts
+    collector = PayloadCollector(tip.payloads if given is None else given.payloads)
     events = [step.draft.event if step.is_checked else check_event(step.draft.event) for step in steps]
     _check_place(events, fork)
     records: list[Record] = []
@@ -192,6 +205,8 @@ def _seal_one(
         # Ours to say, and only of the state that is at hand.
         event = msgspec.structs.replace(event, state_hash=tip.fold.state_hash() if event.at == tip.seq else "")
     body = encode_event(event, collector)  # first, because it checks the types that the machines and effects rely on
+    if draft.within is not None:
+        _check_within(doc, draft.within)
     check_legal(doc, kind, event)
     _check_draft(draft, kind, tip.seq + 1)
     turn, attempt = _turn_of(doc, event)
@@ -199,8 +214,13 @@ def _seal_one(
     seq = tip.seq + 1
     if step.then is not None and type(event) is ev.HistoryRewound:
         delta = rewind_delta(doc, step.then(), seq=seq, to=event.to)
+    elif step.then is not None:
+        delta = [*restore(doc, step.then()), *effect_of(doc, event, Place(seq, turn, draft.source, draft.trust))]
     else:
         delta = effect_of(doc, event, Place(seq, turn, draft.source, draft.trust))
+    if step.delta is not None:
+        _check_same(doc, delta, step.delta, seq)
+        delta = step.delta
     stored_delta = b""
     if delta:
         stored_delta = encode_delta(delta)
@@ -221,6 +241,17 @@ def _seal_one(
         draft.trust,
     )
     return Record(encode_header(header), salt, body), turn  # the draft's texts were checked with the draft
+
+
+def _check_same(doc: dict[str, Value], mine: Delta, given: Delta, seq: Seq) -> None:
+    """InvalidInputError unless two deltas lead to the same state."""
+    if encode_delta(mine) == encode_delta(given):
+        return
+    ours, theirs = Fold(copy(doc)), Fold(copy(doc))
+    ours.apply(copy(mine))
+    theirs.apply(copy(given))
+    if not equal(ours.doc, theirs.doc):
+        raise InvalidInputError(f"the delta of event {seq} does not lead where the event does", kind="bad-patch")
 
 
 def _check_place(events: Sequence[ev.Event], fork: ForkPoint | None) -> None:
@@ -337,6 +368,17 @@ def _check_turn(doc: dict[str, Value], kind: str, event: Any) -> None:
         )
     if type(event) is ev.TurnStarted and event.retry and not turn["number"]:
         raise NotAllowedError("there is no turn to retry yet", kind="turn-machine", legal=("turn.started",))
+
+
+def _check_within(doc: dict[str, Value], within: tuple[int, int]) -> None:
+    turn, (number, attempt) = doc["turn"], within
+    is_there = (turn["number"], turn["attempt"], turn["status"]) == (number, attempt, "open")
+    if not is_there and doc["status"] not in ("closed", "archived"):  # of which the machine tells
+        raise ConflictError(
+            f"attempt {attempt} of turn @{number} is over: somebody else has ended it, or begun another since",
+            kind="turn-taken-over",
+            hint="let one process at a time work on a session; take_lease() keeps others out",
+        )
 
 
 def _check_settled(doc: dict[str, Value], kind: str, event: Any) -> None:

@@ -4,7 +4,8 @@ Headers stay, so the chain still proves order and number. What goes are bodies, 
 so.
 
 **Erase** replaces the bodies of chosen events (masking.py). The erase event carries every replacement, and forks that
-share the erased part get an erase event of their own, so that whoever holds their state learns of it.
+share the erased part get an erase event of their own, so that whoever holds their state learns of it. So does a session
+that adopted the erased part from a fork: its copies go too.
 
 **Prune** drops all bodies of a session up to a point and keeps the state there, as the base, in the prune event.
 
@@ -22,8 +23,9 @@ import msgspec
 
 from wakelog.engine import Engine, Surgery
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, UnavailableError
+from wakelog.log.adopting import adoptions
 from wakelog.log.log import Clock, Log, now_us
-from wakelog.log.masking import mentions, replacements_for
+from wakelog.log.masking import Said, mentions, replacements_for, said_by
 from wakelog.log.reading import fold_at, open_commit, read_entries
 from wakelog.log.seal import Step, Tip, seal
 from wakelog.model import events as ev
@@ -56,14 +58,17 @@ def erase(log: Log, seqs: Iterable[Seq], *, why: str = "", by: str = "") -> Head
         commits: list[Commit] = []
         rewritten: list[Commit] = []
         stale: dict[SessionId, Seq] = {}
-        for member in _sharing(log.engine, origin, targets, log.clock):
-            shared = _targets_in(member, origin, targets)
-            _refuse_if_in_a_base(member, shared)
-            replaced = replacements_for(member, shared)
-            rewritten += _with_replaced(member, {r.seq: _encode(r.body) for r in replaced})
-            stale[member.id] = min(shared)
-            if member.head().status != "deleted":
-                commits.append(_seal_on_head(member, ev.PayloadErased(erased=tuple(replaced), why=why, by=by)))
+        for part in _spread(Part(origin, targets), log):
+            for member in _sharing(log.engine, part.origin, part.all, log.clock):
+                shared, adopted = (_targets_in(member, part.origin, seqs) for seqs in (part.targets, part.adopted))
+                _refuse_if_in_a_base(member, shared | adopted)
+                replaced = replacements_for(member, shared, adopted=adopted, said=part.said)
+                if not replaced and not shared:
+                    continue  # it adopted the fork, and nothing of this
+                rewritten += _with_replaced(member, {r.seq: _encode(r.body) for r in replaced})
+                stale[member.id] = min(shared | adopted)
+                if member.head().status != "deleted":
+                    commits.append(_seal_on_head(member, ev.PayloadErased(erased=tuple(replaced), why=why, by=by)))
         planned.update(stale)
         return Surgery(tuple(commits), tuple(rewritten), stale_from=stale)
 
@@ -74,19 +79,41 @@ def erase(log: Log, seqs: Iterable[Seq], *, why: str = "", by: str = "") -> Head
     return log.head()
 
 
+class Part(msgspec.Struct, frozen=True):
+    """Events of one session that an erasure is about: those to erase, and adoptions that may hold something of it."""
+
+    origin: SessionId
+    targets: frozenset[Seq]
+    adopted: frozenset[Seq] = frozenset()
+    said: Said | None = None
+
+    @property
+    def all(self) -> frozenset[Seq]:
+        return self.targets | self.adopted
+
+
+def _spread(part: Part, log: Log) -> Iterator[Part]:
+    """The events to erase, and their copies in the session that adopted them from this fork, and so on."""
+    yield part
+    head = log.engine.head(part.origin)
+    if head.fork is None:
+        return
+    said = part.said
+    copies, adopted = set[Seq](), set[Seq]()
+    for entry in adoptions(log.engine, head, since=min(part.all)):
+        said = said or said_by(Log(log.engine, part.origin, even_deleted=True), part.targets)
+        adopted.add(entry.seq)
+        copies |= {entry.seq + n for n, own in enumerate(entry.body["copied"], 1) if own in part.all}
+    if adopted:
+        yield from _spread(Part(head.fork.parent, frozenset(copies), frozenset(adopted), said), log)
+
+
 def prune(log: Log, upto: Seq, *, why: str = "") -> Head:
     """Drops the bodies of this session's events up to and including `upto`; the state there is kept as the base."""
     own = log.segments[-1]
     if not own.first <= upto <= log.head().seq:
         raise NotFoundError(f"session {log.id} has no event {upto} of its own to prune to", kind="event-not-found")
-    for fork in _descendants(log.engine, log.id):
-        shared = next((g for g in fork.segments if g.session == log.id), None)
-        if shared is not None and shared.last is not None and shared.last < upto and fork.head().status != "deleted":
-            raise NotAllowedError(
-                f"fork {fork.id} leaves {log.id} at event {shared.last}: what it shares cannot be pruned",
-                kind="live-fork",
-                hint=f"prune up to {shared.last} at most, or delete the fork first",
-            )
+    refuse_if_shared(log, upto)
 
     def plan() -> Surgery:
         for fork in _descendants(log.engine, log.id):
@@ -112,6 +139,18 @@ def delete(log: Log, *, why: str = "") -> Head:
                 raise
             log.forget()
     raise UnavailableError(f"session {log.id} is too busy to be deleted", kind="too-busy")
+
+
+def refuse_if_shared(log: Log, upto: Seq) -> None:
+    """NotAllowedError while a fork leaves the session before `upto`: it reads what would be pruned."""
+    for fork in _descendants(log.engine, log.id):
+        shared = next((g for g in fork.segments if g.session == log.id), None)
+        if shared is not None and shared.last is not None and shared.last < upto and fork.head().status != "deleted":
+            raise NotAllowedError(
+                f"fork {fork.id} leaves {log.id} at event {shared.last}: what it shares cannot be pruned",
+                kind="live-fork",
+                hint=f"prune up to {shared.last} at most, or delete the fork first",
+            )
 
 
 def refuse_if_held(engine: Engine, session: SessionId, doc: dict[str, Value] | None = None) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import anyio
+
 from wakelog.errors import UnsupportedError
 from wakelog.mcp.frames import ServerSentEvents, frames_of
 from wakelog.mcp.recorder import Recorder
@@ -59,11 +61,22 @@ class HttpProxy:
             await _answer(send, 413, b"the request is larger than the proxy passes on")
             return
         headers = self._request_headers(scope["headers"])
-        conversation = _header(headers, b"mcp-session-id") or secrets.token_hex(8)
+        session = _header(headers, b"mcp-session-id")
+        conversation = session or secrets.token_hex(8)
         for frame in frames_of(body) if body else ():
             self._recorder.passed("client", frame, scope=conversation)
         # Not built by the client, which would add headers of its own.
         request = httpx2.Request(scope["method"], self._target(scope), headers=headers, content=body or None)
+        try:
+            await _while_heard(receive, lambda: self._exchange(request, conversation, send))
+        finally:
+            # In a session the answer to a call may still come on another stream; without one, this was its only way.
+            if not session or scope["method"] == "DELETE":
+                self._recorder.ended(conversation)
+
+    async def _exchange(self, request: httpx2.Request, conversation: str, send: Send) -> None:
+        import httpx2
+
         try:
             response = await self._client.send(request, stream=True)
         except httpx2.HTTPError as exc:
@@ -71,8 +84,12 @@ class HttpProxy:
             return
         try:
             await self._stream(response, conversation, send)
+        except httpx2.HTTPError:
+            # The server broke off. An answer that is not ended makes our server break off too, as it should look.
+            return
         finally:
-            await response.aclose()
+            with anyio.CancelScope(shield=True):
+                await response.aclose()
 
     async def _stream(self, response: httpx2.Response, conversation: str, send: Send) -> None:
         headers = [(k.lower(), v) for k, v in response.headers.raw if k.lower() not in _HOP]
@@ -115,6 +132,21 @@ def _header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
 
 def _bytes(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
     return next((v for k, v in headers if k == name), b"")
+
+
+async def _while_heard(receive: Receive, exchange: Callable[[], Awaitable[None]]) -> None:
+    """Runs an exchange until it is over or the client goes away. Then the server is left too, as it would have been by
+    the client itself: a stream that nobody reads stays open for ever otherwise."""
+    async with anyio.create_task_group() as group:
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            group.cancel_scope.cancel()
+
+        group.start_soon(watch)
+        await exchange()
+        group.cancel_scope.cancel()
 
 
 async def _body(receive: Receive) -> bytes | None:

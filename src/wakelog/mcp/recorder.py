@@ -91,6 +91,11 @@ class Recorder:
         if stored is not None:
             stored.wait(wait_s)
 
+    def ended(self, scope: str) -> None:
+        """A conversation is over: what it was not answered, it never will be."""
+        with contextlib.suppress(queue.Full):
+            self._queue.put_nowait(Passed("client", {}, time.monotonic_ns(), scope))
+
     def close(self, timeout_s: float = 10.0) -> None:
         """Writes what is still to be written, and says of unanswered calls that their outcome is unknown."""
         self._queue.put(None)
@@ -132,7 +137,9 @@ class Recorder:
 
     def _take(self, passed: Passed) -> None:
         frame = passed.frame
-        if "method" in frame:
+        if not frame:
+            self._cut(passed.scope)
+        elif "method" in frame:
             self._asked(passed, frame)
         elif "id" in frame and passed.side == "server":
             self._answered(passed, frame)
@@ -187,15 +194,21 @@ class Recorder:
             if isinstance(hints, dict) and isinstance(tool.get("name"), str):
                 self._effects[tool["name"]] = "read" if hints.get("readOnlyHint") is True else "external"
 
-    def _end(self) -> None:
-        for call in self._open.values():
-            why = "the connection ended before the answer came"
+    def _cut(self, scope: str | None = None) -> None:
+        """Says of the unanswered calls, of one conversation or of all, that their outcome is unknown."""
+        why = "the connection ended before the answer came"
+        for key in [k for k in self._open if scope is None or k[0] == scope]:
+            call = self._open.pop(key)
             cut: ev.Event = ev.ActionUncertain(action=call.action, why=why)
             if call.effect == "read":
                 cut = ev.ActionFailed(action=call.action, error=ev.Failure("interrupted", why))
             with contextlib.suppress(WakelogError):
                 self._append(Draft(cut, actor="runtime", source=self._source))
-        self._open.clear()
+        self._lists = {k for k in self._lists if scope is not None and k[0] != scope}
+        self._reads = {k: v for k, v in self._reads.items() if scope is not None and k[0] != scope}
+
+    def _end(self) -> None:
+        self._cut()
         if self._closes and self._session is not None:
             self._session.close(why="the server ended")
 

@@ -64,6 +64,7 @@ class Call:
 _session: contextvars.ContextVar[Any] = contextvars.ContextVar("wakelog.session", default=None)
 _call: contextvars.ContextVar[Call | None] = contextvars.ContextVar("wakelog.call", default=None)
 _mark: contextvars.ContextVar[Mark] = contextvars.ContextVar("wakelog.mark", default=TRUSTED)
+_replay: contextvars.ContextVar[Any] = contextvars.ContextVar("wakelog.replay", default=None)
 
 
 def current() -> Any:
@@ -76,6 +77,31 @@ def enter_session(session: Any) -> Any:
     before = _session.get()
     _session.set(session)
     return before
+
+
+def replaying() -> Any:
+    """The runtime of the replay that is open here, or None."""
+    return _replay.get()
+
+
+def enter_replay(runtime: Any) -> Any:
+    """Lets a replay's runtime answer here; returns the one before, to be put back in the same way."""
+    before = _replay.get()
+    _replay.set(runtime)
+    return before
+
+
+def answering(session: Any) -> Any:
+    """The runtime that answers calls of a session here. While a replay is open that is the replay's, also for tools that
+    were bound to another session before, unless that one has a turn of its own open."""
+    replay = _replay.get()
+    return session.runtime if replay is None or current() is session else replay
+
+
+def inside() -> str:
+    """The action whose tool is running here; empty when none is."""
+    call = _call.get()
+    return "" if call is None else call.action
 
 
 def current_call() -> Call | None:

@@ -6,6 +6,7 @@ asyncio or, where anyio is installed, under trio as well. Durability is awaited 
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import sys
 from collections.abc import Awaitable, Callable
@@ -37,19 +38,25 @@ class Aio:
             return await asyncio.to_thread(work)
         import anyio.to_thread
 
-        return await anyio.to_thread.run_sync(work)
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
     async def call_to_the_end(self, function: Callable[..., Any], *args: Any) -> Any:
         """The same, but a cancellation meanwhile waits until the call is over, and then goes on."""
         if on_asyncio():
             import asyncio
 
-            work = asyncio.ensure_future(asyncio.to_thread(function, *args))
-            try:
-                return await asyncio.shield(work)
-            except asyncio.CancelledError:
-                await asyncio.wait({work})
-                raise
+            # A future, not a task: nobody can cancel it, also when the loop is shut down.
+            context = contextvars.copy_context()
+            work = asyncio.get_running_loop().run_in_executor(None, functools.partial(context.run, function, *args))
+            cancelled: asyncio.CancelledError | None = None
+            while not work.done():
+                try:
+                    await asyncio.wait({work})
+                except asyncio.CancelledError as exc:
+                    cancelled = exc  # however often
+            if cancelled is not None:
+                raise cancelled from work.exception()
+            return work.result()
         import anyio
         import anyio.to_thread
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import msgspec
 
 from wakelog.log.reading import Entry
 from wakelog.model import events as ev
+from wakelog.model.values import Value
+from wakelog.runtime.ambient import inside
 from wakelog.runtime.given import End, Running
 from wakelog.runtime.outcome import Status
-from wakelog.runtime.values import plain, summarise
+from wakelog.runtime.values import plain, summarise, text_of
 
 
 class UncertainError(Exception):
@@ -48,7 +52,7 @@ def _succeeded(running: Running, end: End, spent: ev.Cost) -> ev.ActionSucceeded
     return ev.ActionSucceeded(
         action=running.call.action,
         output=output,
-        output_summary=policy.summary(end.result) if policy.summary is not None else summarise(output),
+        output_summary=_summary(running, end, output),
         cost=spent,
         stop_reason=reason,
     )
@@ -66,17 +70,30 @@ def _recorded(running: Running, end: End, spent: ev.Cost) -> ev.ActionRecorded:
         input=running.input,
         input_hash=running.input_hash,
         output=output,
-        output_summary=policy.summary(end.result) if policy.summary and not end.error else summarise(output),
+        output_summary=_summary(running, end, output),
         error=end.error,
         cost=spent,
         why=running.given.why,
+        inside=inside(),
     )
+
+
+def _summary(running: Running, end: End, output: Value) -> str:
+    # The effect has happened: a summary that cannot be made must not cost the record of it. Likewise below.
+    summary = running.given.tool.policy.summary
+    if summary is not None and end.error is None:
+        with contextlib.suppress(Exception):
+            return text_of(summary(end.result), str)
+    return summarise(output)
 
 
 def cost_of(running: Running, end: End) -> ev.Cost:
     """What a try used up: its time, what the tool reported, and what its result tells."""
     told, policy = running.call.cost, running.given.tool.policy
-    found = policy.cost(end.result) if policy.cost is not None and end.how == "succeeded" else ev.Cost()
+    found = ev.Cost()
+    if policy.cost is not None and end.how == "succeeded":
+        with contextlib.suppress(Exception):
+            found = msgspec.convert(policy.cost(end.result), ev.Cost)
     return ev.Cost(
         told.tokens_in + found.tokens_in,
         told.tokens_out + found.tokens_out,
@@ -86,8 +103,7 @@ def cost_of(running: Running, end: End) -> ev.Cost:
 
 
 def failure_of(exc: BaseException, retry_on: tuple[type[BaseException], ...] = ()) -> ev.Failure:
-    text = str(exc).encode("utf-8", "replace").decode()[:2000]
-    return ev.Failure(type(exc).__name__, text, isinstance(exc, retry_on))
+    return ev.Failure(type(exc).__name__, text_of(exc, str)[:2000], isinstance(exc, retry_on))
 
 
 def status_of(entry: Entry) -> tuple[Status, ev.Failure | None]:
@@ -96,9 +112,13 @@ def status_of(entry: Entry) -> tuple[Status, ev.Failure | None]:
     outcome = body.get("outcome", "succeeded")
     if kind == "action.denied":
         return "denied", ev.Failure("denied", str(body.get("why") or f"denied by {body.get('by') or 'somebody'}"))
+    if kind == "action.abandoned":
+        return "failed", ev.Failure("abandoned", str(body.get("why") or "given up"))
     if kind == "action.timed_out" or outcome == "timed_out":
         return "timed_out", ev.Failure("timeout", "no answer in time")
     if kind == "action.failed" or outcome == "failed":
-        error = body.get("error") or {"type": "failed", "message": str(body.get("why", ""))}
-        return "failed", msgspec.convert(error, ev.Failure)
+        error = msgspec.convert(
+            body.get("error") or {"type": "failed", "message": str(body.get("why", ""))}, ev.Failure
+        )
+        return "denied" if body.get("reused") and error.type == "denied" else "failed", error
     return "succeeded", None

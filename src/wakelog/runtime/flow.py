@@ -48,7 +48,7 @@ class Flow:
         answers: str = "",
     ) -> Draft:
         """An event with its header: what the agent says rests on the model's newest answer, a message that `answers` a
-        call on its result."""
+        call on its result. `mark` is that of the events it was derived from."""
         mark = mark.lowered(mark_here())
         cause = 0
         if answers in self._results:
@@ -56,23 +56,11 @@ class Flow:
             derived_from, mark = (*derived_from, (seq, seq)), mark.lowered(of_result)
         if actor == "agent":
             cause, mark = self.cause, self.mark_of_agent(mark)
-        if derived_from:
-            mark = mark.lowered(self.least(derived_from))
         return Draft(event, actor=actor, cause=cause, derived_from=derived_from, source=mark.source, trust=mark.trust)
 
     def mark_of_agent(self, mark: Mark = TRUSTED) -> Mark:
         """The mark of what the agent does now."""
         return mark.lowered(self.mark)
-
-    def least(self, ranges: Ranges) -> Mark:
-        """The least trusted of some events."""
-        least = TRUSTED
-        if not self._log.part("trust"):
-            return least  # nothing in this session was ever distrusted
-        for first, last in ranges:
-            for entry in self._log.entries(after=first - 1, upto=last):
-                least = least.lowered(Mark(entry.header.trust, entry.header.source))
-        return least
 
     def window(self) -> tuple[Ranges, Mark]:
         """What a model may have seen when nobody said what it was shown: everything in view, and for its trust

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
 
 from wakelog.model.events import Failure
+from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import Call, Mark
 from wakelog.runtime.flow import Ranges
@@ -31,6 +33,14 @@ class Given(msgspec.Struct):
     why: str = ""
 
 
+class Next(enum.Enum):
+    """What to do with a call whose outcome is not known yet."""
+
+    RUN = "its intent is recorded: run it"
+    WAIT = "somebody must approve it first"
+    ASK = "nothing is known of it: ask for it"
+
+
 class Running(msgspec.Struct):
     """A call between its intent and its outcome."""
 
@@ -39,14 +49,18 @@ class Running(msgspec.Struct):
     input: dict[str, Value]
     input_hash: str
     mark: Mark
+    has_key: bool = False
+    """Whether the caller says what makes it the same call: a key, or an id."""
     is_open: bool = True
     """Whether its intent is recorded; a pure call is recorded when it is over."""
-
-
-class Waits(msgspec.Struct):
-    """A call that somebody must approve first."""
-
-    running: Running
+    is_started: bool = False
+    """Whether the log may say that it runs."""
+    picture: Any = None
+    """The files as they were before."""
+    asked: Seq = 0
+    """Where it was asked for, when it waits for an approval."""
+    seen: Seq = 0
+    """How far the log was read for one."""
 
 
 class End(msgspec.Struct):
@@ -58,5 +72,3 @@ class End(msgspec.Struct):
     exception: BaseException | None = None
     took_us: int = 0
     late: Late | None = None
-    picture: Any = None
-    """The files as they were before."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 from typing import Any, Literal
 
 import msgspec
 
-from wakelog.errors import CallFailedError, NotAllowedError
+from wakelog.errors import CallFailedError, NotAllowedError, UnavailableError, WakelogError
 from wakelog.model.events import Failure
 from wakelog.model.ids import Seq
 
@@ -46,10 +47,10 @@ class Outcome(msgspec.Struct, frozen=True):
         found = known.get(self.error.type) or getattr(builtins, self.error.type, None)
         if self.status in ("timed_out", "uncertain"):
             found = TimeoutError if self.error.type == "timeout" else None
+        error: Exception = CallFailedError(f"{self.tool} {self.status}: {text}", failure=self.error)
         if isinstance(found, type) and issubclass(found, Exception):
-            error: Exception = found(text)
-        else:
-            error = CallFailedError(f"{self.tool} {self.status}: {text}", failure=self.error)
+            with contextlib.suppress(Exception):  # one that is not made from a message alone
+                error = found(text)
         if self.reused:
             error.add_note(f"recorded as event {self.seq}; the call was not run again")
         raise error
@@ -83,6 +84,17 @@ def running_error(session: str, action: str, tool: str) -> NotAllowedError:
     )
 
 
-STOPS = frozenset({"uncertain-call", "approval-needed", "call-running", "budget-reached", "session-paused"})
+STOPS = frozenset(
+    {
+        *("uncertain-call", "approval-needed", "call-running", "budget-reached", "session-paused"),
+        *("turn-taken-over", "fenced"),
+    }
+)
 """Errors by which the runtime stops a turn for somebody to look: it is interrupted, not failed, and the same script run
 again goes on with it."""
+
+
+def is_stop(error: BaseException | None) -> bool:
+    """Whether an error says that a turn was stopped, by the runtime or because the store could not be reached, and not
+    that the agent failed."""
+    return isinstance(error, UnavailableError) or (isinstance(error, WakelogError) and error.kind in STOPS)

@@ -6,21 +6,22 @@ call is calling.py's; here are the two drivers that walk through it, one that bl
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import functools
 import inspect
 import threading
 import time
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
+from wakelog.errors import InvalidInputError
 from wakelog.runtime.ambient import Call, in_call
 from wakelog.runtime.bridge import Aio, on_asyncio
 from wakelog.runtime.policy import Policy
 from wakelog.runtime.values import bind
 
-if TYPE_CHECKING:
-    from wakelog.runtime.outcome import Outcome
+R = TypeVar("R")
 
 
 class Tool:
@@ -30,6 +31,12 @@ class Tool:
         self.function = function
         self.policy = policy
         self.name = name or getattr(function, "__name__", type(function).__name__)
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise InvalidInputError(
+                f"{self.name} is a generator: it would do its work after the call is recorded as over",
+                kind="generator-tool",
+                hint="return a list, or make a tool of what consumes it",
+            )
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - an object whose call is a coroutine
         )
@@ -39,33 +46,43 @@ class Tool:
 
 
 class TimedOut(Exception):
-    """The call did not come back in time; `late` is told what it says when it does."""
-
-    def __init__(self, late: Late | None = None) -> None:
-        self.late = late
+    """The call did not come back in time."""
 
 
 class Late:
-    """A call that nobody waits for any longer. Its end is delivered once, to whoever takes it over."""
+    """A function in a thread. Nobody may wait for it any longer; its end is told to whoever takes it over."""
 
     def __init__(self) -> None:
+        self.done = threading.Event()
         self._lock = threading.Lock()
-        self._end: tuple[Any, BaseException | None] | None = None
+        self._end: tuple[Any, BaseException | None] = (None, None)
         self._heir: Callable[[Any, BaseException | None], None] | None = None
 
-    def ended(self, result: Any, error: BaseException | None) -> None:
+    def run(self, function: Callable[[], Any]) -> Any:
+        """Calls the function, in its thread, and remembers how it ended."""
+        try:
+            end: tuple[Any, BaseException | None] = (function(), None)
+        except BaseException as exc:
+            end = (None, exc)
         with self._lock:
-            self._end = (result, error)
-            heir = self._heir
+            self._end, heir = end, self._heir
+            self.done.set()
         if heir is not None:
-            heir(result, error)
+            heir(*end)
+        return self.end()
+
+    def end(self) -> Any:
+        """The result, or the error raised, of a function that is done."""
+        result, error = self._end
+        if error is not None:
+            raise error
+        return result
 
     def inherit(self, heir: Callable[[Any, BaseException | None], None]) -> None:
         with self._lock:
-            self._heir = heir
-            end = self._end
-        if end is not None:
-            heir(*end)
+            self._heir, is_done = heir, self.done.is_set()
+        if is_done:
+            heir(*self._end)
 
 
 # Steps that a call asks its driver to take.
@@ -80,15 +97,21 @@ class Do:
         self.work = work
 
 
+class Wait(Do):
+    """The same, without anything to record: a cancellation need not wait for it."""
+
+
 class Run:
     """The function itself."""
 
-    __slots__ = ("call", "function", "timeout_s")
+    __slots__ = ("call", "function", "late", "timeout_s")
 
     def __init__(self, function: Callable[[], Any], call: Call, timeout_s: float | None) -> None:
         self.function = function
         self.call = call
         self.timeout_s = timeout_s
+        self.late: Late | None = None
+        """Set where the function runs in a thread: Python cannot stop it, only stop waiting for it."""
 
 
 class Sleep:
@@ -98,10 +121,11 @@ class Sleep:
         self.seconds = seconds
 
 
-Steps = Generator[Do | Run | Sleep, Any, "Outcome"]
+Step = Do | Run | Sleep
+Steps = Generator[Step, Any, R]
 
 
-def drive(steps: Steps) -> Outcome:
+def drive(steps: Steps[R]) -> R:
     """Walks through a call, blocking."""
     try:
         step = next(steps)
@@ -123,38 +147,38 @@ def drive(steps: Steps) -> Outcome:
 
 
 def _run(step: Run) -> Any:
-    if step.timeout_s is None:
-        with in_call(step.call):
-            return step.function()
-    return _run_in_time(step)
+    with in_call(step.call):
+        return _called(step.function) if step.timeout_s is None else _run_in_time(step)
 
 
-def _run_in_time(step: Run) -> Any:
-    """In a thread of its own: Python cannot stop a function, only stop waiting for it."""
-    done, late = threading.Event(), Late()
-    end: list[tuple[Any, BaseException | None]] = []
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        try:
-            with in_call(step.call):
-                result, error = step.function(), None
-        except BaseException as exc:
-            result, error = None, exc
-        end.append((result, error))
-        done.set()
-        late.ended(result, error)
-
-    threading.Thread(target=context.run, args=(work,), name=f"wakelog {step.call.tool}", daemon=True).start()
-    if not done.wait(step.timeout_s):
-        raise TimedOut(late)
-    result, error = end[0]
-    if error is not None:
-        raise error
+def _called(function: Callable[[], Any]) -> Any:
+    result = function()
+    if inspect.iscoroutine(result):
+        result.close()  # it has not begun
+        raise InvalidInputError(
+            "the tool gave a coroutine to a caller that does not wait for it",
+            kind="async-tool",
+            hint="make it an `async def`, or call it with session.acall or session.amodel",
+        )
     return result
 
 
-async def drive_async(steps: Steps) -> Outcome:
+def _run_in_time(step: Run) -> Any:
+    """In a thread of its own, so that the wait can end before the function does."""
+    late = step.late = Late()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        with contextlib.suppress(BaseException):
+            context.run(late.run, functools.partial(_called, step.function))
+
+    threading.Thread(target=work, name=f"wakelog {step.call.tool}", daemon=True).start()
+    if not late.done.wait(step.timeout_s):
+        raise TimedOut
+    return late.end()
+
+
+async def drive_async(steps: Steps[R]) -> R:
     """Walks through a call, awaiting. What must be recorded is recorded even when the task is cancelled."""
     bridge = Aio(None)
     try:
@@ -162,7 +186,9 @@ async def drive_async(steps: Steps) -> Outcome:
         while True:
             try:
                 answer: Any = None
-                if isinstance(step, Do):
+                if isinstance(step, Wait):
+                    answer = await bridge.call(step.work)
+                elif isinstance(step, Do):
                     answer = await bridge.call_to_the_end(step.work)
                 elif isinstance(step, Run):
                     answer = await _await(step, bridge)
@@ -179,13 +205,13 @@ async def drive_async(steps: Steps) -> Outcome:
 async def _await(step: Run, bridge: Aio) -> Any:
     with in_call(step.call):
         if step.timeout_s is None:
-            return await _result(step.function, bridge)
+            return await _result(step, bridge)
         if on_asyncio():
             import asyncio
 
             try:
                 async with asyncio.timeout(step.timeout_s) as limit:
-                    return await _result(step.function, bridge)
+                    return await _result(step, bridge)
             except TimeoutError:
                 if limit.expired():
                     raise TimedOut from None
@@ -193,18 +219,23 @@ async def _await(step: Run, bridge: Aio) -> Any:
         import anyio
 
         with anyio.move_on_after(step.timeout_s) as scope:
-            return await _result(step.function, bridge)
+            return await _result(step, bridge)
         assert scope.cancelled_caught
         raise TimedOut
 
 
-async def _result(function: Callable[[], Any], bridge: Aio) -> Any:
+async def _result(step: Run, bridge: Aio) -> Any:
     """A coroutine's result; a plain function is given a worker thread."""
+    function = step.function
     target = function.func if isinstance(function, functools.partial) else function
     if inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None)):  # noqa: B004
         return await function()
-    result = await bridge.call(function)
-    return await result if inspect.isawaitable(result) else result
+    late = step.late = Late()
+    result = await bridge.call(late.run, function)
+    if not inspect.isawaitable(result):
+        return result
+    step.late = None
+    return await result
 
 
 async def _sleep(seconds: float) -> None:

@@ -7,8 +7,10 @@ declares.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import types
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -31,19 +33,23 @@ def plain(value: Any) -> Value:
     try:
         return check_value(msgspec.to_builtins(value, str_keys=True, enc_hook=_foreign), reserved=True)
     except (InvalidInputError, TypeError, ValueError, RecursionError):
-        return {"repr": _text(repr(value))}
+        return {"repr": text_of(value)}
 
 
 def _foreign(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if isinstance(value, BaseException):
-        return {"type": type(value).__name__, "message": _text(str(value))}
-    return {"repr": _text(repr(value))}
+        return {"type": type(value).__name__, "message": text_of(value, str)}
+    return {"repr": text_of(value)}
 
 
-def _text(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
+def text_of(value: Any, form: Callable[[Any], str] = repr) -> str:
+    """Text for any object, also for one that cannot say what it is."""
+    try:
+        return form(value).encode("utf-8", "replace").decode()
+    except Exception:  # foreign code
+        return f"<{type(value).__name__}>"
 
 
 def summarise(value: Value) -> str:
@@ -89,9 +95,13 @@ def revive(function: Callable[..., Any], value: Value) -> Any:
     declared = _returns(function)
     if declared is None or declared is Any:
         return value
+    # A client's function often returns an answer or, when asked to, a stream of it: what was stored is the answer.
+    options = typing.get_args(declared) if typing.get_origin(declared) in (typing.Union, types.UnionType) else ()
+    for option in options or (declared,):
+        if hasattr(option, "model_validate"):
+            with contextlib.suppress(ValueError):
+                return option.model_validate(value)
     try:
-        if hasattr(declared, "model_validate"):
-            return declared.model_validate(value)
         return msgspec.convert(value, declared, strict=False)
     except (msgspec.ValidationError, TypeError, ValueError):
         return value

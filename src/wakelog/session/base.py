@@ -57,4 +57,8 @@ class Base(Generic[S]):
         return self.log.append(*events, expect=expect, commit_id=commit_id, guard=guard)
 
     def _record(self, event: ev.Event, *, actor: str = "agent", source: str = "", trust: Trust = "trusted") -> Seq:
-        return self.log.record(self.runtime.flow.draft(event, actor=actor, mark=Mark(trust, source)))
+        return self._write(self.runtime.flow.draft(event, actor=actor, mark=Mark(trust, source)))
+
+    def _write(self, draft: Draft) -> Seq:
+        """Records an event, unless another process has taken over the turn or the lease."""
+        return self.log.record(self.runtime.placed(draft), guard=self.runtime.guard)

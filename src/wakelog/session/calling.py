@@ -10,7 +10,7 @@ from wakelog.errors import InvalidInputError
 from wakelog.log.reading import Entry
 from wakelog.model.ids import Seq
 from wakelog.runtime import settling
-from wakelog.runtime.ambient import carry, enter_session
+from wakelog.runtime.ambient import answering, carry, enter_session
 from wakelog.runtime.binding import Policies, bind
 from wakelog.runtime.given import Given
 from wakelog.runtime.models import model_call, usage_cost
@@ -43,7 +43,7 @@ class Calling(Base[S]):
         def decorate(target: Callable[P, R]) -> Callable[P, R]:
             tool = Tool(target, Policy(**policy), name)
             self.runtime.tools[tool.name] = tool
-            return cast("Callable[P, R]", bind(tool, lambda: self.runtime))
+            return cast("Callable[P, R]", bind(tool, lambda: answering(self)))
 
         return decorate if function is None else decorate(function)
 
@@ -56,13 +56,14 @@ class Calling(Base[S]):
             raise InvalidInputError(
                 f"{given.tool.name} is a coroutine function", kind="async-tool", hint="await session.acall(…)"
             )
-        return drive(self.runtime.conduct(given))
+        outcome: Outcome = drive(answering(self).conduct(given))
+        return outcome
 
     async def acall(
         self, tool: str | Callable[..., Any], input: Mapping[str, Any] | None = None, *, id: str = ""
     ) -> Outcome:
         """The same, awaited; a plain function runs in a worker thread."""
-        return await drive_async(self.runtime.conduct(self._given(tool, input, id)))
+        return await drive_async(answering(self).conduct(self._given(tool, input, id)))
 
     def _given(self, tool: str | Callable[..., Any], input: Mapping[str, Any] | None, id: str) -> Given:
         runtime = self.runtime
@@ -88,15 +89,17 @@ class Calling(Base[S]):
 
         `context` is what `session.context()` gave; without it the model is taken to have seen all that is in view.
         """
-        given = model_call(self.runtime.flow, function, args, kwargs, context, policy)
-        return cast("R", drive(self.runtime.conduct(given)).unwrap(policy.retry_on))
+        runtime = answering(self)
+        given = model_call(runtime.flow, function, args, kwargs, context, policy)
+        return cast("R", drive(runtime.conduct(given)).unwrap(policy.retry_on))
 
     async def amodel(
         self, function: Callable[..., Any], /, *args: Any, context: Any = None, policy: Policy = MODEL, **kwargs: Any
     ) -> Any:
         """The same for a client that is awaited."""
-        given = model_call(self.runtime.flow, function, args, kwargs, context, policy)
-        return (await drive_async(self.runtime.conduct(given))).unwrap(policy.retry_on)
+        runtime = answering(self)
+        given = model_call(runtime.flow, function, args, kwargs, context, policy)
+        return (await drive_async(runtime.conduct(given))).unwrap(policy.retry_on)
 
     def bind(self, function: Callable[P, R]) -> Callable[P, R]:
         """`function` for another thread or an executor, with this session as the current one there."""
@@ -132,7 +135,7 @@ class Calling(Base[S]):
     def recover(self, *, why: str = "its process is gone") -> list[str]:
         """Settles what a dead process left open, by each call's own policy; returns the actions that are uncertain now.
         A new turn does this by itself; call it only when nothing else is working on the session."""
-        events = left_open(self.log, why, resumes=False)
+        events = left_open(self.log, why, at_work=self.runtime.at_work)
         if events:
             self.append(*events)
         return [a for a, p in self.log.part("pending_actions").items() if p["status"] == "uncertain"]

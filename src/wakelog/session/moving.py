@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+
+import msgspec
+
 from wakelog.model import events as ev
 from wakelog.model.records import Draft, Head
 from wakelog.runtime.recovery import settling
 from wakelog.session.base import Base, S, Where
-from wakelog.session.rewinding import Undone, undo
+from wakelog.session.rewinding import Project, Undone, project_of, redo, undo
 
 
 class Moving(Base[S]):
@@ -17,9 +21,17 @@ class Moving(Base[S]):
         status, turn numbers, money, flags, dead ends and open calls do not. `undo` takes it back."""
         return self.log.rewind(self.seq(to), why=why)
 
-    def undo(self) -> Undone:
-        """Takes back the newest rewind that was not yet undone; repeated, walks further back."""
-        return undo(self.log)
+    def undo(self, *, files: bool = True, force: bool = False) -> Undone:
+        """Takes back the newest rewind that was not yet undone; repeated, walks further back. Where it brought files
+        back, they go back as well, but for what somebody edited since (`force`: that too, with a copy kept)."""
+        return undo(self.log, functools.partial(self._project, force) if files else None)
+
+    def redo(self, *, files: bool = True, force: bool = False) -> Undone:
+        """Takes back the newest undo, as long as nothing else was rewound since; repeated, walks forward."""
+        return redo(self.log, functools.partial(self._project, force) if files else None)
+
+    def _project(self, force: bool) -> Project:
+        return msgspec.structs.replace(project_of(self.runtime.capture), force=force)
 
     def pause(self, *, why: str = "") -> Head:
         """Nothing new takes effect until `resume`; outcomes of what began before are still accepted."""
@@ -42,8 +54,12 @@ class Moving(Base[S]):
         return self.append(Draft(ev.SessionArchived(why=why), actor="user"))
 
     def take_lease(self, holder: str, *, ttl_s: float = 30.0, force: bool = False) -> int:
-        """Claims the session for one writer; pass the epoch it returns as `guard`."""
-        return self.log.take_lease(holder, ttl_s=ttl_s, force=force)
+        """Claims the session for one writer. Turns, calls and what is recorded through this object then count only
+        while nobody else has taken it over; to `append`, pass the epoch it returns as `guard`."""
+        self.runtime.guard = self.log.take_lease(holder, ttl_s=ttl_s, force=force)
+        return self.runtime.guard
 
     def release_lease(self, epoch: int) -> Head:
+        if self.runtime.guard == epoch:
+            self.runtime.guard = None
         return self.log.release_lease(epoch)

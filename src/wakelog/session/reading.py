@@ -10,7 +10,7 @@ import msgspec
 from wakelog.history.blame import Blame, blame
 from wakelog.history.diff import TurnDiff, turn_diff
 from wakelog.history.messages import Message, read_messages
-from wakelog.history.points import Span, attempts_of
+from wakelog.history.points import attempts_of
 from wakelog.history.selectors import Point, Range, resolve_range
 from wakelog.history.slices import Slice, read_slice
 from wakelog.log.reading import Entry
@@ -50,9 +50,10 @@ class Reading(Base[S]):
         """A value from an event's body, fetched if it was stored beside it."""
         return self.log.value(entry, value)
 
-    def messages(self, at: Where = None) -> list[Message]:
-        """The messages in view, oldest first. What was rewound is not among them; it is still in the log."""
-        return read_messages(self.log, None if at is None else self.seq(at))
+    def messages(self, at: Where = None, *, compacted: bool = True) -> list[Message]:
+        """The messages in view, oldest first. What was rewound is not among them; it is still in the log. Where a range
+        was compacted its summary stands, unless the raw messages are asked for."""
+        return read_messages(self.log, None if at is None else self.seq(at), compacted=compacted)
 
     def diff(self, a: Where = None, b: Where = None, *, other: Base[Any] | None = None) -> TurnDiff:
         """What changed from `a` to `b`, with event, tool and reason; by default what the last turn changed.
@@ -84,7 +85,3 @@ class Reading(Base[S]):
     def anchor(self) -> Anchor:
         """The head, to be kept elsewhere."""
         return self.log.anchor()
-
-    def attempts(self, turn: int) -> list[Span]:
-        """All attempts of a turn, side by side."""
-        return attempts_of(self.log, turn)

@@ -31,7 +31,7 @@ class Recording(Base[S]):
         `action`, and is trusted as far as that call's result."""
         event = ev.MessageAdded(role=role, content=content, name=name, action=action, why=why)
         actor = "user" if role == "user" else "tool" if action else "agent"
-        return self.log.record(self.runtime.flow.draft(event, actor=actor, mark=Mark(trust, source), answers=action))
+        return self._write(self.runtime.flow.draft(event, actor=actor, mark=Mark(trust, source), answers=action))
 
     def decide(
         self,
@@ -88,10 +88,6 @@ class Recording(Base[S]):
     def label(self, labels: Mapping[str, str | None], *, why: str = "") -> Seq:
         """Sets labels; a value of None removes one."""
         return self._record(ev.LabelsSet(labels=dict(labels), why=why), actor="user")
-
-    def set_budget(self, **limits: int | None) -> Seq:
-        """Sets limits in `tokens`, `usd_micros`, `duration_us`; None lifts one."""
-        return self._record(ev.BudgetSet(limits=limits), actor="user")
 
     def checkpoint(self, name: str, at: Where = None, *, remove: bool = False) -> Seq:
         """Names a point. Free: a name, not a copy."""

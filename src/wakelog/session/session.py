@@ -11,31 +11,48 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
-from wakelog.history.points import attempts_of
+from wakelog.errors import InvalidInputError, NotAllowedError
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
-from wakelog.model.records import Draft
+from wakelog.model.records import Draft, Head
 from wakelog.model.values import Value
+from wakelog.runtime.ambient import replaying
 from wakelog.runtime.bridge import Aio
-from wakelog.runtime.recovery import remember, settling
-from wakelog.runtime.values import plain
+from wakelog.runtime.opening import Resume, open_turn, refuse_if_leased
+from wakelog.runtime.recovery import settling
 from wakelog.session.base import S, Where
 from wakelog.session.calling import Calling
+from wakelog.session.comparing import Comparing
 from wakelog.session.data import DataType
+from wakelog.session.filing import Filing
+from wakelog.session.guarding import Guarding
 from wakelog.session.moving import Moving
 from wakelog.session.notebook import session_html
+from wakelog.session.provenance import Provenance
 from wakelog.session.reading import Reading
 from wakelog.session.recording import Recording
+from wakelog.session.remembering import Remembering
+from wakelog.session.replaying import Replaying
 from wakelog.session.turn import Turn
-from wakelog.state.patch import equal, resolve
+from wakelog.state.patch import resolve
 
-Resume = Literal["auto", "always", "never"]
+Outcome = Literal["completed", "failed", "interrupted"]
 
 
-class Session(Recording[S], Reading[S], Moving[S], Calling[S]):
+class Session(
+    Recording[S],
+    Reading[S],
+    Moving[S],
+    Comparing[S],
+    Calling[S],
+    Guarding[S],
+    Provenance[S],
+    Filing[S],
+    Remembering[S],
+    Replaying[S],
+):
     """One append-only history with its state. Get one from a store."""
 
     def __init__(self, log: Log, *, name: str = "", data_type: DataType[S] | None = None) -> None:
@@ -70,13 +87,19 @@ class Session(Recording[S], Reading[S], Moving[S], Calling[S]):
         input, `"never"` begins a new turn. With `retry`, the last turn is tried again from its start, calling
         everything anew.
         """
-        opening: list[ev.Event | Draft] = [ev.TurnStarted(input=user, retry=retry)]
+        said = []
         if user is not None:
-            opening.append(Draft(ev.MessageAdded(role=role, content=user), actor="user", source=source, trust=trust))
-        return Turn(self, opening, resume="never" if retry else resume)
+            said = [Draft(ev.MessageAdded(role=role, content=user), actor="user", source=source, trust=trust)]
+        started = ev.TurnStarted(input=user, retry=retry)
+        return Turn(self, started, said, resume="never" if retry else resume)
 
-    def begin_turn(self, turn: Turn[S], opening: list[ev.Event | Draft], resume: Resume = "never") -> tuple[int, int]:
+    def begin_turn(
+        self, turn: Turn[S], started: ev.TurnStarted, said: list[Draft], resume: Resume = "never"
+    ) -> tuple[int, int]:
         """Starts a turn; one that a dead process left open is first recorded as interrupted."""
+        replay = replaying()
+        if replay is not None and replay is not self.runtime:
+            replay.meets(self)
         with self._turn_lock:
             if self._turn is not None:
                 raise NotAllowedError(
@@ -86,52 +109,36 @@ class Session(Recording[S], Reading[S], Moving[S], Calling[S]):
                 )
             self._turn = turn
         try:
-            self._open_turn(opening, resume)
+            self.runtime.turn = open_turn(self.runtime, started, said, resume)
         except BaseException:
             self.finish_turn(turn)
             raise
-        state = self.log.part("turn")
-        return state["number"], state["attempt"]
+        return self.runtime.turn.within
 
-    def _open_turn(self, opening: list[ev.Event | Draft], resume: Resume) -> None:
-        now, started = self.log.part("turn"), opening[0]
-        assert isinstance(started, ev.TurnStarted)
-        resumes = resume != "never" and self._continues(now, started, resume)
-        if now["status"] == "open":
-            self._refuse_if_leased()
-            self.append(*settling(self.log, "the process ended inside it", resumes=resumes))
+    def start_turn(self, user: Value = None, *, source: str = "", trust: Trust = "trusted", role: str = "user") -> int:
+        """Begins a turn without a `with`, for callers in several processes, and returns its number. One that was left
+        open is first recorded as interrupted."""
+        left = []
+        if self.log.part("turn")["status"] == "open":
+            refuse_if_leased(self.runtime)
+            left = settling(self.log, "a new turn was started")
+        opening: list[ev.Event | Draft] = [ev.TurnStarted(input=user)]
+        if user is not None:
+            opening.append(Draft(ev.MessageAdded(role=role, content=user), actor="user", source=source, trust=trust))
         self.runtime.flow.new_turn()
-        self.runtime.memory = remember(self.log, now["number"]) if resumes else None
-        if (resumes or started.retry) and now["number"]:
-            self.log.rewind(attempts_of(self.log, now["number"])[-1].first - 1, mode="retry")
-        if resumes:
-            opening = [msgspec.structs.replace(started, retry=True), *opening[1:]]
-        self.append(*opening)
+        self.append(*left, *opening)
+        number: int = self.log.part("turn")["number"]
+        return number
 
-    def _continues(self, now: dict[str, Value], started: ev.TurnStarted, resume: Resume) -> bool:
-        """Whether the last turn was cut and this is the same one again, unless somebody has rewound since."""
-        if now["status"] not in ("open", "interrupted"):
-            return False
-        cut = attempts_of(self.log, now["number"])[-1]
-        if self.log.part("view")["rewound"] > cut.first:
-            return False
-        if resume == "always":
-            return True
-        before = self.log.entry(cut.first)
-        return equal(self.log.value(before, before.body.get("input")), plain(started.input))
+    def end_turn(self, outcome: Outcome = "completed", *, why: str = "") -> Head:
+        """Ends the turn that `start_turn` began."""
+        return self.append(Draft(ev.TurnEnded(outcome=outcome, why=why), actor="runtime"))
 
     def finish_turn(self, turn: Turn[S]) -> None:
         with self._turn_lock:
             if self._turn is turn:
                 self._turn = None
-                self.runtime.memory = None
-
-    def _refuse_if_leased(self) -> None:
-        holder = self.log.living_holder()
-        if holder:
-            raise ConflictError(
-                f"{self.name or self.id} is being written by {holder}", kind="leased", hint="wait for it"
-            )
+                self.runtime.turn = None
 
     # The typed part
 
@@ -150,10 +157,13 @@ class Session(Recording[S], Reading[S], Moving[S], Calling[S]):
         if not isinstance(held["data"], dict):
             raise InvalidInputError("data must stay an object", kind="bad-data")
         self.data_type.load(held["data"])
-        return self.append(ev.StatePatched(patch=delta, why=why), expect=seen).seq
+        return self.append(self.runtime.flow.draft(ev.StatePatched(patch=delta, why=why)), expect=seen).seq
 
     # Forks
 
     def fork(self, at: Where = None, *, name: str = "", why: str = "") -> Session[S]:
         """A new session sharing the history up to a point. `Store.fork` also binds its name."""
-        return Session(self.log.fork(self.seq(at), name=name, why=why), name=name, data_type=self.data_type)
+        log = self.log.fork(self.seq(at), name=name, why=why)
+        child: Session[S] = Session(log, name=name, data_type=self.data_type)
+        child.store = self.store
+        return child

@@ -2,8 +2,9 @@
 
 A clean exit makes the draft's changes one patch and ends the turn, in one durable commit. An exception ends it as
 failed, with the error recorded and the draft dropped, and goes on unchanged. Ctrl-C, cancellation and other
-BaseExceptions end it as interrupted. If the process dies, the next turn of the session first records that this one
-was interrupted.
+BaseExceptions end it as interrupted, and so does what is nobody's failure: a stop by the runtime, a store that cannot
+be reached, a draft whose data another writer changed. If the process dies, the next turn of the session first records
+that this one was interrupted. An interrupted turn is continued by the same script run again.
 
 A turn is not a transaction: what is recorded inside it is durable at once. Only the draft waits for the end.
 """
@@ -23,13 +24,16 @@ from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import enter_session
-from wakelog.runtime.outcome import STOPS
+from wakelog.runtime.ending import failure_of
+from wakelog.runtime.outcome import is_stop
+from wakelog.runtime.recovery import unanswered
 from wakelog.session.notebook import turn_html
 from wakelog.state.diff import diff
 from wakelog.state.patch import copy, equal
 
 if TYPE_CHECKING:
-    from wakelog.session.session import Resume, Session
+    from wakelog.runtime.opening import Resume
+    from wakelog.session.session import Session
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -40,13 +44,16 @@ _COMMIT_TRIES = 50
 class Turn(Generic[S]):
     """One turn of a session. Use it in a `with` (or `async with`)."""
 
-    def __init__(self, session: Session[S], opening: list[ev.Event | Draft], *, resume: Resume = "never") -> None:
+    def __init__(
+        self, session: Session[S], started: ev.TurnStarted, said: list[Draft], *, resume: Resume = "never"
+    ) -> None:
         self.session = session
         self._resume: Resume = resume
         self._outer: Any = None
         self.number = 0
         self.attempt = 1
-        self._opening = opening
+        self._started = started
+        self._said = said
         self._base: dict[str, Value] | None = None
         self._draft: Any = None
 
@@ -70,7 +77,7 @@ class Turn(Generic[S]):
         return turn_html(self)
 
     def __enter__(self) -> Turn[S]:
-        self.number, self.attempt = self.session.begin_turn(self, self._opening, self._resume)
+        self.number, self.attempt = self.session.begin_turn(self, self._started, self._said, self._resume)
         self._outer = enter_session(self.session)
         return self
 
@@ -78,15 +85,14 @@ class Turn(Generic[S]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if error is None:
+            if error is not None:
+                self._fail(error)
+                return
+            try:
                 self._commit()
-            elif isinstance(error, WakelogError) and error.kind in STOPS:
-                self._end(ev.TurnEnded(outcome="interrupted", why=error.message))
-            elif isinstance(error, Exception):
-                failure = ev.Failure(type(error).__name__, str(error)[:2000])
-                self._end(ev.TurnEnded(outcome="failed", error=failure))
-            else:
-                self._end(ev.TurnEnded(outcome="interrupted", why=type(error).__name__))
+            except BaseException as exc:
+                self._fail(exc)
+                raise
         finally:
             self.session.finish_turn(self)
             enter_session(self._outer)
@@ -120,26 +126,40 @@ class Turn(Generic[S]):
         """The same for a client that is awaited."""
         return await self.session.amodel(function, *args, **kwargs)
 
-    def _end(self, ended: ev.TurnEnded) -> None:
-        self.session.append(Draft(ended, actor="runtime"))
+    def _fail(self, error: BaseException) -> None:
+        """Records how the turn ended. What goes on is the error, whether that can be recorded or not."""
+        is_lost = isinstance(error, ConflictError) and error.kind == "draft-conflict"
+        if is_stop(error) or is_lost or not isinstance(error, Exception):
+            why = error.message if isinstance(error, WakelogError) else type(error).__name__
+            ended = ev.TurnEnded(outcome="interrupted", why=why)
+        else:
+            ended = ev.TurnEnded(outcome="failed", error=failure_of(error))
+        try:
+            self._end(ended)
+        except WakelogError as exc:
+            error.add_note(f"the end of turn @{self.number} could not be recorded: {exc.message}")
+
+    def _end(self, ended: ev.TurnEnded, *before: Draft, expect: Seq | None = None) -> None:
+        """Ends the turn, unless another process has taken it over; with it, calls whose outcome is lost."""
+        runtime = self.session.runtime
+        lost = unanswered(self.session.log, self.number, runtime.at_work, resumes=ended.outcome == "interrupted")
+        draft = runtime.placed(Draft(ended, actor="runtime"))
+        self.session.append(*before, *lost, draft, expect=expect, guard=runtime.guard)
 
     def _commit(self) -> None:
         """Ends the turn with the draft's patch on the head it belongs to: the data must be what the draft started
         from."""
-        ended = Draft(ev.TurnEnded(), actor="runtime")
-        if self._base is None:
-            self.session.append(ended)
-            return
-        patch = diff(self._base, self.session.data_type.dump(self._draft), "/data")
+        patch = diff(self._base, self.session.data_type.dump(self._draft), "/data") if self._base is not None else []
         if not patch:
-            self.session.append(ended)
+            self._end(ev.TurnEnded())
             return
         for _ in range(_COMMIT_TRIES):
             seen = self.session.log.head().seq
             if not equal(self.session.log.state(seen)["data"], self._base):
                 break
             try:
-                self.session.append(ev.StatePatched(patch=copy(patch)), ended, expect=seen)
+                patched = self.session.runtime.flow.draft(ev.StatePatched(patch=copy(patch)))
+                self._end(ev.TurnEnded(), patched, expect=seen)
                 return
             except ConflictError as exc:
                 if exc.kind != "head-moved":
@@ -147,13 +167,10 @@ class Turn(Generic[S]):
         raise self._lost(seen)
 
     def _lost(self, seq: Seq) -> ConflictError:
-        error = ConflictError(
+        return ConflictError(
             f"the data of {self.session.id} was changed by another writer while turn @{self.number} worked on its"
-            " draft. The turn is recorded as failed and its draft dropped.",
+            " draft. The turn is recorded as interrupted and its draft dropped.",
             kind="draft-conflict",
-            hint="run the turn again, or use session.patch() for small changes",
+            hint="run it again: it continues, and no call is repeated; or use session.patch() for small changes",
             head_seq=seq,
         )
-        failure = ev.Failure("draft-conflict", error.message)
-        self._end(ev.TurnEnded(outcome="failed", error=failure))
-        return error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -20,15 +20,21 @@ from wakelog.model import events as ev
 from wakelog.model.ids import SessionId, fork_id, is_session_id, root_id
 from wakelog.model.records import Draft, Head
 from wakelog.model.values import check_text
+from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
 from wakelog.session.data import LABEL, DataType, Migrations, initial
 from wakelog.state.diff import diff
+from wakelog.store.caching import cached_index
+from wakelog.store.guards import Guards
 
 if TYPE_CHECKING:
     from wakelog.index.index import Index
+    from wakelog.index.results import Costs
+    from wakelog.monitors.rules import Given
+    from wakelog.monitors.watching import Watcher
 
 DEFAULT_FOLDER = ".wakelog"
-_FILES = (".db", ".sqlite", ".sqlite3")
+FILES = (".db", ".sqlite", ".sqlite3")
 
 
 def open(
@@ -37,18 +43,30 @@ def open(
     create: bool = True,
     clock: Clock = now_us,
     redact: Redact | None = default_redact,
+    key: str = "",
+    blobs: str = "",
 ) -> Store:
-    """Opens a store: a folder or `.db` file on a local disk, or `memory:` for one that is gone with the process.
+    """Opens a store: a folder or `.db` file on a local disk, `postgresql://…` for one that many machines share, the
+    `http://…` address of a server, with an API key of it (by default `WAKELOG_KEY`), or `memory:` for one that is gone
+    with the process.
 
     Without a url: `WAKELOG_STORE` if set, else `store.path` of a configuration file, else the nearest `.wakelog` folder
     from here upward, else `.wakelog` here. `redact` takes secrets out of all that is appended; None leaves them, and so
-    does the user's setting `redact.enabled = false`.
+    does the user's setting `redact.enabled = false`. `blobs` (by default `WAKELOG_BLOBS`) is a folder, or
+    `s3://bucket/prefix`, for payloads above 256 KB; all who use the store must name the same.
     """
     if redact is default_redact:
         from wakelog.store.config import redacts
 
         redact = default_redact if redacts() else None
-    return Store(_engine(os.fspath(url) if url is not None else default_url(), create), clock=clock, redact=redact)
+    engine = _engine(os.fspath(url) if url is not None else default_url(), create, key)
+    if blobs := blobs or os.environ.get("WAKELOG_BLOBS", ""):
+        from wakelog.engines.blobs import BlobEngine
+
+        engine = BlobEngine(engine, blobs)
+    store = Store(engine, clock=clock, redact=redact)
+    store.has_settings = True
+    return store
 
 
 def default_url() -> str:
@@ -66,10 +84,16 @@ def default_url() -> str:
     return str(here / DEFAULT_FOLDER)
 
 
-def _engine(url: str, create: bool) -> Engine:
+def _engine(url: str, create: bool, key: str = "") -> Engine:
     if url in ("memory:", "memory://"):
         return MemoryEngine()
     scheme, separator, rest = url.partition("://")
+    if scheme in ("http", "https") and separator:
+        from wakelog.engines.remote import RemoteEngine
+
+        return RemoteEngine(url, key or os.environ.get("WAKELOG_KEY", ""), create=create)
+    if scheme in ("postgresql", "postgres") and separator:
+        return _postgres(url, create)
     if separator and scheme != "sqlite":
         raise UnsupportedError(
             f"there is no engine for {scheme}:// stores", kind="unknown-engine", hint="use a path, or memory:"
@@ -77,7 +101,23 @@ def _engine(url: str, create: bool) -> Engine:
     from wakelog.engines.sqlite import SqliteEngine
 
     path = Path(rest if separator else url)
-    return SqliteEngine(path if path.suffix in _FILES else path / "log.db", create=create)
+    return SqliteEngine(path if path.suffix in FILES else path / "log.db", create=create)
+
+
+def _postgres(url: str, create: bool) -> Engine:
+    """`postgresql://user@host/database?namespace=team`."""
+    from urllib.parse import parse_qsl, urlencode, urlsplit
+
+    try:
+        from wakelog.engines.postgres import PostgresEngine
+    except ImportError as exc:
+        raise UnsupportedError(
+            "a PostgreSQL store needs asyncpg", kind="missing-extra", hint="pip install 'wakelog[postgres]'"
+        ) from exc
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    namespace = query.pop("namespace", "default")
+    return PostgresEngine(parts._replace(query=urlencode(query)).geturl(), ns=namespace, create=create)
 
 
 class Store:
@@ -87,6 +127,8 @@ class Store:
         self.engine = engine
         self.clock = clock
         self.redact = redact
+        self.has_settings = False
+        """Whether settings say what new sessions may spend, and what untrusted effects lead to."""
 
     def session(
         self,
@@ -98,13 +140,14 @@ class Store:
         goal: str | None = None,
         agent: str = "",
         labels: Mapping[str, str] | None = None,
-        limits: Mapping[str, int] | None = None,
+        limits: Mapping[str, Amount] | None = None,
         spawner: str = "",
     ) -> Session[Any]:
         """The session of that name, created if there is none. Safe when several processes ask at once.
 
         `data` is the initial value of the session's own part, or its type (msgspec, dataclass, TypedDict, Pydantic,
-        JSON Schema); on an existing session it only tells the type. `goal`, `labels` and `limits` count at creation.
+        JSON Schema); on an existing session it only tells the type. `goal`, `labels` and `limits` count at creation;
+        limits are as for `Session.set_budget`, and without them those of the settings hold.
         """
         kind, first = initial(data)
         data_type: DataType[Any] = DataType(kind, version=version, migrate=migrate)
@@ -114,13 +157,14 @@ class Store:
             goal=goal,
             labels=marks,
             agent=agent,
-            limits=dict(limits or {}),
+            limits=first_limits(self._guards.limits if limits is None else limits),
             data=first,
             data_schema=data_type.label,
             spawner=spawner,
         )
         log, is_new = self._open_or_create(name, opened)
         session: Session[Any] = Session(log, name=name, data_type=data_type)
+        session.store = self
         if not is_new:
             _bring_forward(session)
         return session
@@ -152,6 +196,7 @@ class Store:
         found: Session[Any] = Session(
             log, name=log.head().name, data_type=DataType(kind, version=version, migrate=migrate)
         )
+        found.store = self
         _bring_forward(found)
         return found
 
@@ -194,10 +239,14 @@ class Store:
         if name and self.engine.claim(name, child) != child:
             delete(log, why=f"the name {name} was taken meanwhile")
             raise _name_taken(name)
-        return Session(log, name=name, data_type=session.data_type)
+        forked: Session[Any] = Session(log, name=name, data_type=session.data_type)
+        forked.store = self
+        return forked
 
     def spawn(self, parent: Session[Any], name: str, *, task: str = "", **opening: Any) -> Session[Any]:
-        """Opens a sub-agent's session, a root of its own linked to its spawner, and records that it was started."""
+        """Opens a sub-agent's session, a root of its own linked to its spawner, and records that it was started. Unless
+        it is given limits, it may spend what its spawner has left."""
+        opening.setdefault("limits", left_of(parent.log))
         child = self.session(name, goal=task or None, spawner=f"{parent.id}@{parent.head.seq}", **opening)
         parent.spawned(child.id, task)
         return child
@@ -219,6 +268,58 @@ class Store:
         self.scrub_index()
         return head
 
+    def cost(
+        self,
+        sessions: str | Iterable[str] | None = None,
+        *,
+        by: str = "session",
+        turns: tuple[int, int] | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        utc: bool = True,
+    ) -> Costs:
+        """What was spent, each amount counted once: by session, turn, tool, model, agent, day or `label:NAME`. Sessions
+        that are named bring their sub-agents with them; without a name it is about all. Times are microseconds."""
+        named = [sessions] if isinstance(sessions, str) else sessions
+        found = None if named is None else [self.find(each) for each in named]
+        return self.index.costs(found, by=by, turns=turns, since=since, until=until, utc=utc)
+
+    def watch(
+        self,
+        *rules: Given,
+        pause: bool | Collection[str] | None = None,
+        session: str = "",
+        ended: bool = False,
+        writes: bool = True,
+    ) -> Watcher:
+        """Rules over all sessions, or one, whoever writes them: those given, or else all that are built in. Its `look`
+        tells what is new. See `Session.monitor` for `pause`; `ended` takes in closed sessions; without `writes` nothing
+        is flagged."""
+        from wakelog.monitors.builtin import built_in
+        from wakelog.monitors.monitor import pausing
+        from wakelog.monitors.watching import Watcher
+
+        return Watcher(
+            self.engine,
+            lambda each: Log(self.engine, each, clock=self.clock, redact=self.redact),
+            rules or built_in(on_effect=self.on_effect),
+            pause=pausing(self.on_effect) if pause is None else pause,
+            session=self.find(session) if session else None,
+            ended=ended,
+            writes=writes,
+        )
+
+    @property
+    def on_effect(self) -> str:
+        """What an effect with untrusted content in the model's window leads to: `flag`, or `ask`, which pauses."""
+        return self._guards.on_effect
+
+    @functools.cached_property
+    def _guards(self) -> Guards:
+        from wakelog.store.config import guards, load
+
+        return guards(load()) if self.has_settings else Guards()
+
     def scrub_index(self) -> None:
         """After a removal: nothing of what was removed stays in the index either, if there is one."""
         path = self._index_path
@@ -227,16 +328,23 @@ class Store:
 
     @functools.cached_property
     def index(self) -> Index:
-        """The index of this store: `index.db` beside its log, or in memory where the engine has no file."""
+        """The index of this store: `index.db` beside its log, in this user's cache where the store is on a server, or
+        in memory."""
+        from wakelog.engines.remote import RemoteEngine
         from wakelog.index.index import Index
 
+        if isinstance(self.engine, RemoteEngine):
+            from wakelog.store.remote import RemoteIndex
+
+            return RemoteIndex(self.engine)
         return Index(self.engine, self._index_path)
 
     @property
     def _index_path(self) -> Path | None:
         path: Path | None = getattr(self.engine, "path", None)
         if path is None:
-            return None
+            identity: str = getattr(self.engine, "identity", "")
+            return cached_index(identity) if identity else None
         return path.with_name("index.db" if path.name == "log.db" else f"{path.stem}.index.db")
 
     def close(self) -> None:

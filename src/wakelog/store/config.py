@@ -17,7 +17,9 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
+from wakelog.monitors.budgets import limits_of
 from wakelog.store.amounts import FOREVER, UNLIMITED, parse_age, parse_size
+from wakelog.store.guards import Guards
 from wakelog.store.retention import Policy
 
 PROJECT_FILE, PYPROJECT = "wakelog.toml", "pyproject.toml"
@@ -80,6 +82,20 @@ def _action(value: Any) -> str:
     return str(value)
 
 
+def _limit(unit: str) -> Callable[[Any], str]:
+    def check_limit(value: Any) -> str:
+        limits_of({unit: value})
+        return str(value)
+
+    return check_limit
+
+
+def _on_effect(value: Any) -> str:
+    if value not in ("flag", "ask"):
+        raise InvalidInputError(f"{value!r} is not flag or ask", kind="bad-setting")
+    return str(value)
+
+
 SETTINGS: dict[str, Setting] = {
     s.key: s
     for s in (
@@ -89,6 +105,10 @@ SETTINGS: dict[str, Setting] = {
         Setting("retention.keep_last", "WAKELOG_RETENTION_KEEP_LAST", 0, "newest sessions never touched", _count),
         Setting("retention.action", "WAKELOG_RETENTION_ACTION", "prune", "archive, prune or delete", _action),
         Setting("redact.enabled", "WAKELOG_REDACT_ENABLED", True, "take secrets out before storing", _switch, True),
+        Setting("budget.usd", "WAKELOG_BUDGET_USD", "", "what a new session may spend, in dollars", _limit("usd")),
+        Setting("budget.tokens", "WAKELOG_BUDGET_TOKENS", "", "the same in tokens", _limit("tokens")),
+        Setting("budget.seconds", "WAKELOG_BUDGET_SECONDS", "", "the same in seconds of calls", _limit("seconds")),
+        Setting("trust.on_effect", "WAKELOG_TRUST_ON_EFFECT", "flag", "flag or ask (pause)", _on_effect, True),
     )
 }
 
@@ -152,6 +172,13 @@ def policy(found: Mapping[str, Found]) -> Policy:
         keep_last=int(value["retention.keep_last"]),
         action=str(value["retention.action"]),  # type: ignore[arg-type]  # checked when it was read
     )
+
+
+def guards(found: Mapping[str, Found]) -> Guards:
+    """What the settings say about budgets and untrusted effects."""
+    limits = {unit: str(found[f"budget.{unit}"].value) for unit in ("usd", "tokens", "seconds")}
+    given = {unit: limit for unit, limit in limits.items() if limit}
+    return Guards(given, str(found["trust.on_effect"].value))
 
 
 def store_path(cwd: Path | None = None) -> str:

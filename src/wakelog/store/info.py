@@ -67,7 +67,7 @@ def info(
     path = file_of(store.engine)
     held = find_holds(store)
     return StoreInfo(
-        path=str(path) if path else None,
+        path=str(path) if path else getattr(store.engine, "url", None),
         engine=type(store.engine).__name__.removesuffix("Engine").lower(),
         durability=store.engine.durability,
         sessions=len(heads),

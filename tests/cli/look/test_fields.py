@@ -22,6 +22,7 @@ def _documented() -> dict[str, set[str]]:
     found["ps"] = found["session"]
     found["tail"] = found["event"]
     found["record"] |= found["event"]
+    found["step"] |= found["event"]
     return found
 
 
@@ -39,7 +40,16 @@ FIELDS = _documented()
         ("show", ("show", "-s", "fix-auth", "e52")),
         ("state", ("state", "-s", "fix-auth")),
         ("diff", ("diff", "fix-auth@4")),
+        ("compare", ("compare", "fix-auth@4")),
+        ("compare", ("compare", "fix-auth", "try-redis")),
+        ("attempts", ("attempts", "fix-auth@4")),
         ("blame", ("blame", "-s", "fix-auth")),
+        ("why", ("why", "-s", "fix-auth", "e57")),
+        ("taint", ("taint", "-s", "fix-auth")),
+        ("context", ("context", "fix-auth@4", "--diff", "--shape", "openai")),
+        ("context", ("context", "fix-auth")),
+        ("brief", ("brief", "fix-auth")),
+        ("compact", ("compact", "fix-auth")),
         ("search", ("search", "nullable")),
         ("query", ("query", "select 1")),
         ("ps", ("ps",)),
@@ -77,11 +87,36 @@ def test_objects_inside_have_the_documented_fields(look: Cli) -> None:
     for change in look("diff", "fix-auth@4", "--json").data["changes"]:
         _has(change, "change")
         _has(change["writer"], "writer")
+    for pair in look("compare", "fix-auth@4", "--json").data["pairs"]:
+        _has(pair, "pair")
+        _has(pair["divergence"], "divergence")
+        for course in (pair["a"], pair["b"]):
+            _has(course, "course")
+            for step in course["steps"]:
+                _has(step, "coursestep")
+    for attempt in look("attempts", "fix-auth@4", "--json").data["attempts"]:
+        assert attempt.keys() == FIELDS["course"] - {"steps"} | {"divergence"}
     for key in look("blame", "-s", "fix-auth", "--json").data["keys"]:
         assert key.keys() == {"pointer", "value", "writer"}
         _has(key["writer"], "writer")
     for hit in look("search", "nullable", "--json").data["hits"]:
         _has(hit, "hit")
+    for item in look("context", "fix-auth", "--json").data["items"]:
+        _has(item, "item")
+    for part in look("brief", "fix-auth", "--json").data["sections"]:
+        assert part.keys() == {"name", "title", "total", "lines", "rest"}
+    why = look("why", "-s", "fix-auth", "e57", "--json").data
+    for section in ("step", "origin"):
+        assert why[f"{section}s"]
+        for each in why[f"{section}s"]:
+            _has(each, section)
+    for item in look("taint", "-s", "fix-auth", "--json").data["items"]:
+        _has(item, "touched")
+    blast = look("invalidate", "fix-auth@4", "--dry-run", "--json").data
+    _has(blast, "invalidate")
+    for kept in (*blast["resting"], *blast["safe"]):
+        _has(kept, "kept")
+    _has(look("endorse", "fix-auth@4", "--dry-run", "--json").data, "endorse")
 
 
 def _has(value: Any, section: str) -> None:
@@ -102,8 +137,11 @@ def test_pending_actions_and_flags_have_all_their_fields(look: Cli) -> None:
         (("log", "fix-auth", "--events"), FIELDS["event"]),
         (("show", "fix-auth@1"), FIELDS["record"]),
         (("search", "nullable"), FIELDS["hit"]),
+        (("why", "fix-auth@4"), FIELDS["step"]),
+        (("taint", "-s", "fix-auth"), FIELDS["touched"]),
         (("search", "nullable", "-c"), {"session", "name", "hits"}),
         (("query", "select 1 as one"), {"row"}),
+        (("context", "fix-auth"), FIELDS["item"] | {"session"}),
         (("ls",), FIELDS["ls"]),
     ],
 )

@@ -19,34 +19,45 @@ from wakelog.log.bundle import export_bundle
 from wakelog.log.reading import Entry
 from wakelog.session import Session
 
-FORMATS = ("bundle", "ndjson", "json", "md")
+FORMATS = ("bundle", "ndjson", "json", "md", "pytest")
 
 
 @click.command("export")
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
-@click.option("-f", "--format", "form", type=click.Choice(FORMATS), help="bundle (default), ndjson, json or md.")
+@click.option(
+    "-f", "--format", "form", type=click.Choice(FORMATS), help="bundle (default), ndjson, json, md or pytest."
+)
 @click.option("-o", "--output", "target", default=STDOUT, metavar="FILE", help="Where to (default: stdout).")
 @click.option("--gzip", "zipped", is_flag=True, help="Compress it.")
+@click.option("--agent", default="", metavar="MODULE:FUNCTION", help="For pytest: the agent that is to be replayed.")
 @click.option("--force", is_flag=True, help="Replace the file.")
 @common
-def export_command(ctx: Context, selector: str, form: str | None, target: str, zipped: bool, force: bool) -> None:
+def export_command(
+    ctx: Context, selector: str, form: str | None, target: str, zipped: bool, agent: str, force: bool
+) -> None:
     """Writes a session to a file, or to stdout. The file appears when it is whole.
 
     A bundle holds the session with its ancestry and proves itself: `wakelog import` takes it in elsewhere. ndjson has
     one decoded event a line, json all of them in one document, md is a page to read; these three also take a point or
-    range.
+    range. pytest writes a test that replays a turn or range strictly, and the bundle it needs beside it.
 
     \b
     Examples:
       wakelog export fix-bug -o fix-bug.wakelog
       wakelog export fix-bug@3..@5 --format md
       wakelog export fix-bug --format ndjson --gzip -o fix-bug.ndjson.gz
+      wakelog export fix-bug@4 --format pytest --agent app:run -o tests/test_fix_bug.py
     """
     if target == STDOUT and (ctx.json or ctx.ndjson):
         # Then the answer is the export itself.
         form, ctx.json, ctx.ndjson = form or ("json" if ctx.json else "ndjson"), False, False
     form = form or "bundle"
     session, place = ctx.select(selector)
+    if form == "pytest":
+        from wakelog.cli.fixtures import export_test
+
+        export_test(ctx, session, place, target, agent=agent, zipped=zipped, force=force)
+        return
     if form == "bundle" and place.first:
         raise click.UsageError(f"a bundle holds a whole session; wakelog fork {selector} makes one that ends there")
     if target != STDOUT:

@@ -11,6 +11,7 @@ import click
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.events import brief, show_line
+from wakelog.cli.render.flags import mark_flags
 from wakelog.cli.render.places import place, select
 from wakelog.cli.render.sessions import Standing, handle, plain_session, standing
 from wakelog.cli.render.spine import Look, header_line, say_spine
@@ -94,6 +95,7 @@ def _answer_turns(ctx: Context, session: Session[Any], stand: Standing, span: Ra
     if older and older[0] == 1 and older[1] > 1 and not ctx.json and not ctx.ndjson:
         # Where a session began says what it is about.
         first = next(_rows(session, Range(span.first, rows[0].first - 1), stand.seq), None) if rows else None
+    mark_flags(session, stand.document["flags"], [*rows, *([first] if first else [])])
     shown = rows if look.reverse else rows[::-1]
     cursor = f"@{older[0]}..@{older[1]}" if older else None
     if ctx.ndjson:

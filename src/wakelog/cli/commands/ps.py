@@ -10,7 +10,16 @@ import click
 import msgspec
 
 from wakelog.cli.context import Context, common
-from wakelog.cli.render.sessions import NEEDS, Standing, handle, pending_text, plain_session, standing, status_sign
+from wakelog.cli.render.sessions import (
+    NEEDS,
+    URGENT,
+    Standing,
+    handle,
+    pending_text,
+    plain_session,
+    standing,
+    status_sign,
+)
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import age, glyph, inert
@@ -29,7 +38,14 @@ _COLUMNS = (
     Column("writer", least=8, drop=4),
     Column("what", least=20),
 )
-_COLORS = {"waiting": "yellow", "uncertain": "red", "stuck": "red", "paused": "yellow", "running": "green"}
+_COLORS = {
+    "waiting": "yellow",
+    "uncertain": "red",
+    "stuck": "red",
+    "over-budget": "red",
+    "paused": "yellow",
+    "running": "green",
+}
 
 
 class _Live(msgspec.Struct, frozen=True):
@@ -42,15 +58,23 @@ class _Live(msgspec.Struct, frozen=True):
 @click.option(
     "--stuck", "stuck", is_flag=True, help="Only those without news, or with a call whose outcome is unknown."
 )
+@click.option("--over-budget", "over_budget", is_flag=True, help="Only those that have spent what they may.")
 @click.option("-A", "--all", "everything", is_flag=True, help="Idle ones of any age too.")
 @click.option("--watch", "watch", is_flag=True, help="Again every two seconds, until Ctrl-C.")
 @common
-def ps_command(ctx: Context, waiting: bool, stuck: bool, everything: bool, watch: bool) -> None:
+def ps_command(ctx: Context, waiting: bool, stuck: bool, over_budget: bool, everything: bool, watch: bool) -> None:
     """Live sessions, those that need you first: who writes, what is pending, how long ago something happened.
 
-    Idle sessions leave the list after an hour.
+    Idle sessions without a flag leave the list after an hour.
+
+    \b
+    Examples:
+      wakelog ps
+      wakelog ps --stuck
+      wakelog ps --over-budget --json
     """
     wanted = {*(["waiting"] if waiting else []), *(["stuck", "uncertain"] if stuck else [])}
+    wanted |= {"over-budget"} if over_budget else set()
     live = _tell(ctx, wanted, everything)
     while watch:
         ctx.flush()
@@ -73,7 +97,9 @@ def _look(ctx: Context, wanted: set[str], everything: bool) -> list[_Live]:
     found = []
     oldest = ctx.store.clock() - RECENT_S * 1_000_000
     for info in _not_closed(ctx):
-        if not everything and info.last_at < oldest and _is_at_rest(ctx, info):
+        # What was spent is in no index: who asks for that has every session looked at.
+        is_old = info.last_at < oldest and not everything and "over-budget" not in wanted
+        if is_old and _is_at_rest(ctx, info):
             continue
         try:
             session = ctx.store.resume(info.id)
@@ -85,7 +111,8 @@ def _look(ctx: Context, wanted: set[str], everything: bool) -> list[_Live]:
             continue
         if wanted and not wanted.intersection(stand.needs):
             continue
-        if stand.need == "ended" or (stand.need == "idle" and stand.at < oldest and not everything):
+        is_quiet = stand.need == "idle" and stand.at < oldest and not stand.document["flags"]
+        if stand.need == "ended" or (is_quiet and not everything):
             continue
         found.append(_Live(session, stand))
     return sorted(found, key=lambda each: (NEEDS.index(each.stand.need), -each.stand.at))
@@ -103,7 +130,7 @@ def _not_closed(ctx: Context) -> Iterator[SessionInfo]:
 
 def _is_at_rest(ctx: Context, info: SessionInfo) -> bool:
     """Whether a session is idle as far as the index and the last sign of life can tell: its state need not be read."""
-    if info.status == "paused" or info.pending or (info.turn and not info.outcome):
+    if info.status == "paused" or info.pending or info.flags or (info.turn and not info.outcome):
         return False
     beat = ctx.store.engine.last_beat(info.id)
     return beat is None or beat.until < ctx.store.clock()
@@ -119,7 +146,7 @@ def _show(ctx: Context, live: list[_Live]) -> None:
 def _row(ctx: Context, each: _Live) -> Row:
     stand, turn = each.stand, each.stand.document["turn"]
     sign, color = status_sign(stand.status)
-    urgent = [need for need in stand.needs if need in ("waiting", "uncertain", "stuck")]
+    urgent = [need for need in stand.needs if need in URGENT]
     place = f"@{turn['number']}" + (" open" if turn["status"] == "open" else "") if turn["number"] else ""
     return (
         Cell(

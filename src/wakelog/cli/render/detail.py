@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wakelog.cli.context import Context
 from wakelog.cli.render.cost import cost_words
@@ -18,8 +18,12 @@ from wakelog.log.reading import Entry
 from wakelog.model.values import Value
 from wakelog.session import Session
 
+if TYPE_CHECKING:
+    from wakelog.files.differing import FileDiff
+
 _LONG = {"message.added": ("content",)}
 _WITH_OUTPUT = ("input", "output", "answer", "content", "summary", "before", "after")
+_TOLD_BY_DIFF = ("before", "after", "before_hash", "after_hash", "before_mode", "after_mode", "missing")
 _MARGIN = 14
 
 
@@ -54,9 +58,39 @@ def turn_lines(
             continue  # the request says it
         yield show_line(ctx, session, entry, tools, turn=row is None)
         names = _WITH_OUTPUT if with_output else _LONG.get(entry.kind, ())
+        diff = _file_diff(session, entry) if with_output else None
+        if diff is not None:
+            yield from _limited_diff(ctx, session, entry, diff, limit, " " * _MARGIN)
+            continue
         for name in names:
             if entry.body.get(name) is not None:
                 yield from _beneath(ctx, session, entry, name, limit, one_line=not with_output)
+
+
+def _file_diff(session: Session[Any], entry: Entry) -> FileDiff | None:
+    """What a change of a file did, line by line, where its contents were captured."""
+    if entry.kind != "file.changed" or not any(entry.body.get(n) is not None for n in ("before", "after", "missing")):
+        return None
+    from wakelog.files.differing import diff_sides
+    from wakelog.files.past import recorded
+
+    change = recorded(entry)
+    return diff_sides(change.path, session.log, change.before, session.log, change.after)
+
+
+def _limited_diff(
+    ctx: Context, session: Session[Any], entry: Entry, diff: FileDiff, limit: int, indent: str
+) -> Iterator[str]:
+    from wakelog.cli.render.files import diff_lines
+
+    left = limit
+    lines = list(diff_lines(ctx, diff, indent=indent, names=False))
+    for number, line in enumerate(lines):
+        left -= len(line.encode())
+        if limit and left < 0 and number:
+            yield indent + _rest(ctx, session, entry, sum(len(each.encode()) for each in lines[number:]))
+            return
+        yield line
 
 
 def _turn_heading(ctx: Context, session: Session[Any], row: TurnRow) -> Iterator[str]:
@@ -148,10 +182,16 @@ def event_lines(ctx: Context, session: Session[Any], entry: Entry, tools: Tools,
         yield f"  {ctx.style(f'{name:<14}', dim=True)} {fit(text, ctx.columns - 17)}"
     if not entry.is_intact:
         yield f"  {ctx.style('the content was erased or pruned; what is left is structure', fg='yellow')}"
+    diff = _file_diff(session, entry)
     for name, value in body.items():
+        if diff is not None and name in _TOLD_BY_DIFF:
+            continue
         if name in ("delta", "why", "tool", "action", "input_hash", "output_summary", "outcome", "cost", "effect"):
             continue
         yield from _field(ctx, session, entry, name, value, limit)
+    if diff is not None:
+        yield f"  {ctx.style('diff', dim=True)}"
+        yield from _limited_diff(ctx, session, entry, diff, limit, "    ")
     if entry.delta:
         yield f"  {ctx.style('delta', dim=True)}"
         for op in entry.delta[:50]:

@@ -17,13 +17,19 @@ from wakelog.log.reading import open_commit
 from wakelog.model.ids import Seq
 from wakelog.model.records import Head
 from wakelog.model.values import Value
+from wakelog.monitors.budgets import reached
 from wakelog.session import Session
 
+MONITOR, STALL = "monitor", "stall"
+"""Who raises flags by rule, and the flag of a session that fell silent."""
+FLAGS_SKIPPED = 32
 STUCK_S = 300
 """A turn or call that is open this long without news, and without a living writer, is stuck."""
 
-NEEDS = ("waiting", "uncertain", "stuck", "paused", "running", "idle", "ended")
+NEEDS = ("waiting", "uncertain", "stuck", "over-budget", "paused", "running", "idle", "ended")
 """What a session needs, most urgent first."""
+URGENT = NEEDS[:4]
+"""Those that somebody should look at."""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -57,8 +63,16 @@ def standing(session: Session[Any], at: Seq | None = None) -> Standing:
     document = session.log.state(at)
     holder = session.log.living_holder() if at is None else ""
     when = head.at if at is None or at == head.seq else open_commit(commit_at(session.log, at))[0].header.at
+    if document["flags"]:
+        when = _last_work(session, at or head.seq, when)
     needs = _needs(document, holder, session.log.clock() - when)
     return Standing(head, at or head.seq, when, document, holder, needs)
+
+
+def _last_work(session: Session[Any], upto: Seq, when: int) -> int:
+    """When something last happened, flags aside: that a session was found silent is no news from it."""
+    newest = list(session.log.entries(after=max(0, upto - FLAGS_SKIPPED), upto=upto))
+    return next((e.header.at for e in reversed(newest) if e.header.actor != MONITOR), when)
 
 
 def _needs(document: Mapping[str, Value], holder: str, silent_us: int) -> tuple[str, ...]:
@@ -69,7 +83,8 @@ def _needs(document: Mapping[str, Value], holder: str, silent_us: int) -> tuple[
     holds = {
         "waiting": "waiting" in states,
         "uncertain": "uncertain" in states,
-        "stuck": is_busy and not holder and silent_us > STUCK_S * 1_000_000,
+        "stuck": is_busy and (STALL in document["flags"] or (not holder and silent_us > STUCK_S * 1_000_000)),
+        "over-budget": bool(reached(document["budget"])),
         "paused": document["status"] == "paused",
         "running": is_busy or bool(holder),
     }

@@ -9,7 +9,7 @@ import msgspec
 
 from wakelog.cli.context import Context
 from wakelog.cli.render.changes import change_lines
-from wakelog.cli.render.sessions import Standing, handle, short_id, status_words
+from wakelog.cli.render.sessions import URGENT, Standing, handle, short_id, status_words
 from wakelog.cli.render.table import Column, lay_out
 from wakelog.cli.render.turns import COLUMNS, TurnRow, spine_row
 from wakelog.cli.render.values import text_of
@@ -43,7 +43,9 @@ def header_line(ctx: Context, session: Session[Any], stand: Standing) -> str:
         short_id(session.id),
         f"fork of {short_id(head.fork.parent)} at e{head.fork.at}" if head.fork else "",
     ]
-    need = f" {glyph('dot')} {stand.need}" if stand.need in ("waiting", "uncertain", "stuck") else ""
+    need = f" {glyph('dot')} {stand.need}" if stand.need in URGENT else ""
+    if flags := len(document["flags"]):
+        need += f" {glyph('dot')} {glyph('warn')} {flags} flag{'s' if flags != 1 else ''}"
     name = fit(session.name or session.id, ctx.columns // 3)
     room = ctx.columns - width(name) - len(stand.status) - len(need) - 6
     rest = fit("  ".join(fact for fact in facts if fact), max(1, room))
@@ -154,10 +156,14 @@ def _mark_text(session: Session[Any], entry: Entry) -> tuple[str, str] | None:
     body, kind = entry.body, entry.kind
     why = f": {text_of(body['why'])}" if body.get("why") else ""
     if kind == "history.rewound":
-        words = {"retry": "tried again from", "undo": "undone, back to"}.get(text_of(body.get("mode")), "rewound to")
+        words = {"retry": "tried again from", "undo": "undone, back to", "adopt": "for a fork, back to"}.get(
+            text_of(body.get("mode")), "rewound to"
+        )
         to = body.get("to", 0)
         turn = session.log.entry(to).header.turn if isinstance(to, int) and to else 0
         return "back", f"{words} {f'@{turn} ' if turn else ''}e{to}{why}"
+    if kind == "history.adopted":
+        return "fork", f"adopted {short_id(text_of(body.get('session', '')))} at e{body.get('at')}{why}"
     if kind == "session.forked":
         return "fork", f"forked from {short_id(text_of(body.get('parent', '')))} at e{body.get('at')}{why}"
     if kind == "checkpoint.named":

@@ -43,6 +43,8 @@ class TurnRow(msgspec.Struct):
     files: dict[str, tuple[int, int]] = {}
     spent: Spent = msgspec.field(default_factory=Spent)
     untrusted: list[str] = []
+    flags: list[str] = []
+    """Those that stand and are about something in it."""
 
     @property
     def title(self) -> str:
@@ -141,7 +143,7 @@ def spine_row(ctx: Context, row: TurnRow, today: str) -> Row:
     sign, color = _LOOKS.get(row.outcome, ("done", "white"))
     spent = row.spent
     lines = f"+{row.added} {glyph('minus')}{row.removed}" if row.files else ""
-    marks = [f"{glyph('warn')} {source}" for source in row.untrusted[:2]]
+    marks = [f"{glyph('warn')} {name}" for name in (*row.flags[:2], *row.untrusted[:2])]
     if not row.in_view:
         marks.insert(0, f"{glyph('back')} rewound")
     if row.outcome in ("interrupted", "open"):
@@ -187,4 +189,5 @@ def plain_turn(row: TurnRow) -> dict[str, Any]:
         "files": [{"path": path, "added": a, "removed": r} for path, (a, r) in row.files.items()],
         "cost": plain_cost(msgspec.to_builtins(row.spent)),
         "untrusted": row.untrusted,
+        "flags": row.flags,
     }

@@ -1,0 +1,121 @@
+"""`wakelog serve`: this store over HTTP."""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from wakelog.cli.context import Context, common
+from wakelog.errors import NotAllowedError, UnsupportedError
+from wakelog.store.amounts import parse_size
+
+if TYPE_CHECKING:
+    from wakelog.http.state import Server
+
+
+@click.command("serve")
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="The address to listen on (default: loopback).")
+@click.option("--port", default=8425, type=click.IntRange(0, 65535), help="The port (default: 8425; 0: any free one).")
+@click.option(
+    "--host-name", "host_names", multiple=True, metavar="NAME", help="A name this server goes by; repeatable."
+)
+@click.option("--trusted-origin", "origins", multiple=True, metavar="URL", help="Pages that may ask; repeatable.")
+@click.option("--keys", "key_file", type=click.Path(path_type=Path), help="The file of keys (default: in the store).")
+@click.option("--launch-key/--no-launch-key", default=None, help="A key for this run only (default: on loopback).")
+@click.option("--rate", default=1000.0, metavar="N", help="Requests a second for each key (0: no limit).")
+@click.option("--max-body", default="64MB", metavar="SIZE", help="The largest request body.")
+@click.option("--max-bundle", default="512MB", metavar="SIZE", help="The largest bundle.")
+@click.option("--time-limit", default=30.0, metavar="SECONDS", help="How long an answer may take.")
+@click.option("--tls-cert", type=click.Path(exists=True, path_type=Path), help="Certificate chain, PEM.")
+@click.option("--tls-key", type=click.Path(exists=True, path_type=Path), help="Its private key, PEM.")
+@click.option("--log", "log_form", type=click.Choice(["auto", "text", "json"]), default="auto", help="Log lines.")
+@common
+def serve_command(
+    ctx: Context,
+    host: str,
+    port: int,
+    host_names: tuple[str, ...],
+    origins: tuple[str, ...],
+    key_file: Path | None,
+    launch_key: bool | None,
+    rate: float,
+    max_body: str,
+    max_bundle: str,
+    time_limit: float,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    log_form: str,
+) -> None:
+    """Serves this store over HTTP until it is stopped. On loopback it makes a key that is valid until then, and shows
+    it; other keys are made by `wakelog key new`. On any other address only those count.
+
+    \b
+    Examples:
+      wakelog serve
+      wakelog serve --port 0 --json
+      wakelog serve --host 0.0.0.0 --host-name wakelog.example --tls-cert cert.pem --tls-key key.pem
+    """
+    try:
+        from wakelog.http import serving
+        from wakelog.http.guards import LOOPBACK
+        from wakelog.http.state import Server, Settings
+    except ImportError as exc:
+        raise UnsupportedError(
+            f"the server needs {exc.name}", kind="missing-extra", hint="pip install 'wakelog[server]'"
+        ) from exc
+    is_local = _is_loopback(host)
+    names = (*LOOPBACK, *host_names, *(() if is_local or _is_wildcard(host) else (host,)))
+    settings = Settings(
+        url=ctx.url,
+        host_names=names,
+        trusted_origins=origins,
+        key_file=str(key_file) if key_file else "",
+        rate=rate,
+        body_max=parse_size(max_body) or sys.maxsize,
+        bundle_max=parse_size(max_bundle) or sys.maxsize,
+        answer_s=time_limit,
+    )
+    server = Server(settings, launch=is_local if launch_key is None else launch_key)
+    if not server.launch_token and not server.keys.all():
+        raise NotAllowedError(
+            "nobody could ask: there is no key", kind="no-keys", hint="wakelog key new NAME makes one; then serve"
+        )
+    sock = serving.listen(host, port)
+    serving.log_to_stderr(as_json=log_form == "json" or (log_form == "auto" and not sys.stderr.isatty()))
+    scheme = "https" if tls_cert else "http"
+    _announce(ctx, server, f"{scheme}://{_shown(host)}:{sock.getsockname()[1]}")
+    if not is_local and not tls_cert:
+        ctx.warn("keys and content go over the network unencrypted: use --tls-cert, or a proxy that does it")
+    serving.run(server, sock, tls=(str(tls_cert), str(tls_key or "")) if tls_cert else None)
+
+
+def _announce(ctx: Context, server: Server, url: str) -> None:
+    data = {"url": url, "key": server.launch_token or None, "store": ctx.url, "keys": len(server.keys.all())}
+
+    def human() -> None:
+        ctx.say(f"Serving {ctx.url} at {url}")
+        if server.launch_token:
+            ctx.say(f"  key for this run: {server.launch_token}")
+        ctx.say(f"  {data['keys']} other keys (wakelog key ls); stop with Ctrl-C")
+
+    ctx.answer("serve", data, human)
+    ctx.flush()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _is_wildcard(host: str) -> bool:
+    return host in ("0.0.0.0", "::")
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,80 @@
+"""Who is let in at all: by the host they think they talk to, the page they come from, and how often they ask.
+
+**Host.** A page in somebody's browser can be made to reach a server on their own machine by a name that resolves to it
+(DNS rebinding). It cannot choose the Host header, so only names this server goes by are answered.
+
+**Origin.** A browser says which page a request comes from. Requests from other pages are refused, unless their origin
+is trusted; programs send no Origin.
+
+**Rate.** A token bucket for each key, and one for each address that came without a valid key.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+
+from wakelog.errors import NotAllowedError
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_BUCKETS_MAX = 10_000
+
+
+class Doors:
+    """The host names and origins that are let in."""
+
+    def __init__(self, hosts: Iterable[str] = LOOPBACK, origins: Iterable[str] = ()) -> None:
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self.origins = frozenset(origin.lower().rstrip("/") for origin in origins)
+
+    def check(self, host: str, origin: str) -> None:
+        """NotAllowedError unless the request was meant for this server and comes from no strange page."""
+        if "*" not in self._hosts and _without_port(host) not in self._hosts:
+            raise NotAllowedError(
+                f"this server does not go by the name {host!r}",
+                kind="wrong-host",
+                hint=f"wakelog serve --host-name {_without_port(host) or 'NAME'} lets it",
+            )
+        if origin and not self.trusts(host, origin):
+            raise NotAllowedError(
+                f"requests from pages of {origin} are not answered",
+                kind="wrong-origin",
+                hint=f"wakelog serve --trusted-origin {origin} lets them",
+            )
+
+    def trusts(self, host: str, origin: str) -> bool:
+        """Whether a page is this server's own, or one of those it was told to trust."""
+        origin = origin.lower()
+        return origin in (f"http://{host.lower()}", f"https://{host.lower()}") or origin in self.origins
+
+
+def _without_port(host: str) -> str:
+    host = host.lower()
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0]
+
+
+class Rates:
+    """Token buckets, one for each name: `rate` a second, and up to `burst` at once. A rate of 0 lets everything
+    through."""
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, name: str) -> float:
+        """Takes one token; 0 when there was one, else how many seconds to wait."""
+        if not self._rate:
+            return 0.0
+        now = self._clock()
+        left, at = self._buckets.get(name, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._rate)
+        if left < 1.0:
+            return (1.0 - left) / self._rate
+        self._buckets[name] = (left - 1.0, now)
+        self._buckets.move_to_end(name)
+        while len(self._buckets) > _BUCKETS_MAX:
+            self._buckets.popitem(last=False)
+        return 0.0

@@ -1,0 +1,215 @@
+"""API keys: who may do what, in which namespaces.
+
+A key is shown once, when it is made. The file beside the store keeps its SHA-256 only: the secret has 256 random bits,
+so a plain hash cannot be guessed back, and checking one costs a microsecond. The part before the second underscore is
+its id, which is not secret and stands in lists and logs.
+
+A scope includes the ones before it: `read`, `write` (append and move), `admin` (what removes, or goes around the
+rules).
+
+The file is changed under a lock and replaced whole, so a server may read it at any time; it looks whether the file
+changed before every request, so a revoked key is refused at once.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import hashlib
+import hmac
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from wakelog.errors import ConflictError, CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError
+
+Scope = Literal["read", "write", "admin"]
+SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
+ANY = "*"
+"""Stands for every namespace."""
+PREFIX = "wlk"
+FILE = "keys.json"
+
+_NAMESPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_VERSION = 1
+
+
+class Key(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A key as it is kept. Times are microseconds since the epoch."""
+
+    id: str
+    name: str
+    sha256: str
+    scope: Scope
+    namespaces: tuple[str, ...]
+    created: int
+    expires: int = 0
+    """0: never."""
+    last_used: int = 0
+    """Within a minute; 0: never."""
+
+    def may(self, scope: Scope) -> bool:
+        return SCOPES.index(self.scope) >= SCOPES.index(scope)
+
+    def sees(self, namespace: str) -> bool:
+        return ANY in self.namespaces or namespace in self.namespaces
+
+    @property
+    def sees_all(self) -> bool:
+        return ANY in self.namespaces
+
+
+class _Content(msgspec.Struct, frozen=True):
+    version: int
+    keys: tuple[Key, ...]
+
+
+def check_namespace(name: str) -> str:
+    """`name`, or InvalidInputError: it becomes the name of a folder and a part of addresses."""
+    if not _NAMESPACE.fullmatch(name) or ".." in name:
+        raise InvalidInputError(
+            f"{name!r} cannot name a namespace",
+            kind="bad-namespace",
+            hint="use lower-case letters, digits, dots, hyphens and underscores, such as team-a",
+        )
+    return name
+
+
+def make_key(name: str, scope: Scope, namespaces: tuple[str, ...], *, now: int, expires: int = 0) -> tuple[Key, str]:
+    """A new key and its secret form, which is kept nowhere."""
+    ident = base64.b32encode(os.urandom(5)).decode().lower()
+    token = f"{PREFIX}_{ident}_{secrets.token_urlsafe(32)}"
+    return Key(ident, name, _hash(token), scope, namespaces, now, expires), token
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()
+
+
+class Keys:
+    """The keys of one store, in a file; `launch` is a key of this process that no file knows."""
+
+    def __init__(self, path: Path | None, launch: tuple[Key, str] | None = None) -> None:
+        self.path = path
+        self._launch = {launch[0].id: launch[0]} if launch else {}
+        self._seen: tuple[int, int, int] = (0, 0, 0)
+        self._keys: dict[str, Key] = {}
+        self._used: dict[str, int] = {}
+
+    def find(self, token: str, now: int) -> Key | None:
+        """The key a token belongs to, if it is valid now."""
+        parts = token.split("_", 2)
+        if len(parts) != 3 or parts[0] != PREFIX:
+            return None
+        key = self._launch.get(parts[1]) or self._current().get(parts[1])
+        if key is None or not hmac.compare_digest(key.sha256, _hash(token)):
+            return None
+        if key.expires and key.expires <= now:
+            return None
+        self._used[key.id] = now
+        return key
+
+    def is_valid(self, key: Key, now: int) -> bool:
+        """Whether a key found before still is one: for answers that go on for long."""
+        if key.id in self._launch:
+            return True
+        return self._current().get(key.id) is not None and not (key.expires and key.expires <= now)
+
+    def _current(self) -> dict[str, Key]:
+        if self.path is None:
+            return {}
+        try:
+            stat = self.path.stat()
+        except FileNotFoundError:
+            self._seen, self._keys = (0, 0, 0), {}
+            return self._keys
+        seen = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        if seen != self._seen:
+            self._keys = {key.id: key for key in _read(self.path)}
+            self._seen = seen
+        return self._keys
+
+    def all(self) -> list[Key]:
+        return list(self._current().values())
+
+    # Changing
+
+    def add(self, key: Key) -> None:
+        """ConflictError when the name is taken."""
+        with self._changing() as keys:
+            if any(each.name == key.name for each in keys):
+                raise ConflictError(
+                    f"there is a key {key.name!r} already",
+                    kind="name-taken",
+                    hint=f"choose another name, or wakelog key revoke {key.name}",
+                )
+            keys.append(key)
+
+    def revoke(self, name_or_id: str) -> Key:
+        """Takes a key away; it is refused from the next request on."""
+        with self._changing() as keys:
+            found = [key for key in keys if name_or_id in (key.name, key.id)]
+            if not found:
+                raise NotFoundError(
+                    f"there is no key {name_or_id!r}", kind="key-not-found", hint="wakelog key ls shows them"
+                )
+            keys.remove(found[0])
+            return found[0]
+
+    def note_use(self) -> None:
+        """Writes down when keys were last used; to be called now and then."""
+        used, self._used = self._used, {}
+        known = set(self._current())
+        if not known.intersection(used):
+            return
+        with contextlib.suppress(NotAllowedError), self._changing() as keys:
+            keys[:] = [msgspec.structs.replace(key, last_used=max(key.last_used, used.get(key.id, 0))) for key in keys]
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[list[Key]]:
+        """The keys, to be changed; what is left in the list is written when the block ends well."""
+        if self.path is None:
+            raise NotAllowedError("a store in memory keeps no keys", kind="no-key-file", hint="use a store on disk")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as exc:
+            raise NotAllowedError(f"{self.path} cannot be written: {exc.strerror}", kind="not-writable") from exc
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            keys = _read(self.path) if self.path.exists() else []
+            yield keys
+            _write(self.path, keys)
+        finally:
+            os.close(lock)
+
+
+def _read(path: Path) -> list[Key]:
+    try:
+        content = msgspec.json.decode(path.read_bytes(), type=_Content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise CorruptLogError(
+            f"{path} cannot be read: {exc}", kind="bad-key-file", hint="mend it, or remove it"
+        ) from exc
+    return list(content.keys)
+
+
+def _write(path: Path, keys: list[Key]) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+            content = msgspec.json.encode(_Content(_VERSION, tuple(keys)))
+            out.write(msgspec.json.format(content, indent=2) + b"\n")
+            out.flush()
+            os.fsync(out.fileno())
+        part.replace(path)
+    except OSError as exc:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise NotAllowedError(f"{path} cannot be written: {exc.strerror}", kind="not-writable") from exc

@@ -1,0 +1,99 @@
+"""How the server fails: one table from errors to statuses, one shape for all of them (RFC 9457).
+
+The class of an error decides, unless its kind is one of the few that HTTP has a status of its own for.
+"""
+
+from __future__ import annotations
+
+from wakelog import errors
+from wakelog.engines.remote.wire import Problem, problem_of
+from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError, UnavailableError, WakelogError
+
+STATUSES: dict[type[WakelogError], int] = {
+    errors.NotFoundError: 404,
+    errors.ConflictError: 409,
+    errors.NotAllowedError: 409,
+    errors.InvalidInputError: 400,
+    errors.UnsupportedError: 501,
+    errors.CorruptLogError: 500,
+    errors.DivergenceError: 409,
+    errors.UnavailableError: 503,
+}
+KINDS = {
+    "key-missing": 401,
+    "key-refused": 401,
+    "scope-missing": 403,
+    "wrong-host": 403,
+    "wrong-origin": 403,
+    "no-such-method": 405,
+    "body-too-slow": 408,
+    "body-too-large": 413,
+    "wrong-media": 415,
+    "too-many-requests": 429,
+}
+
+
+def status_of(error: WakelogError) -> int:
+    by_class = (status for cls, status in STATUSES.items() if isinstance(error, cls))
+    return KINDS.get(error.kind) or next(by_class, 500)
+
+
+def problem(error: WakelogError) -> Problem:
+    return problem_of(error, status_of(error))
+
+
+def no_route(path: str) -> NotFoundError:
+    return NotFoundError(f"there is nothing at {path}", kind="no-such-route", hint="GET /openapi.json lists what is")
+
+
+def no_method(method: str, path: str, allowed: str) -> InvalidInputError:
+    return InvalidInputError(f"{path} does not do {method}, only {allowed}", kind="no-such-method")
+
+
+def key_missing() -> NotAllowedError:
+    return NotAllowedError(
+        "this needs a key: send it as `Authorization: Bearer KEY`",
+        kind="key-missing",
+        hint="wakelog key new makes one",
+    )
+
+
+def key_refused() -> NotAllowedError:
+    """Unknown, revoked and expired are not told apart: who has no key learns nothing about those there are."""
+    return NotAllowedError("this key is not valid here", kind="key-refused", hint="wakelog key new makes another")
+
+
+def scope_missing(scope: str, held: str) -> NotAllowedError:
+    return NotAllowedError(
+        f"this needs a key of scope {scope}; yours has {held}",
+        kind="scope-missing",
+        hint=f"wakelog key new NAME --scope {scope}",
+    )
+
+
+def no_space(name: str) -> NotFoundError:
+    """Also for one that exists and is not the caller's to see."""
+    return NotFoundError(f"there is no namespace {name!r} for this key", kind="namespace-not-found")
+
+
+def too_many(wait_s: float) -> NotAllowedError:
+    return NotAllowedError(
+        f"too many requests with this key; wait {wait_s:.1f} s", kind="too-many-requests", hint="send fewer at a time"
+    )
+
+
+def busy() -> UnavailableError:
+    return UnavailableError("the server has more to do than it can hold", kind="server-busy", hint="ask again")
+
+
+def stopping() -> UnavailableError:
+    return UnavailableError("the server is stopping", kind="server-stopping", hint="ask again")
+
+
+def too_slow(limit_s: float) -> UnavailableError:
+    """The work may still be done, after the answer is no longer waited for."""
+    return UnavailableError(
+        f"no answer within {limit_s:g} s; whether it was done is unknown",
+        kind="answer-unknown",
+        hint="ask again with the same commit id",
+    )

@@ -1,0 +1,226 @@
+"""What routes take and give, where the library's own values do not do.
+
+Answers are the library's values wherever they can be: a diff, a report, a page of the index. Times are microseconds
+since the epoch, positions are event numbers, hashes are hexadecimal. A field that is not known is refused in a request;
+answers may gain fields.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Annotated, Any
+
+import msgspec
+
+from wakelog.engines.remote.wire import Question
+from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.history.selectors import parse_time
+from wakelog.history.slices import tool_of
+from wakelog.log import Log
+from wakelog.log.reading import Entry
+from wakelog.model import events as ev
+from wakelog.model.events import Trust
+from wakelog.model.payloads import as_ref
+from wakelog.model.records import Draft, Head
+from wakelog.model.values import INT_MAX, Value
+
+Position = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=86400)]
+NotEmpty = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Query(Question, frozen=True):
+    """What stands after the question mark."""
+
+    def fixed(self) -> bool:
+        """Whether the answer is fixed by this and the session's head: not when it asks for a time ago, or elsewhere."""
+        return True
+
+
+class At(Query, frozen=True):
+    """A point of the session: a selector, or nothing for now."""
+
+    at: str = ""
+
+    def fixed(self) -> bool:
+        return is_fixed(self.at)
+
+
+def is_fixed(*selectors: str) -> bool:
+    """Whether selectors mean the same tomorrow, as long as the session stays as it is."""
+    return not any("t:" in each for each in selectors)
+
+
+Number = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Limits(Question, frozen=True, omit_defaults=True):
+    """What may be spent: `usd` as text ("1.00"), tokens, seconds. Null lifts a limit; what is left out stays."""
+
+    usd: str | Number | msgspec.UnsetType | None = msgspec.UNSET
+    tokens: Number | msgspec.UnsetType | None = msgspec.UNSET
+    seconds: Number | msgspec.UnsetType | None = msgspec.UNSET
+
+    def given(self) -> dict[str, Any]:
+        names = ("usd", "tokens", "seconds")
+        return {n: getattr(self, n) for n in names if getattr(self, n) is not msgspec.UNSET}
+
+
+class Parent(msgspec.Struct, frozen=True):
+    """Where a fork leaves its parent."""
+
+    session: str
+    at: int
+
+
+class HeadAnswer(msgspec.Struct, frozen=True):
+    """Where a session stands."""
+
+    session: str
+    name: str
+    seq: int
+    hash: str
+    at: int
+    epoch: int
+    status: str
+    turn: int
+    commit_id: str
+    parent: Parent | None = None
+
+    @classmethod
+    def of(cls, head: Head) -> HeadAnswer:
+        return cls(
+            session=head.session,
+            name=head.name,
+            seq=head.seq,
+            hash=head.hash.hex(),
+            at=head.at,
+            epoch=head.epoch,
+            status=head.status,
+            turn=head.turn,
+            commit_id=head.commit_id,
+            parent=Parent(head.fork.parent, head.fork.at) if head.fork else None,
+        )
+
+
+class EventRecord(msgspec.Struct, frozen=True):
+    """One event: header, chain, body and what it did to the state."""
+
+    session: str
+    seq: int
+    kind: str
+    at: int
+    turn: int
+    attempt: int
+    actor: str
+    tool: str
+    """Of a call's events, the tool; else empty."""
+    cause: int
+    derived_from: tuple[tuple[int, int], ...]
+    source: str
+    trust: str
+    commit_id: str
+    hash: str
+    """The chain's hash after this event."""
+    intact: bool
+    """False: the content was erased or pruned."""
+    body: dict[str, Value]
+    """What was authored. A payload is mentioned, `{"$payload": sha256, "size", "media"}`, or itself where asked for."""
+    delta: list[dict[str, Value]]
+    """What it did to the state: RFC 6902."""
+
+
+def record_of(log: Log, entry: Entry, tools: dict[str, str], payload_max: int = 0) -> EventRecord:
+    """An event as it is told; payloads of at most `payload_max` bytes in place of their mentions."""
+    header = entry.header
+    body = {name: _fetched(log, entry, value, payload_max) for name, value in entry.body.items() if name != "delta"}
+    return EventRecord(
+        session=log.id,
+        seq=entry.seq,
+        kind=entry.kind,
+        at=header.at,
+        turn=header.turn,
+        attempt=header.attempt,
+        actor=header.actor,
+        tool=tool_of(log, entry, tools),
+        cause=header.cause,
+        derived_from=header.derived_from,
+        source=header.source,
+        trust=header.trust,
+        commit_id=entry.commit_id,
+        hash=entry.hash.hex(),
+        intact=entry.is_intact,
+        body=body,
+        delta=entry.delta,
+    )
+
+
+def _fetched(log: Log, entry: Entry, value: Value, payload_max: int) -> Value:
+    ref = as_ref(value)
+    if ref is None or ref.size > payload_max:
+        return value
+    try:
+        return plain(log.value(entry, value))
+    except NotFoundError:
+        return {"$erased": entry.seq}
+
+
+def plain(value: Value) -> Value:
+    """A value as JSON has it: bytes become `{"$base64": …}`."""
+    return {"$base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+class EventIn(Question, frozen=True):
+    """An event to append: its kind, what is authored, and what its header should say."""
+
+    kind: str
+    body: dict[str, Any] = msgspec.field(default_factory=dict)
+    actor: str = "agent"
+    cause: Position = 0
+    derived_from: tuple[tuple[Position, Position], ...] = ()
+    source: str = ""
+    trust: Trust = "trusted"
+
+    def draft(self) -> Draft:
+        return Draft(self._event(), self.actor, self.cause, self.derived_from, self.source, self.trust)
+
+    def _event(self) -> ev.Event:
+        if self.kind.startswith("x."):
+            return ev.Foreign(foreign_kind=self.kind, data=self.body)
+        cls = ev.KINDS.get(self.kind)
+        if cls is None:
+            raise InvalidInputError(
+                f"{self.kind!r} is not a kind of event", kind="unknown-kind", hint='own kinds start with "x."'
+            )
+        fields = {f.encode_name for f in msgspec.structs.fields(cls)}
+        if unknown := sorted(set(self.body) - fields):
+            raise InvalidInputError(
+                f"{self.kind} has no field {', '.join(unknown)}",
+                kind="bad-event",
+                hint=f"its fields are {', '.join(sorted(fields))}",
+            )
+        body = {k: _from_base64(v) if k in cls.payload_fields else v for k, v in self.body.items()}
+        try:
+            return msgspec.convert(body, cls)
+        except (msgspec.ValidationError, RecursionError) as exc:
+            raise InvalidInputError(f"the body does not fit {self.kind}: {exc}", kind="bad-event") from exc
+
+
+def _from_base64(value: Value) -> Value:
+    if type(value) is not dict or set(value) != {"$base64"}:
+        return value
+    try:
+        return base64.b64decode(value["$base64"], validate=True)
+    except (binascii.Error, TypeError, ValueError) as exc:
+        raise InvalidInputError(f"$base64 does not hold base64: {exc}", kind="bad-event") from exc
+
+
+def time_of(text: str, now: int) -> int | None:
+    """A time in a query: microseconds, or as in selectors: "2h", "today", ISO 8601. Empty: none."""
+    if not text:
+        return None
+    if text.isdecimal() and len(text) <= 16:
+        return int(text)
+    return parse_time(text, now)

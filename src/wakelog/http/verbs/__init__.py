@@ -1,0 +1,19 @@
+"""The routes, in the order of the reference page. Importing this fills the table."""
+
+from wakelog.http.verbs import (  # noqa: F401, I001 - the order is the page's
+    sessions,
+    reading,
+    recording,
+    moving,
+    comparing,
+    provenance,
+    remembering,
+    guarding,
+    leases,
+    index,
+    bundles,
+    tail,
+    server,
+    engine,
+    asking,
+)  # fmt: skip

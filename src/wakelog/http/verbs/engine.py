@@ -1,0 +1,203 @@
+"""The engine protocol over HTTP: what `wakelog.open("http://…")` speaks.
+
+Commits come sealed. The server seals each again, and stores it only if that gives the same bytes (log/taking.py): so a
+client can store nothing that the rules forbid, and no secret that this server's redaction knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from wakelog.engines.remote import wire
+from wakelog.errors import InvalidInputError
+from wakelog.http.problems import too_slow
+from wakelog.http.table import Call, route
+from wakelog.log.removing import take_deletion, take_surgery
+from wakelog.model.ids import SessionId, parse_session_id
+from wakelog.model.records import Commit, Head
+from wakelog.store import check_name
+
+PAGE_COMMITS = 256
+PAGE_BYTES = 4 << 20
+PAGE_MAX = 1000
+WAIT_MAX_S = 25.0
+
+
+@route("POST", "/engine/submit", scope="write")
+async def submit(call: Call, body: wire.Submit) -> wire.Answers:
+    """Stores groups of sealed commits, each whole or not at all, and waits until they are durable. Safe to repeat."""
+    try:
+        async with asyncio.timeout(call.server.settings.answer_s):
+            found = await call.server.lane(call.space).submit(body.groups)
+    except TimeoutError:
+        raise too_slow(call.server.settings.answer_s) from None
+    call.server.metrics.commits.inc(sum(answer.head is not None for answer in found.answers))
+    return found
+
+
+@route("POST", "/engine/read")
+def read(call: Call, body: wire.Read) -> wire.Commits:
+    """Stored commits in order, a page at a time."""
+    found: list[Commit] = []
+    size = 0
+    for commit in call.space.engine.read(body.session, after=body.after, upto=body.upto, payloads=body.payloads):
+        if len(found) == PAGE_COMMITS or size > PAGE_BYTES:
+            return wire.Commits(tuple(found), True)
+        found.append(commit)
+        size += sum(len(r.header) + len(r.body) for r in commit.records) + sum(len(p) for _, p in commit.payloads)
+    return wire.Commits(tuple(found), False)
+
+
+@route("POST", "/engine/head")
+def engine_head(call: Call, body: wire.OfSession) -> Head:
+    """Where a session stands, deleted or not."""
+    return call.space.engine.head(body.session)
+
+
+@route("POST", "/engine/known")
+def known(call: Call, body: wire.FindCommit) -> wire.FoundCommit:
+    """The answer once given under a commit id that its writer chose."""
+    return wire.FoundCommit(call.space.engine.known(body.session, body.commit_id))
+
+
+@route("POST", "/engine/sessions")
+def engine_sessions(call: Call, body: wire.ListSessions) -> wire.Heads:
+    """Heads in order of id."""
+    return wire.Heads(tuple(call.space.engine.sessions(after=body.after, limit=_limit(body.limit))))
+
+
+@route("POST", "/engine/children")
+def children(call: Call, body: wire.Children) -> wire.Heads:
+    """A session's direct forks."""
+    return wire.Heads(tuple(call.space.engine.children(body.session, deleted=body.deleted)))
+
+
+@route("POST", "/engine/changes")
+def changes(call: Call, body: wire.ListChanges) -> wire.Changes:
+    """Sessions with commits since a cursor, in the order they were stored."""
+    try:
+        return wire.Changes(tuple(call.space.engine.changes(body.cursor, _limit(body.limit))))
+    except ValueError:
+        raise InvalidInputError(f"{body.cursor!r} is not a cursor of this store", kind="bad-cursor") from None
+
+
+@route("POST", "/engine/payload")
+def engine_payload(call: Call, body: wire.FindPayload) -> wire.Content:
+    """The payload that came with an event's commit."""
+    return wire.Content(call.space.engine.payload(body.session, body.seq, body.digest))
+
+
+@route("POST", "/engine/snapshot")
+def snapshot(call: Call, body: wire.FindSnapshot) -> wire.FoundSnapshot:
+    """The newest saved state at or before an event."""
+    return wire.FoundSnapshot(call.space.engine.snapshot(body.session, upto=body.upto))
+
+
+@route("POST", "/engine/drop-snapshots", scope="write")
+def drop_snapshots(call: Call, body: wire.OfSession) -> wire.Done:
+    """Forgets a session's saved states. They are a cache."""
+    call.space.engine.head(body.session)
+    call.space.engine.drop_snapshots(body.session)
+    return wire.Done()
+
+
+@route("POST", "/engine/claim", scope="write")
+def claim(call: Call, body: wire.Claim) -> wire.Named:
+    """Binds a name to an id if it is free, and tells whose it is."""
+    check_name(body.name)
+    return wire.Named(call.space.engine.claim(body.name, parse_session_id(body.session)))
+
+
+@route("POST", "/engine/find")
+def find(call: Call, body: wire.FindName) -> wire.Named:
+    """The id bound to a name."""
+    return wire.Named(call.space.engine.find(body.name))
+
+
+@route("POST", "/engine/beat", scope="write")
+def beat(call: Call, body: wire.Beat) -> wire.Done:
+    """Keeps a lease holder's sign of life."""
+    call.space.engine.beat(body.session, body.beat)
+    return wire.Done()
+
+
+@route("POST", "/engine/last-beat")
+def last_beat(call: Call, body: wire.OfSession) -> wire.LastBeat:
+    """The last sign of life of a session's lease holder."""
+    return wire.LastBeat(call.space.engine.last_beat(body.session))
+
+
+@route("POST", "/engine/operate", scope="admin")
+def operate(call: Call, body: wire.Operate) -> Head:
+    """Erases or prunes, as planned by the client. Headers stay, nothing is invented, and a hold forbids it."""
+    head = take_surgery(call.space.taking, body.surgery)
+    call.space.store.scrub_index()
+    return head
+
+
+@route("POST", "/engine/delete", scope="admin")
+def engine_delete(call: Call, body: wire.Delete) -> Head:
+    """Deletes a session by its last commit."""
+    head = take_deletion(call.space.taking, body.commit)
+    call.space.forget(body.commit.session)
+    call.space.store.scrub_index()
+    return head
+
+
+@route("POST", "/engine/wait")
+async def wait(call: Call, body: wire.Wait) -> wire.News:
+    """Waits until something new was stored, for half a minute at most."""
+    deadline = time.monotonic() + min(max(body.timeout_s, 0.0), WAIT_MAX_S)
+    if body.session is None:
+        return await _wait_for_any(call, body.cursor, deadline)
+    return await _wait_for_session(call, body.session, body.after, deadline)
+
+
+async def _wait_for_session(call: Call, session: SessionId, after: int, deadline: float) -> wire.News:
+    engine, server = call.space.engine, call.server
+    if (await server.run(engine.head, session)).seq > after:
+        return wire.News(True)
+    if time.monotonic() >= deadline:
+        return wire.News(False)
+    channel = await call.hub.join(session)
+    try:
+        came = (await server.run(engine.head, session)).seq > after
+        while not came and not server.is_stopping:
+            bell = channel.event
+            if channel.seen > after:
+                came = True
+            elif not await _heard(bell, deadline):
+                break
+        return wire.News(came)
+    finally:
+        call.hub.leave(channel)
+
+
+async def _wait_for_any(call: Call, cursor: str, deadline: float) -> wire.News:
+    hub = call.hub
+    channel = await hub.join(frames=False)
+    try:
+        since = cursor or hub.cursor
+        while hub.cursor == since and not call.server.is_stopping:
+            bell = channel.event
+            if hub.cursor == since and not await _heard(bell, deadline):
+                break
+        return wire.News(hub.cursor != since, hub.cursor)
+    finally:
+        hub.leave(channel)
+
+
+async def _heard(bell: asyncio.Event, deadline: float) -> bool:
+    try:
+        async with asyncio.timeout(deadline - time.monotonic()):
+            await bell.wait()
+        return True
+    except TimeoutError:
+        return False
+
+
+def _limit(limit: int) -> int:
+    if not 1 <= limit <= PAGE_MAX:
+        raise InvalidInputError(f"limit is {limit}; it must be from 1 to {PAGE_MAX}", kind="bad-limit")
+    return limit

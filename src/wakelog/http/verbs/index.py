@@ -1,0 +1,121 @@
+"""Questions across sessions: words, SQL, turns, files, decisions, errors, tools. Answers are never stale."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from wakelog.engines.remote.wire import Question
+from wakelog.http.shapes import NotEmpty, Query, time_of
+from wakelog.http.table import Call, route
+from wakelog.index.results import DecisionInfo, ErrorInfo, Hit, ModifiedFile, Page, Table, ToolInfo, TurnInfo
+
+Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+
+
+class SearchQuery(Query, frozen=True):
+    """Words that must all occur; "quoted words" stand together; `word*` is a beginning."""
+
+    q: NotEmpty
+    session: str = ""
+    kind: str | None = None
+    since: str = ""
+    limit: Limit = 20
+
+
+class Sql(Question, frozen=True):
+    """A read-only SELECT over the documented views."""
+
+    sql: NotEmpty
+    params: list[str | int | float | None] | dict[str, str | int | float | None] = msgspec.field(default_factory=list)
+    max_rows: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1000
+    timeout_s: Annotated[float, msgspec.Meta(gt=0, le=10)] = 2.0
+
+
+class TurnsQuery(Query, frozen=True):
+    last_turns: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+    rewound: bool = False
+    newest_first: bool = True
+    after: str = ""
+    limit: Limit = 50
+
+
+class AboutQuery(Query, frozen=True):
+    """About one session, through its forks, or about all."""
+
+    session: str = ""
+    last_turns: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+    since: str = ""
+    rewound: bool = False
+    """Also what was rewound."""
+
+
+class ListQuery(AboutQuery, frozen=True):
+    after: str = ""
+    limit: Limit = 100
+
+
+def _about(call: Call, query: AboutQuery) -> dict[str, Any]:
+    """What the index wants to know."""
+    return {
+        "session": call.space.head(query.session).session if query.session else None,
+        "last_turns": query.last_turns,
+        "since": time_of(query.since, call.now),
+        "rewound": query.rewound,
+    }
+
+
+@route("GET", "/search")
+def search(call: Call, query: SearchQuery) -> Page[Hit]:
+    """Events that say all the words, the best match first."""
+    return call.space.store.index.search(
+        query.q,
+        session=call.space.head(query.session).session if query.session else None,
+        kind=query.kind,
+        since=time_of(query.since, call.now),
+        limit=query.limit,
+    )
+
+
+@route("POST", "/query")
+def query(call: Call, body: Sql) -> Table:
+    """Runs read-only SQL over the views, within limits of rows, time and memory."""
+    return call.space.store.index.query_sql(body.sql, body.params, max_rows=body.max_rows, timeout_s=body.timeout_s)
+
+
+@route("GET", "/sessions/{session}/turns")
+def turns(call: Call, query: TurnsQuery) -> Page[TurnInfo]:
+    """A session's turns, attempt by attempt, and what each came to."""
+    return call.space.store.index.turns(
+        call.head().session,
+        last_turns=query.last_turns,
+        rewound=query.rewound,
+        newest_first=query.newest_first,
+        after=query.after,
+        limit=query.limit,
+    )
+
+
+@route("GET", "/files")
+def files(call: Call, query: AboutQuery) -> Page[ModifiedFile]:
+    """The files that were changed, each once, the newest change first."""
+    return call.space.store.index.files_modified(**_about(call, query))
+
+
+@route("GET", "/decisions")
+def decisions(call: Call, query: ListQuery) -> Page[DecisionInfo]:
+    """The decisions made, the newest first."""
+    return call.space.store.index.decisions(**_about(call, query), after=query.after, limit=query.limit)
+
+
+@route("GET", "/errors")
+def errors(call: Call, query: ListQuery) -> Page[ErrorInfo]:
+    """The calls and turns that failed, the newest first."""
+    return call.space.store.index.errors(**_about(call, query), after=query.after, limit=query.limit)
+
+
+@route("GET", "/tools")
+def tools(call: Call, query: AboutQuery) -> Page[ToolInfo]:
+    """How often each tool was called and failed."""
+    return call.space.store.index.tools(**_about(call, query))

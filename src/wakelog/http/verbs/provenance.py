@@ -1,0 +1,87 @@
+"""Where something came from and where it went, and what to make of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from wakelog.engines.remote.wire import Question
+from wakelog.history.invalidating import Blast, Endorsed
+from wakelog.history.taint import Part, Taint
+from wakelog.history.why import Why
+from wakelog.http.shapes import At, NotEmpty
+from wakelog.http.table import Call, route
+from wakelog.model.events import Trust
+
+Some = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
+
+
+class WhyQuery(At, frozen=True, kw_only=True):
+    what: NotEmpty
+    """An event or turn (`e12`, `@3`), a key of the state (`/facts/x`), a file or a line of it (`src/a.py:12`)."""
+    depth: Some = 12
+    """How deep it is laid out; 0: no limit."""
+    steps: Some = 60
+    """How many steps are laid out; 0: no limit."""
+    wide: bool = False
+    """Takes a model call whose window is not recorded to have seen the earlier turns too."""
+
+
+class TaintQuery(At, frozen=True, kw_only=True):
+    source: NotEmpty
+    """A source (`web:*`), or anything `why` can be asked about."""
+    part: tuple[Part, ...] = ()
+    """Only these parts; may be repeated."""
+    items: Some = 100
+    wide: bool = False
+
+
+class RestingQuery(At, frozen=True, kw_only=True):
+    trust: Trust = "unverified"
+    part: tuple[Part, ...] = ()
+    items: Some = 100
+    wide: bool = False
+
+
+class Judge(Question, frozen=True):
+    """Events to say something about, by anything `why` can be asked about. With `dry_run` nothing is recorded."""
+
+    targets: Annotated[tuple[NotEmpty, ...], msgspec.Meta(min_length=1, max_length=1000)]
+    by: str = ""
+    why: str = ""
+    dry_run: bool = False
+
+
+@route("GET", "/sessions/{session}/why", by_head=True)
+def why(call: Call, query: WhyQuery) -> Why:
+    """Back to where something came from; every edge says how it is known, and the origins are told."""
+    return call.session().why(query.what, at=query.at or None, depth=query.depth, steps=query.steps, wide=query.wide)
+
+
+@route("GET", "/sessions/{session}/taint", by_head=True)
+def taint(call: Call, query: TaintQuery) -> Taint:
+    """Forward to what rests on a source: decisions, facts, data, files, and calls with effects."""
+    return call.session().taint(
+        query.source, at=query.at or None, parts=query.part or None, items=query.items, wide=query.wide
+    )
+
+
+@route("GET", "/sessions/{session}/resting-on", by_head=True)
+def resting_on(call: Call, query: RestingQuery) -> Taint:
+    """What rests on input that is no more than a trust."""
+    return call.session().resting_on(
+        query.trust, at=query.at or None, parts=query.part or None, items=query.items, wide=query.wide
+    )
+
+
+@route("POST", "/sessions/{session}/endorse", scope="write")
+def endorse(call: Call, body: Judge) -> Endorsed:
+    """Says that events can be trusted, and with them what rests on nothing else."""
+    return call.session().endorse(body.targets, by=body.by or call.key.name, why=body.why, dry_run=body.dry_run)
+
+
+@route("POST", "/sessions/{session}/invalidate", scope="write")
+def invalidate(call: Call, body: Judge) -> Blast:
+    """Says that events were wrong, and tells what rests on them. Nothing is taken back."""
+    return call.session().invalidate(body.targets, by=body.by or call.key.name, why=body.why, dry_run=body.dry_run)

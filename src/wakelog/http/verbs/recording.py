@@ -1,0 +1,59 @@
+"""Recording that needs more than an event: what names a place, or changes data on the state it was made on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from wakelog.engines.remote.wire import Question
+from wakelog.http.shapes import NotEmpty, Position
+from wakelog.http.table import Call, route
+from wakelog.model.values import Value
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """The event that was appended."""
+
+    seq: int
+
+
+class Checkpoint(Question, frozen=True):
+    """A name for a point; with `remove` it is taken away."""
+
+    name: NotEmpty
+    at: str = ""
+    remove: bool = False
+
+
+class Note(Question, frozen=True):
+    """A remark on an event, or on the session."""
+
+    text: NotEmpty
+    on: str = ""
+
+
+class Patch(Question, frozen=True):
+    """A change of `data`: RFC 6902, with paths below /data. `expect` is the event it was made on."""
+
+    patch: Annotated[list[dict[str, Value]], msgspec.Meta(min_length=1)]
+    why: str = ""
+    expect: Position | None = None
+
+
+@route("POST", "/sessions/{session}/checkpoint", scope="write")
+def checkpoint(call: Call, body: Checkpoint) -> Recorded:
+    """Names a point, or takes a name away."""
+    return Recorded(call.session().checkpoint(body.name, body.at or None, remove=body.remove))
+
+
+@route("POST", "/sessions/{session}/note", scope="write")
+def note(call: Call, body: Note) -> Recorded:
+    """Adds a remark."""
+    return Recorded(call.session().note(body.text, body.on or 0))
+
+
+@route("POST", "/sessions/{session}/patch", scope="write")
+def patch(call: Call, body: Patch) -> Recorded:
+    """Changes the session's own data. Another writer in between is a conflict."""
+    return Recorded(call.session().patch(body.patch, why=body.why, expect=body.expect))

@@ -1,0 +1,178 @@
+"""Sessions: open one, look at one, append to it, end it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from wakelog.engines.remote.wire import Done, Question
+from wakelog.http.shapes import EventIn, HeadAnswer, Limits, NotEmpty, Position, Query, time_of
+from wakelog.http.table import Call, route
+from wakelog.index.results import Page, SessionInfo
+from wakelog.log.surgery import erase as erase_events
+from wakelog.log.surgery import prune as prune_events
+from wakelog.model.values import Value
+
+
+class SessionsQuery(Query, frozen=True):
+    """Which sessions; everything given must hold."""
+
+    status: str | None = None
+    label: str | None = None
+    """A name, or `name=value`."""
+    agent: str | None = None
+    parent: str | None = None
+    name: str | None = None
+    """A pattern with `*` and `?`."""
+    failed: bool | None = None
+    live: bool | None = None
+    since: str = ""
+    after: str = ""
+    """The `next` of the page before."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
+
+
+class NewSession(Question, frozen=True):
+    """A session to be opened, under a name. All but the name counts only when there is none of that name yet."""
+
+    name: NotEmpty
+    goal: str | None = None
+    agent: str = ""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    limits: Limits | None = None
+    data: dict[str, Value] = msgspec.field(default_factory=dict)
+    spawner: str = ""
+
+
+class Append(Question, frozen=True):
+    """Events to be stored as one commit.
+
+    With `expect`, the session must be at that event, else it is a conflict. `commit_id` makes the append safe to
+    repeat: the same id with the same events gives the first answer and stores nothing. `guard` is the epoch of the
+    writer's lease.
+    """
+
+    events: Annotated[tuple[EventIn, ...], msgspec.Meta(min_length=1, max_length=10_000)]
+    expect: Position | None = None
+    commit_id: str = ""
+    guard: Position | None = None
+
+
+class DeleteQuery(Query, frozen=True):
+    why: str = ""
+
+
+class Erase(Question, frozen=True):
+    """Events whose content is to go, here and in every fork that shares them."""
+
+    events: Annotated[tuple[Annotated[int, msgspec.Meta(ge=1)], ...], msgspec.Meta(min_length=1, max_length=10_000)]
+    why: str = ""
+    by: str = ""
+
+
+class Prune(Question, frozen=True):
+    """The event up to which bodies are to go; the state there is kept."""
+
+    upto: Annotated[int, msgspec.Meta(ge=1)]
+    why: str = ""
+
+
+class SessionAnswer(msgspec.Struct, frozen=True):
+    """A session as it stands now."""
+
+    head: HeadAnswer
+    holder: str
+    """Who holds the lease and was heard of in time; empty when nobody."""
+    goal: Any
+    labels: dict[str, Any]
+    turn: dict[str, Any]
+    view: dict[str, Any]
+    pending_actions: dict[str, Any]
+    flags: dict[str, Any]
+    budget: dict[str, Any]
+    last_error: dict[str, Any] | None
+
+
+@route("GET", "/sessions")
+def list_sessions(call: Call, query: SessionsQuery) -> Page[SessionInfo]:
+    """The sessions of the namespace, the one last active first."""
+    return call.space.store.index.sessions(
+        status=query.status,
+        label=query.label,
+        agent=query.agent,
+        parent=query.parent,
+        name_glob=query.name,
+        failed=query.failed,
+        live=query.live,
+        since=time_of(query.since, call.now),
+        after=query.after,
+        limit=query.limit,
+    )
+
+
+@route("POST", "/sessions", scope="write")
+def open_session(call: Call, body: NewSession) -> HeadAnswer:
+    """Gets the session of that name, or opens it. Safe to repeat."""
+    session = call.space.store.session(
+        body.name,
+        goal=body.goal,
+        agent=body.agent,
+        labels=body.labels,
+        limits=body.limits.given() if body.limits is not None else None,
+        data=body.data or None,
+        spawner=body.spawner,
+    )
+    return HeadAnswer.of(session.head)
+
+
+@route("GET", "/sessions/{session}")
+def get_session(call: Call) -> SessionAnswer:
+    """How a session stands: head, holder of the lease, goal, labels, turn, what is pending, flags, budget."""
+    session = call.session()
+    state = session.state_document()
+    return SessionAnswer(
+        head=HeadAnswer.of(session.head),
+        holder=session.log.living_holder(),
+        **{name: state[name] for name in SessionAnswer.__struct_fields__ if name in state},
+    )
+
+
+@route("GET", "/sessions/{session}/head", by_head=True)
+def head(call: Call) -> HeadAnswer:
+    """Where a session stands. Its ETag is that of every answer that depends on the head."""
+    return HeadAnswer.of(call.head())
+
+
+@route("POST", "/sessions/{session}/events", scope="write")
+def append(call: Call, body: Append) -> HeadAnswer:
+    """Appends events as one durable commit. Secrets are taken out first, and a note of it is appended with them."""
+    drafts = [each.draft() for each in body.events]
+    found = call.session().append(*drafts, expect=body.expect, commit_id=body.commit_id, guard=body.guard)
+    call.server.metrics.commits.inc()
+    return HeadAnswer.of(found)
+
+
+@route("POST", "/sessions/{session}/erase", scope="admin")
+def erase(call: Call, body: Erase) -> HeadAnswer:
+    """Erases the content of events, here and in every fork that shares them. There is no way back."""
+    head = erase_events(call.session().log, body.events, why=body.why, by=body.by or call.key.name)
+    call.space.store.scrub_index()
+    return HeadAnswer.of(head)
+
+
+@route("POST", "/sessions/{session}/prune", scope="admin")
+def prune(call: Call, body: Prune) -> HeadAnswer:
+    """Drops the bodies of a session's events up to a point; headers and the state there stay."""
+    head = prune_events(call.session().log, body.upto, why=body.why)
+    call.space.store.scrub_index()
+    return HeadAnswer.of(head)
+
+
+@route("DELETE", "/sessions/{session}", scope="admin")
+def delete(call: Call, query: DeleteQuery) -> Done:
+    """Deletes a session for good; a tombstone stays."""
+    session = call.session()
+    call.space.store.delete(session, why=query.why)
+    call.space.forget(session.id)
+    return Done()

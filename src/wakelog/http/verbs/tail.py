@@ -1,0 +1,141 @@
+"""Tails: events as they come, as server-sent events, of one session or of all.
+
+A dropped connection goes on where it was: browsers send the id of the last event they got as `Last-Event-ID`, and so
+should every client. Nothing is missed and nothing comes twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import msgspec
+
+from wakelog.errors import InvalidInputError, WakelogError
+from wakelog.http.hub import PAGE, Channel, Frame, frame, frames_of, told_of
+from wakelog.http.problems import busy, problem
+from wakelog.http.rendering import Stream
+from wakelog.http.shapes import Position, Query, record_of
+from wakelog.http.spaces import Space
+from wakelog.http.table import Call, route
+from wakelog.model.ids import SessionId
+
+_encode = msgspec.json.Encoder().encode
+
+Read = Callable[[str], Sequence[Frame]]
+"""Frames after a place, from the log; fewer than there are is fine, none only at the end."""
+
+
+class TailQuery(Query, frozen=True):
+    after: Position | None = None
+    """Begin after this event; by default with what is new. `Last-Event-ID` goes before it."""
+    kind: tuple[str, ...] = ()
+    """Only these kinds, by name or first word; may be repeated."""
+
+
+class TailAllQuery(Query, frozen=True):
+    after: str | None = None
+    """Begin after this id; empty is the very beginning, and by default it begins with what is new."""
+    kind: tuple[str, ...] = ()
+
+
+@route("GET", "/sessions/{session}/tail", media="text/event-stream")
+async def tail(call: Call, query: TailQuery) -> Stream:
+    """The events of a session as they come, each once and in order. The id of an event is its seq."""
+    head = await call.server.run(call.head)
+    place = call.headers.get("last-event-id", "")
+    if place and not (place.isdecimal() and len(place) <= 15):
+        raise InvalidInputError(f"{place!r} is not the id of an event here", kind="bad-request")
+    if not place:
+        place = str(head.seq if query.after is None else query.after)
+    session = head.session
+
+    def read(after: str) -> Sequence[Frame]:
+        return _session_frames(call.space, session, int(after))
+
+    return await _stream(call, session, str(int(place)), query.kind, read)
+
+
+@route("GET", "/tail", media="text/event-stream")
+async def tail_all(call: Call, query: TailAllQuery) -> Stream:
+    """The events of all sessions as they come, in order within each session. An id is a place in the feed."""
+    place = call.headers.get("last-event-id", query.after)
+    if place:
+        await call.server.run(_feed_frames, call.space, place)  # a place that is none is told before the tail begins
+
+    def read(after: str) -> Sequence[Frame]:
+        return _feed_frames(call.space, after)
+
+    return await _stream(call, None, place, query.kind, read)
+
+
+async def _stream(
+    call: Call, session: SessionId | None, place: str | None, kinds: tuple[str, ...], read: Read
+) -> Stream:
+    if call.server.watchers >= call.server.settings.watchers_max:
+        raise busy()
+    channel = await call.hub.join(session)
+    start = call.hub.cursor if place is None else place
+    return Stream(_watch(call, channel, start, kinds, read))
+
+
+async def _watch(call: Call, channel: Channel, place: str, kinds: tuple[str, ...], read: Read) -> AsyncIterator[bytes]:
+    server = call.server
+    server.watchers += 1
+    server.metrics.watchers.inc()
+    try:
+        yield b"retry: 1000\n\n"
+        while not server.is_stopping:
+            bell = channel.event
+            frames: Sequence[Frame] | None = channel.ring.after(place)
+            if frames is None:
+                frames = await server.run(read, place)
+            if frames:
+                place = frames[-1].id
+                if wanted := b"".join(f.data for f in frames if _is_wanted(f.kind, kinds)):
+                    yield wanted
+                continue
+            try:
+                async with asyncio.timeout(server.settings.keepalive_s):
+                    await bell.wait()
+            except TimeoutError:
+                if not server.is_valid(call.key):
+                    return
+                yield b": nothing new\n\n"
+    except WakelogError as exc:
+        yield b"event: end\ndata: %b\n\n" % _encode(problem(exc))
+    finally:
+        server.watchers -= 1
+        server.metrics.watchers.dec()
+        call.hub.leave(channel)
+
+
+def _is_wanted(kind: str, kinds: tuple[str, ...]) -> bool:
+    return not kinds or any(kind == each or kind.startswith(each + ".") for each in kinds)
+
+
+def _session_frames(space: Space, session: SessionId, after: int) -> list[Frame]:
+    """The next events of a session, from its log."""
+    log = space.log(session)
+    tools: dict[str, str] = {}
+    found = log.entries(after=after, upto=after + PAGE)
+    return [frame(str(e.seq), e.kind, _encode(record_of(log, e, tools))) for e in found]
+
+
+def _feed_frames(space: Space, place: str) -> list[Frame]:
+    """The next events of the feed: those left of the commit that the place is in, or of some commits after it."""
+    before, _, passed = place.partition("~")
+    try:
+        skip = int(passed or 0)
+        changes = space.engine.changes(before, PAGE if not skip else 1)
+    except ValueError:
+        raise InvalidInputError(f"{place!r} is not the id of an event here", kind="bad-request") from None
+    frames: list[Frame] = []
+    for change in changes:
+        told = told_of(space, change)
+        frames += frames_of(told, before, change.cursor)[skip:]
+        if not told:
+            # Nothing is left of it: a comment that carries its id, so that this place need not be looked at again.
+            frames.append(Frame(change.cursor, "", b""))
+        skip, before = 0, change.cursor
+    return frames

@@ -1,0 +1,93 @@
+"""The opening of a turn. What a dead process left open is settled, and a cut turn is continued as its next attempt.
+
+All of it is one commit on the head that was looked at. A crash leaves the turn as it was or opened; of two processes
+that open at once, one comes second, looks again, and finds the turn of the first.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from wakelog.errors import ConflictError, UnavailableError
+from wakelog.history.points import Span, attempts_of
+from wakelog.log import Log
+from wakelog.model import events as ev
+from wakelog.model.records import Draft
+from wakelog.model.values import Value
+from wakelog.runtime.calling import Runtime
+from wakelog.runtime.recovery import OpenTurn, remember, settling
+from wakelog.runtime.values import plain
+from wakelog.state.patch import equal
+
+Resume = Literal["auto", "always", "never"]
+_TRIES = 1000
+_DEAD = "the process ended inside it"
+
+
+def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume) -> OpenTurn:
+    """Opens a turn, with what was said to begin it."""
+    for _ in range(_TRIES):
+        try:
+            turn = _open(runtime, started, said, resume)
+        except ConflictError as exc:
+            if exc.kind != "head-moved":
+                raise
+        else:
+            runtime.flow.new_turn()
+            return turn
+    raise UnavailableError(f"session {runtime.log.id} is too busy to open a turn", kind="too-busy")
+
+
+def _open(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume) -> OpenTurn:
+    log, guard = runtime.log, runtime.guard
+    seen, now = log.head().seq, log.part("turn")
+    refuse_if_leased(runtime)
+    spans = attempts_of(log, now["number"]) if now["number"] and (started.retry or _is_cut(now)) else []
+    base = _continued(log, spans, started, resume) if _is_cut(now) and resume != "never" else None
+    left = settling(log, _DEAD, resumes=base is not None, at_work=runtime.at_work)
+    if base is None and not started.retry:
+        log.append(*left, started, *said, expect=seen, guard=guard)
+        return OpenTurn(now["number"] + 1, 1)
+    resumes, past = (base.attempt, remember(log, base.first)) if base is not None else (0, {})
+    started = msgspec.structs.replace(started, retry=True, resumes=resumes)
+    to = spans[-1].first - 1 if spans else seen
+    log.rewind(to, mode="retry", restored=left, then=[started, *said], expect=seen, guard=guard)
+    return OpenTurn(now["number"], now["attempt"] + 1, resumes, past)
+
+
+def _is_cut(now: dict[str, Value]) -> bool:
+    return now["status"] in ("open", "interrupted")
+
+
+def _continued(log: Log, spans: list[Span], started: ev.TurnStarted, resume: Resume) -> Span | None:
+    """The first of the attempts that this turn continues; None when it is another turn, or somebody has rewound the
+    session since."""
+    cut = log.entry(spans[-1].first)
+    if log.part("view")["rewound"] > cut.seq:
+        return None
+    if resume != "always" and not equal(log.value(cut, cut.body.get("input")), _stored(log, started)):
+        return None
+    base = cut.body.get("resumes") or spans[-1].attempt
+    return next(span for span in spans if span.attempt == base)
+
+
+def _stored(log: Log, started: ev.TurnStarted) -> Value:
+    """A turn's input as the log keeps it: without secrets."""
+    event = msgspec.structs.replace(started, input=plain(started.input))
+    kept = log.redact(event)[0] if log.redact is not None else event
+    assert isinstance(kept, ev.TurnStarted)
+    return kept.input
+
+
+def refuse_if_leased(runtime: Runtime) -> None:
+    """A turn is not opened while another process holds the session's lease and lives."""
+    log = runtime.log
+    holder = log.living_holder()
+    if holder and runtime.guard != log.part("lease")["epoch"]:
+        raise ConflictError(
+            f"{log.head().name or log.id} is being written by {holder}",
+            kind="leased",
+            hint="wait for it, or take it over: session.take_lease(…, force=True)",
+        )

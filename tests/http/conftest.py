@@ -1,0 +1,31 @@
+"""A server on a real port, in a thread of this process."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wakelog.http.serving import Running, serving
+from wakelog.http.state import Settings
+
+Serve = Callable[..., Running]
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Starts servers; each is stopped in the end."""
+    with ExitStack() as stack:
+
+        def start(url: str | Path | None = None, *, clock: Any = None, **settings: Any) -> Running:
+            options = {"clock": clock} if clock else {}
+            folder = str(tmp_path / "store" if url is None else url)
+            return stack.enter_context(serving(Settings(url=folder, **settings), **options))
+
+        yield start
+
+
+@pytest.fixture
+def running(serve: Serve) -> Running:
+    return serve(rate=0)

@@ -1,0 +1,25 @@
+"""A server that all tests of a run share; each gets a namespace of its own on it."""
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from wakelog.http.serving import Running, serving
+from wakelog.http.state import Settings
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A real server on a real port, behind it SQLite."""
+    folder: Path = tmp_path_factory.mktemp("served")
+    with serving(Settings(url=str(folder), rate=0)) as running:
+        yield running
+
+
+def new_space(running: Running) -> str:
+    """The address of a namespace that nobody has used."""
+    return f"{running.url}/ns/test-{next(_numbers)}"
