@@ -1,65 +1,87 @@
 """A small agent that keeps its session in wakelog: no framework, no model, no network.
 
-It works through a list of steps, one turn each. What it has done is in the session, not in this process: kill it at any
-moment, run it again, and it goes on where it was.
+It fixes a setting and tells the team. Its tools are plain functions with `@session.tool` above them. What it has done
+is in the session, not in this process: kill it at any moment and run it again, and it goes on where it was.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from pathlib import Path
 
 import wakelog
 
-STEPS = [
-    ("read the failing test", "read_file", "tests/test_login.py", "the test expects 7 days, the code says 5 minutes"),
-    ("find the setting", "grep", "src/settings.py", "SESSION_TTL = 300"),
-    ("change it", "edit_file", "src/settings.py", "SESSION_TTL = 604800"),
-    ("run the tests", "run_tests", "tests/", "14 passed"),
-]
 
-
-def main(store_url: str, pause_in_turn: int = 0) -> None:
-    with wakelog.open(store_url) as store:
+def main(folder: Path, answer_after_s: float = 0) -> None:
+    with wakelog.open(folder / "store") as store:
         session = store.session("fix-login", goal="users stay logged in for a week", data={"done": []})
-        if session.head.turn:
-            print(f"resumed fix-login at turn @{session.head.turn}: {len(session.data['done'])} steps done", flush=True)
-        for step, tool, target, result in STEPS:
-            if step in session.data["done"]:
+
+        @session.tool(effect="read")
+        def read_file(path: str) -> str:
+            print(f"  read_file {path}", flush=True)
+            return (folder / path).read_text(encoding="utf-8").strip()
+
+        @session.tool(effect="read")
+        def grep(word: str, path: str) -> str:
+            print(f"  grep {word} {path}", flush=True)
+            lines = (folder / path).read_text(encoding="utf-8").splitlines()
+            return next(line for line in lines if word in line)
+
+        @session.tool(effect="write")
+        def edit_file(path: str, old: str, new: str) -> str:
+            print(f"  edit_file {path}", flush=True)
+            text = (folder / path).read_text(encoding="utf-8")
+            (folder / path).write_text(text.replace(old, new), encoding="utf-8")
+            return new
+
+        @session.tool(effect="read")
+        def run_tests() -> str:
+            print("  run_tests", flush=True)
+            is_week = "SESSION_TTL = 604800" in (folder / "settings.py").read_text(encoding="utf-8")
+            return "1 passed" if is_week else "1 failed"
+
+        @session.tool(effect="external")
+        def post(message: str) -> str:
+            """The team's channel is a file here. What is posted there cannot be taken back."""
+            print(f"  post {message!r}", flush=True)
+            with (folder / "channel.txt").open("a", encoding="utf-8") as channel:
+                channel.write(message + "\n")
+                channel.flush()
+                os.fsync(channel.fileno())
+            time.sleep(answer_after_s)  # posted, and the answer has not come back
+            return "posted"
+
+        def find_out() -> None:
+            read_file("test_login.py")
+            found = grep("SESSION_TTL", "settings.py")
+            session.fact("session ttl", "300 seconds", why=f"grep found {found}")
+
+        def fix() -> None:
+            session.decide(
+                "raise SESSION_TTL to 604800",
+                because="the test says a week",
+                alternatives=["refresh the session on each request"],
+            )
+            edit_file("settings.py", "SESSION_TTL = 300", "SESSION_TTL = 604800")
+            session.file("settings.py", added=1, removed=1, why="the limit was five minutes")
+            result = run_tests()
+            post(f"fixed the login: {result}")
+
+        for request, work in (("why are users logged out?", find_out), ("fix it and tell the team", fix)):
+            if request in session.data["done"]:
                 continue
-            with session.turn(user=step) as turn:
-                print(f"turn @{turn.number}: {step}", flush=True)
-                call = record_call(session, tool, target)
-                if turn.number == pause_in_turn:
-                    time.sleep(60)  # long enough to be killed inside the call
-                session.append(wakelog.events.ActionSucceeded(action=call, output=result, output_summary=result))
-                learn(session, step, target, result)
-                turn.data["done"].append(step)
-        session.close()
-
-
-def record_call(session: wakelog.Session, tool: str, target: str) -> str:
-    """The intent is durable before the call starts, so that a crash inside it is seen."""
-    effect = "write" if tool == "edit_file" else "read"
-    action = f"{tool}-{session.head.seq}"
-    session.append(
-        wakelog.events.ActionRequested(action=action, tool=tool, effect=effect, input={"path": target}),
-        wakelog.events.ActionStarted(action=action),
-    )
-    return action
-
-
-def learn(session: wakelog.Session, step: str, target: str, result: str) -> None:
-    if step == "find the setting":
-        session.fact("session ttl", "300 seconds", why=f"grep found {result}")
-    if step == "change it":
-        session.decide(
-            "raise SESSION_TTL to 604800",
-            because="the test and the product page both say a week",
-            alternatives=["refresh the session on each request"],
-        )
-        session.file(target, added=1, removed=1, why="the limit was five minutes")
+            with session.turn(request) as turn:
+                print(f"turn @{turn.number}, attempt {turn.attempt}: {request}", flush=True)
+                work()
+                turn.data["done"].append(request)
+        print("done.", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    try:
+        main(Path(sys.argv[1]), *map(float, sys.argv[2:]))
+    except wakelog.NotAllowedError as stop:
+        print(f"stopped: {stop}\n{stop.hint}", flush=True)
+        raise SystemExit(1) from None

@@ -1,60 +1,85 @@
-"""`make demo`: an agent is killed in the middle of a tool call, runs again, and goes on. Then its session is read.
+"""`make demo`: an agent is killed while its message is on the way, runs again, and does not send it twice.
 
 Everything happens in a scratch folder and nothing leaves this machine.
 """
 
 from __future__ import annotations
 
-import signal
+import json
+import shlex
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 AGENT = Path(__file__).with_name("agent.py")
+LONG_S = "600"
+ENOUGH_S = 60.0
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory(prefix="wakelog-demo-") as folder:
-        store = str(Path(folder) / "store")
-        title("an agent starts work, and is killed (kill -9) inside its third turn")
-        run_and_kill(store)
-        title("the same script is simply run again")
-        subprocess.run([sys.executable, str(AGENT), store], check=True)
-        for words, why in (
-            (["log"], "what happened, turn by turn (the killed turn is there, interrupted)"),
-            (["diff", "@2", "@4"], "what changed between turn 2 and turn 4, by whom and why"),
-            (["state", "/facts"], "what the agent knows"),
-            (["blame", "/data"], "who wrote it"),
-            (["verify"], "was it altered?"),
-        ):
-            title(f"wakelog {' '.join(words)}    # {why}")
-            subprocess.run([sys.executable, "-m", "wakelog", words[0], "--store", store, *words[1:]], check=True)
-    return 0
+    with tempfile.TemporaryDirectory(prefix="wakelog-demo-") as name:
+        folder = Path(name)
+        (folder / "settings.py").write_text("SESSION_TTL = 300\n", encoding="utf-8")
+        (folder / "test_login.py").write_text("assert SESSION_TTL == 7 * 24 * 3600\n", encoding="utf-8")
+
+        title("an agent works, and is killed (kill -9) inside its last call")
+        run_and_kill(folder)
+        title("the same script is simply run again: what is done is not repeated, and what is uncertain not guessed")
+        agent(folder, expect=1)
+        wakelog(folder, "pending")
+        title("somebody looks at the channel: the message is there. So that is what is recorded")
+        print(read_channel(folder), end="", flush=True)
+        wakelog(folder, "reconcile", "fix-login", uncertain_call(folder), "--succeeded", "-m", "it is in the channel")
+        title("and the script is run once more")
+        agent(folder, expect=0)
+        sent = len(read_channel(folder).splitlines())
+        print(f"messages in the channel: {sent}", flush=True)
+
+        wakelog(folder, "log", why="what happened, turn by turn")
+        wakelog(folder, "diff", "@1", "@2", why="what the second turn changed, by whom and why")
+        wakelog(folder, "brief", why="what the next run should know")
+        wakelog(folder, "verify", why="was it altered?")
+    return 0 if sent == 1 else 1
 
 
-def run_and_kill(store: str) -> None:
-    """Starts the agent, waits until it is inside turn 3, and kills it without warning."""
-    with subprocess.Popen([sys.executable, str(AGENT), store, "3"], stdout=subprocess.PIPE, text=True) as agent:
-        assert agent.stdout is not None
-        for line in agent.stdout:
-            print(line, end="")
-            if line.startswith("turn @3"):
-                wait_for_intent(store)
-                agent.send_signal(signal.SIGKILL)
-                print("killed.")
-                break
+def run_and_kill(folder: Path) -> None:
+    """Kills the agent when its message has arrived and its answer has not."""
+    with subprocess.Popen([sys.executable, str(AGENT), str(folder), LONG_S]) as process:
+        deadline = time.monotonic() + ENOUGH_S
+        while not read_channel(folder):
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
+                raise SystemExit("the agent did not come to its last call")
+            time.sleep(0.01)
+        process.kill()
+    print("killed.", flush=True)
 
 
-def wait_for_intent(store: str) -> None:
-    """Until the call is recorded as running: the point of the demo is a crash inside a call."""
-    import wakelog
+def agent(folder: Path, *, expect: int) -> None:
+    code = subprocess.run([sys.executable, str(AGENT), str(folder)], check=False).returncode
+    if code != expect:
+        raise SystemExit(f"the agent ended with {code}, not {expect}")
 
-    with wakelog.open(store) as opened:
-        session = opened.resume("fix-login")
-        while not session.state().pending_actions:
-            for _ in session.follow(timeout_s=1.0):
-                break
+
+def read_channel(folder: Path) -> str:
+    channel = folder / "channel.txt"
+    return channel.read_text(encoding="utf-8") if channel.exists() else ""
+
+
+def uncertain_call(folder: Path) -> str:
+    """The id of the one call that is pending, as a program would ask for it."""
+    words = ["pending", "--store", str(folder / "store"), "--json"]
+    out = subprocess.run([sys.executable, "-m", "wakelog", *words], check=True, capture_output=True).stdout
+    (call,) = json.loads(out)["data"]
+    return str(call["action"])
+
+
+def wakelog(folder: Path, command: str, *words: str, why: str = "") -> None:
+    shown = f"wakelog {shlex.join([command, *words])}"
+    title(f"{shown}    # {why}") if why else print(f"\n$ {shown}", flush=True)
+    subprocess.run([sys.executable, "-m", "wakelog", command, "--store", str(folder / "store"), *words], check=True)
 
 
 def title(text: str) -> None:

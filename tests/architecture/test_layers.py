@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("index",),
     ("log",),
     ("state", "engines"),
-    ("codec", "redaction", "engine"),
+    ("codec", "redaction", "engine", "conformance"),
     ("model", "errors"),
 )
 SIDEWAYS = {("cli", "demo"), ("model", "errors")}

@@ -11,7 +11,12 @@ COMMANDS = [name for section in SECTIONS.values() for name in section]
 
 # verb → the command that does it
 DONE_BY = {
+    "Session.abandon": "abandon",
     "Session.anchor": "anchor",
+    "Session.approve": "approve",
+    "Session.deny": "deny",
+    "Session.evidence": "reconcile",
+    "Session.reconcile": "reconcile",
     "Session.archive": "archive",
     "Session.adopt": "adopt",
     "Session.attempts_of": "attempts",
@@ -79,12 +84,14 @@ NOT_DONE = {
             *(f"Session.{v}" for v in ("append", "artefact", "dead_end", "decide", "fact", "file", "message", "patch")),
             *(f"Session.{v}" for v in ("retract", "returned", "spawned", "touch", "turn", "set_goal")),
             "Session.attempts",
+            *(f"Session.{v}" for v in ("acall", "amodel", "bind", "call", "end_turn", "model", "start_turn", "tool")),
             "Store.session",
             "Store.spawn",
             "Store.log",
         ],
         RECORDING,
     ),
+    "Session.recover": "a new turn does it, or close; by hand a call is settled with `reconcile`",
     "Session.budget": "a limit on a part of a program's work; `budget` sets those of the session",
     **dict.fromkeys(["Session.guards", "Session.store"], PLUMBING),
     **dict.fromkeys(["Session.begin_turn", "Session.finish_turn", "Session.seq", "Store.close"], PLUMBING),

@@ -33,6 +33,16 @@ def test_a_recorded_call_tells_what_was_in_its_window(session: Session[Any]) -> 
     assert seen.context_hash == session.log.entry(asked).body["context_hash"]
 
 
+def test_a_models_answer_is_shown_although_its_question_is_not_in_the_window(session: Session[Any]) -> None:
+    session.message("user", "hi")
+    session.append(ev.ActionRequested(action="m", tool="gpt", effect="model"))
+    session.fact("between", 1)
+    said = session.log.record(ev.ActionSucceeded(action="m", output="hello"))
+    request = ev.ActionRequested(action="n", tool="gpt", effect="model")
+    asked = session.log.record(Draft(request, derived_from=((2, 2), (said, said))))
+    assert [i.text for i in seen_at(session.log, asked).items] == ["hi", "hello"]
+
+
 def test_a_call_that_names_nothing_is_told_by_what_would_have_been_offered(session: Session[Any]) -> None:
     work(session, 2)
     asked = _ask(session, recorded=False)

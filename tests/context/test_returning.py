@@ -30,7 +30,8 @@ def test_evicted_keys_hold_handles_and_sizes(session: Session[Any]) -> None:
 def test_an_item_is_evicted_by_its_key_or_any_event_in_it(session: Session[Any], by: str) -> None:
     [seq] = work(session, 1)
     before = _said(session)
-    session.evict({"key": f"e{seq}", "request": seq, "outcome": seq + 1}[by])
+    names: dict[str, Any] = {"key": f"e{seq}", "request": seq, "outcome": seq + 1}
+    session.evict(names[by])
     assert _said(session) == [each for each in before if each[0] != f"e{seq}"]
     check(session.context())
     back = session.restore(f"e{seq}")

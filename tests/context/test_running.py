@@ -83,7 +83,12 @@ def test_a_model_call_names_what_it_was_shown(store: Store) -> None:
     _agent(session, model, [])
     seen = seen_at(session.log, session.head.seq)
     assert seen.recorded
-    assert [(i.kind, i.role) for i in seen.items][:1] == [("message", "user")]
+    assert [(i.kind, i.role) for i in seen.items] == [
+        ("message", "user"),
+        ("message", "assistant"),
+        ("call", "assistant"),
+    ]
+    assert len(session.log.entry(seen.call).header.derived_from) == 1
     assert "saw a" in seen.items[-1].text
 
 

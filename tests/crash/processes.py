@@ -22,9 +22,11 @@ PATIENCE_S = 100.0
 
 
 @contextlib.contextmanager
-def child(function: str, *, stdin: int = subprocess.DEVNULL, **arguments: Any) -> Iterator[subprocess.Popen[str]]:
+def child(
+    function: str, *, stdin: int = subprocess.DEVNULL, module: str = "tests.crash.children", **arguments: Any
+) -> Iterator[subprocess.Popen[str]]:
     """Runs a function of children.py in a process and session of its own; kills what is left of it in the end."""
-    command = [sys.executable, "-m", "tests.crash.children", function, json.dumps(arguments)]
+    command = [sys.executable, "-m", module, function, json.dumps(arguments)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(ROOT)])}
     process = subprocess.Popen(
         command,

@@ -99,6 +99,32 @@ def test_each_tool_call_is_recorded_with_input_outcome_and_trust(tmp_path: Path)
         assert session.verify().ok
 
 
+def test_an_answer_never_overtakes_its_call_however_fast_it_comes(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        proxied(tmp_path / "store"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as proxy:
+        assert proxy.stdin is not None
+        assert proxy.stdout is not None
+        for n in range(300):
+            proxy.stdin.write(lines(call(n, "look")))
+            proxy.stdout.readline()
+        proxy.stdin.close()
+    with wakelog.open(tmp_path / "store") as store:
+        kinds = [e.kind for e in store.resume("rec").events(kind="action")]
+        assert kinds.count("action.succeeded") == kinds.count("action.requested") == 300
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_server_killed_by_a_signal_looks_the_same_through_the_proxy(tmp_path: Path, number: int) -> None:
+    killer = [sys.executable, "-c", f"import os, sys; sys.stdin.readline(); os.kill(os.getpid(), {int(number)})"]
+    done = run([*proxied(tmp_path / "store")[: -len(SERVER)], *killer], lines(call(1, "send")))
+    assert done.returncode == -number
+    assert done.stderr == b""
+    with wakelog.open(tmp_path / "store") as store:
+        pending = store.resume("rec").state().pending_actions
+        assert [(p.tool, p.status) for p in pending.values()] == [("send", "uncertain")]
+
+
 def test_a_call_the_server_never_answered_is_uncertain(tmp_path: Path) -> None:
     sent = lines(
         {"jsonrpc": "2.0", "id": "l", "method": "tools/list"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -84,12 +85,13 @@ def test_an_own_rule_in_the_process(session: Session[Any]) -> None:
     assert session.status == "active"
 
 
-@pytest.mark.parametrize(("on_effect", "status"), [("flag", "active"), ("ask", "paused")])
-def test_an_effect_after_an_untrusted_page_is_flagged_or_pauses_as_the_settings_say(
-    monkeypatch: pytest.MonkeyPatch, on_effect: str, status: str
+@pytest.mark.parametrize("on_effect", ["flag", "ask"])
+def test_an_effect_after_an_untrusted_page_is_flagged_or_waits_as_the_settings_say(
+    monkeypatch: pytest.MonkeyPatch, on_effect: str
 ) -> None:
     monkeypatch.setenv("WAKELOG_TRUST_ON_EFFECT", on_effect)
     session = wakelog.open("memory:").session("agent")
+    sent: list[str] = []
 
     @session.tool(effect="read", trust="untrusted", source="web:blog.example")
     def fetch(url: str) -> str:
@@ -97,16 +99,20 @@ def test_an_effect_after_an_untrusted_page_is_flagged_or_pauses_as_the_settings_
 
     @session.tool
     def send(to: str) -> str:
+        sent.append(to)
         return "sent"
 
-    session.monitor()
-    with session.turn("read the page"):
+    monitor = session.monitor()
+    asks = pytest.raises(NotAllowedError) if on_effect == "ask" else contextlib.nullcontext()
+    with asks, session.turn("read the page"):
         fetch("https://blog.example")
         session.model(lambda prompt: {"text": "I will send it"}, prompt="what now?")
         send("me")
+    monitor.catch_up()
     [flag] = session.state().flags
     assert flag == "untrusted-effect:send:web:blog.example"
-    assert session.status == status
+    assert sent == ([] if on_effect == "ask" else ["me"])
+    assert [p.status for p in session.state().pending_actions.values()] == (["waiting"] if on_effect == "ask" else [])
 
 
 def test_an_effect_without_anything_untrusted_is_not_flagged(session: Session[Any]) -> None:

@@ -1,8 +1,8 @@
 """Processes that die, within one process, and the world they act on.
 
 A `Life` counts the moments of a process at which it can be killed: before and after each commit, and before and after
-each effect. At its last moment it raises `Killed`, and from then on nothing it tries reaches the store or the world: what
-is left is what a process killed there leaves. The next life opens the same engine anew.
+each effect. At its last moment it raises `Killed`, and from then on nothing it tries reaches the store or the world:
+what is left is what a process killed there leaves. The next life opens the same engine anew.
 
 The `World` is the other side: it keeps what was done to it, and under which key, for ever.
 """

@@ -280,7 +280,8 @@ def test_two_threads_that_ask_under_one_key_run_it_once(session: Session[Any]) -
             try:
                 return str(session.call("act", id="same").result)
             except NotAllowedError as exc:
-                assert exc.kind == "call-running"
+                if exc.kind != "call-running":
+                    raise
 
     with ThreadPoolExecutor(8) as pool:
         assert {f.result() for f in [pool.submit(ask) for _ in range(8)]} == {"done"}

@@ -15,6 +15,7 @@ from wakelog.log.surgery import erase, prune
 from wakelog.session import Session
 
 GOAL = "go"
+SECRET = "ghp_" + "Zq8KxW3nVb7TtR5mYc2LdJ9pHs6FgA4eUo1N"
 
 
 def run(desk: Desk, *calls: int, dies: bool = False, goal: str = GOAL, **turn: Any) -> list[str]:
@@ -47,7 +48,7 @@ def test_what_is_given_again_is_noted_and_neither_counted_nor_paid_again(desk: D
     run(desk, 1)
     state = desk.operator.state()
     assert state.tools_used["act"].calls == 1
-    request, started, outcome, note = desk.operator.events(kind="action")
+    request, _, outcome, note = desk.operator.events(kind="action")
     assert (note.kind, note.body["reused"], note.header.derived_from) == (
         "action.recorded",
         outcome.seq,
@@ -104,7 +105,7 @@ def test_an_uncertain_call_that_the_agent_shrugs_off_stays_apart_from_the_next_o
         return said
 
     with pytest.raises(Killed):
-        script(12)
+        script(14)
     assert [p.status for p in desk.operator.state().pending_actions.values()] == ["running"]
     assert script() == ["act(1) no 1", "uncertain-call", "other(1) no 1"]
     assert desk.world.count() == {("act", 1): 2, ("other", 1): 1}
@@ -300,16 +301,16 @@ def test_a_turn_is_not_continued_when_told_never_to(desk: Desk) -> None:
     assert desk.operator.state().turn.number == 2
 
 
-@pytest.mark.parametrize("value", ["s3 key AKIAIOSFODNN7EXAMPLE and more", {"a": [1, 2.0, None]}, None, "x" * 9000])
+@pytest.mark.parametrize("value", [f"the token is {SECRET}", {"a": [1, 2.0, None]}, None, "x" * 9000])
 def test_the_same_input_is_recognised_in_any_form(desk: Desk, value: Any) -> None:
     killed(desk, 1, goal=value)
     assert run(desk, 1, goal=value) == ["act(1) no 1"]
 
 
 def test_the_redacted_input_of_that_test_is_not_what_was_given(desk: Desk) -> None:
-    killed(desk, 1, goal="s3 key AKIAIOSFODNN7EXAMPLE and more")
+    killed(desk, 1, goal=f"the token is {SECRET}")
     (started,) = desk.operator.events(kind="turn.started")
-    assert "AKIA" not in str(started.body)
+    assert SECRET not in str(started.body)
 
 
 def test_a_rewind_by_a_person_in_between_stops_the_continuing(desk: Desk) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import wakelog
 from tests.runtime.lives import Desk, Killed, effect, stopped
-from wakelog import CallFailedError, Found, NotAllowedError, events
+from wakelog import CallFailedError, Found, events
 from wakelog.history.points import attempts_of
 
 GOAL = "go"

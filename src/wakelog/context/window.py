@@ -116,7 +116,7 @@ def _completed(
         restored=frozenset(
             str(e.body.get("key", "")) for e in entries if e.kind == "context.restored" and e.seq > ended
         ),
-        quiet=frozenset(e.seq for e in entries if e.kind in _QUIET),
+        quiet=frozenset((*(e.seq for e in entries if e.kind in _QUIET), *asked)),
     )
 
 
@@ -158,6 +158,10 @@ def read_recorded(log: Log, ranges: Ranges, *, count: Count = estimate) -> tuple
     """The items that some events make, as a recorded model call names them."""
     builder = Builder(log)
     for entry in _read(log, ranges):
+        asked = entry.header.cause
+        if asked and entry.kind == "action.succeeded" and not any(first <= asked <= last for first, last in ranges):
+            # A model's answer is in a window, what it was asked with is not.
+            builder.feed(log.entry(asked))
         if entry.kind == "history.compacted":
             builder.summary(entry, entry.body.get("first", entry.seq))
         else:

@@ -30,10 +30,10 @@ QUEUE_MAX = 10_000
 
 
 class Passed(msgspec.Struct):
-    """A frame that passed, and when."""
+    """A frame that passed, and when; without a frame, the conversation is over."""
 
     side: Side
-    frame: Frame
+    frame: Frame | None
     at_ns: int
     scope: str = ""
     """Which conversation its id belongs to, where one proxy serves several."""
@@ -94,7 +94,7 @@ class Recorder:
     def ended(self, scope: str) -> None:
         """A conversation is over: what it was not answered, it never will be."""
         with contextlib.suppress(queue.Full):
-            self._queue.put_nowait(Passed("client", {}, time.monotonic_ns(), scope))
+            self._queue.put_nowait(Passed("client", None, time.monotonic_ns(), scope))
 
     def close(self, timeout_s: float = 10.0) -> None:
         """Writes what is still to be written, and says of unanswered calls that their outcome is unknown."""
@@ -137,7 +137,7 @@ class Recorder:
 
     def _take(self, passed: Passed) -> None:
         frame = passed.frame
-        if not frame:
+        if frame is None:
             self._cut(passed.scope)
         elif "method" in frame:
             self._asked(passed, frame)

@@ -1,7 +1,7 @@
 """The recording proxy over stdio: between a client and the server it starts, bytes pass unchanged.
 
-Each piece is written on before it is looked at. The child's stderr is ours, signals go to the child, and its exit code
-becomes ours.
+What a client asks is handed to the recorder and then written on, so that no answer overtakes its call; what the server
+says is written on first. The child's stderr is ours, signals go to the child, and its exit code becomes ours.
 """
 
 from __future__ import annotations
@@ -57,16 +57,13 @@ def run_proxy(
 
 
 def _pump_up(source: int, target: IO[bytes], recorder: Recorder, wait_s: float) -> None:
-    """From the client to the server. Waiting for an intent needs whole lines, so only then is a line held back."""
+    """From the client to the server. A fast server answers while we still look, so we look first."""
     lines = Lines()
     with contextlib.suppress(OSError, ValueError):
         while piece := os.read(source, PIECE):
-            if not wait_s:
-                _write(target.fileno(), piece)
             for line in lines.feed(piece):
                 _look(recorder, "client", line, wait_s)
-            if wait_s:
-                _write(target.fileno(), piece)
+            _write(target.fileno(), piece)
     with contextlib.suppress(OSError, ValueError):
         target.close()
 
@@ -85,9 +82,10 @@ def _pump_down(source: IO[bytes], target: int, recorder: Recorder) -> None:
 
 
 def _look(recorder: Recorder, side: Side, line: bytes, wait_s: float = 0.0) -> None:
-    for frame in frames_of(line):
-        is_call = frame.get("method") == "tools/call"
-        recorder.passed(side, frame, wait_s=wait_s if is_call else 0.0)
+    with contextlib.suppress(Exception):  # whatever a frame is like, the traffic must not notice
+        for frame in frames_of(line):
+            is_call = frame.get("method") == "tools/call"
+            recorder.passed(side, frame, wait_s=wait_s if is_call else 0.0)
 
 
 def _write(target: int, piece: bytes) -> None:

@@ -24,7 +24,6 @@ from wakelog.log.reading import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
-from wakelog.model.values import Value
 from wakelog.monitors.budgets import check_budget
 from wakelog.runtime.ambient import TRUSTED, Call, Mark, inside, mark_here
 from wakelog.runtime.ending import status_of

@@ -14,11 +14,13 @@ from wakelog.errors import ConflictError, UnavailableError
 from wakelog.history.points import Span, attempts_of
 from wakelog.log import Log
 from wakelog.model import events as ev
+from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
 from wakelog.model.values import Value
 from wakelog.runtime.calling import Runtime
 from wakelog.runtime.recovery import OpenTurn, remember, settling
 from wakelog.runtime.values import plain
+from wakelog.state.diff import diff
 from wakelog.state.patch import equal
 
 Resume = Literal["auto", "always", "never"]
@@ -53,8 +55,17 @@ def _open(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: 
     resumes, past = (base.attempt, remember(log, base.first)) if base is not None else (0, {})
     started = msgspec.structs.replace(started, retry=True, resumes=resumes)
     to = spans[-1].first - 1 if spans else seen
-    log.rewind(to, mode="retry", restored=left, then=[started, *said], expect=seen, guard=guard)
+    kept = _kept(log, spans[-1], to, seen) if base is not None else []
+    log.rewind(to, mode="retry", restored=left, then=[*kept, started, *said], expect=seen, guard=guard)
     return OpenTurn(now["number"], now["attempt"] + 1, resumes, past)
+
+
+def _kept(log: Log, cut: Span, to: Seq, now: Seq) -> list[ev.Event]:
+    """What another writer did to the data, and made the cut attempt's draft a conflict: going back does not undo it."""
+    ended = log.entry(cut.last)
+    if (ended.body.get("error") or {}).get("type") != "draft-conflict":
+        return []
+    return [ev.StatePatched(patch=diff(log.state(to)["data"], log.state(now)["data"], "/data"), why="another writer's")]
 
 
 def _is_cut(now: dict[str, Value]) -> bool:

@@ -1,22 +1,27 @@
-"""Verbs about the model's window: what is in it, what left it, and the handoff to the next run."""
+"""Verbs about the model's window: what is in it, what left it, and the handoff to the next run.
+
+The room they call is imported when one of them is: most programs that open a session never ask.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from wakelog.context import compacting, returning
-from wakelog.context.brief import DEFAULT_BUDGET, Brief, make_brief
-from wakelog.context.compacting import Summary
-from wakelog.context.counting import Count, estimate
-from wakelog.context.items import Item
-from wakelog.context.keys import Evicted
-from wakelog.context.ledger import Context, Policy, make_context, oldest_first
-from wakelog.context.returning import Restored
-from wakelog.context.shapes import Shape
 from wakelog.history.selectors import resolve_range
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.session.base import Base, S, Where
+
+if TYPE_CHECKING:
+    from wakelog.context.brief import Brief
+    from wakelog.context.compacting import Summary
+    from wakelog.context.counting import Count
+    from wakelog.context.items import Item
+    from wakelog.context.keys import Evicted
+    from wakelog.context.ledger import Context, Policy
+    from wakelog.context.returning import Restored
+    from wakelog.context.shapes import Shape
 
 
 class Remembering(Base[S]):
@@ -27,8 +32,8 @@ class Remembering(Base[S]):
         budget: int | None = None,
         *,
         shape: Shape = "openai",
-        policy: Policy = oldest_first,
-        count: Count = estimate,
+        policy: Policy | None = None,
+        count: Count | None = None,
         pinned: Iterable[str] = (),
         headroom: int = 0,
         record: bool = True,
@@ -38,53 +43,74 @@ class Remembering(Base[S]):
         or "anthropic" (whose `system` stands apart), always one that the provider accepts.
 
         Goal, facts, decisions, dead ends and pending calls are in it, whatever else must leave. What leaves is recorded
-        and stays out until it is restored; `headroom` frees that much more at once. `count` gives the tokens of a text;
-        the default is an estimate. Without `record`, or `at` a point in the past, nothing is written.
+        and stays out until it is restored; `headroom` frees that much more at once. `policy` names what leaves, in
+        order; `count` gives the tokens of a text, where the default is an estimate. Without `record`, or `at` a point
+        in the past, nothing is written.
         """
+        from wakelog.context.counting import estimate
+        from wakelog.context.ledger import make_context, oldest_first
+
         return make_context(
             self.log,
             budget,
             shape=shape,
-            policy=policy,
-            count=count,
+            policy=policy or oldest_first,
+            count=count or estimate,
             pinned=pinned,
             headroom=headroom,
             record=record,
             at=None if at is None else self.seq(at),
         )
 
-    def evict(self, key: str | Seq, *, count: Count = estimate) -> Evicted:
+    def evict(self, key: str | Seq) -> Evicted:
         """Takes something out of the window: `e12`, only a call's answer as `e12:output`, or a range, `e5..e40`."""
-        return returning.evict(self.log, key, count=count)
+        from wakelog.context.returning import evict
 
-    def restore(self, key: str | Seq, *, count: Count = estimate) -> Restored:
+        return evict(self.log, key)
+
+    def restore(self, key: str | Seq) -> Restored:
         """Brings back what left the window, and keeps it there for this turn. What was pruned or erased meanwhile is
         told as `gone`."""
-        return returning.restore(self.log, key, count=count)
+        from wakelog.context.returning import restore
+
+        return restore(self.log, key)
 
     def pin(self, key: str | Seq) -> Item:
         """Keeps something in the window until the turn is over."""
-        return returning.pin(self.log, key)
+        from wakelog.context.returning import pin
+
+        return pin(self.log, key)
 
     def compact(self, first: Seq | str, last: Seq | str, summary: Value, *, why: str = "") -> Seq:
         """Lets a summary stand for what was said and done from `first` to `last` ("@1", "@8"), in view only. It is
         trusted as far as the least trusted thing in the range. Returns what `expand` takes back."""
+        from wakelog.context.compacting import compact
+
         begin = first if isinstance(first, int) else resolve_range(self.log, first).first
         end = last if isinstance(last, int) else resolve_range(self.log, last).last
-        return compacting.compact(self.log, begin, end, summary, why=why)
+        return compact(self.log, begin, end, summary, why=why)
 
     def compactions(self, at: Where = None) -> list[Summary]:
         """The compactions in effect, oldest first."""
-        return compacting.compactions(self.log, None if at is None else self.seq(at))
+        from wakelog.context.compacting import compactions
+
+        return compactions(self.log, None if at is None else self.seq(at))
 
     def replaced(self, compaction: Seq) -> tuple[Item, ...]:
         """What a compaction stands for, without taking it back."""
-        return compacting.inspect(self.log, compaction)
+        from wakelog.context.compacting import inspect
+
+        return inspect(self.log, compaction)
 
     def expand(self, compaction: Seq, *, why: str = "") -> Seq:
         """Takes a compaction back: what it replaced is in view again."""
-        return compacting.expand(self.log, compaction, why=why)
+        from wakelog.context.compacting import expand
 
-    def brief(self, budget: int = DEFAULT_BUDGET, *, at: Where = None, count: Count = estimate) -> Brief:
+        return expand(self.log, compaction, why=why)
+
+    def brief(self, budget: int = 2000, *, at: Where = None, count: Count | None = None) -> Brief:
         """The handoff for the next run, machine or agent, in at most `budget` tokens; `str()` of it is the text."""
-        return make_brief(self.log, budget, at=None if at is None else self.seq(at), count=count)
+        from wakelog.context.brief import make_brief
+        from wakelog.context.counting import estimate
+
+        return make_brief(self.log, budget, at=None if at is None else self.seq(at), count=count or estimate)

@@ -131,7 +131,8 @@ class Turn(Generic[S]):
         is_lost = isinstance(error, ConflictError) and error.kind == "draft-conflict"
         if is_stop(error) or is_lost or not isinstance(error, Exception):
             why = error.message if isinstance(error, WakelogError) else type(error).__name__
-            ended = ev.TurnEnded(outcome="interrupted", why=why)
+            failure = ev.Failure("draft-conflict", why) if is_lost else None
+            ended = ev.TurnEnded(outcome="interrupted", error=failure, why=why)
         else:
             ended = ev.TurnEnded(outcome="failed", error=failure_of(error))
         try:

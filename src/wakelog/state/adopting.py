@@ -36,9 +36,10 @@ def adopted_parts(
     out: Doc = {part: copy(fork[part]) for part in REWOUND_PARTS}
     out["data"] = _unmarked(out["data"], here)
     out["decisions_made"] = {key: value for key, value in out["decisions_made"].items() if int(key) <= shared}
-    # A compaction is its own handle, and its copy lists itself.
-    out["evicted_keys"] = {k: e for k, e in out["evicted_keys"].items() if e["seq"] not in places}
-    for part, field in (("tools_used", "last"), ("evicted_keys", "seq"), ("evicted_keys", "handle")):
+    # A compaction's copy lists itself. Other keys of the fork's own part name other events here, and what they took out
+    # of the window is in it again.
+    out["evicted_keys"] = {k: e for k, e in out["evicted_keys"].items() if _is_shared(k, e, shared, places)}
+    for part, field in (("tools_used", "last"), ("evicted_keys", "seq")):
         for entry in out[part].values():
             entry[field] = here(entry[field])
     for part in ("facts", "artefacts"):
@@ -52,6 +53,13 @@ def adopted_parts(
     if out["last_error"] is not None:
         out["last_error"]["seq"] = here(out["last_error"]["seq"])
     return out
+
+
+def _is_shared(key: str, left: Doc, shared: Seq, places: Mapping[Seq, Seq]) -> bool:
+    """Whether what a key took out of the window is in both histories; a range is called `e5..e40`."""
+    end = key.rpartition("..e")[2]
+    last = int(end) if ".." in key and end.isdecimal() else left["handle"]
+    return left["handle"] <= shared and last <= shared and left["seq"] not in places
 
 
 def _kept(base: Doc, part: Doc, places: Mapping[Seq, Seq]) -> Doc:

@@ -171,7 +171,10 @@ def _file_lines(pair: _Pair) -> FileLines:
     if not shared and fork and fork.parent == pair.session.id:
         shared = min(fork.at, pair.a)
     if pair.b > shared and (shared or pair.session.id == pair.other.id):
+        view = pair.other.log.view(pair.b)
         for entry in pair.other.events(after=shared, upto=pair.b, kind="file.changed"):
+            if not any(first <= entry.seq <= last for first, last in view):
+                continue  # by an attempt that was cut and continued: the same change stands in the next one
             path, body = str(entry.body.get("path", "")), entry.body
             added, removed = lines.get(path, (0, 0))
             lines[path] = (added + body.get("added", 0), removed + body.get("removed", 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -70,7 +71,8 @@ def proxy_command(
     code = run_proxy(command, recorder, wait_s=DURABLE_WAIT_S if durable else 0.0)
     if code < 0:
         # The server died of a signal, and so do we: who started us sees what it would have seen.
-        signal.signal(-code, signal.SIG_DFL)
+        with contextlib.suppress(OSError):  # SIGKILL has no handler to reset
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     raise click.exceptions.Exit(code)
 

@@ -9,7 +9,7 @@ import msgspec
 from wakelog.cli.context import Context
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.table import Cell, Column, Row, say_table
-from wakelog.cli.text import count, fit, glyph, inert
+from wakelog.cli.text import count, fit, glyph, inert, width
 from wakelog.context.items import Item
 from wakelog.context.keys import Evicted
 from wakelog.context.past import Moved, Seen
@@ -100,12 +100,13 @@ def _plain_moved(moved: Moved) -> dict[str, Any]:
 def say_look(ctx: Context, session: Session[Any], look: Look) -> None:
     """Says a window: what it is, its items in order, and what is not in it."""
     seen = look.seen
-    ctx.say(f"  {_what(seen)}")
+    ctx.say(f"  {fit(_what(seen), ctx.columns - 2)}")
     of = f" of {count(look.budget)}" if look.budget else ""
-    facts = [f"{len(seen.items)} items", f"{count(look.tokens)}{of} tokens (estimate)"]
-    dot = f" {glyph('dot')} "
-    exposed = f"{dot}{glyph('warn')} exposure: {look.trust}" + (f", {fit(look.source, 40)}" if look.source else "")
-    ctx.say(f"  {dot.join(facts)}" + (ctx.style(exposed, fg="yellow") if look.trust != "trusted" else ""))
+    facts = f" {glyph('dot')} ".join([f"{len(seen.items)} items", f"{count(look.tokens)}{of} tokens (estimate)"])
+    ctx.say(f"  {facts}")
+    if look.trust != "trusted":
+        words = f"{glyph('warn')} exposure: {look.trust}" + (f", {look.source}" if look.source else "")
+        ctx.say(f"  {ctx.style(fit(words, ctx.columns - 2), fg='yellow')}")
     entered = {item.key for item in look.moved.entered} if look.moved else set()
     rows: list[Row] = []
     if look.known:
@@ -162,7 +163,8 @@ def _say_evicted(ctx: Context, session: Session[Any], seen: Seen) -> None:
         if each.what == "compaction":
             key = f"e{each.first}..e{each.last}"
             size = f"summarised in e{each.handle} (wakelog expand {handle(session)}@e{each.handle})"
-        ctx.say(f"  {ctx.style(fit(key, 40), fg='cyan')}  {size}".rstrip())
+        key = fit(key, 30)
+        ctx.say(f"  {ctx.style(key, fg='cyan')}  {fit(size, ctx.columns - width(key) - 4)}".rstrip())
     if len(seen.evicted) > 12:
         rest = f"{len(seen.evicted) - 12} more (wakelog state /evicted_keys -s {handle(session)})"
         ctx.say(ctx.style(f"  {rest}", dim=True))

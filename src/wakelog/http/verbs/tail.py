@@ -124,9 +124,9 @@ def _session_frames(space: Space, session: SessionId, after: int) -> list[Frame]
 
 def _feed_frames(space: Space, place: str) -> list[Frame]:
     """The next events of the feed: those left of the commit that the place is in, or of some commits after it."""
-    before, _, passed = place.partition("~")
+    before, within, passed = place.partition("~")
     try:
-        skip = int(passed or 0)
+        skip = int(passed) if within else 0
         changes = space.engine.changes(before, PAGE if not skip else 1)
     except ValueError:
         raise InvalidInputError(f"{place!r} is not the id of an event here", kind="bad-request") from None

@@ -1,0 +1,95 @@
+"""`wakelog conformance`: does a server keep to the protocol?"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+
+import click
+import msgspec
+
+from wakelog.cli.context import Context, common
+from wakelog.cli.failing import NO
+from wakelog.cli.text import inert
+from wakelog.conformance import Result, run
+from wakelog.conformance.kit import chosen
+from wakelog.conformance.wire import TIMEOUT_S
+from wakelog.errors import InvalidInputError
+
+_MARKS = {"passed": ("✔", "green"), "failed": ("✗", "red"), "skipped": ("-", "yellow")}
+
+
+@click.command("conformance")
+@click.argument("url", required=False, default="")
+@click.option("--key", default="", metavar="KEY", help="An API key of it (default: WAKELOG_KEY).")
+@click.option("--other-key", default="", metavar="KEY", help="A key of another namespace (default: WAKELOG_OTHER_KEY).")
+@click.option("--only", multiple=True, metavar="NAME", help="A group or a check; repeatable.")
+@click.option("--time-limit", default=TIMEOUT_S, metavar="SECONDS", help="How long an answer may take.")
+@click.option("--list", "listing", is_flag=True, help="The checks, and the sentence of the protocol that each holds.")
+@common
+def conformance_command(
+    ctx: Context, url: str, key: str, other_key: str, only: tuple[str, ...], time_limit: float, listing: bool
+) -> int:
+    """Checks any server against docs/reference/protocol.md: a line for each check, and of one that fails what was
+    expected, what came, and the request. Checks work in sessions of their own, which are removed in the end. Exit code 1
+    when something fails.
+
+    \b
+    Examples:
+      wakelog conformance http://127.0.0.1:8425 --key KEY
+      wakelog conformance https://host/ns/team-a --only append --only tail
+      wakelog conformance --list
+    """
+    if listing:
+        return _list(ctx, only)
+    if not url:
+        raise InvalidInputError("which server?", kind="bad-url", hint="wakelog conformance http://127.0.0.1:8425")
+    results: list[Result] = []
+    for result in run(
+        url,
+        key or os.environ.get("WAKELOG_KEY", ""),
+        other_key=other_key or os.environ.get("WAKELOG_OTHER_KEY", ""),
+        only=only,
+        timeout_s=time_limit,
+    ):
+        results.append(result)
+        if ctx.ndjson:
+            ctx.record("conformance", result)
+        elif not ctx.json:
+            _show(ctx, result)
+    counts = Counter(each.status for each in results)
+    if ctx.json:
+        data = {"url": url, **{name: counts[name] for name in _MARKS}, "checks": msgspec.to_builtins(results)}
+        ctx.answer("conformance", data, lambda: None)
+    elif not ctx.ndjson:
+        ctx.say(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+        ctx.flush()
+    return NO if counts["failed"] else 0
+
+
+def _list(ctx: Context, only: Iterable[str]) -> int:
+    checks = chosen(only)
+    data = [{"check": c.name, "group": c.group, "rule": c.rule, "needs": c.needs or None} for c in checks]
+
+    def human() -> None:
+        for each in checks:
+            ctx.say(f"{each.group:<12}{each.name}")
+            ctx.say(f"{'':<12}{ctx.style(each.rule, dim=True)}")
+
+    ctx.answer("conformance-checks", data, human)
+    return 0
+
+
+def _show(ctx: Context, result: Result) -> None:
+    """A line for a check; of one that failed two more. Shown as it comes: a server may take its time."""
+    mark, color = _MARKS[result.status]
+    why = f"  ({inert(result.why, lines=False)})" if result.why else ""
+    ctx.say(f"{ctx.style(mark, fg=color)} {result.group:<12}{result.check}{why}")
+    if result.status == "failed":
+        ctx.say(f"  {result.rule}")
+        ctx.say(f"  expected {inert(result.expected, lines=False)}, got {inert(result.got, lines=False)}")
+        if result.request:
+            ctx.say(f"  {inert(result.request, lines=False)}")
+    if not ctx.use_pager:
+        ctx.flush()

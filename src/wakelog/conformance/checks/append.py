@@ -1,0 +1,187 @@
+"""Appending: order, the expected head, atomicity, what is refused; and several writers at once."""
+
+from __future__ import annotations
+
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+
+from wakelog.conformance.bench import Bench, event, fact, message, want
+from wakelog.conformance.kit import check
+from wakelog.conformance.wire import Fault
+
+WRITERS, EACH = 6, 5
+
+
+@check("append", "Events of a session are numbered 1, 2, 3 … without gaps, in the order in which they were stored.")
+def append_keeps_order(bench: Bench) -> None:
+    session = bench.open()
+    for text in ("a", "b", "c"):
+        session.add(message(text))
+    session.add(message("d"), message("e"))
+    events = session.events(after=1)
+    want([2, 3, 4, 5, 6], [each["seq"] for each in events], "seqs", bench.last)
+    want(list("abcde"), [each["body"]["content"] for each in events], "contents", bench.last)
+
+
+@check("append", "An append is answered with the head it led to, and whoever reads after the answer sees it.")
+def append_answers_with_head(bench: Bench) -> None:
+    session = bench.open()
+    reply = session.append(message("a"), message("b"))
+    head = reply.ok()
+    want(3, head["seq"], "seq", reply.request)
+    want(head, session.head(), "head", bench.last)
+    last = session.events()[-1]
+    want((3, head["hash"]), (last["seq"], last["hash"]), "last event's seq and hash", bench.last)
+
+
+@check("append", "Events of one request are one commit: next to each other, with the same `commit_id` and `at`.")
+def append_is_one_commit(bench: Bench) -> None:
+    session = bench.open()
+    head = session.add(message("a"), message("b"), message("c"))
+    told = [(each["seq"], each["commit_id"], each["at"]) for each in session.events(after=1)]
+    want([(seq, head["commit_id"], head["at"]) for seq in (2, 3, 4)], told, "seq, commit_id, at", bench.last)
+
+
+@check("append", "What was authored comes back as it was sent: text, whole numbers up to 2^53 − 1, fractions, nesting.")
+def append_keeps_values(bench: Bench) -> None:
+    session = bench.open()
+    value = {"text": 'é😀"\\\n', "most": 2**53 - 1, "least": 1 - 2**53, "part": 0.1, "deep": [[None, True, {"": []}]]}
+    session.add(fact("k", value), event("x.conformance", own=value))
+    first, second = session.events(after=1)
+    want(value, first["body"]["value"], "value", bench.last)
+    want(("x.conformance", {"own": value}), (second["kind"], second["body"]), "own kind", bench.last)
+    want(value, session.state()["facts"]["k"]["value"], "value in the state", bench.last)
+
+
+@check("append", "`actor`, `cause`, `derived_from`, `source` and `trust` stand in the event's header as they were given.")
+def append_keeps_header(bench: Bench) -> None:
+    session = bench.open()
+    header = {"actor": "user", "cause": 1, "derived_from": [[1, 1]], "source": "web:x", "trust": "untrusted"}
+    session.add(event("message.added", header, role="user", content="x"))
+    [told] = session.events(after=1)
+    want(header, {name: told[name] for name in header}, "header", bench.last)
+
+
+@check("append", """An append whose `expect` is not the head's seq is refused with 409 `head-moved`, which carries `head_seq`,
+    and writes nothing.""")
+def append_expects_head(bench: Bench) -> None:
+    session = bench.open()
+    head = session.add(message("a"))
+    for expect in (1, 99):
+        reply = session.append(message("b"), expect=expect)
+        want(2, reply.refused(409, "head-moved").get("head_seq"), "head_seq", reply.request)
+        session.unmoved(head, reply)
+    want(3, session.add(message("c"), expect=2)["seq"], "seq", bench.last)
+
+
+@check("append", "A commit is stored whole or not at all: one event that is refused refuses all of its request.")
+def append_is_atomic(bench: Bench) -> None:
+    session = bench.open()
+    head = session.head()
+    for wrong, status, kind in (
+        (event("turn.ended"), 409, "turn-machine"),
+        (event("no.such.kind"), 400, "unknown-kind"),
+        (event("fact.recorded", key="k"), 400, "bad-event"),
+    ):
+        reply = session.append(message("a"), message("b"), wrong)
+        reply.refused(status, kind)
+        session.unmoved(head, reply)
+
+
+@check("append", "A move that a state machine does not allow is refused with 409, and `legal` names those it would allow.")
+def append_names_legal_moves(bench: Bench) -> None:
+    session = bench.open()
+    for wrong, kind, legal in (
+        (event("turn.ended"), "turn-machine", "turn.started"),
+        (event("action.succeeded", action="none"), "action-machine", "action.requested"),
+        (event("session.archived"), "session-open", "session.closed"),
+    ):
+        reply = session.append(wrong)
+        if legal not in reply.refused(409, kind).get("legal", ()):
+            raise Fault(f"`legal` with {legal}", repr(reply.json.get("legal")), reply.request)
+
+
+@check("append", "A call that was requested is pending until its outcome; it has one outcome.")
+def append_settles_actions(bench: Bench) -> None:
+    session = bench.open()
+    session.add(event("turn.started"), event("action.requested", action="a", tool="t"))
+    want(["a"], list(session.state()["pending_actions"]), "pending actions", bench.last)
+    session.add(event("action.started", action="a"), event("action.succeeded", action="a", output=1))
+    want([], list(session.state()["pending_actions"]), "pending actions", bench.last)
+    session.append(event("action.succeeded", action="a")).refused(409, "action-machine")
+
+
+@check("append", "Kinds that tell about stored events (rewinds, forks, erasures) are written by the server only: `own-kind`.")
+def append_refuses_own_kinds(bench: Bench) -> None:
+    session = bench.open()
+    for kind, body in (
+        ("history.rewound", {"to": 1}),
+        ("session.forked", {"parent": session.id, "at": 1, "hash": "00"}),
+        ("range.pruned", {"upto": 1, "last_hash": "00", "base": {}}),
+    ):
+        reply = session.append({"kind": kind, "body": body})
+        reply.refused(409, "own-kind")
+        session.unmoved(session.opened, reply)
+
+
+@check(
+    "append",
+    """A secret that is found is replaced before anything is stored, and `payload.redacted`, in the same commit, says
+    what kind it was.""",
+    needs="redaction",
+)
+def append_redacts(bench: Bench) -> None:
+    session = bench.open()
+    secret = f"ghp_{secrets.token_hex(18)}"
+    session.add(message(f"the token is {secret}"), commit_id="r")
+    for verb in ("events", "state", "bundle"):
+        reply = session.get(verb)
+        if secret.encode() in reply.content:
+            raise Fault("no secret in any answer", "the secret", reply.request)
+    want(["message.added", "payload.redacted"], [each["kind"] for each in session.events(after=1)], "kinds", bench.last)
+
+
+# Several writers
+
+
+@check("concurrency", "Writers at the same time lose nothing: every append that was answered is there once, without gaps.")
+def writers_lose_nothing(bench: Bench) -> None:
+    session = bench.open()
+
+    def write(writer: int) -> list[tuple[int, str]]:
+        return [(session.add(message(f"{writer}-{n}"))["seq"], f"{writer}-{n}") for n in range(EACH)]
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        answered = sorted(pair for pairs in pool.map(write, range(WRITERS)) for pair in pairs)
+    told = [(each["seq"], each["body"]["content"]) for each in session.events(after=1)]
+    want(list(range(2, 2 + WRITERS * EACH)), [seq for seq, _ in told], "seqs", bench.last)
+    want(answered, told, "the events that were answered", bench.last)
+
+
+@check("concurrency", "Of writers that expect the same head, exactly one is accepted.")
+def one_writer_wins(bench: Bench) -> None:
+    session = bench.open()
+    with ThreadPoolExecutor(WRITERS) as pool:
+        replies = list(pool.map(lambda n: session.append(message(str(n)), expect=1), range(WRITERS)))
+    want([200] + [409] * (WRITERS - 1), sorted(each.status for each in replies), "statuses", bench.last)
+    for each in replies:
+        if each.status == 409:
+            each.refused(409, "head-moved")
+    want(2, session.head()["seq"], "head", bench.last)
+
+
+@check("concurrency", "The same commit sent several times at once is stored once, and all are given the same answer.")
+def one_repeat_is_stored(bench: Bench) -> None:
+    session = bench.open()
+    with ThreadPoolExecutor(WRITERS) as pool:
+        heads = list(pool.map(lambda _: session.add(message("a"), commit_id="same"), range(WRITERS)))
+    want([2] * WRITERS, [each["seq"] for each in heads], "seqs", bench.last)
+    want(2, session.head()["seq"], "head", bench.last)
+
+
+@check("concurrency", "Opening the same name at once makes one session.")
+def one_session_is_opened(bench: Bench) -> None:
+    name = bench.name()
+    with ThreadPoolExecutor(WRITERS) as pool:
+        opened = list(pool.map(lambda _: bench.open(name), range(WRITERS)))
+    want(1, len({each.id for each in opened}), "sessions", bench.last)

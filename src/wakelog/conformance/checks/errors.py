@@ -1,0 +1,78 @@
+"""Problems: their form, and the ones that every server has."""
+
+from __future__ import annotations
+
+from wakelog.conformance.bench import Bench, event, message, want
+from wakelog.conformance.kit import check
+from wakelog.conformance.wire import Fault
+
+
+@check("errors", "A session that is not there is 404 `session-not-found`, for every operation on it.")
+def no_such_session(bench: Bench) -> None:
+    path = f"/v1/sessions/{bench.name()}"
+    for verb in ("", "/head", "/events", "/state"):
+        bench.client.ask("GET", path + verb).refused(404, "session-not-found")
+    bench.client.ask("POST", f"{path}/events", {"events": [message("a")]}).refused(404, "session-not-found")
+
+
+@check("errors", "A problem's `group` is the class of its kind, by which a client decides; `type` names the kind.")
+def problems_have_groups(bench: Bench) -> None:
+    session = bench.open()
+    for reply, status, group in (
+        (session.get("events/e9"), 404, "not-found"),
+        (session.append(message("a"), expect=9), 409, "conflict"),
+        (session.append(event("turn.ended")), 409, "not-allowed"),
+        (session.append(event("no.such.kind")), 400, "invalid-input"),
+    ):
+        problem = reply.refused(status)
+        told = (problem["group"], problem["type"])
+        want((group, f"urn:wakelog:error:{problem['kind']}"), told, "group and type", reply.request)
+    want(True, session.append(message("a"), expect=9).json.get("retryable"), "retryable of a conflict", bench.last)
+
+
+@check("errors", "A field or parameter that the operation does not know is refused with 400 `bad-request`, never ignored.")
+def unknown_fields_are_refused(bench: Bench) -> None:
+    session = bench.open()
+    name = bench.name()
+    bench.client.ask("POST", "/v1/sessions", {"name": name, "gaol": "a typo"}).refused(400, "bad-request")
+    bench.client.ask("GET", f"/v1/sessions/{name}/head").refused(404, "session-not-found")
+    session.get("events", afetr=3).refused(400, "bad-request")
+    reply = session.append(message("a"), expcet=1)
+    reply.refused(400, "bad-request")
+    session.unmoved(session.opened, reply)
+
+
+@check("errors", "A body that is not the JSON it should be is 400 `bad-request`; one of no known media type 415 `wrong-media`.")
+def bad_bodies_are_refused(bench: Bench) -> None:
+    session = bench.open()
+    path = f"{session.path}/events"
+    for raw in (b'{"events": [', b"[]", b'{"events": []}', b'{"events": [{"kind": 1}]}', b"\xff"):
+        reply = bench.client.ask("POST", path, raw=raw, headers={"content-type": "application/json"})
+        reply.refused(400, "bad-request")
+        session.unmoved(session.opened, reply)
+    bench.client.ask("POST", path, raw=b"{}", headers={"content-type": "text/plain"}).refused(415, "wrong-media")
+
+
+@check("errors", "A path that is not there is 404 `no-such-route`; another method on one that is, 405 with `Allow`.")
+def routes_and_methods(bench: Bench) -> None:
+    bench.client.ask("GET", "/v1/no-such-thing").refused(404, "no-such-route")
+    reply = bench.client.ask("PUT", "/v1/sessions")
+    # Not `refused`: here 405 is what is asked for.
+    want(405, reply.status, "status", reply.request)
+    if "POST" not in reply.headers.get("allow", ""):
+        raise Fault("an Allow header with POST", reply.headers.get("allow", "none"), reply.request)
+
+
+@check("errors", "Without a key, or with one that is not valid, every operation on sessions is 401, and says no more than that.")
+def keys_are_asked_for(bench: Bench) -> None:
+    session = bench.open()
+    for path in ("/v1/info", session.path, f"{session.path}/events"):
+        bench.client.ask("GET", path, with_key=False).refused(401, "key-missing")
+        wrong = {"authorization": "Bearer wlk_none_none"}
+        reply = bench.client.ask("GET", path, headers=wrong, with_key=False)
+        reply.refused(401, "key-refused")
+        if session.id.encode() in reply.content:
+            raise Fault("nothing about the session", reply.shown, reply.request)
+    reply = bench.client.ask("POST", f"{session.path}/events", {"events": [message("a")]}, with_key=False)
+    reply.refused(401, "key-missing")
+    session.unmoved(session.opened, reply)

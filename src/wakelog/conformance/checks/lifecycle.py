@@ -1,0 +1,117 @@
+"""A session's life, and leases on it."""
+
+from __future__ import annotations
+
+from wakelog.conformance.bench import Bench, event, fact, message, want
+from wakelog.conformance.kit import check
+from wakelog.conformance.wire import Fault
+
+
+@check("lifecycle", """While a session is paused, nothing new begins (409 `session-paused`), but outcomes of calls that began
+    before are accepted.""")
+def pause_holds_back(bench: Bench) -> None:
+    session = bench.open()
+    session.add(event("turn.started"), event("action.requested", action="a", tool="t"))
+    paused = session.post("pause", {}).ok()
+    want("paused", paused["status"], "status", bench.last)
+    for new in (event("action.requested", action="b", tool="t"), fact("n", 1)):
+        reply = session.append(new)
+        reply.refused(409, "session-paused")
+        session.unmoved(paused, reply)
+    session.add(event("action.succeeded", action="a"))
+    want("active", session.post("resume", {}).ok()["status"], "status", bench.last)
+    session.add(fact("n", 1))
+
+
+@check("lifecycle", "A closed session accepts nothing new (409 `session-closed`) but remarks, flags and what is late to be known.")
+def close_ends(bench: Bench) -> None:
+    session = bench.open()
+    closed = session.post("close", {"outcome": "completed"}).ok()
+    want("closed", closed["status"], "status", bench.last)
+    reply = session.append(message("late"))
+    legal = reply.refused(409, "session-closed").get("legal", ())
+    if "session.reopened" not in legal:
+        raise Fault("`legal` with session.reopened", repr(legal), reply.request)
+    session.unmoved(closed, reply)
+    want("closed", session.add(event("note.added", text="a remark"))["status"], "status", bench.last)
+
+
+@check("lifecycle", "Closing settles what is open first: the turn is ended, and no call stays pending unless it is uncertain.")
+def close_settles(bench: Bench) -> None:
+    session = bench.open()
+    session.add(event("turn.started"), event("action.requested", action="a", tool="t"))
+    session.post("close", {}).ok()
+    state = session.state()
+    open_ = {id: each["status"] for id, each in state["pending_actions"].items() if each["status"] != "uncertain"}
+    want({}, open_, "pending actions", bench.last)
+    if state["turn"]["status"] == "open":
+        raise Fault("an ended turn", "an open one", bench.last)
+
+
+@check("lifecycle", "A closed session can be reopened or archived, an archived one reopened; an open one cannot be archived.")
+def reopen_and_archive(bench: Bench) -> None:
+    session = bench.open()
+    session.post("archive", {}).refused(409, "session-open")
+    for verb, status in (("close", "closed"), ("archive", "archived"), ("reopen", "active")):
+        want(status, session.post(verb, {}).ok()["status"], "status", bench.last)
+    session.add(message("on"))
+
+
+@check("lifecycle", "A deleted session is 404 `session-deleted` to everybody who asks; its name can be used again.", needs="removal")
+def delete_is_for_good(bench: Bench) -> None:
+    session = bench.open()
+    session.add(message("gone"))
+    bench.client.ask("DELETE", session.path).ok()
+    for verb in ("head", "events", "state"):
+        session.get(verb).refused(404, "session-deleted")
+    session.append(message("late")).refused(404, "session-deleted")
+    again = bench.open(session.name)
+    if again.id == session.id or again.opened["seq"] != 1:
+        raise Fault("another session at event 1", f"{again.id} at {again.opened['seq']}", bench.last)
+
+
+# Leases
+
+
+@check("leases", "While a lease is held by one who lives, another is refused with 409 `leased`; by force it is taken over.", needs="lease")
+def lease_has_one_holder(bench: Bench) -> None:
+    session = bench.open()
+    first = session.post("lease", {"holder": "one", "ttl_s": 600}).ok()["epoch"]
+    session.post("lease", {"holder": "two"}).refused(409, "leased")
+    second = session.post("lease", {"holder": "two", "force": True}).ok()["epoch"]
+    if second <= first:
+        raise Fault(f"an epoch after {first}", str(second), bench.last)
+    want("two", bench.client.ask("GET", session.path).ok()["holder"], "holder", bench.last)
+
+
+@check("leases", "An append whose `guard` is not the newest epoch is refused with 409 `fenced`, and writes nothing.", needs="lease")
+def lease_fences(bench: Bench) -> None:
+    session = bench.open()
+    old = session.post("lease", {"holder": "one", "ttl_s": 600}).ok()["epoch"]
+    want(old, session.add(message("a"), guard=old)["epoch"], "epoch", bench.last)
+    new = session.post("lease", {"holder": "two", "force": True}).ok()["epoch"]
+    head = session.head()
+    reply = session.append(message("late"), guard=old)
+    reply.refused(409, "fenced")
+    session.unmoved(head, reply)
+    session.add(message("b"), guard=new)
+
+
+@check("leases", "A lease that was given back can be taken by anybody; only its holder's epoch gives it back.", needs="lease")
+def lease_is_released(bench: Bench) -> None:
+    session = bench.open()
+    epoch = session.post("lease", {"holder": "one", "ttl_s": 600}).ok()["epoch"]
+    session.post("lease/release", {"epoch": epoch + 1}).refused(409, "fenced")
+    session.post("lease/release", {"epoch": epoch}).ok()
+    want("", bench.client.ask("GET", session.path).ok()["holder"], "holder", bench.last)
+    session.post("lease", {"holder": "two"}).ok()
+
+
+@check("leases", "A sign of life appends nothing.", needs="lease")
+def lease_beat_appends_nothing(bench: Bench) -> None:
+    session = bench.open()
+    epoch = session.post("lease", {"holder": "one", "ttl_s": 600}).ok()["epoch"]
+    head = session.head()
+    reply = session.post("lease/beat", {"epoch": epoch, "holder": "one"})
+    reply.want(200)
+    session.unmoved(head, reply)

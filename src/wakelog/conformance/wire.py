@@ -1,0 +1,252 @@
+"""Requests and replies, as a check sees them: what was sent, what came, and what should have come.
+
+A reply that is not what the protocol asks for raises a `Fault`, which holds both sides and the request, so that whoever
+wrote the server can send it again by hand.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from wakelog.errors import InvalidInputError, UnavailableError
+
+PROBLEM = "application/problem+json"
+TIMEOUT_S = 30.0
+_SHOWN = 300
+_PROBLEM_FIELDS = ("type", "title", "status", "detail", "kind", "group")
+
+
+class Fault(Exception):
+    """A server did not do what it must."""
+
+    def __init__(self, expected: str, got: str, request: str = "") -> None:
+        super().__init__(f"expected {expected}, got {got}")
+        self.expected, self.got, self.request = expected, got, request
+
+
+class NotOffered(Fault):  # noqa: N818 - not always an error: the check decides
+    """The server says that it has no such operation, or that this key may not use it."""
+
+
+class Reply:
+    """An answer, with the request that led to it."""
+
+    def __init__(self, request: str, status: int, headers: Mapping[str, str], content: bytes) -> None:
+        self.request, self.status, self.headers, self.content = request, status, headers, content
+
+    @property
+    def json(self) -> Any:
+        try:
+            return json.loads(self.content)
+        except ValueError:
+            raise self.fault("JSON", f"{self.headers.get('content-type', 'no type')}: {self.shown}") from None
+
+    @property
+    def etag(self) -> str:
+        return self.headers.get("etag", "")
+
+    @property
+    def shown(self) -> str:
+        text = self.content.decode(errors="replace")
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+    def fault(self, expected: str, got: str) -> Fault:
+        return Fault(expected, got, self.request)
+
+    def ok(self, status: int = 200) -> Any:
+        """The answer's JSON; a Fault unless it has this status."""
+        self.want(status)
+        return self.json
+
+    def want(self, status: int) -> None:
+        if self.status == status:
+            return
+        if self._kind in ("no-such-route", "scope-missing") or self.status in (405, 501):
+            raise NotOffered(str(status), f"{self.status} {self._kind}", self.request)
+        raise self.fault(str(status), f"{self.status}: {self.shown}")
+
+    @property
+    def _kind(self) -> str:
+        try:
+            return str(json.loads(self.content)["kind"])
+        except (ValueError, KeyError, TypeError):
+            return ""
+
+    def refused(self, status: int, kind: str = "") -> dict[str, Any]:
+        """The problem that this answer is; a Fault unless it is one of this status and kind, in the right form."""
+        wanted = f"{status} {kind}".strip()
+        if self.status != status:
+            if self.status >= 400:
+                self.want(status)
+            raise self.fault(wanted, f"{self.status}: {self.shown}")
+        media = self.headers.get("content-type", "").partition(";")[0].strip()
+        if media != PROBLEM:
+            raise self.fault(f"{wanted} as {PROBLEM}", media or "no content type")
+        problem = self.json
+        if not isinstance(problem, dict) or (missing := [f for f in _PROBLEM_FIELDS if f not in problem]):
+            raise self.fault(f"a problem with {', '.join(_PROBLEM_FIELDS)}", f"one without {', '.join(missing)}")
+        if kind and problem["kind"] != kind:
+            raise self.fault(f"kind {kind}", f"kind {problem['kind']}")
+        if problem["status"] != status:
+            raise self.fault(f"status {status} inside the problem", str(problem["status"]))
+        return problem
+
+
+class Client:
+    """Asks one server with one key. Every request has a connection of its own."""
+
+    def __init__(self, url: str, key: str, timeout_s: float = TIMEOUT_S) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise InvalidInputError(
+                f"{url!r} is not the address of a server", kind="bad-url", hint="it looks like http://127.0.0.1:8425"
+            )
+        self._secure = parts.scheme == "https"
+        self._host = parts.netloc.rpartition("@")[2]
+        self.base = quote(parts.path.rstrip("/"), safe="/%")
+        self.key, self.timeout_s = key, timeout_s
+        self.last = ""
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        raw: bytes | None = None,
+        with_key: bool = True,
+    ) -> Reply:
+        """One request and its answer. `body` goes as JSON, `raw` as it is."""
+        connection, told = self._send(method, path, body, headers or {}, raw, with_key)
+        try:
+            answer = connection.getresponse()
+            content = answer.read()
+        except (OSError, http.client.HTTPException) as exc:
+            raise Fault("an answer", f"{type(exc).__name__}: {exc}", told) from exc
+        finally:
+            connection.close()
+        return Reply(told, answer.status, {k.lower(): v for k, v in answer.getheaders()}, content)
+
+    def ask_and_hang_up(self, method: str, path: str, body: object) -> None:
+        """Sends a request and goes away without reading the answer."""
+        self._send(method, path, body, {}, None, True)[0].close()
+
+    def tail(self, path: str, headers: Mapping[str, str] | None = None) -> Tail:
+        """Begins to listen; the answer's headers have come."""
+        connection, told = self._send("GET", path, None, headers or {}, None, True)
+        try:
+            answer = connection.getresponse()
+            if answer.status != 200:
+                given = {k.lower(): v for k, v in answer.getheaders()}
+                Reply(told, answer.status, given, answer.read()).want(200)
+            media = (answer.getheader("content-type") or "").partition(";")[0]
+            if media != "text/event-stream":
+                raise Fault("text/event-stream", media or "no content type", told)
+        except BaseException:
+            connection.close()
+            raise
+        return Tail(connection, answer, told, self.timeout_s)
+
+    def _send(
+        self, method: str, path: str, body: object, headers: Mapping[str, str], raw: bytes | None, with_key: bool
+    ) -> tuple[http.client.HTTPConnection, str]:
+        content = json.dumps(body, ensure_ascii=False).encode() if body is not None else raw
+        sent = {"authorization": f"Bearer {self.key}"} if with_key and self.key else {}
+        if body is not None:
+            sent["content-type"] = "application/json"
+        sent |= headers
+        told = self.last = _told(method, self.base + path, headers, content)
+        connection = (
+            http.client.HTTPSConnection(self._host, timeout=self.timeout_s, context=ssl.create_default_context())
+            if self._secure
+            else http.client.HTTPConnection(self._host, timeout=self.timeout_s)
+        )
+        try:
+            connection.request(method, self.base + path, content, sent)
+        except (OSError, http.client.HTTPException) as exc:
+            connection.close()
+            raise UnavailableError(
+                f"{self._host} does not answer: {exc}", kind="server-unreachable", hint="is the server running?"
+            ) from exc
+        return connection, told
+
+
+def _told(method: str, path: str, headers: Mapping[str, str], content: bytes | None) -> str:
+    """A request in one line; never its key."""
+    shown = "".join(f" {name}: {value}" for name, value in headers.items() if name.lower() != "authorization")
+    text = (content or b"").decode(errors="replace")
+    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return f"{method} {path}{shown} {text}".rstrip()
+
+
+class Frame:
+    """One server-sent event."""
+
+    def __init__(self, id: str, event: str, data: str) -> None:
+        self.id, self.event, self.data = id, event, data
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.data)
+
+
+class Tail:
+    """A stream of server-sent events, read as the HTML standard says."""
+
+    def __init__(
+        self,
+        connection: http.client.HTTPConnection,
+        answer: http.client.HTTPResponse,
+        request: str,
+        timeout_s: float,
+    ) -> None:
+        self._connection, self._answer, self.request, self._timeout_s = connection, answer, request, timeout_s
+
+    def __enter__(self) -> Tail:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self._answer.close()
+        self._connection.close()
+
+    def take(self, count: int, session: str = "") -> list[Frame]:
+        """The next frames, of one session where it is named; a Fault when they do not come in time."""
+        found: list[Frame] = []
+        until = time.monotonic() + self._timeout_s
+        while len(found) < count:
+            try:
+                frame = self._next() if time.monotonic() < until else None
+            except (OSError, ValueError, http.client.HTTPException):
+                frame = None
+            if frame is None:
+                got = ", ".join(each.id for each in found) or "none"
+                raise Fault(f"{count} events within {self._timeout_s:g} s", f"{len(found)}: {got}", self.request)
+            if not session or frame.json.get("session") == session:
+                found.append(frame)
+        return found
+
+    def _next(self) -> Frame | None:
+        """The next frame that carries data; None when the stream has ended."""
+        id = event = ""
+        data: list[str] = []
+        while line := self._answer.readline():
+            text = line.decode().rstrip("\r\n")
+            name, _, value = text.partition(":")
+            value = value.removeprefix(" ")
+            if not text and data:
+                return Frame(id, event, "\n".join(data))
+            if name == "data":
+                data.append(value)
+            elif name == "id":
+                id = value
+            elif name == "event":
+                event = value
+        return None
