@@ -28,6 +28,7 @@ test: venv ## run the tests, without the slow ones
 	$(PY) -m pytest -q -n 2 -m "not slow"
 
 test-all: venv ## run every test
+	$(PY) -m pip install -qq -c constraints.txt -e '.[test-all]'
 	$(PY) -m pytest -q -n 2
 
 check: venv ## format, lint, types, layers, docs
@@ -42,6 +43,9 @@ format: venv ## format the code and apply safe fixes
 
 bench: venv ## run the benchmarks
 	$(PY) -m benchmarks
+	$(PY) -m benchmarks.calls
+	$(PY) -m benchmarks.mcp
+	$(PY) -m benchmarks.shared --pair
 
 wheel: venv ## build a wheel into dist/
 	rm -f dist/*.whl

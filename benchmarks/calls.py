@@ -24,9 +24,10 @@ from benchmarks.contenders import BareSqlite
 from benchmarks.results import Sample
 from benchmarks.scratch import FOLDER, empty_folder, time_plain_sync
 from benchmarks.tables import table
+from wakelog.model.events import Effect
 
 COMMIT = "one sqlite3 commit"
-EFFECTS = ("pure", "read", "external")
+EFFECTS: tuple[Effect, ...] = ("pure", "read", "external")
 PAST = 10_000
 _IN_A_TURN = 10
 

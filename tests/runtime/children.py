@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import wakelog
-from tests.context.validity import check as check_window
 from tests.runtime.lives import MortalEngine, World
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import ConflictError, NotAllowedError
@@ -203,12 +202,19 @@ def live(variant: str, store: str, world: str, last: int = 0, *, lease: bool = F
     return 0
 
 
+def _check_windows(session: Session[Any]) -> None:
+    """What a model would be shown now is accepted by its provider."""
+    from tests.context.validity import check  # it takes long to import, and an agent does not need it
+
+    for shape in ("openai", "anthropic"):
+        check(session.context(shape=shape, record=False))  # type: ignore[arg-type]
+
+
 def look_after(store: str, world: str, reconciles: bool) -> int:
     """What somebody does who looks after a dead agent: is everything in order? What became of what is uncertain?"""
     agent = Agent(store, world)
     session = agent.session
-    for shape in ("openai", "anthropic"):
-        check_window(session.context(shape=shape, record=False))  # type: ignore[arg-type]
+    _check_windows(session)
     assert session.verify().ok
     if reconciles:
         agent.world.reconcile(session)
@@ -219,8 +225,7 @@ def tell(store: str, world: str) -> int:
     """How it ended."""
     agent = Agent(store, world)
     session, state = agent.session, agent.session.state()
-    for shape in ("openai", "anthropic"):
-        check_window(session.context(shape=shape, record=False))  # type: ignore[arg-type]
+    _check_windows(session)
     told = {
         "effects": sorted(f"{tool} {n}: {count}" for (tool, n), count in agent.world.count().items()),
         "done": sorted(map(str, session.data["done"])),
@@ -253,8 +258,7 @@ def _warm_up() -> None:
         with session.turn("x") as turn:
             session.tool(effect="read")(lambda: 1)()
             turn.data["x"] = 1
-        for shape in ("openai", "anthropic"):
-            check_window(session.context(shape=shape, record=False))  # type: ignore[arg-type]
+        _check_windows(session)
         assert session.verify().ok
 
 

@@ -217,23 +217,31 @@ class Tail:
         self._answer.close()
         self._connection.close()
 
-    def take(self, count: int, session: str = "") -> list[Frame]:
-        """The next frames, of one session where it is named; a Fault when they do not come in time."""
-        found: list[Frame] = []
+    def take(self, session: str = "") -> Frame:
+        """The next frame, of one session where it is named; a Fault when it does not come in time."""
         until = time.monotonic() + self._timeout_s
-        while len(found) < count:
-            try:
-                frame = self._next() if time.monotonic() < until else None
-            except (OSError, ValueError, http.client.HTTPException):
-                frame = None
-            if frame is None:
-                got = ", ".join(each.id for each in found) or "none"
-                raise Fault(f"{count} events within {self._timeout_s:g} s", f"{len(found)}: {got}", self.request)
-            if not session or frame.json.get("session") == session:
-                found.append(frame)
-        return found
+        try:
+            while frame := self._next(until):
+                if not session or frame.json.get("session") == session:
+                    return frame
+            got = "the end of the stream"
+        except (OSError, http.client.HTTPException):
+            got = f"nothing for {self._timeout_s:g} s"
+        except ValueError as exc:
+            got = f"a frame that is not JSON: {exc}"
+        raise Fault("an event", got, self.request)
 
-    def _next(self) -> Frame | None:
+    def wants(self, *seqs: int, session: str = "") -> list[Frame]:
+        """The frames of these events; a Fault at the first that is another one."""
+        frames: list[Frame] = []
+        for seq in seqs:
+            frame = self.take(session)
+            if frame.json.get("seq") != seq:
+                raise Fault(f"event {seq} next", f"event {frame.json.get('seq')}", self.request)
+            frames.append(frame)
+        return frames
+
+    def _next(self, until: float) -> Frame | None:
         """The next frame that carries data; None when the stream has ended."""
         id = event = ""
         data: list[str] = []
@@ -249,4 +257,6 @@ class Tail:
                 id = value
             elif name == "event":
                 event = value
+            elif time.monotonic() > until:
+                raise TimeoutError  # comments keep a connection alive, and are no events
         return None

@@ -17,12 +17,14 @@ from wakelog.model.records import Draft
 from wakelog.runtime.values import plain, summarise
 
 
-class Entry(BaseModel):
-    """Something that happened."""
+Name = Annotated[str, Field(min_length=1)]
 
+
+class Entry(BaseModel):
+    # What the two fields mean is said once, by the tool: each entry's schema repeats them.
     model_config = ConfigDict(extra="forbid")
-    why: str = Field("", description="The reason, in a few words.")
-    source: str = Field("", description='Where it came from, if you read it somewhere: "web:example.com".')
+    why: str = ""
+    source: str = ""
 
 
 class MessageEntry(Entry):
@@ -36,10 +38,10 @@ class MessageEntry(Entry):
 
 class ToolCallEntry(Entry):
     kind: Literal["tool_call"]
-    tool: str
+    tool: Name
     input: dict[str, Any] = Field(default_factory=dict)
     output: Any = None
-    error: str = Field("", description="Set when the call failed; leave output empty then.")
+    error: str = Field("", description="If the call failed.")
     effect: Literal["pure", "read", "write", "external"] = "external"
 
     def event(self, action: str) -> ev.Event:
@@ -60,10 +62,10 @@ class ToolCallEntry(Entry):
 
 class DecisionEntry(Entry):
     kind: Literal["decision"]
-    choice: str
+    choice: Name
     because: str = ""
     alternatives: list[str] = Field(default_factory=list)
-    evidence: list[int] = Field(default_factory=list, description="Sequence numbers of the events it rests on.")
+    evidence: list[int] = Field(default_factory=list, description="Events it rests on, by number.")
 
     def event(self, action: str) -> ev.Event:
         return ev.DecisionMade(
@@ -76,7 +78,7 @@ class DecisionEntry(Entry):
 
 class FactEntry(Entry):
     kind: Literal["fact"]
-    key: str = Field(description="A short name; a later fact under the same key replaces this one.")
+    key: str = Field(description="A later fact under the same key replaces this one.", min_length=1)
     value: Any
 
     def event(self, action: str) -> ev.Event:
@@ -85,7 +87,7 @@ class FactEntry(Entry):
 
 class DeadEndEntry(Entry):
     kind: Literal["dead_end"]
-    tried: str
+    tried: Name
     learned: str = ""
 
     def event(self, action: str) -> ev.Event:
@@ -94,7 +96,7 @@ class DeadEndEntry(Entry):
 
 class FileEntry(Entry):
     kind: Literal["file"]
-    path: str
+    path: Name
     change: Literal["created", "modified", "deleted"] = "modified"
     added: int = Field(0, description="Lines added.", ge=0)
     removed: int = Field(0, description="Lines removed.", ge=0)
@@ -105,7 +107,7 @@ class FileEntry(Entry):
 
 class ArtefactEntry(Entry):
     kind: Literal["artefact"]
-    name: str
+    name: Name
     uri: str = ""
     media: str = ""
 

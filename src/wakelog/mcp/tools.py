@@ -16,10 +16,12 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from wakelog.errors import WakelogError
+from wakelog.errors import InvalidInputError, NotFoundError, WakelogError
 from wakelog.history.selectors import resolve_range
-from wakelog.mcp.answers import PAGE, answer, error_text, event_answer, shorten
+from wakelog.mcp.answers import ANSWER_MAX, PAGE, TEXT_MAX, answer, error_text, event_answer, fit, shorten, size
 from wakelog.mcp.entries import AnyEntry, draft
+from wakelog.model.records import Head
+from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.state.patch import get
 from wakelog.store import Store
@@ -54,6 +56,8 @@ class Tools:
     def _stands(self, session: Session[Any], **more: Any) -> str:
         head = session.head
         said = {"session_id": session.id, "name": session.name, "status": head.status, "turn": head.turn, "e": head.seq}
+        if head.status in ("closed", "archived"):
+            more["note"] = f"it is {head.status}: fork it to go on from it, or open another"
         return answer({**said, **more})
 
     # Looking
@@ -65,15 +69,23 @@ class Tools:
         limit: Annotated[int, Field(ge=1, le=100)] = PAGE,
     ) -> str:
         """Sessions in the store, the newest first: id, name, goal, status, turn. Use it to find your session again."""
-        heads = sorted(self._store.sessions(), key=lambda h: (-h.at, h.session))
-        start = next((i + 1 for i, h in enumerate(heads) if h.session == cursor), 0) if cursor else 0
-        page = heads[start : start + limit]
+        heads = sorted(self._store.sessions(), key=_newest)
+        if cursor:
+            # By its place, not by its session: that one may be deleted meanwhile.
+            at, _, last = cursor.partition(".")
+            if not at.isdecimal():
+                raise ToolError(f"[bad-cursor] {cursor!r} is not from an answer's `next`; leave it out to begin again")
+            heads = [h for h in heads if _newest(h) > (-int(at), last)]
+        page = heads[:limit]
         rows = []
         for head in page:
-            goal = self._session(head.session).log.part("goal")
+            try:
+                goal = self._session(head.session).log.part("goal")
+            except NotFoundError:
+                continue  # deleted just now
             row = {"session_id": head.session, "name": head.name, "status": head.status, "turn": head.turn}
             rows.append({**row, **({"goal": shorten(goal, 120)} if goal else {})})
-        more = page[-1].session if len(heads) > start + limit else None
+        more = f"{page[-1].at}.{page[-1].session}" if len(heads) > limit else None
         return answer({"sessions": rows, "next": more})
 
     @told
@@ -86,8 +98,10 @@ class Tools:
         """The session's state: goal, facts, decisions, pending actions, files, data. Ask for a key to save tokens."""
         session = self._session(session_id)
         document = session.state_document(at or None)
-        value = get(document, key) if key else {k: v for k, v in document.items() if v not in ({}, None, "")}
-        return answer({"at": session.seq(at or None), "value": shorten(value)})
+        value = _at(document, key) if key else {k: v for k, v in document.items() if v not in ({}, None, "")}
+        shown = fit(value, text=ANSWER_MAX if key else TEXT_MAX)
+        cut = {} if shown == value else {"cut": "too long to show whole: ask for a key inside it"}
+        return answer({"at": session.seq(at or None), "value": shown, **cut})
 
     @told
     def get_events(
@@ -98,7 +112,7 @@ class Tools:
         limit: Annotated[int, Field(ge=1, le=200)] = PAGE,
         full: Annotated[bool, Field(description="Whole texts; long.")] = False,
     ) -> str:
-        """A slice of the log: what was said, called, decided, changed."""
+        """A slice of the log: what was said, called, decided, changed. `rewound` ones no longer count."""
         session = self._session(session_id)
         if where:
             found = resolve_range(session.log, where)
@@ -107,10 +121,15 @@ class Tools:
             last = session.head.seq
             first = after or max(0, last - limit)
         said: list[dict[str, Any]] = []
+        room, view = ANSWER_MAX, session.log.view()
         for entry in session.log.entries(after=first, upto=last):
-            if len(said) == limit:
+            one = event_answer(session, entry, full=full)
+            if not any(a <= entry.seq <= b for a, b in view):
+                one["rewound"] = True
+            room -= size(one)
+            if len(said) == limit or (said and room < 0):
                 break
-            said.append(event_answer(session, entry, full=full))
+            said.append(one)
         reached = said[-1]["e"] if said else last
         return answer({"events": said, "next": reached if reached < last else None})
 
@@ -118,16 +137,21 @@ class Tools:
     def diff(self, session_id: Id, a: Point = "", b: Point = "") -> str:
         """What changed between two places, by which event and why; without places, what the last turn changed."""
         found = self._session(session_id).diff(a or None, b or None)
-        rows = []
+        rows, room = [], ANSWER_MAX
         for change in found.changes:
             row: dict[str, Any] = {"how": change.how, "key": change.pointer}
-            row |= {"before": shorten(change.before, 200)} if change.before is not None else {}
-            row |= {"after": shorten(change.after, 200)} if change.after is not None else {}
+            row |= {"before": fit(change.before, 400, 200)} if change.before is not None else {}
+            row |= {"after": fit(change.after, 400, 200)} if change.after is not None else {}
             if change.writer is not None:
                 row |= {"e": change.writer.seq, "why": shorten(change.writer.why, 200), "known": change.writer.known}
                 row |= {"trust": change.writer.trust} if change.writer.trust != "trusted" else {}
+            room -= size(row)
+            if rows and room < 0:
+                break
             rows.append(row)
-        return answer({"from": found.a[1], "to": found.b[1], "changes": rows})
+        left = len(found.changes) - len(rows)
+        cut = {"cut": f"{left} more changes: take places nearer together"} if left else {}
+        return answer({"from": found.a[1], "to": found.b[1], "changes": rows, **cut})
 
     @told
     def why(
@@ -136,7 +160,7 @@ class Tools:
         of: Annotated[str, Field(description='An event "e12", a state key "/facts/x", or a file, also "path:line".')],
     ) -> str:
         """What led to something: the chain back to where it came from, each link saying how it is known."""
-        return answer(shorten(msgspec.to_builtins(self._session(session_id).why(of)), 300))
+        return answer(fit(msgspec.to_builtins(self._session(session_id).why(of)), text=300))
 
     @told
     def search(
@@ -160,21 +184,21 @@ class Tools:
     @told
     def pending(self, session_id: Id) -> str:
         """Calls without a known outcome, and questions that wait. Do not repeat an uncertain call: find out first."""
-        return answer({"pending": shorten(self._session(session_id).log.part("pending_actions"))})
+        return answer({"pending": fit(self._session(session_id).log.part("pending_actions"))})
 
     # Recording
 
     @told
     def open_session(
         self,
-        name: Annotated[str, Field(description="A short name for the task; an existing one is continued.")],
+        name: Annotated[str, Field(description="Short, for the task; an existing one is continued.", max_length=200)],
         goal: str = "",
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
         """Opens a session for a task, or continues the one of that name. Keep the id: every other tool takes it."""
         is_new = self._store.engine.find(name) is None
         session = self._store.session(name, goal=goal or None, agent=_client(ctx))
-        return self._stands(session, is_new=is_new)
+        return self._stands(session, is_new=is_new, goal=shorten(session.log.part("goal")))
 
     @told
     def resume_session(self, session_id: Id) -> str:
@@ -192,8 +216,8 @@ class Tools:
         id: Annotated[str, Field(description="The same id again stores nothing twice.", max_length=200)] = "",
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
-        """Records what happened, all of it or nothing: messages, tool calls, decisions, facts, dead ends, files,
-        artefacts, the goal. A tool call is recorded after it is over."""
+        """Records what happened, all of it or nothing. `why` is the reason, in a few words; `source` where you read it
+        ("web:example.com"), if you did. A tool call is recorded after it is over."""
         session, client = self._session(session_id), _client(ctx)
         drafts = [draft(e, _action(e, id, i), client) for i, e in enumerate(entries)]
         head = session.append(*drafts, commit_id=f"mcp:{id}" if id else "")
@@ -214,7 +238,7 @@ class Tools:
         return self._stands(session)
 
     @told
-    def checkpoint(self, session_id: Id, name: str) -> str:
+    def checkpoint(self, session_id: Id, name: Annotated[str, Field(min_length=1, max_length=200)]) -> str:
         """Names this place, to come back to."""
         session = self._session(session_id)
         session.checkpoint(name)
@@ -268,6 +292,18 @@ RECORDING = (
     "reconcile",
     "close_session",
 )
+
+
+def _newest(head: Head) -> tuple[int, str]:
+    return -head.at, head.session
+
+
+def _at(document: Value, key: str) -> Value:
+    key = key if key.startswith("/") else f"/{key}"
+    try:
+        return get(document, key)
+    except InvalidInputError as exc:
+        raise NotFoundError(f"there is no {key} in the state", kind="key-not-found") from exc
 
 
 def _action(entry: Any, id: str, place: int) -> str:

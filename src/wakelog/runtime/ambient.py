@@ -92,8 +92,8 @@ def enter_replay(runtime: Any) -> Any:
 
 
 def answering(session: Any) -> Any:
-    """The runtime that answers calls of a session here. While a replay is open that is the replay's, also for tools that
-    were bound to another session before, unless that one has a turn of its own open."""
+    """The runtime that answers calls of a session here. While a replay is open that is the replay's, also for tools
+    that were bound to another session before, unless that one has a turn of its own open."""
     replay = _replay.get()
     return session.runtime if replay is None or current() is session else replay
 

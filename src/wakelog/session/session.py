@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from typing import Literal
 
-import msgspec
 
 from wakelog.errors import InvalidInputError, NotAllowedError
 from wakelog.log import Log

@@ -32,9 +32,7 @@ class Answer(BaseModel):
 
 
 def embedded(uri: str, text: str) -> EmbeddedResource:
-    return EmbeddedResource(
-        type="resource", resource=TextResourceContents(uri=uri, mime_type="text/plain", text=text)
-    )
+    return EmbeddedResource(type="resource", resource=TextResourceContents(uri=uri, mime_type="text/plain", text=text))
 
 
 @server.tool()
@@ -141,7 +139,10 @@ def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
 @server.prompt()
 def test_prompt_with_embedded_resource(resourceUri: str) -> list[UserMessage]:
     """A resource inside."""
-    return [UserMessage(content=embedded(resourceUri, "Embedded resource content for testing.")), UserMessage("Use it.")]
+    return [
+        UserMessage(content=embedded(resourceUri, "Embedded resource content for testing.")),
+        UserMessage("Use it."),
+    ]
 
 
 @server.prompt()

@@ -54,9 +54,7 @@ def test_it_lists_calls_and_reads(packages: Packages, tmp_path: Path, way: str) 
 
         tools = {t["name"] for t in ask("--method", "tools/list", "--strict")["tools"]}
         assert tools == {*LOOKING, *RECORDING}
-        opened = ask(
-            "--method", "tools/call", "--tool-name", "open_session", "--tool-arg", "name=fix", "goal=mend it"
-        )
+        opened = ask("--method", "tools/call", "--tool-name", "open_session", "--tool-arg", "name=fix", "goal=mend it")
         assert json.loads(opened["content"][0]["text"])["is_new"]
         read = ask("--method", "resources/read", "--uri", "wakelog://fix/state")
         assert json.loads(read["contents"][0]["text"])["goal"] == "mend it"

@@ -111,7 +111,9 @@ async def talk(command: list[str], calls: list[Call], mode: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", SERVERS)
-async def test_calls_answer_as_without_the_proxy_and_are_recorded(packages: Packages, tmp_path: Path, name: str) -> None:
+async def test_calls_answer_as_without_the_proxy_and_are_recorded(
+    packages: Packages, tmp_path: Path, name: str
+) -> None:
     answers = []
     folder = tmp_path / "work"
     store = tmp_path / "store"

@@ -72,11 +72,9 @@ def feeds_are_apart(bench: Bench) -> None:
         mine = bench.open()
         mine.add(message("secret"))
         theirs.add(message("end"))
-        frames = tail.take(1)
-        while frames[-1].json["session"] != theirs.id:
-            if frames[-1].json["session"] == mine.id:
-                raise Fault("no event of another namespace", frames[-1].data, tail.request)
-            frames += tail.take(1)
+        while (frame := tail.take()).json["session"] != theirs.id:
+            if frame.json["session"] == mine.id:
+                raise Fault("no event of another namespace", frame.data, tail.request)
 
 
 @check(

@@ -41,8 +41,9 @@ class HistoryExpanded(Event, frozen=True, gc=False):
 @core("history.adopted")
 class HistoryAdopted(Event, frozen=True, gc=False):
     """A fork's result is taken back: the restorable parts of the state become those of `session` at event `at`, whose
-    chain's hash there is `hash`. It follows a rewind with mode `adopt`, and copies follow it: the first stands for event
-    `copied[0]` of the fork, and so on. `gone` more could not be copied, because their content was erased or pruned."""
+    chain's hash there is `hash`. It follows a rewind with mode `adopt`, and copies follow it: the first stands for
+    event `copied[0]` of the fork, and so on. `gone` more could not be copied, because their content was erased or
+    pruned."""
 
     session: str
     at: int
