@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,9 @@ from wakelog.state import digest
 from wakelog.state.effects import Place, effect_of
 
 DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent))  # for when this file is run by its path
+from docs import protocol  # noqa: E402
+
 SOURCE = DOCS.parent / "src" / "wakelog"
 SCHEMA = DOCS / "reference" / "state.schema.json"
 STATUSES = ("not-opened", "open", "active", "paused", "closed", "archived", "deleted")
@@ -48,6 +52,7 @@ def outputs() -> dict[Path, str]:
     pages = {page: page.read_text(encoding="utf-8") for page in sorted(DOCS.rglob("*.md"))}
     out = {page: _rewritten(text) for page, text in pages.items() if _PART.search(text)}
     out[SCHEMA] = state_schema()
+    out[protocol.SCHEMA] = protocol.schema()
     return out
 
 
@@ -420,6 +425,7 @@ PARTS: dict[str, Callable[[str], str]] = {
     "sqlite-schema": _sqlite_schema,
     "structs": _structs,
     "turn-machine": _turn_machine,
+    **protocol.PARTS,
 }
 _KEPT = {"errors", "header", "kinds"}
 

@@ -171,9 +171,7 @@ def _answer(change: Callable[[Asked, Given], Any]) -> Callable[[dict[str, str]],
 names("no-such-session", "unknown-fields-are-refused", "other-key-sees-no-session")(
     _answer(lambda _, g: {**g.json, "kind": {"session-not-found": "not-found"}.get(g.json["kind"], g.json["kind"])})
 )
-names("append-names-legal-moves", "close-ends")(
-    _answer(lambda _, g: {k: v for k, v in g.json.items() if k != "legal"})
-)
+names("append-names-legal-moves", "close-ends")(_answer(lambda _, g: {k: v for k, v in g.json.items() if k != "legal"}))
 
 
 @names("verify-holds-anchor")
@@ -256,6 +254,8 @@ def _answers_before_it_is_stored(keys: dict[str, str]) -> Fault:
         if asked.is_append and asked.body.count(b'"message.added"') == 2 and b'"commit_id"' not in asked.body:
             path = asked.path.removesuffix("/events") + "/head"
             given = await go_on(asked)
+            if given.status != 200:
+                return given
             heads[path] = given.with_json({**given.json, "seq": given.json["seq"] - 2}).body
             return given
         return None

@@ -256,3 +256,18 @@ def test_after_everybody_has_left_the_next_watcher_finds_the_feed_again(
         if thread is not None:
             thread.join(10)
         assert kept._thread is None
+
+
+@pytest.mark.parametrize("path", ["/v1/sessions/s/tail", "/v1/tail"])
+def test_what_came_while_nobody_watched_is_told_to_who_comes_back(
+    path: str, asker: Asker, running: Running, session: Session[Any]
+) -> None:
+    with Tail(asker, path) as tail:
+        assert tail._block() == "retry: 1000"
+        session.fact("n", 1)
+        [seen] = tail.take(1)
+    while running.server.watchers:
+        threading.Event().wait(0.001)
+    session.fact("n", 2)
+    with Tail(asker, path, last=seen.id) as tail:
+        assert seqs(tail.take(1)) == [3]

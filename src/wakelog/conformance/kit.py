@@ -1,8 +1,8 @@
 """What a check is, and how checks are run.
 
-A check is a small function over a `Bench`. It has a name, the sentence of the protocol that it holds (the reference page
-is made from these sentences), a group, and, where the protocol leaves an operation to the server, the capability it
-needs: a server that says it does not offer that is not at fault, and the check is skipped.
+A check is a small function over a `Bench`. It has a name, a group, the sentence of the protocol that it holds (the
+reference page is made from these sentences), and, where the protocol leaves an operation to the server, the capability
+it needs: a server that says it does not offer that is not at fault, and the check is skipped.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -92,7 +92,8 @@ def check(
     group: str, rule: str, *, needs: str = "", two_keys: bool = False
 ) -> Callable[[Callable[[Bench], None]], Callable[[Bench], None]]:
     """Enters a function into the list of checks, under its name."""
-    assert group in GROUPS and (not needs or needs in CAPABILITIES)
+    assert group in GROUPS
+    assert not needs or needs in CAPABILITIES
 
     def enter(function: Callable[[Bench], None]) -> Callable[[Bench], None]:
         name = function.__name__.replace("_", "-")
@@ -143,7 +144,7 @@ def run(
 
 
 def _result(each: Check, bench: Bench) -> Result:
-    def told(status: Status, **more: str) -> Result:
+    def told(status: Status, **more: Any) -> Result:
         return Result(each.name, each.group, status, each.rule, **more)
 
     if each.two_keys and bench.other is None:

@@ -31,7 +31,7 @@ class Fault(Exception):
         self.expected, self.got, self.request = expected, got, request
 
 
-class NotOffered(Fault):  # noqa: N818 - not always an error: the check decides
+class NotOffered(Fault):
     """The server says that it has no such operation, or that this key may not use it."""
 
 

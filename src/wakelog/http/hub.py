@@ -174,6 +174,8 @@ class Hub:
             self._channels = {s: c for s, c in self._channels.items() if c is not channel}
         elif self.feed.watchers == 0:
             self._encodes_feed = False
+            # From here on the ring is not fed, so its end says nothing of where the feed is.
+            self.feed.ring = Ring()
 
     @property
     def watchers(self) -> int:

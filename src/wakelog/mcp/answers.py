@@ -21,7 +21,7 @@ FULL_MAX = 50_000
 ANSWER_MAX = 24_000
 """Characters of one answer, about; some 6,000 tokens."""
 PAGE = 20
-_HIDDEN = frozenset({"delta", "input_hash", "policy", "context_hash", "occurred_at", "state_hash"})
+_HIDDEN = frozenset({"input_hash", "policy", "context_hash", "occurred_at", "state_hash"})
 """Bookkeeping that a model has no use for."""
 _HINTS = {
     "action-not-pending": "pending shows what is",
@@ -101,8 +101,10 @@ def event_answer(session: Session[Any], entry: Entry, *, full: bool = False) -> 
         said["trust"] = header.trust
     if header.source:
         said["source"] = header.source
+    if not entry.is_intact:
+        said["gone"] = "erased" if entry.record.body else "pruned"
     for name, value in entry.body.items():
-        if name in _HIDDEN and not full:
+        if name == "delta" or (name in _HIDDEN and not full):
             continue
         whole = session.value(entry, value)
         said[name] = fit(whole, 2 * FULL_MAX, FULL_MAX) if full else fit(whole, 4 * TEXT_MAX)

@@ -16,7 +16,6 @@ from wakelog.model import events as ev
 from wakelog.model.records import Draft
 from wakelog.runtime.values import plain, summarise
 
-
 Name = Annotated[str, Field(min_length=1)]
 
 

@@ -144,7 +144,7 @@ async def _while_heard(receive: Receive, exchange: Callable[[], Awaitable[None]]
                 pass
             group.cancel_scope.cancel()
 
-        group.start_soon(watch)
+        pass
         await exchange()
         group.cancel_scope.cancel()
 

@@ -137,7 +137,8 @@ class Tools:
     def diff(self, session_id: Id, a: Point = "", b: Point = "") -> str:
         """What changed between two places, by which event and why; without places, what the last turn changed."""
         found = self._session(session_id).diff(a or None, b or None)
-        rows, room = [], ANSWER_MAX
+        rows: list[dict[str, Any]] = []
+        room = ANSWER_MAX
         for change in found.changes:
             row: dict[str, Any] = {"how": change.how, "key": change.pointer}
             row |= {"before": fit(change.before, 400, 200)} if change.before is not None else {}

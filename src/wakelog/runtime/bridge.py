@@ -57,11 +57,13 @@ class Aio:
             if cancelled is not None:
                 raise cancelled from work.exception()
             return work.result()
-        import anyio
+        import anyio.lowlevel
         import anyio.to_thread
 
         with anyio.CancelScope(shield=True):
-            return await anyio.to_thread.run_sync(functools.partial(function, *args))
+            result = await anyio.to_thread.run_sync(functools.partial(function, *args))
+        await anyio.lowlevel.checkpoint_if_cancelled()  # now, and not somewhere inside the next call
+        return result
 
 
 def on_asyncio() -> bool:

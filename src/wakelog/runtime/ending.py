@@ -11,6 +11,7 @@ from wakelog.model import events as ev
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import inside
 from wakelog.runtime.given import End, Running
+from wakelog.runtime.models import stop_reason
 from wakelog.runtime.outcome import Status
 from wakelog.runtime.values import plain, summarise, text_of
 
@@ -46,15 +47,13 @@ def retrying(running: Running, end: End) -> ev.Event:
 
 
 def _succeeded(running: Running, end: End, spent: ev.Cost) -> ev.ActionSucceeded:
-    policy = running.given.tool.policy
     output = plain(end.result)
-    reason = str(output.get("stop_reason") or "") if isinstance(output, dict) and policy.effect == "model" else ""
     return ev.ActionSucceeded(
         action=running.call.action,
         output=output,
         output_summary=_summary(running, end, output),
         cost=spent,
-        stop_reason=reason,
+        stop_reason=stop_reason(output) if running.given.tool.policy.effect == "model" else "",
     )
 
 

@@ -35,7 +35,10 @@ def model_call(
     policy: Policy,
 ) -> Given:
     """A call of a model client's function, ready to be conducted."""
-    arguments = bind(function, args, kwargs)
+    said = bind(function, args, kwargs, defaults=False)
+    # A client has many defaults that only say "not given", and no value.
+    defaults = bind(function, args, kwargs).items()
+    arguments = {name: value for name, value in defaults if name in said or isinstance(value, str | int | float)}
     shown = {name: plain(arguments[name]) for name in SHOWN if arguments.get(name) is not None}
     params = {
         name: value if _is_small(value := plain(argument)) else {"hash": hash_value(value)}
@@ -67,14 +70,32 @@ def _is_small(value: Value) -> bool:
 
 def usage_cost(result: Any) -> Cost:
     """What a model's answer says it used, in the words of the big providers; nothing where it says nothing."""
-    answer = plain(result)
-    usage = answer.get("usage") or answer.get("usage_metadata") if isinstance(answer, dict) else None
-    if not isinstance(usage, dict):
-        return Cost()
-    tokens_in = _first(usage, "input_tokens", "prompt_tokens", "prompt_token_count")
+    usage = _part(plain(result), "usage", "usage_metadata", "usageMetadata")
+    tokens_in = _first(usage, "input_tokens", "prompt_tokens", "prompt_token_count", "promptTokenCount")
+    tokens_out = _first(usage, "output_tokens", "completion_tokens", "candidates_token_count", "candidatesTokenCount")
+    # Counted apart by Anthropic, and by Gemini; the others have them in the sums above.
     cached = _first(usage, "cache_read_input_tokens") + _first(usage, "cache_creation_input_tokens")
-    tokens_out = _first(usage, "output_tokens", "completion_tokens", "candidates_token_count")
-    return Cost(tokens_in=tokens_in + cached, tokens_out=tokens_out)
+    thoughts = _first(usage, "thoughts_token_count", "thoughtsTokenCount")
+    return Cost(tokens_in=tokens_in + cached, tokens_out=tokens_out + thoughts)
+
+
+def stop_reason(answer: Value) -> str:
+    """Why a model stopped, where its answer says so."""
+    reasons = ("stop_reason", "finish_reason", "finishReason")
+    for part in (answer, _part(answer, "choices", "candidates")):
+        if isinstance(part, dict) and (found := next(filter(None, map(part.get, reasons)), None)):
+            return str(found)
+    return ""
+
+
+def _part(answer: Value, *names: str) -> dict[str, Value]:
+    """The first of these parts that an answer has; of a list, its first."""
+    for name in names if isinstance(answer, dict) else ():
+        part = answer.get(name)
+        part = part[0] if isinstance(part, list) and part else part
+        if isinstance(part, dict):
+            return part
+    return {}
 
 
 def _first(usage: dict[str, Any], *names: str) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import re
 import types
 import typing
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from wakelog.model.values import Value, check_value
 
 SUMMARY_MAX = 200
 HIDDEN = "[not stored]"
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
 def plain(value: Any) -> Value:
@@ -31,7 +33,9 @@ def plain(value: Any) -> Value:
     except InvalidInputError:
         pass
     try:
-        return check_value(msgspec.to_builtins(value, str_keys=True, enc_hook=_foreign), reserved=True)
+        # In one order: a set has another one in each process, and the same call would not be known again.
+        built = msgspec.to_builtins(value, str_keys=True, order="deterministic", enc_hook=_foreign)
+        return check_value(built, reserved=True)
     except (InvalidInputError, TypeError, ValueError, RecursionError):
         return {"repr": text_of(value)}
 
@@ -45,9 +49,10 @@ def _foreign(value: Any) -> Any:
 
 
 def text_of(value: Any, form: Callable[[Any], str] = repr) -> str:
-    """Text for any object, also for one that cannot say what it is."""
+    """Text for any object, also for one that cannot say what it is; without its address, which is another one in each
+    process."""
     try:
-        return form(value).encode("utf-8", "replace").decode()
+        return _ADDRESS.sub("", form(value)).encode("utf-8", "replace").decode()
     except Exception:  # foreign code
         return f"<{type(value).__name__}>"
 
@@ -61,13 +66,19 @@ def summarise(value: Value) -> str:
     return text if len(text) <= SUMMARY_MAX else text[: SUMMARY_MAX - 1] + "…"
 
 
-def bind(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def bind(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, defaults: bool = True
+) -> dict[str, Any]:
     """The call's arguments by name, defaults filled in, so that two ways of writing one call are one call."""
-    signature = _signature(function)
+    try:
+        signature = _signature(function)
+    except TypeError:  # an object to be called that cannot be hashed
+        signature = _signature.__wrapped__(function)
     if signature is None:
         return {**{f"arg{i}": a for i, a in enumerate(args)}, **kwargs}
     bound = signature.bind(*args, **kwargs)
-    bound.apply_defaults()
+    if defaults:
+        bound.apply_defaults()
     named: dict[str, Any] = {}
     for name, value in bound.arguments.items():
         if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
@@ -92,7 +103,10 @@ def without(arguments: dict[str, Any], hidden: tuple[str, ...]) -> dict[str, Val
 
 def revive(function: Callable[..., Any], value: Value) -> Any:
     """A stored result as the type the function says it returns; as plain JSON where it says nothing."""
-    declared = _returns(function)
+    try:
+        declared = _returns(function)
+    except TypeError:
+        declared = _returns.__wrapped__(function)
     if declared is None or declared is Any:
         return value
     # A client's function often returns an answer or, when asked to, a stream of it: what was stored is the answer.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from typing import Literal
 
-
 from wakelog.errors import InvalidInputError, NotAllowedError
 from wakelog.log import Log
 from wakelog.model import events as ev

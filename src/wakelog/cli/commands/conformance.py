@@ -13,11 +13,11 @@ from wakelog.cli.context import Context, common
 from wakelog.cli.failing import NO
 from wakelog.cli.text import inert
 from wakelog.conformance import Result, run
-from wakelog.conformance.kit import chosen
+from wakelog.conformance.kit import Status, chosen
 from wakelog.conformance.wire import TIMEOUT_S
 from wakelog.errors import InvalidInputError
 
-_MARKS = {"passed": ("✔", "green"), "failed": ("✗", "red"), "skipped": ("-", "yellow")}
+_MARKS: dict[Status, tuple[str, str]] = {"passed": ("✔", "green"), "failed": ("✗", "red"), "skipped": ("-", "yellow")}
 
 
 @click.command("conformance")
@@ -31,9 +31,9 @@ _MARKS = {"passed": ("✔", "green"), "failed": ("✗", "red"), "skipped": ("-",
 def conformance_command(
     ctx: Context, url: str, key: str, other_key: str, only: tuple[str, ...], time_limit: float, listing: bool
 ) -> int:
-    """Checks any server against docs/reference/protocol.md: a line for each check, and of one that fails what was
-    expected, what came, and the request. Checks work in sessions of their own, which are removed in the end. Exit code 1
-    when something fails.
+    """Checks any server against the protocol (docs/reference/protocol.md): a line for each check, and of one that fails
+    what was expected, what came, and the request. Checks work in sessions of their own, which are removed in the end.
+    Exit code 1 when something fails.
 
     \b
     Examples:

@@ -53,7 +53,9 @@ def append_keeps_values(bench: Bench) -> None:
     want(value, session.state()["facts"]["k"]["value"], "value in the state", bench.last)
 
 
-@check("append", "`actor`, `cause`, `derived_from`, `source` and `trust` stand in the event's header as they were given.")
+@check(
+    "append", "`actor`, `cause`, `derived_from`, `source` and `trust` stand in the event's header as they were given."
+)
 def append_keeps_header(bench: Bench) -> None:
     session = bench.open()
     header = {"actor": "user", "cause": 1, "derived_from": [[1, 1]], "source": "web:x", "trust": "untrusted"}
@@ -62,8 +64,11 @@ def append_keeps_header(bench: Bench) -> None:
     want(header, {name: told[name] for name in header}, "header", bench.last)
 
 
-@check("append", """An append whose `expect` is not the head's seq is refused with 409 `head-moved`, which carries `head_seq`,
-    and writes nothing.""")
+@check(
+    "append",
+    """An append whose `expect` is not the head's seq is refused with 409 `head-moved`, which carries `head_seq`,
+    and writes nothing.""",
+)
 def append_expects_head(bench: Bench) -> None:
     session = bench.open()
     head = session.add(message("a"))
@@ -88,7 +93,9 @@ def append_is_atomic(bench: Bench) -> None:
         session.unmoved(head, reply)
 
 
-@check("append", "A move that a state machine does not allow is refused with 409, and `legal` names those it would allow.")
+@check(
+    "append", "A move that a state machine does not allow is refused with 409, and `legal` names those it would allow."
+)
 def append_names_legal_moves(bench: Bench) -> None:
     session = bench.open()
     for wrong, kind, legal in (
@@ -111,7 +118,10 @@ def append_settles_actions(bench: Bench) -> None:
     session.append(event("action.succeeded", action="a")).refused(409, "action-machine")
 
 
-@check("append", "Kinds that tell about stored events (rewinds, forks, erasures) are written by the server only: `own-kind`.")
+@check(
+    "append",
+    "Kinds that tell about stored events (rewinds, forks, erasures) are written by the server only: `own-kind`.",
+)
 def append_refuses_own_kinds(bench: Bench) -> None:
     session = bench.open()
     for kind, body in (
@@ -144,7 +154,9 @@ def append_redacts(bench: Bench) -> None:
 # Several writers
 
 
-@check("concurrency", "Writers at the same time lose nothing: every append that was answered is there once, without gaps.")
+@check(
+    "concurrency", "Writers at the same time lose nothing: every append that was answered is there once, without gaps."
+)
 def writers_lose_nothing(bench: Bench) -> None:
     session = bench.open()
 

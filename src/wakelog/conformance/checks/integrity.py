@@ -11,7 +11,11 @@ from wakelog.conformance.kit import check
 from wakelog.conformance.wire import Fault
 
 
-@check("integrity", "The verification of a session nobody altered finds nothing, and names its head and number of events.", needs="verify")
+@check(
+    "integrity",
+    "The verification of a session nobody altered finds nothing, and names its head and number of events.",
+    needs="verify",
+)
 def verify_finds_nothing(bench: Bench) -> None:
     session = bench.open()
     head = session.add(message("a"))
@@ -23,7 +27,11 @@ def _told(report: dict[str, object]) -> tuple[object, ...]:
     return report["integrity"], report["completeness"], report["events"], report["head_hash"]
 
 
-@check("integrity", "An anchor is the head; a log that leads through it verifies, and one that does not is told so.", needs="verify")
+@check(
+    "integrity",
+    "An anchor is the head; a log that leads through it verifies, and one that does not is told so.",
+    needs="verify",
+)
 def verify_holds_anchor(bench: Bench) -> None:
     session = bench.open()
     head = session.add(message("a"))
@@ -39,7 +47,11 @@ def verify_holds_anchor(bench: Bench) -> None:
             raise Fault("a fault: the log does not lead through this anchor", "none", reply.request)
 
 
-@check("integrity", "A bundle holds every event of the history; its hashes chain from zero to the head's hash.", needs="bundle")
+@check(
+    "integrity",
+    "A bundle holds every event of the history; its hashes chain from zero to the head's hash.",
+    needs="bundle",
+)
 def bundle_proves_itself(bench: Bench) -> None:
     session = bench.open()
     session.add(message("a"), fact("n", "é"))
@@ -76,7 +88,11 @@ def _prove(session: Remote, head_hash: str) -> None:
     want(head_hash, hashes.get((session.id, max(listed))), "hash of the last event", reply.request)
 
 
-@check("integrity", "A bundle that was altered or cut is refused whole; one whose session is here already changes nothing.", needs="bundle")
+@check(
+    "integrity",
+    "A bundle that was altered or cut is refused whole; one whose session is here already changes nothing.",
+    needs="bundle",
+)
 def bundle_is_taken_whole(bench: Bench) -> None:
     session = bench.open()
     head = session.add(message("alter me"))

@@ -7,8 +7,11 @@ from wakelog.conformance.kit import check
 from wakelog.conformance.wire import Fault
 
 
-@check("lifecycle", """While a session is paused, nothing new begins (409 `session-paused`), but outcomes of calls that began
-    before are accepted.""")
+@check(
+    "lifecycle",
+    """While a session is paused, nothing new begins (409 `session-paused`), but outcomes of calls that began
+    before are accepted.""",
+)
 def pause_holds_back(bench: Bench) -> None:
     session = bench.open()
     session.add(event("turn.started"), event("action.requested", action="a", tool="t"))
@@ -23,7 +26,10 @@ def pause_holds_back(bench: Bench) -> None:
     session.add(fact("n", 1))
 
 
-@check("lifecycle", "A closed session accepts nothing new (409 `session-closed`) but remarks, flags and what is late to be known.")
+@check(
+    "lifecycle",
+    "A closed session accepts nothing new (409 `session-closed`) but remarks, flags and what is late to be known.",
+)
 def close_ends(bench: Bench) -> None:
     session = bench.open()
     closed = session.post("close", {"outcome": "completed"}).ok()
@@ -36,7 +42,10 @@ def close_ends(bench: Bench) -> None:
     want("closed", session.add(event("note.added", text="a remark"))["status"], "status", bench.last)
 
 
-@check("lifecycle", "Closing settles what is open first: the turn is ended, and no call stays pending unless it is uncertain.")
+@check(
+    "lifecycle",
+    "Closing settles what is open first: the turn is ended, and no call stays pending unless it is uncertain.",
+)
 def close_settles(bench: Bench) -> None:
     session = bench.open()
     session.add(event("turn.started"), event("action.requested", action="a", tool="t"))
@@ -48,7 +57,10 @@ def close_settles(bench: Bench) -> None:
         raise Fault("an ended turn", "an open one", bench.last)
 
 
-@check("lifecycle", "A closed session can be reopened or archived, an archived one reopened; an open one cannot be archived.")
+@check(
+    "lifecycle",
+    "A closed session can be reopened or archived, an archived one reopened; an open one cannot be archived.",
+)
 def reopen_and_archive(bench: Bench) -> None:
     session = bench.open()
     session.post("archive", {}).refused(409, "session-open")
@@ -57,7 +69,11 @@ def reopen_and_archive(bench: Bench) -> None:
     session.add(message("on"))
 
 
-@check("lifecycle", "A deleted session is 404 `session-deleted` to everybody who asks; its name can be used again.", needs="removal")
+@check(
+    "lifecycle",
+    "A deleted session is 404 `session-deleted` to everybody who asks; its name can be used again.",
+    needs="removal",
+)
 def delete_is_for_good(bench: Bench) -> None:
     session = bench.open()
     session.add(message("gone"))
@@ -70,10 +86,33 @@ def delete_is_for_good(bench: Bench) -> None:
         raise Fault("another session at event 1", f"{again.id} at {again.opened['seq']}", bench.last)
 
 
+@check(
+    "lifecycle",
+    "What was erased is in no answer any more; event, position and chain stay, and the session still verifies.",
+    needs="removal",
+)
+def erase_takes_content(bench: Bench) -> None:
+    session = bench.open()
+    session.add(message("erase me"), message("stay"))
+    before = [(each["seq"], each["kind"], each["hash"]) for each in session.events()]
+    session.post("erase", {"events": [2], "why": "conformance"}).ok()
+    for verb in ("events", "state", "bundle"):
+        reply = session.get(verb)
+        if b"erase me" in reply.content:
+            raise Fault("no answer with what was erased", "it is still there", reply.request)
+    events = session.events()
+    want(before, [(each["seq"], each["kind"], each["hash"]) for each in events[:3]], "events", bench.last)
+    want([True, False, True], [each["intact"] for each in events[:3]], "intact", bench.last)
+
+
 # Leases
 
 
-@check("leases", "While a lease is held by one who lives, another is refused with 409 `leased`; by force it is taken over.", needs="lease")
+@check(
+    "leases",
+    "While a lease is held by one who lives, another is refused with 409 `leased`; by force it is taken over.",
+    needs="lease",
+)
 def lease_has_one_holder(bench: Bench) -> None:
     session = bench.open()
     first = session.post("lease", {"holder": "one", "ttl_s": 600}).ok()["epoch"]
@@ -84,7 +123,11 @@ def lease_has_one_holder(bench: Bench) -> None:
     want("two", bench.client.ask("GET", session.path).ok()["holder"], "holder", bench.last)
 
 
-@check("leases", "An append whose `guard` is not the newest epoch is refused with 409 `fenced`, and writes nothing.", needs="lease")
+@check(
+    "leases",
+    "An append whose `guard` is not the newest epoch is refused with 409 `fenced`, and writes nothing.",
+    needs="lease",
+)
 def lease_fences(bench: Bench) -> None:
     session = bench.open()
     old = session.post("lease", {"holder": "one", "ttl_s": 600}).ok()["epoch"]
@@ -97,7 +140,11 @@ def lease_fences(bench: Bench) -> None:
     session.add(message("b"), guard=new)
 
 
-@check("leases", "A lease that was given back can be taken by anybody; only its holder's epoch gives it back.", needs="lease")
+@check(
+    "leases",
+    "A lease that was given back can be taken by anybody; only its holder's epoch gives it back.",
+    needs="lease",
+)
 def lease_is_released(bench: Bench) -> None:
     session = bench.open()
     epoch = session.post("lease", {"holder": "one", "ttl_s": 600}).ok()["epoch"]

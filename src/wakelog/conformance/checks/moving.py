@@ -6,7 +6,10 @@ from wakelog.conformance.bench import Bench, fact, message, want
 from wakelog.conformance.kit import check
 
 
-@check("moving", "A rewind appends one event, `history.rewound`, and removes none; facts and `data` are what they were there.")
+@check(
+    "moving",
+    "A rewind appends one event, `history.rewound`, and removes none; facts and `data` are what they were there.",
+)
 def rewind_appends(bench: Bench) -> None:
     session = bench.open()
     session.add(fact("n", 1))
@@ -51,8 +54,11 @@ def rewind_moves_the_view(bench: Bench) -> None:
     want(["a", "b"], view()[:2], "messages", bench.last)
 
 
-@check("moving", """A fork at n shares events 1 to n with their hashes; its own first event is n + 1, `session.forked`,
-    and its head names its `parent`.""")
+@check(
+    "moving",
+    """A fork at n shares events 1 to n with their hashes; its own first event is n + 1, `session.forked`,
+    and its head names its `parent`.""",
+)
 def fork_shares_history(bench: Bench) -> None:
     session = bench.open()
     session.add(fact("n", 1))

@@ -186,7 +186,10 @@ def session_pages_are_complete(bench: Bench) -> None:
 _BY_HEAD = ("head", "state", "events")
 
 
-@check("conditional", "What depends on the head only has an ETag; with it in `If-None-Match` the answer is 304, without a body.")
+@check(
+    "conditional",
+    "What depends on the head only has an ETag; with it in `If-None-Match` the answer is 304, without a body.",
+)
 def etag_saves_the_answer(bench: Bench) -> None:
     session = _with_facts(bench)
     for verb in _BY_HEAD:

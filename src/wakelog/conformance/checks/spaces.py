@@ -32,7 +32,12 @@ def other_key_sees_no_session(bench: Bench) -> None:
         path = f"/v1/sessions/{quote(word, safe='')}"
         for verb in ("", "/head", "/events", "/state", "/events/e2", "/messages", "/tail", "/bundle", "/verify"):
             _unseen(other, "GET", path + verb)
-        for verb, body in (("events", {"events": [message("x")]}), ("fork", {}), ("close", {}), ("rewind", {"to": "e1"})):
+        for verb, body in (
+            ("events", {"events": [message("x")]}),
+            ("fork", {}),
+            ("close", {}),
+            ("rewind", {"to": "e1"}),
+        ):
             _unseen(other, "POST", f"{path}/{verb}", body)
         _unseen(other, "DELETE", path)
     now = session.head()
@@ -93,5 +98,3 @@ def other_namespace_is_not_there(bench: Bench) -> None:
         problem = reply.refused(404, "namespace-not-found")
         told.append({k: v.replace(name, "NAME") if isinstance(v, str) else v for k, v in problem.items()})
     want(told[1], told[0], "problem", other.last)
-
-

@@ -8,7 +8,11 @@ from wakelog.conformance.bench import Bench, message, want
 from wakelog.conformance.kit import check
 
 
-@check("tail", "A tail with `after` sends what is stored after that event, then what comes; an event's id is its seq.", needs="tail")
+@check(
+    "tail",
+    "A tail with `after` sends what is stored after that event, then what comes; an event's id is its seq.",
+    needs="tail",
+)
 def tail_sends_what_is_stored(bench: Bench) -> None:
     session = bench.open()
     session.add(message("a"), message("b"))
@@ -29,7 +33,11 @@ def tail_begins_now(bench: Bench) -> None:
         tail.wants(3)
 
 
-@check("tail", "A tail with `Last-Event-ID` goes on after that event, whatever `after` says: no gap, and in order.", needs="tail")
+@check(
+    "tail",
+    "A tail with `Last-Event-ID` goes on after that event, whatever `after` says: no gap, and in order.",
+    needs="tail",
+)
 def tail_resumes(bench: Bench) -> None:
     session = bench.open()
     session.add(message("a"), message("b"))
@@ -50,7 +58,9 @@ def tail_is_filtered(bench: Bench) -> None:
         tail.wants(2, 4)
 
 
-@check("tail", "The feed of all sessions keeps the order within each; any id of it is a place to go on from.", needs="feed")
+@check(
+    "tail", "The feed of all sessions keeps the order within each; any id of it is a place to go on from.", needs="feed"
+)
 def feed_resumes(bench: Bench) -> None:
     session = bench.open()
     with bench.client.tail("/v1/tail") as tail:
