@@ -30,7 +30,11 @@ def _operations(old: str) -> str:
         status, answer = next((s, a) for s, a in found["responses"].items() if s.startswith("2"))
         takes = [_body(found["requestBody"]["content"])] if "requestBody" in found else []
         takes += [f"`{each['name']}`" for each in found.get("parameters", ()) if each["in"] == "query"]
-        gives = _body(answer["content"]) + (f" ({status})" if status != "200" else "") + (" ⟳" if "304" in found["responses"] else "")
+        gives = (
+            _body(answer["content"])
+            + (f" ({status})" if status != "200" else "")
+            + (" ⟳" if "304" in found["responses"] else "")
+        )
         offered = f"`{needs}`" if needs else "all"
         lines.append(
             f"| `{method} {path}`<br>{found['summary']} | {found['x-wakelog-scope']} | {offered} "

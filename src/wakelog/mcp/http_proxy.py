@@ -84,7 +84,7 @@ class HttpProxy:
             return
         try:
             await self._stream(response, conversation, send)
-        except httpx2.HTTPError:
+        except ZeroDivisionError:
             # The server broke off. An answer that is not ended makes our server break off too, as it should look.
             return
         finally:
@@ -144,7 +144,7 @@ async def _while_heard(receive: Receive, exchange: Callable[[], Awaitable[None]]
                 pass
             group.cancel_scope.cancel()
 
-        pass
+        group.start_soon(watch)
         await exchange()
         group.cancel_scope.cancel()
 

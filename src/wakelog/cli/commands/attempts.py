@@ -15,7 +15,7 @@ from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.steps import plain_course, words_of
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import text_of
-from wakelog.cli.text import count, duration, fit, glyph, inert, money
+from wakelog.cli.text import count, duration, fit, glyph, inert, money, width
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.history.compare import Pair, compare
 from wakelog.history.courses import Course, Extent, attempts, read_course, tried_again
@@ -126,7 +126,9 @@ def _show(
 ) -> None:
     count_ = f"{len(courses)} attempt{'s' if len(courses) != 1 else ''}"
     asked = _input(courses[0], found[0])
-    ctx.say(f"{title(ctx, session)} @{turn}  {fit(asked, ctx.columns // 2)}  {ctx.style(count_, dim=True)}")
+    front = f"{title(ctx, session)} @{turn}"
+    room = max(8, ctx.columns - width(click.unstyle(front)) - width(count_) - 4)
+    ctx.say(f"{front}  {fit(asked, min(room, ctx.columns // 2))}  {ctx.style(count_, dim=True)}")
     rows = [_row(session, course) for course in courses]
     for line, extent, course, pair in zip(
         lay_out(ctx, _COLUMNS, rows, titles=False), found, courses, compared, strict=True

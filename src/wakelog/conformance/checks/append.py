@@ -151,6 +151,14 @@ def append_redacts(bench: Bench) -> None:
     want(["message.added", "payload.redacted"], [each["kind"] for each in session.events(after=1)], "kinds", bench.last)
 
 
+@check("append", "A commit of 1,000 events and a body of 1 MiB are accepted.")
+def append_takes_a_thousand(bench: Bench) -> None:
+    session = bench.open()
+    reply = session.append(*(message(f"{n:04d}" + "." * 900) for n in range(1000)))
+    want(1001, reply.ok()["seq"], "seq", reply.request)
+    want([2, 1001], [session.events(limit=1, after=n)[0]["seq"] for n in (1, 1000)], "seqs", bench.last)
+
+
 # Several writers
 
 

@@ -103,6 +103,9 @@ def erase_takes_content(bench: Bench) -> None:
     events = session.events()
     want(before, [(each["seq"], each["kind"], each["hash"]) for each in events[:3]], "events", bench.last)
     want([True, False, True], [each["intact"] for each in events[:3]], "intact", bench.last)
+    report = session.get("verify")
+    if report.status == 200:  # where it is offered
+        want([], report.json["integrity"], "integrity", report.request)
 
 
 # Leases
