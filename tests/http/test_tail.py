@@ -11,7 +11,7 @@ import wakelog
 from tests.http.asking import Asker
 from tests.http.conftest import Serve
 from tests.http.tailing import Event, Tail
-from wakelog.http import hub
+from wakelog.http import hub, shapes
 from wakelog.http.keys import make_key
 from wakelog.http.serving import Running
 from wakelog.session import Session
@@ -160,7 +160,7 @@ def test_many_watchers_share_one_reading_and_one_encoding(
     asker: Asker, running: Running, session: Session[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoded: list[int] = []
-    original = hub.record_of
+    original = shapes.record_of
 
     def count(log: Any, entry: Any, *rest: Any) -> Any:
         encoded.append(entry.seq)

@@ -59,7 +59,7 @@ class WorldFile(World):
         super().__init__()
         self._path = path
         with contextlib.suppress(FileNotFoundError):
-            self.done = [tuple(json.loads(line)) for line in Path(path).read_text().splitlines()]  # type: ignore[misc]
+            self.done = [tuple(json.loads(line)) for line in Path(path).read_text().splitlines()]
 
     def do(self, tool: str, given: Any, key: str) -> str:
         self._put(tool, given, key)
@@ -207,7 +207,7 @@ def _check_windows(session: Session[Any]) -> None:
     from tests.context.validity import check  # it takes long to import, and an agent does not need it
 
     for shape in ("openai", "anthropic"):
-        check(session.context(shape=shape, record=False))  # type: ignore[arg-type]
+        check(session.context(shape=shape, record=False))
 
 
 def look_after(store: str, world: str, reconciles: bool) -> int:

@@ -73,7 +73,7 @@ class MortalEngine:
 
 def born(engine: Engine, life: Life) -> Store:
     """The store as a new process opens it."""
-    return Store(MortalEngine(engine, life))  # type: ignore[arg-type]
+    return Store(MortalEngine(engine, life))
 
 
 class World:

@@ -37,7 +37,7 @@ class Gate:
         self._engine = session.log.engine
         self._left = nth
         self.came, self.go_on = threading.Event(), threading.Event()
-        session.log.engine = self  # type: ignore[assignment]
+        session.log.engine = self
 
     def submit(self, *commits: Any) -> Any:
         self._left -= 1
@@ -210,7 +210,7 @@ async def test_a_plain_function_that_was_cancelled_ends_later_and_what_it_says_c
 async def test_a_wait_for_approval_can_be_cancelled_and_the_call_keeps_waiting(session: Session[Any]) -> None:
     session.runtime.approval_wait_s = 600
     asked = threading.Event()
-    session.runtime.approver = lambda call, arguments: asked.set()  # type: ignore[func-returns-value]
+    session.runtime.approver = lambda call, arguments: asked.set()
 
     @session.tool(approval=True)
     async def act() -> str:
@@ -530,7 +530,7 @@ def test_ctrl_c_while_something_was_written_leaves_no_call_running(
     def act() -> None:
         ran.append(1)
 
-    session.log.engine = Interrupted()  # type: ignore[assignment]
+    session.log.engine = Interrupted()
     with pytest.raises(KeyboardInterrupt), session.turn("go"):
         act()
     assert statuses(session) == left

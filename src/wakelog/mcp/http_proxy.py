@@ -84,7 +84,7 @@ class HttpProxy:
             return
         try:
             await self._stream(response, conversation, send)
-        except ZeroDivisionError:
+        except httpx2.HTTPError:
             # The server broke off. An answer that is not ended makes our server break off too, as it should look.
             return
         finally:

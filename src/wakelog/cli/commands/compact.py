@@ -58,7 +58,7 @@ def _list(ctx: Context, session: Session[Any]) -> None:
 
     def human() -> None:
         if not found:
-            ctx.say(f"{inert(session.name or session.id, lines=False)}: nothing is compacted")
+            ctx.say("nothing is compacted")
             return
         columns = (Column("event"), Column("stands for"), Column("when", drop=2), Column("summary", least=20))
         rows = [

@@ -58,9 +58,10 @@ def conformance_command(
             ctx.record("conformance", result)
         elif not ctx.json:
             _show(ctx, result)
-    counts = Counter(each.status for each in results)
+    counts: Counter[str] = Counter(each.status for each in results)
     if ctx.json:
-        data = {"url": url, **{name: counts[name] for name in _MARKS}, "checks": msgspec.to_builtins(results)}
+        totals: dict[str, int] = {str(name): counts[name] for name in _MARKS}
+        data = {"url": url, **totals, "checks": msgspec.to_builtins(results)}
         ctx.answer("conformance", data, lambda: None)
     elif not ctx.ndjson:
         ctx.say(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")

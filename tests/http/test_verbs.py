@@ -1,0 +1,333 @@
+"""What the routes answer is what the library answers; and what programs need beyond: pages, tags, repetition."""
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+import wakelog
+from tests.http.asking import Asker
+from tests.http.conftest import Serve
+from wakelog.http.serving import Running
+from wakelog.http.table import all_routes
+from wakelog.session import Session
+from wakelog.store import Store
+
+SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+BIG = "a payload is what does not fit into a body " * 30
+
+# Verbs that no route does, and why.
+RECORDING = "recording is appending events, which one route does for all kinds"
+IN_PROCESS = "about the code that runs in this process, or files on its machine"
+PLUMBING = "a building block without an answer of its own"
+NOT_ROUTED = {
+    **dict.fromkeys(("artefact", "dead_end", "decide", "fact", "file", "label", "message", "retract"), RECORDING),
+    **dict.fromkeys(("returned", "set_goal", "spawned", "touch"), RECORDING),
+    **dict.fromkeys(("acall", "aio", "amodel", "bind", "budget", "call", "capture", "capture_files"), IN_PROCESS),
+    **dict.fromkeys(("guards", "model", "monitor", "restore_files", "tool", "turn", "replay", "workflow"), IN_PROCESS),
+    **dict.fromkeys(("attempts", "begin_turn", "finish_turn", "seq", "store", "value", "id", "status"), PLUMBING),
+    **dict.fromkeys(("data", "state_document", "state_hash", "replaced"), "a part of what another route answers"),
+}
+ROUTED_AS = {
+    "attempts_of": "attempts",
+    "follow": "tail",
+    "evict": "evict",
+    "take_lease": "take_lease",
+    "release_lease": "release_lease",
+}
+
+
+@pytest.fixture
+def asker(running: Running) -> Asker:
+    return Asker(running.url, running.key)
+
+
+@pytest.fixture
+def store(running: Running) -> Iterator[Store]:
+    with wakelog.open(running.url, key=running.key) as opened:
+        yield opened
+
+
+@pytest.fixture
+def session(store: Store) -> Session[Any]:
+    session = store.session("s", goal="find out", data={"n": 0})
+    with session.turn(user="go"):
+        session.decide("look", because="nobody knows", alternatives=["wait"])
+        session.fact("k", "v", source="web:x", trust="untrusted")
+    with session.turn(user=BIG):
+        session.patch([{"op": "replace", "path": "/data/n", "value": 1}], why="counted")
+    return session
+
+
+def test_every_verb_of_a_session_has_a_route_or_a_reason() -> None:
+    routes = {route.name for route in all_routes()}
+    verbs = {name for name in dir(Session) if not name.startswith("_")}
+    missing = {v for v in verbs if ROUTED_AS.get(v, v) not in routes} - set(NOT_ROUTED)
+    assert not missing, f"give these a route, or say in NOT_ROUTED why they have none: {sorted(missing)}"
+    assert not {v for v in NOT_ROUTED if v not in verbs and v not in ("aio",)}, "no longer verbs"
+
+
+def test_reading_answers_what_the_library_does(asker: Asker, session: Session[Any]) -> None:
+    def told(path: str, **query: Any) -> Any:
+        reply = asker.get(f"/v1/sessions/s{path}", **query)
+        assert reply.status == 200, reply.content
+        return reply.json
+
+    def plain(value: Any) -> Any:
+        return msgspec.json.decode(msgspec.json.encode(value))
+
+    assert told("/state")["value"] == session.state_document()
+    assert told("/state", at="@1", pointer="/data") == {
+        "session": session.id,
+        "at": session.seq("@1"),
+        "state_hash": session.state_hash("@1"),
+        "value": {"n": 0},
+    }
+    assert told("/state", at="@0")["value"] == {}
+    assert told("/diff", a="@1", b="@2") == plain(session.diff("@1", "@2"))
+    assert told("/blame", pointer="/data")["keys"] == plain(session.blame("/data"))
+    assert told("/messages")["messages"] == plain(session.messages())
+    assert told("/messages")["messages"][-1]["content"] == BIG
+    assert told("/attempts", turn=1)["attempts"] == plain(session.attempts_of(1))
+    assert told("/verify") == plain(session.verify())
+    assert told("/anchor") == plain(session.anchor())
+    assert told("/why", what="/facts/k") == plain(session.why("/facts/k"))
+    assert told("/brief") == plain(session.brief())
+    assert told("/head")["hash"] == session.head.hash.hex()
+    assert told("")["goal"] == "find out"
+    assert told("/events/last-user")["body"]["content"] == BIG
+    assert told("/events/e1")["kind"] == "session.opened"
+
+
+def test_events_come_in_pages_that_meet(asker: Asker, session: Session[Any]) -> None:
+    for n in range(25):
+        session.fact("n", n)
+    seen: list[int] = []
+    after: int | None = 0
+    while after is not None:
+        page = asker.get("/v1/sessions/s/events", after=after, limit=7).json
+        seen += [event["seq"] for event in page["events"]]
+        after = page["next"]
+    assert seen == list(range(1, session.head.seq + 1))
+    facts = asker.get("/v1/sessions/s/events", kind=["fact"], turn=1).json["events"]
+    assert [event["body"]["key"] for event in facts] == ["k"]
+    assert facts[0]["trust"] == "untrusted"
+    turn = asker.get("/v1/sessions/s/events", place="@1").json["events"]
+    assert {event["turn"] for event in turn} == {1}
+
+
+def test_sessions_and_hits_come_in_pages_that_meet(asker: Asker, store: Store) -> None:
+    names = {f"n{i:02}" for i in range(23)}
+    for name in names:
+        store.session(name)
+    seen: list[str] = []
+    after = ""
+    while True:
+        page = asker.get("/v1/sessions", after=after, limit=5).json
+        seen += [row["name"] for row in page["rows"]]
+        after = page["next"]
+        if not after:
+            break
+    assert len(seen) == 23
+    assert set(seen) == names
+    assert [r["name"] for r in asker.get("/v1/sessions", name="n0[1-3]").json["rows"]]
+
+
+def test_an_answer_the_caller_has_is_not_sent_again(asker: Asker, session: Session[Any]) -> None:
+    paths = [
+        route.full_path.replace("{session}", "s")
+        for route in all_routes()
+        if route.by_head and route.names == ("session",) and route.name not in ("preview", "why", "taint", "compare")
+    ]
+    assert len(paths) > 12
+    for path in paths:
+        first = asker.get(path)
+        assert first.status == 200, (path, first.content)
+        again = asker.get(path, headers={"If-None-Match": first.headers["etag"]})
+        assert (again.status, again.content) == (304, b"")
+        listed = asker.get(path, headers={"If-None-Match": f'"other", {first.headers["etag"]}'})
+        assert listed.status == 304
+    session.fact("more", 1)
+    for path in paths:
+        assert asker.get(path, headers={"If-None-Match": first.headers["etag"]}).status == 200
+
+
+def test_an_answer_about_a_time_ago_or_another_session_has_no_tag(asker: Asker, session: Session[Any]) -> None:
+    assert "etag" not in asker.get("/v1/sessions/s/state", at="t:1s").headers
+    assert "etag" not in asker.get("/v1/sessions/s/events", since="1h").headers
+    assert "etag" not in asker.get("/v1/sessions/s/diff", other="s").headers
+    json, packed = (asker.get("/v1/sessions/s/head", headers={"Accept": a}) for a in ("*/*", "application/msgpack"))
+    assert json.headers["etag"] != packed.headers["etag"]
+
+
+def test_a_repeated_append_gives_the_first_answer_and_stores_nothing(asker: Asker, session: Session[Any]) -> None:
+    body = {"events": [{"kind": "note.added", "body": {"text": "once"}}], "commit_id": "mine"}
+    first = asker.post("/v1/sessions/s/events", body)
+    session.fact("meanwhile", 1)
+    assert asker.post("/v1/sessions/s/events", body).json["seq"] == first.json["seq"]
+    other = {**body, "events": [{"kind": "note.added", "body": {"text": "twice"}}]}
+    assert asker.post("/v1/sessions/s/events", other).kind == "commit-id-reused"
+    assert sum(e.kind == "note.added" for e in session.events()) == 1
+
+
+def test_an_append_on_a_head_that_moved_is_a_conflict_that_says_where_it_is(
+    asker: Asker, session: Session[Any]
+) -> None:
+    seen = session.head.seq
+    session.fact("first", 1)
+    body = {"events": [{"kind": "note.added", "body": {"text": "late"}}], "expect": seen}
+    reply = asker.post("/v1/sessions/s/events", body)
+    assert (reply.status, reply.kind, reply.json["head_seq"]) == (409, "head-moved", seen + 1)
+    assert reply.json["retryable"]
+    assert asker.post("/v1/sessions/s/events", {**body, "expect": seen + 1}).status == 200
+
+
+def test_an_illegal_move_names_the_legal_ones(asker: Asker, session: Session[Any]) -> None:
+    session.pause()
+    reply = asker.post("/v1/sessions/s/events", {"events": [{"kind": "goal.set", "body": {"goal": "x"}}]})
+    assert (reply.status, reply.kind) == (409, "session-paused")
+    assert "session.resumed" in reply.json["legal"]
+
+
+@pytest.mark.parametrize(
+    ("event", "kind"),
+    [
+        ({"kind": "no.such"}, "unknown-kind"),
+        ({"kind": "note.added"}, "bad-event"),
+        ({"kind": "note.added", "body": {"text": "x", "typo": 1}}, "bad-event"),
+        ({"kind": "note.added", "body": {"text": 3}}, "bad-event"),
+        ({"kind": "session.deleted"}, "own-kind"),
+        ({"kind": "history.rewound", "body": {"to": 1}}, "own-kind"),
+        ({"kind": "fact.recorded", "body": {"key": "k", "value": 2**60}}, "not-a-value"),
+        ({"kind": "fact.recorded", "body": {"key": "k", "value": {"$erased": 1}}}, "reserved-key"),
+        ({"kind": "note.added", "body": {"text": "x"}, "cause": 99}, "bad-draft"),
+        ({"kind": "message.added", "body": {"role": "user", "content": {"$base64": "!"}}}, "bad-event"),
+        ({"kind": "x.own", "body": {"delta": []}}, "unknown-kind"),
+    ],
+)
+def test_an_event_that_does_not_fit_is_refused_and_nothing_is_stored(
+    event: dict[str, Any], kind: str, asker: Asker, session: Session[Any]
+) -> None:
+    before = session.head
+    fine = {"kind": "note.added", "body": {"text": "fine"}}
+    assert asker.post("/v1/sessions/s/events", {"events": [fine, event]}).kind == kind
+    assert session.head == before
+
+
+def test_secrets_are_taken_out_of_what_is_appended(asker: Asker, session: Session[Any], running: Running) -> None:
+    body = {"events": [{"kind": "note.added", "body": {"text": f"it is {SECRET}"}}]}
+    reply = asker.post("/v1/sessions/s/events", body)
+    assert reply.status == 200
+    told = asker.get("/v1/sessions/s/events", after=reply.json["seq"] - 2).content
+    assert b"[redacted:github-token]" in told
+    assert SECRET.encode() not in told
+
+
+def test_a_library_that_does_not_redact_cannot_store_a_secret_through_a_server(running: Running) -> None:
+    with wakelog.open(running.url, key=running.key, redact=None) as careless:
+        session = careless.session("s")
+        with pytest.raises(wakelog.NotAllowedError) as refused:
+            session.fact("token", SECRET)
+        assert refused.value.kind == "secret-found"
+        session.fact("harmless", 1)  # the session goes on
+
+
+def test_payloads_are_mentioned_fetched_in_place_or_as_bytes(asker: Asker, session: Session[Any]) -> None:
+    content = b"\x00\xffbytes" * 200
+    event = {
+        "kind": "message.added",
+        "body": {"role": "user", "content": {"$base64": base64.b64encode(content).decode()}},
+    }
+    seq = asker.post("/v1/sessions/s/events", {"events": [event]}).json["seq"]
+    mention = asker.get("/v1/sessions/s/events", after=seq - 1).json["events"][0]["body"]["content"]
+    assert mention["media"] == "bytes"
+    assert asker.get(f"/v1/sessions/s/payloads/{seq}/{mention['$payload']}").content == content
+    whole = asker.get(f"/v1/sessions/s/events/e{seq}").json["body"]["content"]
+    assert base64.b64decode(whole["$base64"]) == content
+    assert asker.get(f"/v1/sessions/s/payloads/1/{mention['$payload']}").status == 404
+    assert asker.get(f"/v1/sessions/s/payloads/{seq}/zz").kind == "bad-request"
+
+
+def test_a_bundle_goes_out_and_comes_in_elsewhere(serve: Serve, session: Session[Any], asker: Asker) -> None:
+    bundle = asker.get("/v1/sessions/s/bundle")
+    assert bundle.headers["content-type"] == "application/x-ndjson"
+    elsewhere = serve("memory:", rate=0)
+    other = Asker(elsewhere.url, elsewhere.key)
+    for _ in range(2):
+        reply = other.post("/v1/bundles", bundle.content)
+        assert (reply.status, reply.json["session"], reply.json["name"]) == (201, session.id, "s")
+    assert other.get("/v1/sessions/s/head").json["hash"] == session.head.hash.hex()
+    assert other.post("/v1/bundles", bundle.content[:-10]).kind == "bad-bundle"
+    broken = bundle.content.replace(b"find out", b"find OUT")
+    assert other.post("/v1/bundles", broken).kind == "bad-bundle"
+    with wakelog.open(elsewhere.url + "/ns/third", key=elsewhere.key) as third:
+        import io
+
+        from wakelog.log.bundle import import_bundle
+
+        assert import_bundle(third.engine, io.BytesIO(bundle.content)).head().seq == session.head.seq
+
+
+def test_verifying_against_an_anchor_finds_a_history_that_was_cut_off(asker: Asker, session: Session[Any]) -> None:
+    anchor = asker.get("/v1/sessions/s/anchor").json
+    good = asker.post("/v1/sessions/s/verify", {"seq": anchor["seq"], "hash": anchor["hash"]}).json
+    assert good["anchored"]
+    assert good["integrity"] == good["completeness"] == []
+    cut = asker.post("/v1/sessions/s/verify", {"seq": anchor["seq"] + 5, "hash": anchor["hash"]}).json
+    assert "cut off" in cut["completeness"][0]["what"]
+    wrong = asker.post("/v1/sessions/s/verify", {"seq": anchor["seq"], "hash": "00" * 32}).json
+    assert "rewritten" in wrong["integrity"][0]["what"]
+
+
+def test_a_lease_shuts_out_whoever_had_it_before(asker: Asker, session: Session[Any]) -> None:
+    first = asker.post("/v1/sessions/s/lease", {"holder": "one"}).json["epoch"]
+    assert asker.post("/v1/sessions/s/lease", {"holder": "two"}).kind == "leased"
+    second = asker.post("/v1/sessions/s/lease", {"holder": "two", "force": True}).json["epoch"]
+    note = {"events": [{"kind": "note.added", "body": {"text": "x"}}]}
+    assert asker.post("/v1/sessions/s/events", {**note, "guard": first}).kind == "fenced"
+    assert asker.post("/v1/sessions/s/events", {**note, "guard": second}).status == 200
+    assert asker.get("/v1/sessions/s").json["holder"] == "two"
+
+
+def test_undo_over_http_leaves_the_servers_files_alone(asker: Asker, session: Session[Any]) -> None:
+    asker.post("/v1/sessions/s/rewind", {"to": "@1"})
+    assert asker.get("/v1/sessions/s/state", pointer="/data/n").json["value"] == 0
+    assert asker.post("/v1/sessions/s/undo").json["operation"]
+    assert asker.get("/v1/sessions/s/state", pointer="/data/n").json["value"] == 1
+    assert asker.post("/v1/sessions/s/redo").status == 200
+
+
+def test_messagepack_says_the_same_as_json(asker: Asker, session: Session[Any]) -> None:
+    for path in ("/v1/sessions/s/head", "/v1/sessions/s/events", "/v1/sessions/s/diff", "/v1/sessions"):
+        packed = asker.get(path, headers={"Accept": "application/msgpack"})
+        assert packed.headers["content-type"] == "application/msgpack"
+        assert msgspec.msgpack.decode(packed.content) == asker.get(path).json
+    body = msgspec.msgpack.encode({"name": "packed"})
+    assert asker.post("/v1/sessions", body, **{"Content-Type": "application/msgpack"}).json["name"] == "packed"
+
+
+def test_it_is_ready_until_its_store_cannot_be_read(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    asker = Asker(running.url)
+    assert asker.get("/healthz").json == asker.get("/readyz").json == {"status": "ok"}
+    engine = running.server.spaces.get("default").engine
+
+    def broken(**_: Any) -> None:
+        raise wakelog.UnavailableError("the disk at /very/private is gone")
+
+    monkeypatch.setattr(engine, "sessions", broken)
+    reply = asker.get("/readyz")
+    assert (reply.status, reply.kind) == (503, "store-unreadable")
+    assert b"private" not in reply.content
+    assert asker.get("/healthz").status == 200
+
+
+def test_metrics_count_without_naming_anybody(asker: Asker, session: Session[Any]) -> None:
+    asker.get("/v1/sessions/s/head")
+    text = asker.get("/metrics").content.decode()
+    assert 'wakelog_http_requests_total{method="GET",route="/v1/sessions/{session}/head",status="200"} 1.0' in text
+    commits = next(line for line in text.splitlines() if line.startswith("wakelog_commits_total"))
+    assert float(commits.split()[1]) >= 5
+    assert session.id not in text
+    assert "default" not in text
