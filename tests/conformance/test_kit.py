@@ -12,7 +12,7 @@ from tests.conformance.faults import ALSO, FAULTS
 from wakelog.conformance import all_checks, run
 from wakelog.conformance.kit import CAPABILITIES, GROUPS
 from wakelog.conformance.wire import Client
-from wakelog.errors import InvalidInputError, UnavailableError
+from wakelog.errors import InvalidInputError, NotAllowedError, UnavailableError
 
 GROUP_OF = {each.name: each.group for each in all_checks()}
 
@@ -85,6 +85,13 @@ def test_a_check_cleans_up(served: Serving) -> None:
     assert list(run(served.url, served.key, only=["sessions", "moving"]))
     rows = Client(served.url, served.key).ask("GET", "/v1/sessions?limit=1000").ok()["rows"]
     assert not [row["name"] for row in rows if row["status"] != "deleted"]
+
+
+def test_a_key_that_is_not_valid_is_told_at_once(served: Serving) -> None:
+    with pytest.raises(NotAllowedError, match="does not accept the key"):
+        list(run(served.url, "wrong"))
+    with pytest.raises(NotAllowedError, match="the other key"):
+        list(run(served.url, served.key, other_key="wrong"))
 
 
 def test_who_is_not_there_is_told_at_once() -> None:

@@ -33,8 +33,8 @@ Answer = Callable[[socket.socket], None]
 
 @contextmanager
 def between(running: Running, *faults: Callable[[socket.socket, bytes, Callable[[], bytes]], None]) -> Iterator[str]:
-    """A relay in front of a server. Each request meets the next fault: it is given the client's socket, the request, and
-    how to have the server answer it; after the last one, requests pass as they are."""
+    """A relay in front of a server. Each request meets the next fault: it is given the client's socket, the request,
+    and how to have the server answer it; after the last one, requests pass as they are."""
     host, _, port = running.url.removeprefix("http://").partition(":")
     listener = socket.create_server(("127.0.0.1", 0))
     left = list(faults)

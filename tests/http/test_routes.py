@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.http.asking import Asker, Reply
+from tests.http.schemas import check_reply, check_request
 from tests.http.world import EXAMPLES, MARK, Example, World
 from wakelog.http.guards import Rates
 from wakelog.http.keys import SCOPES, Key, make_key
@@ -69,14 +70,15 @@ def test_every_route_is_documented() -> None:
 
 
 @pytest.mark.parametrize("name", ROUTES)
-def test_it_answers_what_it_is_asked(name: str, running: Running, world: World) -> None:
+def test_it_answers_what_it_is_asked_as_documented(name: str, running: Running, world: World) -> None:
     example = EXAMPLES[name](world)
     if example.before is not None:
         example.before(world)
     url = world.url if ROUTES[name].reach == "space" else running.url
     reply = ask(ROUTES[name], example, Asker(url, running.key))
     assert reply.status == example.status, reply.content[:500]
-    assert "content-type" in reply.headers
+    check_request(ROUTES[name], example.body)
+    check_reply(ROUTES[name], reply)
 
 
 @pytest.mark.parametrize("name", [n for n, r in ROUTES.items() if r.reach != "anyone"])
@@ -99,6 +101,7 @@ def test_each_scope_may_do_what_it_is_for_and_no_more(name: str, running: Runnin
     for scope in too_little:
         reply = ask(route, example, Asker(world.url, key_for(running, scope, world.space)))
         assert (reply.status, reply.kind) == (403, "scope-missing")
+        check_reply(route, reply)
     assert route.scope == "read" or name == "expand" or world.store.engine.head(world.session.id) == before
     if example.before is not None:
         example.before(world)

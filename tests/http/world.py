@@ -169,6 +169,8 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "anchor": _session(),
     "verify": _session(),
     "verify_against": lambda w: _of(w, body={"seq": 1, "hash": w.session.log.entry(1).hash.hex()}),
+    "start_turn": _session(body={"user": "go on"}),
+    "end_turn": _session(body={}, before=lambda w: w.session.start_turn()),
     "checkpoint": _session(body={"name": "here"}),
     "note": _session(body={"text": "remark", "on": "e2"}),
     "patch": _session(body={"patch": [{"op": "replace", "path": "/data/n", "value": 1}]}),

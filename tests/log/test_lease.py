@@ -64,6 +64,17 @@ def test_a_sign_of_life_keeps_the_lease(log: Log, clock: Clock) -> None:
         _other(log).take_lease("you", ttl_s=10)
 
 
+def test_a_sign_of_life_of_a_former_holder_does_not_displace_the_present_one(log: Log, clock: Clock) -> None:
+    old = log.take_lease("me")
+    log.take_lease("you", force=True)
+    with pytest.raises(ConflictError) as refused:
+        log.beat(old, "me")
+    assert refused.value.kind == "fenced"
+    assert log.living_holder() == "you"
+    with pytest.raises(ConflictError):
+        _other(log).take_lease("somebody")
+
+
 def test_a_released_lease_is_free_at_once(log: Log, clock: Clock) -> None:
     epoch = log.take_lease("me")
     log.release_lease(epoch)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from wakelog.conformance.wire import TIMEOUT_S, Client, Fault, NotOffered
-from wakelog.errors import InvalidInputError
+from wakelog.errors import InvalidInputError, NotAllowedError
 
 if TYPE_CHECKING:
     from wakelog.conformance.bench import Bench
@@ -132,11 +132,22 @@ def run(
     url: str, key: str, *, other_key: str = "", only: Iterable[str] = (), timeout_s: float = TIMEOUT_S
 ) -> Iterator[Result]:
     """Runs checks against a server, one after the other, and gives each result as it comes."""
-    from wakelog.conformance.bench import Bench
-
     client = Client(url, key, timeout_s)
     other = Client(url, other_key, timeout_s) if other_key else None
-    for each in chosen(only):
+    checks = chosen(only)
+    for each in filter(None, (client, other)):
+        if each.ask("GET", "/v1/info").status == 401:  # else every check would fail for the same reason
+            which = "the key" if each is client else "the other key"
+            raise NotAllowedError(
+                f"{url} does not accept {which}", kind="key-refused", hint="pass --key, or WAKELOG_KEY"
+            )
+    yield from _results(checks, client, other)
+
+
+def _results(checks: Iterable[Check], client: Client, other: Client | None) -> Iterator[Result]:
+    from wakelog.conformance.bench import Bench
+
+    for each in checks:
         began = time.perf_counter()
         with Bench(client, other) as bench:
             result = _result(each, bench)

@@ -487,7 +487,13 @@ class Log:
         return str(lease["holder"])
 
     def beat(self, epoch: int, holder: str, *, ttl_s: float = 30.0) -> None:
-        """Says that the lease's holder is alive, and for how long that may be believed."""
+        """Says that the lease's holder is alive, and for how long that may be believed. One whose lease was taken over
+        is refused: its sign of life would stand in the place of the new holder's."""
+        head = self.head()
+        if epoch != head.epoch:
+            raise ConflictError(
+                f"lease epoch {epoch} is not the present one, {head.epoch}", kind="fenced", head_seq=head.seq
+            )
         self.engine.beat(self.id, Heartbeat(epoch, holder, self.clock() + int(ttl_s * 1e6)))
 
     def release_lease(self, epoch: int) -> Head:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.reading import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
+from wakelog.model.machines import ACTION, legal_for_action
 from wakelog.model.records import Draft
 from wakelog.runtime.ambient import Mark
 from wakelog.runtime.values import plain, summarise
@@ -18,8 +19,15 @@ OUTCOMES = ("succeeded", "failed", "never_ran")
 
 def decide_approval(log: Log, action: str, is_approved: bool, *, by: str = "", why: str = "") -> Seq:
     """Approves or denies a call that waits."""
-    _pending(log, action)
+    pending = _pending(log, action)
     kind = ev.ActionApproved if is_approved else ev.ActionDenied
+    if pending["status"] not in ACTION[kind.kind][0]:
+        raise NotAllowedError(
+            f"{action} does not wait for approval: it is {pending['status']}",
+            kind="action-machine",
+            hint="wakelog pending",
+            legal=legal_for_action(pending["status"]),
+        )
     return log.record(Draft(kind(action=action, by=by, why=why), actor="user"))
 
 
@@ -39,6 +47,13 @@ def reconcile(
     it out rather than a person.
     """
     pending = _pending(log, action)
+    if pending["status"] == "waiting":
+        raise NotAllowedError(
+            f"{action} waits for approval, and has not begun",
+            kind="action-machine",
+            hint="approve or deny it",
+            legal=legal_for_action("waiting"),
+        )
     if not outcome:
         found = evidence(log, action)
         if not found:
@@ -92,5 +107,5 @@ def _pending(log: Log, action: str) -> dict[str, Any]:
     raise NotFoundError(
         f"{action!r} is not pending in {log.head().name or log.id} (pending: {known})",
         kind="action-not-pending",
-        hint="wakelog state /pending_actions",
+        hint="wakelog pending",
     )

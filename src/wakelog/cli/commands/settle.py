@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
+import shlex
 from typing import Any
 
 import click
@@ -11,20 +13,63 @@ import msgspec
 from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
 from wakelog.cli.failing import NO
+from wakelog.cli.render.sessions import handle, harmless
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.render.values import fetched, text_of
 from wakelog.cli.text import inert
-from wakelog.errors import CorruptLogError, InvalidInputError
+from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model.ids import Seq
 from wakelog.session import Session
 
 COLUMNS = [Column("session", 8), Column("turn"), Column("call", 12), Column("status"), Column("asked for", 16, drop=1)]
 _NEXT = {
-    "waiting": "wakelog approve {session} {action}  |  wakelog deny {session} {action}",
-    "uncertain": "wakelog reconcile {session} {action} --succeeded | --failed | --never-ran",
-    "running": "wakelog reconcile {session} {action} --succeeded | --failed | --never-ran",
-    "requested": "not begun: run the agent again, or wakelog abandon {session} {action}",
+    "waiting": "wakelog approve {call} | wakelog deny {call}",
+    "uncertain": "wakelog reconcile {call} --succeeded | --failed | --never-ran",
+    "running": "wakelog reconcile {call} --succeeded | --failed | --never-ran",
+    "requested": "not begun: run the agent again, or wakelog abandon {call}",
 }
+PAGE = 1000
+
+
+class _Pending(msgspec.Struct, frozen=True):
+    """A call that is open, or a question."""
+
+    session: Session[Any]
+    action: str
+    entry: dict[str, Any]
+
+    @property
+    def next(self) -> str:
+        """The commands that settle it, ready to be pasted."""
+        if self.entry["tool"] == "input":
+            return ""
+        return _NEXT[self.entry["status"]].format(call=f"{handle(self.session)} {self._handle}")
+
+    @property
+    def _handle(self) -> str:
+        """The id where it is harmless in a shell, else so much of its beginning as names it: a model may choose any
+        id."""
+        others = [other for other in self.session.log.part("pending_actions") if other != self.action]
+        beginnings = (self.action[:size] for size in range(1, len(self.action)))
+        unique = (b for b in beginnings if harmless(b) and not any(other.startswith(b) for other in others))
+        return harmless(self.action) or next(unique, shlex.quote(inert(self.action, lines=False)))
+
+    @property
+    def input(self) -> Any:
+        request = self.session.log.entry(self.entry["seq"])
+        return self.entry.get("prompt") or fetched(self.session, request, request.body.get("input"))
+
+    def plain(self) -> dict[str, Any]:
+        fields = {name: self.entry[name] for name in ("tool", "status", "effect", "seq", "turn")}
+        return {
+            "session": self.session.id,
+            "name": self.session.name,
+            "action": self.action,
+            **fields,
+            "key": self.entry.get("key", ""),
+            "input": self.input,
+            "settle": self.next,
+        }
 
 
 @click.command("pending")
@@ -40,68 +85,61 @@ def pending_command(ctx: Context, session: str) -> int:
       wakelog pending crash --json
     """
     sessions = [ctx.session(session)] if session or ctx.names_session else _all(ctx)
-    found = [(s, action, p) for s in sessions for action, p in s.log.part("pending_actions").items()]
+    found = [_Pending(s, action, p) for s in sessions for action, p in s.log.part("pending_actions").items()]
 
     def human() -> None:
         if not found:
             ctx.say("nothing is pending")
             return
-        say_table(ctx, COLUMNS, [_cells(s, action, p) for s, action, p in found])
+        say_table(ctx, COLUMNS, [_cells(each) for each in found])
         ctx.say("")
-        running = sum(p["status"] == "running" for _, _, p in found)
-        for s, action, p in found:
-            if p["status"] == "running":
-                continue
-            if p["tool"] == "input":
-                ctx.say(f"  {inert(s.name or s.id, lines=False)} asks: {inert(str(p.get('prompt', '')), lines=False)}")
-            else:
-                names = {"session": inert(s.name or s.id, lines=False), "action": inert(action, lines=False)}
-                ctx.say("  " + _NEXT[p["status"]].format(**names))
+        for each in found:
+            if each.entry["tool"] == "input":
+                ctx.say(f"  {handle(each.session)} asks: {inert(str(each.input), lines=False)}")
+            elif each.entry["status"] != "running":
+                ctx.say(f"  {each.next}")
+        running = sum(each.entry["status"] == "running" for each in found)
         if running:
             ctx.say(f"  {running} running, or their process died: wakelog reconcile SESSION CALL … once that is known")
 
-    ctx.answer("pending", [_plain(s, action, p) for s, action, p in found], human)
+    ctx.answer("pending", [each.plain() for each in found], human)
     return 0 if found else NO
 
 
 def _all(ctx: Context) -> list[Session[Any]]:
-    out = []
-    for head in ctx.store.sessions():
-        try:
-            out.append(ctx.store.resume(head.session))
-            out[-1].log.part("pending_actions")
-        except CorruptLogError:
-            out.pop()  # `verify` tells of it; the others must still be seen
-    return out
+    """The sessions with something pending, as the index knows them."""
+    out, after = [], ""
+    while True:
+        page = ctx.store.index.sessions(after=after, limit=PAGE)
+        for info in page:
+            # What cannot be read, `verify` tells of; the others must still be seen.
+            with contextlib.suppress(CorruptLogError, NotFoundError):
+                if info.pending:
+                    out.append(ctx.store.resume(info.id))
+        after = page.next
+        if not after:
+            return out
 
 
-def _input(session: Session[Any], pending: dict[str, Any]) -> Any:
-    entry = session.log.entry(pending["seq"])
-    return pending.get("prompt") or fetched(session, entry, entry.body.get("input"))
+def _cells(each: _Pending) -> list[str]:
+    turn = f"@{each.entry['turn']}" if each.entry["turn"] else ""
+    given = f"{each.entry['tool']} {text_of(each.input)}"
+    return [each.session.name or each.session.id, turn, each.action, str(each.entry["status"]), given]
 
 
-def _cells(session: Session[Any], action: str, pending: dict[str, Any]) -> list[str]:
-    turn = f"@{pending['turn']}" if pending["turn"] else ""
-    given = f"{pending['tool']} {text_of(_input(session, pending))}"
-    return [session.name or session.id, turn, action, str(pending["status"]), given]
-
-
-def _plain(session: Session[Any], action: str, pending: dict[str, Any]) -> dict[str, Any]:
-    names = {"session": session.name or session.id, "action": action}
-    is_call = pending["tool"] != "input"
-    return {
-        "session": session.id,
-        "name": session.name,
-        "action": action,
-        "tool": pending["tool"],
-        "status": pending["status"],
-        "effect": pending["effect"],
-        "seq": pending["seq"],
-        "turn": pending["turn"],
-        "key": pending.get("key", ""),
-        "input": _input(session, pending),
-        "settle": _NEXT[pending["status"]].format(**names) if is_call else "",
-    }
+def _find(session: Session[Any], text: str) -> _Pending:
+    """A pending call by its id, or by the beginning of it."""
+    pending = session.log.part("pending_actions")
+    fits = [text] if text in pending else [action for action in pending if action.startswith(text)]
+    if len(fits) == 1:
+        return _Pending(session, fits[0], pending[fits[0]])
+    what = f"can be {' or '.join(sorted(fits))}" if fits else f"is not pending in {session.name or session.id}"
+    known = f" (pending: {', '.join(sorted(pending)) or 'nothing'})" if not fits else ""
+    raise NotFoundError(
+        f"{text!r} {what}{known}",
+        kind="action-not-pending",
+        hint=f"wakelog pending {handle(session)}",
+    )
 
 
 @click.command("reconcile")
@@ -110,33 +148,57 @@ def _plain(session: Session[Any], action: str, pending: dict[str, Any]) -> dict[
 @click.option("--succeeded", "outcome", flag_value="succeeded", help="The effect happened.")
 @click.option("--failed", "outcome", flag_value="failed", help="It was tried and did not happen.")
 @click.option("--never-ran", "outcome", flag_value="never_ran", help="It was never tried; the agent may try it anew.")
-@click.option("--from-evidence", "outcome", flag_value="", help="As a late worker reported.")
+@click.option("--from-evidence", "outcome", flag_value="evidence", help="As a late worker reported.")
 @click.option("--output", metavar="JSON", help="Its result, for the agent to go on with; text that is no JSON is text.")
 @click.option("--by", metavar="WHO", help="Who found out; default: you.")
 @click.option("-m", "--message", "why", default="", metavar="TEXT", help="How it is known.")
 @common
 def reconcile_command(
     ctx: Context, session: str, action: str, outcome: str | None, output: str | None, by: str | None, why: str
-) -> None:
+) -> int:
     """Says what became of a call that was cut off, once you have found out. The agent's script, simply run again, goes
-    on with that answer.
+    on with that answer. ACTION is its id, or the beginning of it. Without an outcome, shows what is known, and exits
+    with 1.
 
     \b
     Examples:
+      wakelog reconcile crash send_email-5
       wakelog reconcile crash send_email-5 --succeeded -m "it is in the sent folder"
       wakelog reconcile crash charge-9 --succeeded --output '{"receipt": 7}'
     """
-    found = ctx.session(session)
+    found = _find(ctx.session(session), action)
     if outcome is None:
-        said = [f"{e.body.get('outcome')} (e{e.seq})" for e in found.evidence(action)]
-        raise InvalidInputError(
-            f"what became of {action}? "
-            + (f"A late worker said: {', '.join(said)}" if said else "Nobody has said yet"),
-            kind="no-outcome",
-            hint="--succeeded | --failed | --never-ran" + (" | --from-evidence" if said else ""),
-        )
-    seq = found.reconcile(action, outcome, output=_value(output), by=by or ("" if outcome == "" else _me()), why=why)
-    _tell(ctx, found, action, seq, f"{action} is reconciled: {found.log.entry(seq).body['outcome']}")
+        _show(ctx, found)
+        return NO
+    is_told = outcome == "evidence"
+    seq = found.session.reconcile(
+        found.action, "" if is_told else outcome, output=_value(output), by=by or ("" if is_told else _me()), why=why
+    )
+    said = found.session.log.entry(seq).body["outcome"]
+    _tell(ctx, found, seq, f"{found.action} is reconciled: {said.replace('_', ' ')}")
+    return 0
+
+
+def _show(ctx: Context, found: _Pending) -> None:
+    """What is known of a call that nobody knows the outcome of."""
+    evidence = found.session.evidence(found.action)
+    told = [
+        {"seq": e.seq, "outcome": e.body.get("outcome", ""), "output": fetched(found.session, e, e.body.get("output"))}
+        for e in evidence
+    ]
+
+    def human() -> None:
+        entry = found.entry
+        where = f"asked for at e{entry['seq']}" + (f", turn @{entry['turn']}" if entry["turn"] else "")
+        ctx.say(f"{ctx.style(inert(found.action, lines=False), bold=True)}  {entry['status']}, {where}")
+        ctx.say(f"  {inert(entry['tool'], lines=False)} {inert(text_of(found.input), lines=False)}")
+        ctx.say(f"  key: {inert(entry.get('key') or 'none', lines=False)}")
+        for each in told:
+            what = f"{each['outcome']} {text_of(each['output'])}" if each["output"] is not None else each["outcome"]
+            ctx.say(f"  a late worker said (e{each['seq']}): {inert(what, lines=False)}")
+        ctx.say(f"  {found.next}{' | --from-evidence' if told and '--never-ran' in found.next else ''}")
+
+    ctx.answer("pending", {**found.plain(), "evidence": told}, human)
 
 
 def _value(text: str | None) -> Any:
@@ -157,10 +219,12 @@ def _settling(name: str, verb: str, done: str, doc: str) -> click.Command:
     @click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why.")
     @common
     def command(ctx: Context, session: str, action: str, why: str) -> None:
-        found = ctx.session(session)
+        found = _find(ctx.session(session), action)
         who = {} if verb == "abandon" else {"by": _me()}
-        seq = getattr(found, verb)(action, why=why, **who)
-        _tell(ctx, found, action, seq, f"{action} is {done}")
+        seq = getattr(found.session, verb)(found.action, why=why, **who)
+        has_begun = found.entry["status"] in ("running", "uncertain")
+        more = ("; it is not run again" if has_begun else "; it never ran") if verb == "abandon" else ""
+        _tell(ctx, found, seq, f"{found.action} is {done}{more}")
 
     return command
 
@@ -191,7 +255,8 @@ abandon_command = _settling(
     "abandon",
     "abandon",
     "given up",
-    """Gives a pending call up: whatever became of it no longer matters.
+    """Gives a pending call up: whatever became of it no longer matters. One that began is not run again: the agent's
+    script, run again, gets an error of type abandoned. One that never began is asked for anew.
 
     \b
     Example:
@@ -200,8 +265,8 @@ abandon_command = _settling(
 )
 
 
-def _tell(ctx: Context, session: Session[Any], action: str, seq: Seq, text: str) -> None:
-    data = {"session": session.id, "name": session.name, "action": action, "seq": seq}
+def _tell(ctx: Context, found: _Pending, seq: Seq, text: str) -> None:
+    data = {"session": found.session.id, "name": found.session.name, "action": found.action, "seq": seq}
     ctx.answer("settled", data, lambda: ctx.say(f"{inert(text, lines=False)}  (e{seq})"))
 
 

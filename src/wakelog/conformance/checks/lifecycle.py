@@ -157,11 +157,18 @@ def lease_is_released(bench: Bench) -> None:
     session.post("lease", {"holder": "two"}).ok()
 
 
-@check("leases", "A sign of life appends nothing.", needs="lease")
-def lease_beat_appends_nothing(bench: Bench) -> None:
+@check(
+    "leases",
+    "A sign of life appends nothing; one of an older epoch is 409 `fenced`, and the newest holder stays alive.",
+    needs="lease",
+)
+def lease_is_kept_alive(bench: Bench) -> None:
     session = bench.open()
-    epoch = session.post("lease", {"holder": "one", "ttl_s": 600}).ok()["epoch"]
+    old = session.post("lease", {"holder": "one", "ttl_s": 600}).ok()["epoch"]
+    epoch = session.post("lease", {"holder": "two", "ttl_s": 600, "force": True}).ok()["epoch"]
     head = session.head()
-    reply = session.post("lease/beat", {"epoch": epoch, "holder": "one"})
+    reply = session.post("lease/beat", {"epoch": epoch, "holder": "two", "ttl_s": 600})
     reply.want(200)
     session.unmoved(head, reply)
+    session.post("lease/beat", {"epoch": old, "holder": "one"}).refused(409, "fenced")
+    want("two", bench.client.ask("GET", session.path).ok()["holder"], "holder", bench.last)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from wakelog.engines.remote.wire import Question
-from wakelog.http.shapes import NotEmpty, Position
+from wakelog.http.shapes import HeadAnswer, NotEmpty, Position
 from wakelog.http.table import Call, route
+from wakelog.model.events import Trust
 from wakelog.model.values import Value
 
 
@@ -16,6 +17,26 @@ class Recorded(msgspec.Struct, frozen=True):
     """The event that was appended."""
 
     seq: int
+
+
+class StartTurn(Question, frozen=True):
+    """A turn and its input, which becomes its first message."""
+
+    user: Value = None
+    source: str = ""
+    trust: Trust = "trusted"
+    role: str = "user"
+
+
+class Started(msgspec.Struct, frozen=True):
+    """The number of the turn."""
+
+    turn: int
+
+
+class EndTurn(Question, frozen=True):
+    outcome: Literal["completed", "failed", "interrupted"] = "completed"
+    why: str = ""
 
 
 class Checkpoint(Question, frozen=True):
@@ -39,6 +60,19 @@ class Patch(Question, frozen=True):
     patch: Annotated[list[dict[str, Value]], msgspec.Meta(min_length=1)]
     why: str = ""
     expect: Position | None = None
+
+
+@route("POST", "/sessions/{session}/start-turn", scope="write")
+def start_turn(call: Call, body: StartTurn) -> Started:
+    """Begins a turn. One that was left open is first recorded as interrupted, and its calls are settled."""
+    session = call.session()
+    return Started(session.start_turn(body.user, source=body.source, trust=body.trust, role=body.role))
+
+
+@route("POST", "/sessions/{session}/end-turn", scope="write")
+def end_turn(call: Call, body: EndTurn) -> HeadAnswer:
+    """Ends the turn that is open."""
+    return HeadAnswer.of(call.session().end_turn(body.outcome, why=body.why))
 
 
 @route("POST", "/sessions/{session}/checkpoint", scope="write")

@@ -1,0 +1,91 @@
+"""A server in a process of its own, to be stopped or killed."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+
+import wakelog
+from tests.http.asking import Asker
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = Path(wakelog.__file__).resolve().parents[1]
+PATIENCE_S = 60.0
+
+
+class ServerProcess:
+    """`wakelog serve` on a store; started again, it is at the same address."""
+
+    def __init__(self, store: Path, *options: str) -> None:
+        self._store, self._options = store, options
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._process: subprocess.Popen[str] | None = None
+        self.key = ""
+        """The launch key of the last start."""
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        command = [sys.executable, "-m", "wakelog", "serve", "--store", str(self._store), "--port", str(self.port)]
+        self._process = subprocess.Popen(
+            [*command, "--json", "--rate", "0", *self._options],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(ROOT)])},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        said = ""
+        while not said.endswith("\n}\n"):
+            assert self._process.stdout is not None
+            line = self._process.stdout.readline()
+            assert line, f"the server ended early: {said}"
+            said += line
+        self.key = json.loads(said)["data"]["key"]
+        while True:
+            with contextlib.suppress(OSError):
+                if Asker(self.url).get("/readyz").status == 200:
+                    return
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        return self._end(signal.SIGTERM)
+
+    def signal(self, number: int) -> None:
+        assert self._process is not None
+        os.kill(self._process.pid, number)
+
+    def wait(self) -> int:
+        assert self._process is not None
+        return self._process.wait(PATIENCE_S)
+
+    def _end(self, number: int) -> int:
+        process = self._process
+        if process is None:
+            return 0
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, number)
+        code = process.wait(PATIENCE_S)
+        if process.stdout is not None:
+            process.stdout.close()
+        self._process = None
+        return code
+
+    def __enter__(self) -> "ServerProcess":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
