@@ -32,5 +32,5 @@ def check_reply(route: Route, reply: Reply) -> None:
     responses = document()["paths"][route.full_path][route.method.lower()]["responses"]
     told = responses["default"] if reply.kind else responses[str(reply.status)]
     schema = told["content"][reply.headers["content-type"]]["schema"]
-    if reply.headers["content-type"].endswith("json"):
+    if reply.headers["content-type"] in ("application/json", "application/problem+json"):
         check(reply.json, schema)

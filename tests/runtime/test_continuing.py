@@ -184,6 +184,32 @@ def test_a_call_inside_a_call_that_stops_the_turn_does_not_fail_the_outer_one(de
     assert script() == "outer act(1) no 1"
 
 
+def test_files_that_a_call_changed_are_in_view_again_when_it_is_answered_from_the_log(desk: Desk) -> None:
+    def script(dies: bool) -> None:
+        session, life = desk.process()
+
+        @session.tool(effect="write")
+        def edit(path: str) -> None:
+            call = wakelog.current_call()
+            assert call is not None
+            session.file(path, "created", action=call.action, after="x" * 3000, added=1)
+
+        with session.turn(GOAL):
+            edit("a.txt")
+            if dies:
+                life.is_dead = True
+            life.breathe()
+
+    for _ in range(2):
+        with pytest.raises(Killed):
+            script(True)
+    script(False)
+    operator = desk.operator
+    assert list(operator.state().files_modified) == ["a.txt"]
+    last = list(operator.events(kind="file.changed"))[-1]
+    assert operator.value(last, last.body["after"]) == "x" * 3000
+
+
 # Errors
 
 

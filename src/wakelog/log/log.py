@@ -26,7 +26,7 @@ from wakelog.errors import (
 )
 from wakelog.log.door import Redact, admit, default_redact
 from wakelog.log.reading import Entry, fold_at, lineage, read_entries, resolve
-from wakelog.log.seal import Sealed, Step, Tip, fingerprint_of, seal
+from wakelog.log.seal import Sealed, Step, Tip, check_epoch, fingerprint_of, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id
 from wakelog.model.records import Anchor, Commit, Draft, ForkPoint, Head, Heartbeat
@@ -487,13 +487,8 @@ class Log:
         return str(lease["holder"])
 
     def beat(self, epoch: int, holder: str, *, ttl_s: float = 30.0) -> None:
-        """Says that the lease's holder is alive, and for how long that may be believed. One whose lease was taken over
-        is refused: its sign of life would stand in the place of the new holder's."""
-        head = self.head()
-        if epoch != head.epoch:
-            raise ConflictError(
-                f"lease epoch {epoch} is not the present one, {head.epoch}", kind="fenced", head_seq=head.seq
-            )
+        """Says that the lease's holder is alive, and for how long that may be believed."""
+        check_epoch(self.part("lease"), epoch)  # a former holder's would stand in the place of the present one's
         self.engine.beat(self.id, Heartbeat(epoch, holder, self.clock() + int(ttl_s * 1e6)))
 
     def release_lease(self, epoch: int) -> Head:

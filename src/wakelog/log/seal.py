@@ -405,8 +405,13 @@ def _check_lease(doc: dict[str, Value], kind: str, event: Any) -> None:
 
 
 def _check_release(doc: dict[str, Value], kind: str, event: Any) -> None:
-    if event.epoch != doc["lease"]["epoch"]:
-        raise ConflictError(f"lease epoch {event.epoch} is not the present one, {doc['lease']['epoch']}", kind="fenced")
+    check_epoch(doc["lease"], event.epoch)
+
+
+def check_epoch(lease: dict[str, Value], epoch: int) -> None:
+    """ConflictError unless this is the epoch of the newest lease."""
+    if epoch != lease["epoch"]:
+        raise ConflictError(f"lease epoch {epoch} is not the present one, {lease['epoch']}", kind="fenced")
 
 
 def _check_input(doc: dict[str, Value], kind: str, event: Any) -> None:

@@ -95,7 +95,8 @@ def test_error_handling() -> str:
 async def test_sampling(ctx: Context, prompt: str) -> str:
     """Asks the client's model."""
     asked = SamplingMessage(role="user", content=TextContent(type="text", text=prompt))
-    got = await ctx.session.create_message(messages=[asked], max_tokens=100)
+    # On the stream of this call: the other one may not be open yet, and then nobody hears the question.
+    got = await ctx.session.create_message(messages=[asked], max_tokens=100, related_request_id=ctx.request_id)
     return f"LLM response: {getattr(got.content, 'text', '')}"
 
 
