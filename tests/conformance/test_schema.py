@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 import pytest
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 
 from docs.protocol import SCHEMA
 from tests.conformance.broken import Asked, Given, Pass, serving_broken

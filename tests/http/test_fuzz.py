@@ -1,8 +1,8 @@
 """Schemathesis over the whole interface: whatever is sent, the server answers as its document says, and never fails.
 
 What fits the schema is sent about a session that is there, a fresh fork each time; what does not fit must be refused.
-One check is left out: that everything which fits is accepted. Many requests are refused for what they mean: a place that
-is not in the session, a patch that does not apply, SQL that is none.
+One check is left out: that everything which fits is accepted. Many requests are refused for what they mean: a place
+that is not in the session, a patch that does not apply, SQL that is none.
 """
 
 from collections.abc import Iterator
@@ -15,13 +15,14 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis.specs.openapi import checks
 
 from tests.http.world import World
+from wakelog.http.guards import Rates
 from wakelog.http.openapi import document
 from wakelog.http.serving import Running, serving
 from wakelog.http.state import Settings
 from wakelog.http.table import all_routes
 
 STREAMS = {route.name for route in all_routes() if route.media == "text/event-stream"}
-LEFT_OUT = [checks.positive_data_acceptance]
+LEFT_OUT: Any = [checks.positive_data_acceptance]
 FITS, DOES_NOT = schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE
 _numbers = count()
 
@@ -49,6 +50,7 @@ class Target:
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     with serving(Settings(url=str(tmp_path_factory.mktemp("served")), rate=0)) as running:
+        running.server.failures = Rates(0, 0)  # wrong keys are tried a lot
         made = Target(running)
         yield made
         made.world.close()
@@ -58,7 +60,7 @@ def _operations() -> dict[str, Any]:
     schema = schemathesis.openapi.from_dict(dict(document()))
     found = {}
     for result in schema.get_all_operations():
-        operation = result.ok()
+        operation: Any = result.ok()  # type: ignore[union-attr]
         if operation.definition.raw["operationId"] not in STREAMS:
             found[operation.definition.raw["operationId"]] = operation
     return found
@@ -104,7 +106,7 @@ def test_every_route_is_fuzzed() -> None:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_whatever_is_sent_is_answered_as_documented(name: str, target: Target) -> None:
-    fuzz(name, target, examples=3, number=1)
+    fuzz(name, target, examples=2, number=1)
 
 
 @pytest.mark.slow

@@ -124,7 +124,7 @@ def _plain(data: Any) -> dict[str, Value]:
 
 def _validate_schema(value: Value, schema: dict[str, Any]) -> None:
     try:
-        import jsonschema  # type: ignore[import-untyped]
+        import jsonschema
     except ImportError as exc:
         raise UnsupportedError(
             "checking data against a JSON Schema needs the jsonschema package",
