@@ -23,6 +23,7 @@ from wakelog.http.state import Server, Settings
 PORT = 8425
 GRACE_S = 30
 IDLE_S = 75
+_log = logging.getLogger("wakelog.http")
 _RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -56,7 +57,11 @@ def listen(host: str, port: int) -> socket.socket:
 
 def run(server: Server, sock: socket.socket, *, tls: tuple[str, str] | None = None) -> None:
     """Serves until it is told to stop by SIGTERM or SIGINT. `tls` are the files of a certificate and its key."""
-    _uvicorn(server, tls).run([sock])
+    _log.info("started", extra={"port": sock.getsockname()[1]})
+    try:
+        _uvicorn(server, tls).run([sock])
+    finally:
+        _log.info("stopped")
 
 
 def _uvicorn(server: Server, tls: tuple[str, str] | None = None) -> _Uvicorn:

@@ -1,7 +1,8 @@
 """From a namespace to its store: a folder each, and no way from one into another.
 
 The namespace `default` is the store that the server was started on; every other is a store of its own in the folder
-`ns` below it. A request is handed one `Space` and nothing else, so a verb cannot reach beyond it.
+`ns` below it, or in a database a namespace of it. A request is handed one `Space` and nothing else, so a verb cannot
+reach beyond it.
 
 A space keeps the logs that were used last, so that appending to a session does not fold its state each time; one log
 object a session, shared by all requests, is also what lets appends of one session share a sync.
@@ -13,6 +14,7 @@ import threading
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import wakelog.store
 from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError
@@ -93,8 +95,8 @@ class Spaces:
 
     @property
     def folder(self) -> Path | None:
-        """Where the namespaces' folders and the keys are; None for a store in memory."""
-        if self._is_memory:
+        """Where the namespaces' folders and the keys are; None for a store that is in no folder."""
+        if self._is_memory or self._is_database:
             return None
         path = Path(self.url.removeprefix("sqlite://"))
         return path.parent if path.suffix in wakelog.store.FILES else path
@@ -106,6 +108,10 @@ class Spaces:
     @property
     def _is_memory(self) -> bool:
         return self.url in ("memory:", "memory://")
+
+    @property
+    def _is_database(self) -> bool:
+        return self.url.startswith(("postgresql://", "postgres://"))
 
     def find(self, name: str) -> Space | None:
         """The space of that name, if it was opened already."""
@@ -131,6 +137,8 @@ class Spaces:
             if not create:
                 raise no_space(name)
             return wakelog.store.open(self.url)
+        if self._is_database:
+            return wakelog.store.open(_in_namespace(self.url, name))
         path = Path(self.url.removeprefix("sqlite://"))
         if path.suffix in wakelog.store.FILES:
             raise UnsupportedError(
@@ -158,3 +166,10 @@ class Spaces:
             spaces, self._open = list(self._open.values()), {}
         for space in spaces:
             space.store.close()
+
+
+def _in_namespace(url: str, name: str) -> str:
+    """The URL of a database, with a namespace of it."""
+    parts = urlsplit(url)
+    query = {**dict(parse_qsl(parts.query)), "namespace": name}
+    return parts._replace(query=urlencode(query)).geturl()

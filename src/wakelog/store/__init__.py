@@ -53,14 +53,15 @@ def open(
     Without a url: `WAKELOG_STORE` if set, else `store.path` of a configuration file, else the nearest `.wakelog` folder
     from here upward, else `.wakelog` here. `redact` takes secrets out of all that is appended; None leaves them, and so
     does the user's setting `redact.enabled = false`. `blobs` (by default `WAKELOG_BLOBS`) is a folder, or
-    `s3://bucket/prefix`, for payloads above 256 KB; all who use the store must name the same.
+    `s3://bucket/prefix`, for payloads above 256 KB; all who use the store must name the same. A server keeps its own.
     """
     if redact is default_redact:
         from wakelog.store.config import redacts
 
         redact = default_redact if redacts() else None
-    engine = _engine(os.fspath(url) if url is not None else default_url(), create, key)
-    if blobs := blobs or os.environ.get("WAKELOG_BLOBS", ""):
+    place = os.fspath(url) if url is not None else default_url()
+    engine = _engine(place, create, key)
+    if (blobs := blobs or os.environ.get("WAKELOG_BLOBS", "")) and not place.startswith(("http://", "https://")):
         from wakelog.engines.blobs import BlobEngine
 
         engine = BlobEngine(engine, blobs)

@@ -1,0 +1,91 @@
+"""`wakelog key`: what people and programs see."""
+
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli
+from wakelog.http.keys import Keys
+
+WRITE = os.environ.get("WAKELOG_GOLDEN") == "write"
+GOLDEN = Path(__file__).parents[1] / "golden" / "serve"
+FIELDS = {"id", "name", "scope", "namespaces", "created", "expires", "last_used"}
+STORY: list[tuple[str, ...]] = [
+    ("key", "ls"),
+    ("key", "new", "ci", "--scope", "write", "--namespace", "team-a", "--namespace", "team-b"),
+    ("key", "new", "board", "--scope", "read", "--all-namespaces", "--expires", "90d"),
+    ("key", "new", "laptop"),
+    ("key", "ls"),
+    ("key", "new", "ci"),
+    ("key", "new", "x", "--namespace", "Team A"),
+    ("key", "new", "x", "--namespace", "a", "--all-namespaces"),
+    ("key", "new", "x", "--expires", "soon"),
+    ("key", "new", " "),
+    ("key", "revoke", "ci"),
+    ("key", "revoke", "ci"),
+    ("key", "ls"),
+]
+
+
+@pytest.fixture
+def desk(cli: Cli, plain_terminal: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WAKELOG_STORE", "store")
+    return cli
+
+
+def test_the_same_words_as_before(desk: Cli) -> None:
+    parts = []
+    for args in STORY:
+        result = desk(*args)
+        parts.append(f"$ wakelog {shlex.join(args)}\n{result.out}{result.err}[{result.code}]\n")
+    path, text = GOLDEN / "key.txt", _masked("\n".join(parts))
+    if WRITE:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8"), "WAKELOG_GOLDEN=write rewrites it"
+
+
+def _masked(text: str) -> str:
+    text = re.sub(r"wlk_[a-z2-7]{8}_[\w-]{43}", "wlk_KEYID234_SECRET", text)
+    text = re.sub(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b", "2026-01-01 00:00:00", text)
+    return re.sub(r"(?m)^[a-z2-7]{8}(?=  )|(?<=\()[a-z2-7]{8}(?=\))", "keyid234", text)
+
+
+def test_programs_get_documents(desk: Cli) -> None:
+    made = desk("key", "new", "ci", "--expires", "1d", "--json").json
+    assert made["schema"] == "wakelog.key/1"
+    assert set(made["data"]) == {*FIELDS, "key"}
+    assert made["data"]["namespaces"] == ["default"]
+    [listed] = desk("key", "ls", "--json").data
+    assert set(listed) == FIELDS
+    assert listed == {k: v for k, v in made["data"].items() if k != "key"}
+    assert desk("key", "new", "all", "--all-namespaces", "--json").data["namespaces"] is None
+    assert [r["name"] for r in desk("key", "ls", "--ndjson").records] == ["ci", "all"]
+    assert set(desk("key", "revoke", "all", "--json").data) == FIELDS
+    assert desk("key", "revoke", "all", "--json").error["kind"] == "key-not-found"
+
+
+def test_the_secret_goes_to_stdout_alone_so_that_it_can_be_piped(desk: Cli) -> None:
+    result = desk("key", "new", "ci")
+    token = result.out.strip()
+    assert re.fullmatch(r"wlk_[a-z2-7]{8}_[\w-]{43}", token)
+    assert token not in result.err
+    found = Keys(Path("store/keys.json")).find(token, 1)
+    assert found is not None
+    assert found.scope == "write"
+
+
+def test_another_file_of_keys_can_be_named(desk: Cli) -> None:
+    desk("key", "new", "ci", "--keys", "elsewhere.json")
+    assert not Path("store").exists()
+    assert desk("key", "ls", "--keys", "elsewhere.json", "--json").data[0]["name"] == "ci"
+
+
+def test_a_store_without_a_folder_needs_one(desk: Cli) -> None:
+    result: Any = desk("key", "new", "ci", "--store", "memory:", "--json")
+    assert result.error["kind"] == "no-key-file"

@@ -1,0 +1,73 @@
+"""Namespaces: a store each, wherever the server keeps them."""
+
+from pathlib import Path
+
+import pytest
+
+import wakelog
+from tests.engines.postgres_server import Server as Postgres
+from tests.http.conftest import Serve
+from wakelog.errors import NotFoundError, UnsupportedError
+from wakelog.http.spaces import LOGS_MAX, Space, Spaces
+from wakelog.store import open as open_store
+
+
+def test_a_namespace_is_a_folder_with_a_store_that_needs_no_server(serve: Serve, tmp_path: Path) -> None:
+    running = serve(tmp_path / "root", rate=0)
+    for space in ("", "/ns/team-a"):
+        with wakelog.open(running.url + space, key=running.key) as store:
+            store.session("s").fact("where", space)
+    with wakelog.open(tmp_path / "root") as default, wakelog.open(tmp_path / "root" / "ns" / "team-a") as team:
+        assert default.resume("s").state().facts["where"].value == ""
+        assert team.resume("s").state().facts["where"].value == "/ns/team-a"
+
+
+@pytest.mark.parametrize("kind", ["memory", "postgres"])
+def test_other_stores_have_namespaces_too(kind: str, serve: Serve, request: pytest.FixtureRequest) -> None:
+    url = "memory:"
+    if kind == "postgres":
+        database: Postgres = request.getfixturevalue("postgres")
+        url = f"{database.url}?namespace=served"
+    running = serve(url, rate=0)
+    stores = [wakelog.open(f"{running.url}{space}", key=running.key) for space in ("", "/ns/spaces-a", "/ns/spaces-b")]
+    for number, store in enumerate(stores):
+        store.session("s").fact("n", number)
+    for number, store in enumerate(stores):
+        assert store.resume("s").state().facts["n"].value == number
+        assert len(list(store.sessions())) == 1
+        assert [row.name for row in store.index.sessions()] == ["s"]
+        store.close()
+
+
+def test_a_single_file_has_no_namespaces(tmp_path: Path) -> None:
+    spaces = Spaces(str(tmp_path / "one.db"))
+    spaces.get("default").store.session("s")
+    with pytest.raises(UnsupportedError):
+        spaces.get("other", create=True)
+    assert spaces.key_file == tmp_path / "keys.json"
+    spaces.close()
+
+
+def test_one_that_is_not_there_is_not_made_by_looking(tmp_path: Path) -> None:
+    spaces = Spaces(str(tmp_path))
+    with pytest.raises(NotFoundError):
+        spaces.get("other")
+    assert spaces.names() == ["default"]
+    spaces.get("other", create=True)
+    assert spaces.names() == ["default", "other"]
+    spaces.close()
+
+
+def test_a_space_keeps_one_log_a_session_and_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wakelog.http.spaces.LOGS_MAX", 3)
+    assert LOGS_MAX > 3
+    space = Space("x", open_store("memory:"))
+    ids = [space.store.session(f"s{n}").id for n in range(5)]
+    logs = [space.log(each) for each in ids]
+    assert space.log(ids[-1]) is logs[-1]
+    assert len(space._logs) == 3
+    space.store.delete(space.session("s4"))
+    with pytest.raises(NotFoundError):
+        space.log(ids[-1])
+    with pytest.raises(NotFoundError):
+        space.session(ids[-1])
