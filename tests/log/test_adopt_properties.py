@@ -34,7 +34,8 @@ def test_whatever_a_fork_did_its_parent_has_the_same_afterwards(
     at = parent.head().seq
     parent.adopt(fork)
     mine, other = parent.state(), fork.state()
-    for part in REWOUND_PARTS:
+    # What the fork took out of its window is in it again: its keys name other events here.
+    for part in (p for p in REWOUND_PARTS if p != "evicted_keys"):
         assert _bare(mine[part], part) == _bare(other[part], part), part
     head = parent.head().seq
     for position in _positions(mine):

@@ -72,13 +72,14 @@ def _pump_down(source: IO[bytes], target: int, recorder: Recorder) -> None:
     lines = Lines()
     is_heard = True
     while piece := os.read(source.fileno(), PIECE):
+        # Handed over first, which waits for nothing: what the client then asks for comes after it in the record too.
+        for line in lines.feed(piece):
+            _look(recorder, "server", line)
         if is_heard:
             try:
                 _write(target, piece)
             except OSError:
                 is_heard = False  # the client went away; what the server still says is recorded
-        for line in lines.feed(piece):
-            _look(recorder, "server", line)
 
 
 def _look(recorder: Recorder, side: Side, line: bytes, wait_s: float = 0.0) -> None:
