@@ -38,7 +38,7 @@ from wakelog.state.effects import Place, effect_of
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))  # for when this file is run by its path
-from docs import protocol  # noqa: E402
+from docs import protocol, routes  # noqa: E402
 
 SOURCE = DOCS.parent / "src" / "wakelog"
 SCHEMA = DOCS / "reference" / "state.schema.json"
@@ -426,6 +426,7 @@ PARTS: dict[str, Callable[[str], str]] = {
     "structs": _structs,
     "turn-machine": _turn_machine,
     **protocol.PARTS,
+    **routes.PARTS,
 }
 _KEPT = {"errors", "header", "kinds"}
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -27,8 +28,19 @@ class ServerProcess:
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[str] | None = None
+        self._answers: Callable[[], bool] = self._is_ready
         self.key = ""
         """The launch key of the last start."""
+
+    def started_by(self, answers: Callable[[], bool]) -> "ServerProcess":
+        """The same, with another way to find out whether it answers."""
+        self._answers = answers
+        return self
+
+    def _is_ready(self) -> bool:
+        with contextlib.suppress(OSError):
+            return Asker(self.url).get("/readyz").status == 200
+        return False
 
     def start(self) -> None:
         """Returns when it answers."""
@@ -50,10 +62,8 @@ class ServerProcess:
             assert line, f"the server ended early: {said}"
             said += line
         self.key = json.loads(said)["data"]["key"]
-        while True:
-            with contextlib.suppress(OSError):
-                if Asker(self.url).get("/readyz").status == 200:
-                    return
+        while not self._answers():
+            pass
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)

@@ -151,6 +151,21 @@ def test_a_body_that_does_not_come_is_not_waited_for(serve: Serve) -> None:
         assert _reply(sock)["kind"] == "body-too-slow"
 
 
+def test_a_head_that_does_not_come_is_not_waited_for(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wakelog.http.serving._Protocol.head_s", 0.2)
+    running = serve(rate=0)
+    for sent in (b"", b"GET /healthz HTTP/1.1\r\nHost: 127", b"G"):
+        with _connected(running) as sock:
+            sock.sendall(sent)
+            assert sock.recv(1) == b""
+    whole = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with _connected(running) as sock:
+        sock.sendall(whole)
+        assert _reply(sock) == {"status": "ok"}
+        sock.sendall(whole[:20])  # the next one on a kept connection
+        assert sock.recv(1) == b""
+
+
 @pytest.mark.parametrize("media", ["text/plain", "", "application/x-www-form-urlencoded", "multipart/form-data"])
 def test_a_body_of_another_type_is_refused(media: str, running: Running) -> None:
     reply = Asker(running.url, running.key).post("/v1/sessions", b'{"name": "s"}', **{"Content-Type": media})

@@ -82,9 +82,9 @@ def test_it_answers_what_it_is_asked_as_documented(name: str, running: Running, 
 
 
 @pytest.mark.parametrize("name", [n for n, r in ROUTES.items() if r.reach != "anyone"])
-def test_without_a_key_it_says_only_that_one_is_needed(name: str, running: Running, world: World) -> None:
-    route, example = ROUTES[name], EXAMPLES[name](world)
-    url = world.url if route.reach == "space" else running.url
+def test_without_a_key_it_says_only_that_one_is_needed(name: str, running: Running, victim: World) -> None:
+    route, example = ROUTES[name], EXAMPLES[name](victim)
+    url = victim.url if route.reach == "space" else running.url
     for key in ("", "wlk_aaaaaaaa_wrong", "nonsense"):
         reply = ask(route, example, Asker(url, key))
         assert reply.status == 401

@@ -6,7 +6,9 @@ import pytest
 
 import wakelog
 from tests.engines.postgres_server import Server as Postgres
+from tests.http.asking import Asker
 from tests.http.conftest import Serve
+from tests.http.tailing import Tail
 from wakelog.errors import NotFoundError, UnsupportedError
 from wakelog.http.spaces import LOGS_MAX, Space, Spaces
 from wakelog.store import open as open_store
@@ -71,3 +73,22 @@ def test_a_space_keeps_one_log_a_session_and_not_too_many(monkeypatch: pytest.Mo
         space.log(ids[-1])
     with pytest.raises(NotFoundError):
         space.session(ids[-1])
+
+
+def test_the_feed_of_a_database_goes_on_where_it_was(serve: Serve, postgres: Postgres) -> None:
+    running = serve(f"{postgres.url}?namespace=fed", rate=0)
+    asker = Asker(running.url, running.key)
+    with wakelog.open(running.url, key=running.key) as store:
+        sessions = [store.session(name) for name in ("a", "b")]
+        for number in range(15):
+            for session in sessions:
+                session.append(wakelog.UserMessage(str(number)), wakelog.ModelMessage("so be it"))
+    seen: list[tuple[str, int]] = []
+    last: str | None = None
+    while len(seen) < 62:
+        with Tail(asker, "/v1/tail", last=last, after=None if last else "") as tail:
+            events = tail.take(min(7, 62 - len(seen)))
+        seen += [(event.data["session"], event.data["seq"]) for event in events]
+        last = events[-1].id
+    for session in sessions:
+        assert [seq for where, seq in seen if where == session.id] == list(range(1, 32))

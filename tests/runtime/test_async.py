@@ -200,9 +200,10 @@ async def test_a_plain_function_that_was_cancelled_ends_later_and_what_it_says_c
         await anyio.to_thread.run_sync(came.wait, 10)
         group.cancel_scope.cancel()
     assert statuses(session) == ["uncertain"]
-    follow = session.follow(after=session.head.seq)
+    follow = session.follow(after=session.head.seq, timeout_s=10)
     go_on.set()
-    entry = await anyio.to_thread.run_sync(next, follow)
+    entry = await anyio.to_thread.run_sync(next, follow, None)
+    assert entry is not None
     assert (entry.kind, entry.body["output"]) == ("action.succeeded", "done after all")
     assert statuses(session) == []
 
@@ -294,9 +295,10 @@ async def test_a_plain_function_that_takes_too_long_is_not_waited_for(session: S
     with anyio.fail_after(9):
         outcome = await session.acall("slow")
     assert outcome.status == "uncertain"
-    follow = session.follow(after=session.head.seq)
+    follow = session.follow(after=session.head.seq, timeout_s=10)
     go_on.set()
-    entry = await anyio.to_thread.run_sync(next, follow)
+    entry = await anyio.to_thread.run_sync(next, follow, None)
+    assert entry is not None
     assert (entry.kind, entry.body["output"]) == ("action.succeeded", "late")
 
 

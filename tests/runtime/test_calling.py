@@ -197,7 +197,7 @@ def test_a_timeout_of_an_effect_is_uncertain_until_its_late_end_is_known(session
     outcome = session.call("pay")
     assert outcome.status == "uncertain"
     assert session.state().pending_actions[outcome.action].status == "uncertain"
-    follow = session.follow(after=session.head.seq)
+    follow = session.follow(after=session.head.seq, timeout_s=10)
     release.set()
     entry = next(follow)
     assert (entry.kind, entry.body["output"]) == ("action.succeeded", "paid")
@@ -214,7 +214,7 @@ def test_a_late_end_after_reconciling_is_kept_as_evidence(session: Session[Any])
 
     outcome = session.call("pay")
     session.reconcile(outcome.action, "never_ran", by="ada", why="the bank says so")
-    follow = session.follow(after=session.head.seq)
+    follow = session.follow(after=session.head.seq, timeout_s=10)
     release.set()
     entry = next(follow)
     assert (entry.kind, entry.body["outcome"], entry.body["output"]) == ("action.evidence", "succeeded", "paid")

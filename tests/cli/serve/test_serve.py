@@ -1,8 +1,9 @@
 """`wakelog serve`: what it says, what it refuses, and that it serves."""
 
-import builtins
+import contextlib
 import json
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -128,18 +129,64 @@ def test_wrong_options_are_told(desk: Cli, args: tuple[str, ...]) -> None:
     assert desk("serve", *args).code == 2
 
 
-def test_without_the_extra_its_name_is_told(desk: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def missing(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name == "uvicorn":
-            raise ImportError("No module named 'uvicorn'", name="uvicorn")
-        return real(name, *args, **kwargs)
-
-    for name in [n for n in sys.modules if n.startswith("wakelog.http.serving")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(builtins, "__import__", missing)
-    monkeypatch.delattr("wakelog.http.serving", raising=False)
-    error = desk("serve", "--json").error
+def test_without_the_extra_its_name_is_told(tmp_path: Path) -> None:
+    without = "import sys; sys.modules['uvicorn'] = None; from wakelog.cli.app import run; sys.exit(run(sys.argv[1:]))"
+    command = [sys.executable, "-c", without, "serve", "--store", str(tmp_path), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    error = json.loads(done.stderr)["error"]
     assert error["kind"] == "missing-extra"
     assert "wakelog[server]" in error["hint"]
+
+
+def test_it_speaks_tls_and_the_library_looks_at_the_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = _self_signed(tmp_path)
+    server = ServerProcess(tmp_path / "store", "--tls-cert", str(certificate), "--tls-key", str(key))
+    server.url = server.url.replace("http:", "https:")
+    with server.started_by(lambda: _answers(server.port)):
+        with pytest.raises(wakelog.UnavailableError) as told:
+            wakelog.open(server.url, key=server.key)
+        assert told.value.kind == "server-unreachable"
+        assert "certificate" in told.value.message
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        with wakelog.open(server.url, key=server.key) as store:
+            assert store.session("s").fact("k", 1) == 2
+
+
+def _answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
+        return True
+    return False
+
+
+def _self_signed(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1, and its key."""
+    import datetime
+    import ipaddress
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    files = folder / "cert.pem", folder / "key.pem"
+    files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    files[1].write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return files

@@ -40,6 +40,10 @@ class BrokenReplyError(OSError):
     """What came back is not HTTP, or ended too early."""
 
 
+class UnreachableError(OSError):
+    """No connection could be made, so nothing was asked."""
+
+
 class Address(msgspec.Struct, frozen=True):
     """Where a server is: taken from a URL such as http://127.0.0.1:8425 or https://host/ns/team-a."""
 
@@ -184,7 +188,13 @@ class Connections:
         if kept is not None:
             with contextlib.suppress(BrokenReplyError, ConnectionError):
                 return self._ask(kept, request, timeout_s)
-        return self._ask(Connection(self.address), request, timeout_s)
+        try:
+            fresh = Connection(self.address)
+        except OSError as exc:
+            if kept is not None:
+                raise
+            raise UnreachableError(str(exc)) from exc
+        return self._ask(fresh, request, timeout_s)
 
     def _ask(self, connection: Connection, request: bytes, timeout_s: float) -> Reply:
         keep = False

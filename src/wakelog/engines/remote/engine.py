@@ -22,7 +22,7 @@ import msgspec
 
 from wakelog.engine import Change, Known, Surgery
 from wakelog.engines.remote import wire
-from wakelog.engines.remote.connection import Address, Connections, Reply
+from wakelog.engines.remote.connection import Address, Connections, Reply, UnreachableError
 from wakelog.engines.remote.lane import Group, Lane, Pending
 from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError
 from wakelog.model.ids import Seq, SessionId
@@ -212,7 +212,7 @@ class RemoteEngine:
                     return reply
                 error: OSError | None = None
             except OSError as exc:
-                was_sent = was_sent or not isinstance(exc, ConnectionRefusedError)
+                was_sent = was_sent or not isinstance(exc, UnreachableError)
                 error, wait_s = exc, random.uniform(0, pause)
                 pause = min(2 * pause, _PAUSE_MAX_S)
             left = deadline - time.monotonic()
