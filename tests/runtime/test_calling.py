@@ -533,3 +533,50 @@ def test_a_turns_patch_rests_on_the_models_answer_as_everything_else_does(sessio
     (patched,) = session.events(kind="state.patched")
     assert (patched.header.trust, patched.header.source) == ("untrusted", "web:blog.example")
     assert patched.header.cause
+
+
+class Mute:
+    """Says nothing about itself, and not even that quietly."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+def _raises(result: Any) -> Any:
+    raise RuntimeError("no")
+
+
+def test_an_outcome_is_recorded_whatever_its_summary_cost_or_text_do(session: Session[Any]) -> None:
+    @session.tool(summary=_raises, cost=_raises)
+    def act(n: int) -> Any:
+        return Mute() if n else {"a": 2**20_000}
+
+    for n in (0, 1):
+        act(n)
+    assert [e.body["output"] for e in session.events(kind="action.succeeded")][1] == {"repr": "<Mute>"}
+
+    @session.tool
+    def fail() -> None:
+        raise MuteError
+
+    with pytest.raises(MuteError):
+        fail()
+    assert last(session, "action.failed")["error"]["type"] == "MuteError"
+    assert session.state().pending_actions == {}
+
+
+def test_an_object_that_cannot_be_hashed_can_be_a_tool(session: Session[Any]) -> None:
+    @dataclass
+    class Client:
+        name: str
+
+        def __call__(self, n: int) -> int:
+            return n + 1
+
+    assert session.tool(name="client", effect="read")(Client("x"))(1) == 2
+    assert last(session, "action.requested")["input"] == {"n": 1}

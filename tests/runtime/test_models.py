@@ -149,6 +149,17 @@ def test_large_parameters_are_recorded_by_their_hash(session: Session[Any]) -> N
     assert request.body["params"]["tools"] == {"hash": hash_value(tools)}
 
 
+def test_defaults_that_only_say_not_given_are_left_out(session: Session[Any]) -> None:
+    omit = object()
+
+    def create(messages: Any, model: str, stop: Any = omit, top_p: float = 1.0, seed: Any = None) -> str:
+        return "ok"
+
+    session.model(create, [], model="m")
+    (request,) = of(session, "action.requested")
+    assert request.body["params"] == {"model": "m", "top_p": 1}
+
+
 def test_an_error_of_the_model_goes_on_unchanged_and_may_be_retried(session: Session[Any]) -> None:
     tries: list[int] = []
 

@@ -251,7 +251,10 @@ def _work(call: Call, request: Request, given: dict[str, Any]) -> Rendered:
     tag = _tag(call, request, given) if call.route.by_head else ""
     if tag and tag in request.headers.get("if-none-match", ""):
         return Rendered(304, {"etag": tag})
-    answer = rendered(call.route.verb(call, **given), call.route, request)
+    try:
+        answer = rendered(call.route.verb(call, **given), call.route, request)
+    except OverflowError as exc:
+        raise InvalidInputError("a number is larger than the store can hold", kind="bad-request") from exc
     if tag:
         answer.headers |= {"etag": tag, "cache-control": "private, no-cache", "vary": "accept"}
     return answer

@@ -7,13 +7,16 @@ answer. A question that is added there can be asked from afar without a word her
 from __future__ import annotations
 
 import inspect
+import types
 import typing
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from wakelog.index.queries import Queries
+
+_Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -52,11 +55,15 @@ def _asked(name: str) -> Asked:
 
 
 def _over_a_wire(kind: Any) -> Any:
-    """The type with lists where any iterable would do."""
-    if typing.get_origin(kind) is not None and any(each == Iterable[str] for each in typing.get_args(kind)):
-        options = tuple(tuple[str, ...] if each == Iterable[str] else each for each in typing.get_args(kind))
-        return typing.Union[options]  # noqa: UP007 - made when it runs
-    return kind
+    """The type with lists where any iterable would do, and numbers that a database can be asked about."""
+    if kind is int:
+        return _Number
+    if kind == Iterable[str]:
+        return tuple[str, ...]
+    parts = tuple(map(_over_a_wire, typing.get_args(kind)))
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return typing.Union[parts]  # noqa: UP007 - made when it runs
+    return types.GenericAlias(tuple, parts) if typing.get_origin(kind) is tuple else kind
 
 
 QUESTIONS: dict[str, Asked] = {

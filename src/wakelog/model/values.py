@@ -48,7 +48,8 @@ def _check(value: Value, where: str, depth: int, reserved: bool) -> Value:
         return value
     if kind is int:
         if not -INT_MAX <= value <= INT_MAX:
-            raise _refusal(where, f"{value} is beyond ±(2^53 - 1), where JSON readers round", "pass it as a string")
+            shown = value if value.bit_length() < 256 else f"an integer of {value.bit_length():,} bits"
+            raise _refusal(where, f"{shown} is beyond ±(2^53 - 1), where JSON readers round", "pass it as a string")
         return value
     if kind is float:
         return _check_float(value, where)

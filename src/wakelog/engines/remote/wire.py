@@ -9,6 +9,8 @@ belongs to: by it the client raises what the server raised.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from wakelog import errors
@@ -25,6 +27,11 @@ GROUPS: dict[str, type[WakelogError]] = {
     cls.kind: cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, WakelogError)
 }
 """group → the class it stands for."""
+
+
+Whole = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+"""A number that every database can be asked about."""
+Page = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,8 +83,8 @@ class Read(Question, frozen=True):
     """The commits that hold events `after` < seq ≤ `upto`."""
 
     session: SessionId
-    after: int = 0
-    upto: int | None = None
+    after: Whole = 0
+    upto: Whole | None = None
     payloads: bool = False
 
 
@@ -99,7 +106,7 @@ class FoundCommit(msgspec.Struct, frozen=True):
 
 class ListSessions(Question, frozen=True):
     after: str = ""
-    limit: int = 100
+    limit: Page = 100
 
 
 class Children(Question, frozen=True):
@@ -113,7 +120,7 @@ class Heads(msgspec.Struct, frozen=True):
 
 class ListChanges(Question, frozen=True):
     cursor: str = ""
-    limit: int = 100
+    limit: Page = 100
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -122,7 +129,7 @@ class Changes(msgspec.Struct, frozen=True):
 
 class FindPayload(Question, frozen=True):
     session: SessionId
-    seq: int
+    seq: Whole
     digest: bytes
 
 
@@ -132,7 +139,7 @@ class Content(msgspec.Struct, frozen=True):
 
 class FindSnapshot(Question, frozen=True):
     session: SessionId
-    upto: int
+    upto: Whole
 
 
 class FoundSnapshot(msgspec.Struct, frozen=True):
@@ -174,7 +181,7 @@ class Wait(Question, frozen=True):
     the moment the question comes in."""
 
     session: SessionId | None = None
-    after: int = 0
+    after: Whole = 0
     cursor: str = ""
     timeout_s: float = 0.0
 

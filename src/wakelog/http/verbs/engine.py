@@ -20,7 +20,6 @@ from wakelog.store import check_name
 
 PAGE_COMMITS = 256
 PAGE_BYTES = 4 << 20
-PAGE_MAX = 1000
 WAIT_MAX_S = 25.0
 
 
@@ -64,7 +63,7 @@ def known(call: Call, body: wire.FindCommit) -> wire.FoundCommit:
 @route("POST", "/engine/sessions")
 def engine_sessions(call: Call, body: wire.ListSessions) -> wire.Heads:
     """Heads in order of id."""
-    return wire.Heads(tuple(call.space.engine.sessions(after=body.after, limit=_limit(body.limit))))
+    return wire.Heads(tuple(call.space.engine.sessions(after=body.after, limit=body.limit)))
 
 
 @route("POST", "/engine/children")
@@ -77,8 +76,8 @@ def children(call: Call, body: wire.Children) -> wire.Heads:
 def changes(call: Call, body: wire.ListChanges) -> wire.Changes:
     """Sessions with commits since a cursor, in the order they were stored."""
     try:
-        return wire.Changes(tuple(call.space.engine.changes(body.cursor, _limit(body.limit))))
-    except ValueError:
+        return wire.Changes(tuple(call.space.engine.changes(body.cursor, body.limit)))
+    except (ValueError, OverflowError):
         raise InvalidInputError(f"{body.cursor!r} is not a cursor of this store", kind="bad-cursor") from None
 
 
@@ -118,6 +117,8 @@ def find(call: Call, body: wire.FindName) -> wire.Named:
 @route("POST", "/engine/beat", scope="write")
 def beat(call: Call, body: wire.Beat) -> wire.Done:
     """Keeps a lease holder's sign of life."""
+    if not all(0 <= number <= 1 << 62 for number in (body.beat.epoch, body.beat.until)):
+        raise InvalidInputError("an epoch or a time is out of range", kind="bad-request")
     call.space.engine.beat(body.session, body.beat)
     return wire.Done()
 
@@ -195,9 +196,3 @@ async def _heard(bell: asyncio.Event, deadline: float) -> bool:
         return True
     except TimeoutError:
         return False
-
-
-def _limit(limit: int) -> int:
-    if not 1 <= limit <= PAGE_MAX:
-        raise InvalidInputError(f"limit is {limit}; it must be from 1 to {PAGE_MAX}", kind="bad-limit")
-    return limit

@@ -128,7 +128,7 @@ def _feed_frames(space: Space, place: str) -> list[Frame]:
     try:
         skip = int(passed) if within else 0
         changes = space.engine.changes(before, PAGE if not skip else 1)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise InvalidInputError(f"{place!r} is not the id of an event here", kind="bad-request") from None
     frames: list[Frame] = []
     for change in changes:
