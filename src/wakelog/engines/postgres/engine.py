@@ -88,8 +88,9 @@ class PostgresEngine:
 
     async def _create(self, db: Any) -> None:
         """Statement by statement, each harmless if another process came first."""
+        came_first = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateObjectError)
         for statement in sql.schema():
-            with contextlib.suppress(asyncpg.UniqueViolationError, asyncpg.DuplicateTableError):
+            with contextlib.suppress(*came_first):  # `if not exists` is no guard against another's create
                 await db.execute(statement)
         await db.execute(sql.SET_VERSION, VERSION)
 
