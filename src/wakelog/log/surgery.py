@@ -24,7 +24,8 @@ import msgspec
 from wakelog.engine import Engine, Surgery
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, UnavailableError
 from wakelog.log.adopting import adoptions
-from wakelog.log.log import Clock, Log, now_us
+from wakelog.log.appending import Clock, now_us
+from wakelog.log.log import Log
 from wakelog.log.masking import Said, mentions, replacements_for, said_by
 from wakelog.log.reading import fold_at, open_commit, read_entries
 from wakelog.log.seal import Step, Tip, seal

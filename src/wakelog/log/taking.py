@@ -25,8 +25,9 @@ from wakelog.codec.records import SALT_SIZE, decode_delta, decode_event, decode_
 from wakelog.engine import Engine, Pending, judge
 from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError, WakelogError
 from wakelog.log.adopting import plan_adoption
+from wakelog.log.appending import Clock, now_us
 from wakelog.log.door import OWN_KINDS, Redact, default_redact
-from wakelog.log.log import Clock, Log, now_us
+from wakelog.log.log import Log
 from wakelog.log.reading import fetch, fold_at
 from wakelog.log.seal import Given, Sealed, Step, Tip, seal
 from wakelog.log.verify import NONSENSE

@@ -74,8 +74,8 @@ def is_of_cache(fault: Fault) -> bool:
 
 
 def verify(log: Log, anchor: Anchor | None = None, *, own: bool = False) -> VerifyReport:
-    """Checks a session from its first event to its head, through its forks. Faults are reported, not raised. With `own`,
-    of a fork only what is its own is checked, for whoever checks its parent too."""
+    """Checks a session from its first event to its head, through its forks. Faults are reported, not raised. With
+    `own`, of a fork only what is its own is checked, for whoever checks its parent too."""
     if anchor is not None and anchor.session != log.id:
         raise InvalidInputError(
             f"the anchor is of session {anchor.session}, not of {log.id}",
@@ -134,7 +134,7 @@ class _Walk:
             segments = segments[-1:]
         for segment in segments:
             snapshots = self._snapshots(segment)
-            upto = segment.last if segment.last is not None else self.head and self.head.seq
+            upto = segment.last if segment.last is not None else self.head.seq if self.head else None
             for commit in self.engine.read(segment.session, after=self.seq, upto=upto, payloads=True):
                 if commit.first <= self.seq:
                     continue

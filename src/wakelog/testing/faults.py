@@ -41,7 +41,8 @@ import msgspec
 
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.engines.sqlite.group import Pending
-from wakelog.model.records import Commit, Head
+from wakelog.engines.sqlite.rows import Packed
+from wakelog.model.records import Head
 
 SECTOR = 512
 POINTS = ("before-write", "after-insert", "after-commit", "before-scrub", "after-scrub")
@@ -73,7 +74,7 @@ class DyingEngine(SqliteEngine):
         super()._write(batch)
         self._reached("after-commit")
 
-    def _store(self, db: apsw.Connection, commits: tuple[Commit, ...]) -> Head:
+    def _store(self, db: apsw.Connection, commits: tuple[Packed, ...]) -> Head:
         head = super()._store(db, commits)
         self._reached("after-insert")
         return head
