@@ -1,10 +1,12 @@
 """Settings and servers that all tests share."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.engines.on_postgres import is_sampled
 from tests.engines.postgres_server import Server
 
 # No deadline: a machine under load is not a bug. The blob brings a failure back on another machine.
@@ -12,6 +14,21 @@ settings.register_profile(
     "wakelog", deadline=None, print_blob=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("wakelog")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("postgres") and not is_sampled(item.nodeid):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Indexes of shared stores are kept in the user's cache: not those of tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("WAKELOG_CACHE", str(folder))
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -157,10 +157,105 @@ class Engine(Protocol):
 
 
 @runtime_checkable
+class KnowsEnd(Protocol):
+    """An engine that need not walk its feed to find its end."""
+
+    def end_of_feed(self) -> str:
+        """A cursor after everything stored so far."""
+        ...
+
+
+def end_of(engine: Engine, cursor: str = "") -> str:
+    """A cursor after everything stored so far, at or after the given one."""
+    if isinstance(engine, KnowsEnd):
+        return engine.end_of_feed()
+    while page := engine.changes(cursor, 10_000):
+        cursor = page[-1].cursor
+    return cursor
+
+
+@runtime_checkable
 class TakesBundles(Protocol):
     """An engine that takes in a bundle (log/bundle.py) by itself, because whoever keeps its bytes verifies them."""
 
     def take_bundle(self, bundle: bytes) -> SessionId: ...
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One step of a store's schema, forward. Each of its statements may be run twice, and disturbs neither readers nor
+    writers of the version before; a step that must disturb them `breaks`, and from then on they are refused."""
+
+    version: int
+    what: str
+    statements: tuple[str, ...]
+    breaks: bool = False
+
+
+@runtime_checkable
+class Migrates(Protocol):
+    """An engine whose tables can be of an older version, and are brought forward in place."""
+
+    def version(self) -> int:
+        """The version that the store's tables have."""
+        ...
+
+    def waiting(self) -> Sequence[Step]:
+        """The steps that the store lacks, in order. It can be used without them."""
+        ...
+
+    def migrate(self) -> Iterator[Step]:
+        """Takes those steps, each told when it is done. Cut off anywhere, or done by several at once, it goes on."""
+        ...
+
+
+@runtime_checkable
+class KeepsMarks(Protocol):
+    """An engine that keeps short notes about the care of a store, beside the log: how far a scrub has come."""
+
+    def mark(self, name: str) -> str | None: ...
+
+    def set_mark(self, name: str, value: str) -> None:
+        """UnsupportedError where the store has no place for it yet."""
+        ...
+
+
+@runtime_checkable
+class MeasuresTables(Protocol):
+    """An engine on a server that tells how much its tables take there."""
+
+    def table_bytes(self) -> dict[str, int]:
+        """Bytes by table, with their indexes, of all namespaces together; empty where the server does not tell."""
+        ...
+
+    def session_bytes(self) -> dict[SessionId, int]:
+        """The stored bytes of each session of this namespace, told without fetching them."""
+        ...
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something in a store that is not as it should be."""
+
+    what: str
+    session: str = ""
+    seq: Seq = 0
+    is_damage: bool = True
+    """Whether something was lost or altered; else it is only left over."""
+    fix: str = ""
+    can_tidy: bool = False
+    """Whether `tidy` mends it: it is derived, or nobody needs it."""
+
+
+@runtime_checkable
+class Inspects(Protocol):
+    """An engine that can tell what readers cannot, because they would only find less."""
+
+    def inspect(self) -> Iterator[Finding]:
+        """Looks through everything that is kept beside the commits, and at what belongs to nobody."""
+        ...
+
+    def tidy(self) -> int:
+        """Mends what can be mended without loss; how many things that were."""
+        ...
 
 
 def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None:

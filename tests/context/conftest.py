@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import wakelog
+from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from wakelog.model import events as ev
 from wakelog.model.records import Draft
 from wakelog.session import Session
@@ -14,10 +16,11 @@ from wakelog.store import Store
 from wakelog.testing.builders import START_US
 
 
-@pytest.fixture
-def store() -> Iterator[Store]:
+@pytest.fixture(params=["memory", ON_POSTGRES])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     ticks = count(START_US, 1_000_000)
-    with wakelog.open("memory:", clock=lambda: next(ticks), redact=None) as opened:
+    url = postgres_url(request, tmp_path) if request.param == "postgres" else "memory:"
+    with wakelog.open(url, clock=lambda: next(ticks), redact=None) as opened:
         yield opened
 
 

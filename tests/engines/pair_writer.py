@@ -43,6 +43,7 @@ def main(url: str, name: str, path: str) -> None:
         for thread in threads:
             thread.join(60)
             assert not thread.is_alive()
+        os.write(out, f"again - {store.engine._connections.asked_again}\n".encode())  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

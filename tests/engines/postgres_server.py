@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +98,28 @@ class Server:
         """Runs a statement."""
         self.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", self.url, "-c", statement)
 
+    @contextlib.contextmanager
+    def database(self) -> Iterator[str]:
+        """The URL of an empty database, for a while."""
+        name = f"db{time.monotonic_ns()}"
+        self.sql(f"create database {name} template template0 locale 'C'")
+        yield f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
+        self.sql(f"drop database {name} with (force)")
+
+    def load(self, url: str, dump: Path) -> None:
+        """Runs a file of statements in a database."""
+        command = [str(_binaries() / "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", url, "-f", str(dump)]
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder)
+
+    def sql_in(self, url: str, statement: str) -> None:
+        self.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", statement)
+
     def ask(self, question: str) -> str:
         """The one value that a query gives."""
-        command = [str(_binaries() / "psql"), "-X", "-A", "-t", "-d", self.url, "-c", question]
+        return self.ask_in(self.url, question)
+
+    def ask_in(self, url: str, question: str) -> str:
+        command = [str(_binaries() / "psql"), "-X", "-A", "-t", "-d", url, "-c", question]
         return subprocess.run(command, check=True, capture_output=True, text=True, cwd=self.folder).stdout.strip()
 
     def kill(self) -> None:
@@ -107,10 +128,15 @@ class Server:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
+    def halt(self, *, immediately: bool = False) -> None:
+        """Ends the server and keeps its data: `pg_ctl stop`, in mode fast or immediate."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGQUIT if immediately else signal.SIGINT)
+        self._process.wait(30)
+
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)
-            self._process.wait(30)
+            self.halt()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -120,6 +146,13 @@ class Pair:
     def __init__(self) -> None:
         self.primary = Server().create().start()
         self.standby = Server()
+        try:
+            self._pair_up()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _pair_up(self) -> None:
         self.primary.sql("select pg_create_physical_replication_slot('standby')")
         source = f"host=127.0.0.1 port={self.primary.port} user=postgres application_name=standby"
         self.standby.run(
@@ -142,10 +175,20 @@ class Pair:
     def fail_over(self) -> None:
         """kill -9 the primary, then let the standby take over. It is dead before the other lives: nobody has two."""
         self.primary.kill()
+        self.promote()
+
+    def promote(self) -> None:
         self.standby.run("pg_ctl", "promote", "-D", str(self.standby.data), "-w")
         # It inherited whom to wait for, and that one is gone; without the reload every commit would hang.
         self.standby.sql("alter system set synchronous_standby_names = ''")
         self.standby.sql("select pg_reload_conf()")
+
+    def rejoin(self) -> None:
+        """After a failover: the server that was killed comes back as the standby of the one that took over, made anew
+        from it."""
+        self.primary, self.standby = self.standby, self.primary
+        shutil.rmtree(self.standby.data)
+        self._pair_up()
 
     def stop(self) -> None:
         self.standby.stop()

@@ -79,11 +79,22 @@ def test_erasing_and_deleting_remove_the_blobs(tmp_path: Path) -> None:
 def test_a_blob_whose_commit_never_came_is_swept(tmp_path: Path) -> None:
     engine = BlobEngine(MemoryEngine(), str(tmp_path / "blobs"), limit=LIMIT)
     with Store(engine) as store:
-        store.session("s").message("assistant", "kept " * 200)
-        engine._put("s_0/s_0/3/abc", b"lost")
+        session = store.session("s")
+        session.message("assistant", "kept " * 200)
+        engine._put(f"{session.id}/{session.id}/3/abc", b"lost")
+        assert [f.can_tidy for f in engine.inspect()] == [], "it may be on its way"
         assert engine.sweep() == 1
         assert engine.sweep() == 0
         assert store.resume("s").verify().ok
+
+
+def test_blobs_of_another_store_in_the_same_place_are_left_alone(tmp_path: Path) -> None:
+    mine = BlobEngine(MemoryEngine(), str(tmp_path / "blobs"), limit=LIMIT)
+    with Store(mine) as store, Store(BlobEngine(MemoryEngine(), str(tmp_path / "blobs"), limit=LIMIT)) as other:
+        store.session("s").message("assistant", "mine " * 200)
+        other.session("s").message("assistant", "theirs " * 200)
+        assert mine.sweep() == 0
+        assert other.resume("s").verify().ok
 
 
 def test_a_lost_blob_is_damage_and_is_told(tmp_path: Path) -> None:

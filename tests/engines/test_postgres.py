@@ -1,5 +1,6 @@
 """The PostgreSQL engine keeps the contract, on a real server."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from tests.engines.postgres_server import Server
 from wakelog.engine import Engine
 from wakelog.engines.postgres import PostgresEngine
+from wakelog.store import Store
 from wakelog.testing.contract import EngineContract
 
 
@@ -23,8 +25,6 @@ class TestPostgres(EngineContract):
 
 
 def test_namespaces_of_one_database_do_not_see_each_other(postgres: Server, tmp_path: Path) -> None:
-    from wakelog.store import Store
-
     with (
         Store(PostgresEngine(postgres.url, ns=f"{tmp_path}-a")) as a,
         Store(PostgresEngine(postgres.url, ns=f"{tmp_path}-b")) as b,
@@ -34,3 +34,30 @@ def test_namespaces_of_one_database_do_not_see_each_other(postgres: Server, tmp_
         assert list(b.sessions()) == []
         assert list(b.engine.changes()) == []
         assert b.session("s").id != session.id
+
+
+def test_both_sides_of_a_fork_of_the_process_go_on(postgres: Server, tmp_path: Path) -> None:
+    with Store(PostgresEngine(postgres.url, ns=tmp_path.name)) as store:
+        session = store.session("s")
+        for number in range(3):
+            child = os.fork()
+            if not child:
+                code = 1
+                try:
+                    session.fact("child", number)
+                    code = 0
+                finally:
+                    os._exit(code)
+            assert os.waitpid(child, 0)[1] == 0
+            session.fact("parent", number)
+        assert [e.body["key"] for e in session.events(kind="fact")] == ["child", "parent"] * 3
+        assert session.verify().ok
+
+
+def test_an_answer_is_synced_also_for_a_user_who_is_set_not_to_wait_for_it(postgres: Server, tmp_path: Path) -> None:
+    postgres.sql("create role hasty login superuser")
+    postgres.sql("alter role hasty set synchronous_commit = off")
+    engine = PostgresEngine(postgres.url.replace("postgres@", "hasty@"), ns=tmp_path.name)
+    [row] = engine._fetch("select current_setting('synchronous_commit') as value")
+    assert row["value"] == "on"
+    engine.close()

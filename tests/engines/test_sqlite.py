@@ -153,7 +153,7 @@ def test_a_store_of_a_newer_schema_is_refused(engine: SqliteEngine, path: Path) 
     db.close()
     with pytest.raises(UnsupportedError) as refused:
         SqliteEngine(path)
-    assert refused.value.kind == "not-a-store"
+    assert refused.value.kind == "store-newer"
 
 
 @pytest.fixture

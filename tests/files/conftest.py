@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import wakelog
+from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -51,9 +52,10 @@ def shell(repo: Path) -> Shell:
     return lambda command: run(command, repo)
 
 
-@pytest.fixture
-def store(repo: Path) -> Iterator[Store]:
-    with wakelog.open(repo / ".wakelog") as opened:
+@pytest.fixture(params=["sqlite", ON_POSTGRES])
+def store(request: pytest.FixtureRequest, repo: Path, tmp_path: Path) -> Iterator[Store]:
+    url = postgres_url(request, tmp_path) if request.param == "postgres" else repo / ".wakelog"
+    with wakelog.open(url) as opened:
         yield opened
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from wakelog.http.serving import Running, serving
 from wakelog.http.state import Settings
 
@@ -26,6 +27,6 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         yield start
 
 
-@pytest.fixture
-def running(serve: Serve) -> Running:
-    return serve(rate=0)
+@pytest.fixture(params=["sqlite", ON_POSTGRES])
+def running(request: pytest.FixtureRequest, serve: Serve, tmp_path: Path) -> Running:
+    return serve(postgres_url(request, tmp_path) if request.param == "postgres" else None, rate=0)

@@ -22,7 +22,7 @@ PATIENCE_S = 60.0
 class ServerProcess:
     """`wakelog serve` on a store; started again, it is at the same address."""
 
-    def __init__(self, store: Path, *options: str) -> None:
+    def __init__(self, store: Path | str, *options: str) -> None:
         self._store, self._options = store, options
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]

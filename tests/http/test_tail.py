@@ -221,6 +221,32 @@ def test_a_revoked_key_ends_its_tail(serve: Serve) -> None:
         assert tail.next() is None
 
 
+def test_a_revoked_key_ends_its_tail_also_while_there_is_always_news(serve: Serve) -> None:
+    running = serve(rate=0, keepalive_s=0.05)
+    key, token = make_key("k", "read", ("default",), now=running.server.clock())
+    running.server.keys.add(key)
+    over = threading.Event()
+
+    def write() -> None:
+        with wakelog.open(running.url, key=running.key) as store:
+            while not over.is_set():
+                store.session("s").fact("n", 1)
+
+    writer = threading.Thread(target=write)
+    with wakelog.open(running.url, key=running.key) as store:
+        store.session("s")
+    writer.start()
+    try:
+        with Tail(Asker(running.url, token), "/v1/sessions/s/tail") as tail:
+            tail.take(3)
+            running.server.keys.revoke("k")
+            while tail.next() is not None:
+                pass
+    finally:
+        over.set()
+        writer.join()
+
+
 def test_there_are_only_so_many_tails(serve: Serve) -> None:
     running = serve(rate=0, watchers_max=2)
     asker = Asker(running.url, running.key)

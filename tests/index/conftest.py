@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.sqlite import SqliteEngine
@@ -18,9 +19,15 @@ ENGINES: dict[str, Callable[[Path], Engine]] = {
 }
 
 
-@pytest.fixture(params=list(ENGINES))
+@pytest.fixture(params=[*ENGINES, ON_POSTGRES])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    made = ENGINES[request.param](tmp_path)
+    made: Engine
+    if request.param == "postgres":
+        from wakelog.engines.postgres import PostgresEngine
+
+        made = PostgresEngine(postgres_url(request, tmp_path).partition("?")[0], ns=tmp_path.name)
+    else:
+        made = ENGINES[request.param](tmp_path)
     yield made
     made.close()
 

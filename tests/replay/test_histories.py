@@ -137,10 +137,10 @@ with session.turn(user="go"):
 """
 
 
-def test_results_reused_after_a_crash_are_replayed(store: wakelog.Store, tmp_path: Path) -> None:
+def test_results_reused_after_a_crash_are_replayed(store: wakelog.Store, url: str) -> None:
     def process(how: str) -> int:
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
-        done = subprocess.run([sys.executable, "-c", _CHILD, str(tmp_path / "store"), how], env=env, timeout=60)
+        done = subprocess.run([sys.executable, "-c", _CHILD, url, how], env=env, timeout=60)
         return done.returncode
 
     assert process("die") == -signal.SIGKILL

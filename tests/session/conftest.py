@@ -1,12 +1,14 @@
-"""A store with a clock that ticks one second an event, so that times can be told apart: in memory, and behind a
-server."""
+"""A store with a clock that ticks one second an event, so that times can be told apart: in memory, behind a
+server, and on PostgreSQL."""
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 
 import wakelog
+from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from tests.http.servers import new_space, shared_server
 from wakelog.http.serving import Running
 from wakelog.store import Store
@@ -16,12 +18,14 @@ __all__ = ["shared_server"]
 START_US = 1_700_000_000_000_000
 
 
-@pytest.fixture(params=["memory", "http"])
-def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+@pytest.fixture(params=["memory", "http", ON_POSTGRES])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     ticks = count(START_US, 1_000_000)
     url, key = "memory:", ""
     if request.param == "http":
         running: Running = request.getfixturevalue("shared_server")
         url, key = new_space(running), running.key
+    elif request.param == "postgres":
+        url = postgres_url(request, tmp_path)
     with wakelog.open(url, clock=lambda: next(ticks), key=key) as opened:
         yield opened

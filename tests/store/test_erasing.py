@@ -1,8 +1,12 @@
 """What came of an event: walked forward, and into every fork that has it."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from wakelog.engines.memory import MemoryEngine
+import wakelog
+from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from wakelog.model import events as ev
 from wakelog.model.records import Draft
 from wakelog.session import Session
@@ -10,9 +14,11 @@ from wakelog.store import Store
 from wakelog.store.erasing import followers, scan
 
 
-@pytest.fixture
-def store() -> Store:
-    return Store(MemoryEngine(), redact=None)
+@pytest.fixture(params=["memory", ON_POSTGRES])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    url = postgres_url(request, tmp_path) if request.param == "postgres" else "memory:"
+    with wakelog.open(url, redact=None) as opened:
+        yield opened
 
 
 def _flow(session: Session, *sources: int) -> int:

@@ -1,10 +1,12 @@
 """Retention: planning looks and changes nothing; applying does what was planned, and no more."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from wakelog.engines.memory import MemoryEngine
+import wakelog
+from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from wakelog.errors import InvalidInputError
 from wakelog.model import events as ev
 from wakelog.session import Session
@@ -29,9 +31,11 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture
-def store(clock: Clock) -> Store:
-    return Store(MemoryEngine(), clock=clock)
+@pytest.fixture(params=["memory", ON_POSTGRES])
+def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Store]:
+    url = postgres_url(request, tmp_path) if request.param == "postgres" else "memory:"
+    with wakelog.open(url, clock=clock) as opened:
+        yield opened
 
 
 @pytest.fixture

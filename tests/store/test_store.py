@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import wakelog
+from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError, UnsupportedError
@@ -16,9 +17,10 @@ from wakelog.testing.builders import fact, new_session
 from wakelog.testing.contract.base import in_parallel
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", ON_POSTGRES])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with wakelog.open("memory:" if request.param == "memory" else tmp_path / "store") as store:
+    url = postgres_url(request, tmp_path) if request.param == "postgres" else "memory:"
+    with wakelog.open(tmp_path / "store" if request.param == "sqlite" else url) as store:
         yield store
 
 

@@ -11,28 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-import msgspec
-
 import wakelog
-from wakelog.cli.context import Context
+from wakelog.cli.context import Context, hide_password
 from wakelog.cli.text import age, size
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.log import Log
 from wakelog.store import Store, config
-from wakelog.store.measures import INDEX_FILE, file_bytes, file_of
+from wakelog.store.checking import Check, version_check
+from wakelog.store.measures import INDEX_FILE, file_bytes, file_of, index_fault
 
 LOW_DISK, NO_DISK = 1_000_000_000, 100_000_000
 BIG_WAL = 128_000_000
 AHEAD_US = 60_000_000
-
-
-class Check(msgspec.Struct, frozen=True):
-    """One thing looked at."""
-
-    what: str
-    level: Literal["ok", "warn", "fail"]
-    found: str
-    fix: str = ""
 
 
 def installation() -> Iterator[Check]:
@@ -67,7 +57,8 @@ def store_checks(ctx: Context) -> Iterator[Check]:
     except WakelogError as exc:
         yield Check("store", "fail", exc.message, exc.hint)
         return
-    yield Check("store", "ok", f"{url}, {store.engine.durability}")
+    yield Check("store", "ok", f"{hide_password(url)}, {store.engine.durability}")
+    yield from version_check(store)
     file = file_of(store.engine)
     if file is not None:
         yield from _place(file)
@@ -117,16 +108,10 @@ def _files(file: Path) -> Iterator[Check]:
 def _index(path: Path) -> Check:
     if not path.exists():
         return Check("index", "ok", "none yet; the first search makes it")
-    import apsw
-
-    try:
-        with apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY) as db:
-            verdict = str(db.execute("pragma quick_check(1)").get)
-    except apsw.Error as exc:
-        verdict = str(exc)
-    if verdict == "ok":
+    fault = index_fault(path)
+    if not fault:
         return Check("index", "ok", size(path.stat().st_size))
-    return Check("index", "warn", f"damaged: {verdict}", f"rm {path}; it is a cache and is made anew")
+    return Check("index", "warn", f"damaged: {fault}", f"rm {path}; it is a cache and is made anew")
 
 
 def _sessions(store: Store) -> Iterator[Check]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import io
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable
@@ -61,8 +62,12 @@ class Context:
         try:
             self._store = open_store(self.url, create=False)
         except errors.NotFoundError as exc:
+            if exc.kind != "store-not-found":
+                raise
             raise errors.NotFoundError(
-                f"there is no store at {self.url}", kind="store-not-found", hint="wakelog demo makes one to look at"
+                f"there is no store at {hide_password(self.url)}",
+                kind="store-not-found",
+                hint="wakelog demo makes one to look at",
             ) from exc
         return self._store
 
@@ -116,7 +121,7 @@ class Context:
         if self.json:
             document = {
                 "schema": f"wakelog.{schema}/1",
-                "store": self.url,
+                "store": hide_password(self.url),
                 "data": data,
                 "next": next_cursor,
                 "warnings": [],
@@ -195,6 +200,11 @@ class Context:
     @property
     def columns(self) -> int:
         return max(60, min(shutil.get_terminal_size((100, 24)).columns, 160))
+
+
+def hide_password(url: str) -> str:
+    """A URL as it may be shown."""
+    return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)
 
 
 def common(function: F) -> F:

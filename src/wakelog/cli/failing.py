@@ -27,8 +27,8 @@ CODES: dict[type[Exception], int] = {
 }
 RETRYABLE = (errors.ConflictError, errors.UnavailableError)
 FAULT = 70
-NO, PARTIAL = 1, 7
-"""Exit codes of answers that are not errors: "no", and "done, but not all of it"."""
+NO, INTEGRITY, PARTIAL = 1, 4, 7
+"""Exit codes of answers that are not errors: "no", "something does not hold", and "done, but not all of it"."""
 
 
 def exit_code(exc: BaseException) -> int:

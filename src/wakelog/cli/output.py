@@ -13,9 +13,11 @@ from typing import IO, cast
 
 import click
 
+from wakelog.engines.objects import Objects, is_url, split_url
 from wakelog.errors import NotAllowedError
 
 STDOUT = "-"
+SPOOL_MAX = 8 << 20
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
@@ -59,7 +61,12 @@ def writing(path: Path, *, force: bool = False, zipped: bool = False) -> Iterato
 
 @contextlib.contextmanager
 def writing_to(target: str, *, force: bool = False, zipped: bool = False) -> Iterator[IO[bytes]]:
-    """The same, or stdout for `-`. Compressed bytes are not thrown at a terminal."""
+    """The same; or an object for a URL such as s3://bucket/name, which is never replaced; or stdout for `-`. Compressed
+    bytes are not thrown at a terminal."""
+    if is_url(target):
+        with _putting(target, force=force, zipped=zipped) as out:
+            yield out
+        return
     if target != STDOUT:
         with writing(Path(target), force=force, zipped=zipped) as out:
             yield out
@@ -70,6 +77,22 @@ def writing_to(target: str, *, force: bool = False, zipped: bool = False) -> Ite
     with _zipped(stdout) if zipped else contextlib.nullcontext(stdout) as out:
         yield out
     stdout.flush()
+
+
+@contextlib.contextmanager
+def _putting(url: str, *, force: bool, zipped: bool) -> Iterator[IO[bytes]]:
+    """Gathers an object and puts it when it is whole, if nothing is there by then."""
+    if force:
+        raise click.UsageError("an object in a blob store is never replaced: choose another name")
+    place, key = split_url(url)
+    objects = Objects(place)
+    with tempfile.SpooledTemporaryFile(SPOOL_MAX) as spool:
+        raw = cast(IO[bytes], spool)
+        with _zipped(raw) if zipped else contextlib.nullcontext(raw) as out:
+            yield out
+        spool.seek(0)
+        if not objects.put(key, spool.read()):
+            raise NotAllowedError(f"{url} is there already", kind="file-exists", hint="choose another name")
 
 
 @contextlib.contextmanager

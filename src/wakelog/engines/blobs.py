@@ -23,7 +23,18 @@ from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 LIMIT = 256 * 1024
 GRACE_S = 86400.0
 """A blob younger than this may belong to an append that is on its way."""
-_PASSED_ON = ("path", "identity", "version", "waiting", "migrate", "mark", "set_mark", "end_of_feed")
+_PASSED_ON = (
+    "path",
+    "identity",
+    "version",
+    "waiting",
+    "migrate",
+    "mark",
+    "set_mark",
+    "end_of_feed",
+    "table_bytes",
+    "session_bytes",
+)
 """What the engine inside can do beyond the protocol, if it can."""
 _MARK = b"wakelog blob"
 

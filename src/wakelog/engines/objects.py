@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import unquote
 
 import msgspec
 
-from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
+from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError, UnavailableError, UnsupportedError
 
 CHUNK = 1 << 20
 
@@ -101,15 +102,22 @@ def _open(url: str, options: dict[str, Any], create: bool) -> Any:
         raise UnsupportedError(
             "a blob store needs obstore", kind="missing-extra", hint="pip install 'wakelog[blobs]'"
         ) from exc
-    if not is_url(url):
-        if create:
-            Path(url).mkdir(parents=True, exist_ok=True)
-        return LocalStore(prefix=url)
+    if not is_url(url) or url.startswith("file://"):
+        folder = Path(unquote(url.removeprefix("file://")))
+        if not create and not folder.is_dir():
+            raise NotFoundError(f"there is no folder {folder}", kind="folder-not-found")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            return LocalStore(prefix=folder)
+        except OSError as exc:
+            raise NotAllowedError(
+                f"{folder} cannot be made or opened: {exc.strerror or exc}", kind="not-writable", hint="choose another"
+            ) from exc
     try:
         return from_url(url, **options)
     except (BaseError, ValueError) as exc:
         raise InvalidInputError(
-            f"{url!r} cannot be opened as a blob store: {exc}",
+            f"{url!r} cannot be opened as a blob store: {_first_line(exc)}",
             kind="bad-url",
             hint="use a folder, or s3://bucket/prefix",
         ) from exc
@@ -126,7 +134,12 @@ def _told(url: str) -> Iterator[None]:
         raise
     except (BaseError, OSError) as exc:
         raise UnavailableError(
-            f"the blob store {url} failed: {exc}",
+            f"the blob store {url} failed: {_first_line(exc)}",
             kind="blobs-unreachable",
             hint="look at its address and at the credentials in the environment",
         ) from exc
+
+
+def _first_line(exc: Exception) -> str:
+    """What obstore says; what it adds is for its own authors."""
+    return str(exc).strip().splitlines()[0] if str(exc).strip() else type(exc).__name__

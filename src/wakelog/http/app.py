@@ -104,7 +104,7 @@ class App:
         route, names, space_name = self._find(request, told)
         if request.method == "OPTIONS":
             return Rendered(204, {"access-control-max-age": "600"})
-        key = self._authenticate(request, route)
+        key = await self._authenticate(request, route)
         told.key = key.id if key else ""
         space = await self._space(route, key, space_name)
         told.space = space.name if space else ""
@@ -161,7 +161,7 @@ class App:
         told.route = route.full_path
         return route, dict(zip(route.names, values, strict=True)), space
 
-    def _authenticate(self, request: Request, route: Route) -> Key | None:
+    async def _authenticate(self, request: Request, route: Route) -> Key | None:
         if route.reach == "anyone":
             return None
         server = self.server
@@ -169,6 +169,7 @@ class App:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise problems.key_missing()
+        await server.look_for_keys(token.strip())
         key = server.keys.find(token.strip(), now)
         if key is None:
             # Counted by address, which others may share: so a valid key is never kept waiting for it.

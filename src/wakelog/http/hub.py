@@ -24,7 +24,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from wakelog.engine import Change
+from wakelog.engine import Change, end_of
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.http.shapes import record_of
 from wakelog.http.spaces import Space
@@ -34,7 +34,6 @@ from wakelog.model.ids import Seq, SessionId
 RING_FRAMES = 1024
 RING_BYTES = 8 << 20
 PAGE = 256
-WALK_PAGE = 10_000
 WAIT_S = 0.25
 """The feed is looked at this often even if nothing was heard: between two waits something may have slipped by."""
 LINGER_S = 10.0
@@ -230,7 +229,7 @@ class Hub:
         while not self._may_stop():
             try:
                 if cursor is None:
-                    cursor = self._reached = self._end_of_feed()
+                    cursor = self._reached = end_of(self._space.engine, self._reached or "")
                     self._tell(self._is_ready, cursor)
                 page = self._space.engine.changes(cursor, PAGE)
                 if not page:
@@ -255,12 +254,6 @@ class Hub:
                 self._thread = None
                 return True
             return False
-
-    def _end_of_feed(self) -> str:
-        cursor = self._reached or ""
-        while page := self._space.engine.changes(cursor, WALK_PAGE):
-            cursor = page[-1].cursor
-        return cursor
 
     def _read(self, page: Sequence[Change], before: str) -> Iterable[News]:
         for change in page:

@@ -8,7 +8,8 @@ A scope includes the ones before it: `read`, `write` (append and move), `admin` 
 rules).
 
 The file is changed under a lock and replaced whole, so a server may read it at any time; it looks whether the file
-changed before every request, so a revoked key is refused at once.
+changed before every request, so a revoked key is refused at once. The keys of a store in a database are in the database
+(shared.py).
 """
 
 from __future__ import annotations
@@ -101,6 +102,17 @@ class Keys:
         self._seen: tuple[int, int, int] = (0, 0, 0)
         self._keys: dict[str, Key] = {}
         self._used: dict[str, int] = {}
+
+    def is_old(self, token: str, came: float) -> bool:
+        """Whether to `look` before a token is looked for that came at a time: never here, where looking costs
+        nothing."""
+        return False
+
+    def look(self) -> None:
+        """Learns what others have changed. May block."""
+
+    def close(self) -> None:
+        """Lets go of what it holds."""
 
     def find(self, token: str, now: int) -> Key | None:
         """The key a token belongs to, if it is valid now."""

@@ -18,8 +18,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import wakelog.store
 from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError
-from wakelog.http.keys import FILE, check_namespace
+from wakelog.http.keys import FILE, Key, Keys, check_namespace
 from wakelog.http.problems import no_space
+from wakelog.http.shared import Shared, SharedKeys
 from wakelog.log import Log
 from wakelog.log.taking import Taking
 from wakelog.model.ids import SessionId
@@ -92,6 +93,8 @@ class Spaces:
         self._lock = threading.Lock()
         self._open: dict[str, Space] = {}
         self._closed = False
+        self.shared = Shared(url) if self._is_database else None
+        """What other servers on the same database know too."""
 
     @property
     def folder(self) -> Path | None:
@@ -104,6 +107,12 @@ class Spaces:
     @property
     def key_file(self) -> Path | None:
         return self.folder / FILE if self.folder is not None else None
+
+    def keys(self, file: Path | None = None, launch: tuple[Key, str] | None = None) -> Keys:
+        """Who may ask: in the file, or else where the store is."""
+        if file is None and self.shared is not None:
+            return SharedKeys(self.shared, launch)
+        return Keys(file or self.key_file, launch)
 
     @property
     def _is_memory(self) -> bool:
@@ -137,7 +146,11 @@ class Spaces:
             if not create:
                 raise no_space(name)
             return wakelog.store.open(self.url)
-        if self._is_database:
+        if self.shared is not None:
+            if create:
+                self.shared.make_space(name)
+            elif not self.shared.has_space(name):
+                raise no_space(name)
             return wakelog.store.open(_in_namespace(self.url, name))
         path = Path(self.url.removeprefix("sqlite://"))
         if path.suffix in wakelog.store.FILES:
@@ -151,7 +164,7 @@ class Spaces:
 
     def names(self) -> list[str]:
         """The namespaces there are."""
-        found = {DEFAULT, *self._open}
+        found = {DEFAULT, *self._open} | (self.shared.spaces() if self.shared is not None else set())
         folder = self.folder
         if folder is not None and (folder / FOLDER).is_dir():
             found |= {each.name for each in (folder / FOLDER).iterdir() if each.is_dir()}
@@ -166,6 +179,8 @@ class Spaces:
             spaces, self._open = list(self._open.values()), {}
         for space in spaces:
             space.store.close()
+        if self.shared is not None:
+            self.shared.close()
 
 
 def _in_namespace(url: str, name: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,13 +13,14 @@ from typing import TypeVar
 
 import msgspec
 
+from wakelog.errors import WakelogError
 from wakelog.http.guards import LOOPBACK, Doors, Rates
 from wakelog.http.hub import Hub
-from wakelog.http.keys import ANY, Key, Keys, make_key
+from wakelog.http.keys import ANY, PREFIX, Key, make_key
 from wakelog.http.lane import Lane
 from wakelog.http.metrics import Metrics
 from wakelog.http.spaces import Space, Spaces
-from wakelog.log.log import Clock, now_us
+from wakelog.log.appending import Clock, now_us
 
 T = TypeVar("T")
 
@@ -61,7 +64,8 @@ class Server:
         self.spaces = Spaces(settings.url)
         made = make_key("launch", "admin", (ANY,), now=clock()) if launch else None
         self.launch_token = made[1] if made else ""
-        self.keys = Keys(Path(settings.key_file) if settings.key_file else self.spaces.key_file, made)
+        self.keys = self.spaces.keys(Path(settings.key_file) if settings.key_file else None, made)
+        self._looking: asyncio.Future[None] | None = None
         self.doors = Doors(settings.host_names, settings.trusted_origins)
         self.rates = Rates(settings.rate, 2 * settings.rate)
         self.failures = Rates(FAILURES_PER_S, FAILURES_BURST)
@@ -91,7 +95,17 @@ class Server:
             hub = self._hubs[space.name] = Hub(space, asyncio.get_running_loop())
         return hub
 
-    def is_valid(self, key: Key) -> bool:
+    async def look_for_keys(self, token: str) -> None:
+        """Learns of keys that were made or revoked elsewhere, if it is time to. All who wait for it share one look."""
+        came = time.monotonic()
+        while self.keys.is_old(token, came):
+            if self._looking is None or self._looking.done():
+                self._looking = self.run(self.keys.look)
+            await asyncio.shield(self._looking)
+
+    async def is_valid(self, key: Key) -> bool:
+        """Whether a key found before still is one: for answers that go on for long."""
+        await self.look_for_keys(f"{PREFIX}_{key.id}_")
         return self.keys.is_valid(key, self.clock())
 
     def stop(self) -> None:
@@ -108,5 +122,6 @@ class Server:
         for lane in self._lanes.values():
             lane.close()
         self.executor.shutdown(wait=True)
-        self.keys.note_use()
+        with contextlib.suppress(WakelogError):
+            self.keys.note_use()
         self.spaces.close()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 
-from wakelog.engine import Engine
+from wakelog.engine import Engine, end_of
 from wakelog.errors import NotFoundError, UnavailableError, WakelogError
 from wakelog.log import Log
 from wakelog.model.ids import Seq, SessionId
@@ -63,7 +63,7 @@ class Watcher:
         self._again.clear()
         if self._cursor is None:
             # The end of the feed first: what comes in between is then seen twice, and not missed.
-            self._cursor = self._end_of_feed("")
+            self._cursor = end_of(self._engine)
             todo |= dict.fromkeys(self._all())
         else:
             while changes := self._engine.changes(self._cursor, FEED_PAGE):
@@ -89,11 +89,6 @@ class Watcher:
         while page := self._engine.sessions(after=after):
             yield from (head.session for head in page if self._ended or head.status not in ENDED)
             after = page[-1].session
-
-    def _end_of_feed(self, cursor: str) -> str:
-        while changes := self._engine.changes(cursor, 10 * FEED_PAGE):
-            cursor = changes[-1].cursor
-        return cursor
 
     def _look_at(self, session: SessionId, look: Callable[[Monitor], list[Raised]]) -> Iterator[Raised | Trouble]:
         try:

@@ -13,8 +13,8 @@ from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, UnsupportedError
 from wakelog.log import Log
+from wakelog.log.appending import Clock, now_us
 from wakelog.log.door import Redact, default_redact
-from wakelog.log.log import Clock, now_us
 from wakelog.log.surgery import delete
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId, fork_id, is_session_id, root_id
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDER = ".wakelog"
 FILES = (".db", ".sqlite", ".sqlite3")
+PAGE = 1000
+"""How many sessions are asked for at once."""
 
 
 def open(
@@ -259,7 +261,7 @@ class Store:
     def sessions(self) -> Iterator[Head]:
         """The heads of all sessions that are not deleted, oldest first."""
         after = ""
-        while page := self.engine.sessions(after=after):
+        while page := self.engine.sessions(after=after, limit=PAGE):
             yield from page
             after = page[-1].session
 

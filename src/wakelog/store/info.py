@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from wakelog.codec.records import decode_header
+from wakelog.engine import MeasuresTables, Migrates
+from wakelog.engines.blobs import BlobEngine
+from wakelog.errors import NotFoundError
 from wakelog.model.records import Head
 from wakelog.store.holds import find_holds
 from wakelog.store.measures import file_bytes, file_of
 from wakelog.store.retention import Policy
+from wakelog.store.scrubbing import Pass, last_pass
 
 if TYPE_CHECKING:
     from wakelog.store import Store
 
 SAMPLE = 100_000
-"""Above this many events, bytes by kind are estimated from the newest events of each session."""
+"""Above this many events, bytes by kind are estimated from the newest events of some sessions."""
+NEAR = 50
+SAMPLE_SESSIONS = 300
+"""Above this many sessions, what needs a look into each is estimated from so many, or left out."""
 
 Progress = Callable[[int], None]
 """Told, now and then, how many more events have been read."""
@@ -41,9 +48,10 @@ class StoreInfo(msgspec.Struct, frozen=True):
     sessions: int
     by_status: dict[str, int]
     forks: int
-    held: int
-    unreadable: int
-    """Sessions whose state does not fold: damaged or altered."""
+    held: int | None
+    """None: not counted, because each session would have to be opened."""
+    unreadable: int | None
+    """Sessions whose state does not fold: damaged or altered; None as for `held`."""
     events: int
     files: dict[str, int]
     by_kind: tuple[KindBytes, ...]
@@ -52,6 +60,14 @@ class StoreInfo(msgspec.Struct, frozen=True):
     oldest: int | None
     newest: int | None
     retention: str
+    version: int | None
+    """Of the tables, where they have versions."""
+    waiting: int
+    """Steps of a migration that the store lacks; it can be used without them."""
+    blobs: str | None
+    """Where big payloads are kept, if not in the store."""
+    scrubbed: Pass | None
+    """The last pass of `store scrub` that came to its end."""
     redacts: bool
     """Whether secrets are taken out of what is appended through this store object."""
 
@@ -62,26 +78,33 @@ def info(
     """Counts everything. Bytes by kind are estimated in a big store, unless `full`."""
     heads = list(store.sessions())
     events = sum(map(_own_events, heads))
-    share = 1.0 if full or events <= SAMPLE else SAMPLE / events
-    kinds = _by_kind(store, heads, share, progress)
-    path = file_of(store.engine)
-    held = find_holds(store)
+    is_small = full or len(heads) <= SAMPLE_SESSIONS
+    kinds, share = _by_kind(store, heads, events, full, progress)
+    held = find_holds(store) if is_small else None
+    engine = store.engine.engine if isinstance(store.engine, BlobEngine) else store.engine
+    path = file_of(engine)
+    migrates = engine if isinstance(engine, Migrates) else None
     return StoreInfo(
-        path=str(path) if path else getattr(store.engine, "url", None),
-        engine=type(store.engine).__name__.removesuffix("Engine").lower(),
-        durability=store.engine.durability,
+        path=str(path) if path else getattr(engine, "identity", None) or getattr(engine, "url", None),
+        engine=type(engine).__name__.removesuffix("Engine").lower(),
+        durability=engine.durability,
         sessions=len(heads),
         by_status=dict(Counter(h.status for h in heads).most_common()),
         forks=sum(h.fork is not None for h in heads),
-        held=len(held.found),
-        unreadable=len(held.unreadable),
+        held=len(held.found) if held is not None else None,
+        unreadable=len(held.unreadable) if held is not None else None,
         events=events,
-        files=file_bytes(path) if path else {},
+        files=file_bytes(path) if path else engine.table_bytes() if isinstance(engine, MeasuresTables) else {},
         by_kind=kinds,
         is_sampled=share < 1,
-        oldest=min((_opened_at(store, h) for h in heads), default=None),
+        # Ids sort by age, so in a big store the oldest is among the first.
+        oldest=min((_opened_at(store, h) for h in (heads if is_small else heads[:NEAR])), default=None),
         newest=max((h.at for h in heads), default=None),
         retention=str(policy or Policy()),
+        version=migrates.version() if migrates else None,
+        waiting=len(migrates.waiting()) if migrates else 0,
+        blobs=store.engine.url if isinstance(store.engine, BlobEngine) else None,
+        scrubbed=last_pass(store),
         redacts=store.redact is not None,
     )
 
@@ -96,16 +119,29 @@ def _opened_at(store: Store, head: Head) -> int:
     return next((c.at for c in store.engine.read(head.session, after=first - 1, upto=first)), head.at)
 
 
-def _by_kind(store: Store, heads: list[Head], share: float, progress: Progress | None) -> tuple[KindBytes, ...]:
+def _by_kind(
+    store: Store, heads: list[Head], events: int, full: bool, progress: Progress | None
+) -> tuple[tuple[KindBytes, ...], float]:
+    """Events and bytes by kind, and which share of all events that was counted from."""
+    step = 1 if full else max(1, len(heads) // SAMPLE_SESSIONS)
+    chosen = heads[::step]
+    there = sum(map(_own_events, chosen))
+    part = 1.0 if full or there <= SAMPLE else SAMPLE / there
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
-    for head in heads:
-        wanted = max(1, int(_own_events(head) * share))
-        for commit in store.engine.read(head.session, after=head.seq - wanted):
+    for head in chosen:
+        wanted = max(1, int(_own_events(head) * part))
+        try:
+            commits = list(store.engine.read(head.session, after=head.seq - wanted, upto=head.seq))
+        except NotFoundError:
+            continue  # deleted meanwhile
+        for commit in commits:
             for record in commit.records:
                 kind = decode_header(record.header).kind
                 counts[kind] += 1
                 sizes[kind] += len(record.header) + len(record.body)
             if progress is not None:
                 progress(len(commit.records))
-    return tuple(KindBytes(k, round(counts[k] / share), round(size / share)) for k, size in sizes.most_common())
+    is_whole = step == 1 and part == 1.0
+    share = 1.0 if is_whole else min(0.999, counts.total() / events) if events else 1.0
+    return tuple(KindBytes(k, round(counts[k] / share), round(size / share)) for k, size in sizes.most_common()), share

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wakelog.engine import Engine
+from wakelog.engine import Engine, MeasuresTables
 from wakelog.model.ids import SessionId
 
 INDEX_FILE = "index.db"
@@ -23,6 +23,8 @@ def session_bytes(engine: Engine) -> dict[SessionId, int]:
         from wakelog.engines.sqlite.measuring import stored_bytes
 
         return stored_bytes(path)
+    if isinstance(engine, MeasuresTables):
+        return engine.session_bytes()
     out: dict[SessionId, int] = {}
     after = ""
     while page := engine.sessions(after=after):
@@ -53,3 +55,17 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def index_fault(path: Path | None) -> str:
+    """What is wrong with the file of an index; empty when it is sound, or when there is none."""
+    if path is None or not path.exists():
+        return ""
+    import apsw
+
+    try:
+        with apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY) as db:
+            verdict = str(db.execute("pragma quick_check(1)").get)
+    except apsw.Error as exc:
+        verdict = str(exc)
+    return "" if verdict == "ok" else verdict

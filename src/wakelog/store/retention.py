@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from wakelog.engine import Engine
+from wakelog.engines.objects import Objects
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.log import Log
 from wakelog.log.surgery import prune, refuse_if_held
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Head
 from wakelog.store.amounts import show_age, show_size
+from wakelog.store.archiving import archive_session
 from wakelog.store.measures import session_bytes
 
 if TYPE_CHECKING:
@@ -108,8 +110,10 @@ def plan(store: Store, policy: Policy, now: int) -> list[Planned]:
     return [*(p for p in out if p.action != "skip"), *(p for p in out if p.action == "skip")]
 
 
-def apply(store: Store, planned: Iterable[Planned]) -> Iterator[Applied]:
-    """Does what a plan says, one session at a time; each is told as it is done. What changed since is left alone."""
+def apply(store: Store, planned: Iterable[Planned], *, archive_to: str | None = None) -> Iterator[Applied]:
+    """Does what a plan says, one session at a time; each is told as it is done. What changed since is left alone. With
+    `archive_to`, a session is put there first, as a bundle; what cannot be archived stays."""
+    objects = Objects(archive_to) if archive_to else None
     for each in planned:
         if each.action == "skip":
             continue
@@ -118,6 +122,8 @@ def apply(store: Store, planned: Iterable[Planned]) -> Iterator[Applied]:
             if log.head().seq != each.seq:
                 yield Applied(each, False, "it was written to since this was planned")
                 continue
+            if objects is not None:
+                archive_session(log, objects)
             _do(store, log, each)
             yield Applied(each, True)
         except WakelogError as exc:

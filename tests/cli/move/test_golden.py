@@ -193,7 +193,14 @@ STORIES: dict[str, list[tuple[str, ...]]] = {
         ("gc", "--max-size", "1KB", "--action", "archive"),
         ("gc", "--older-than", "soon"),
     ],
-    "store": [("store", "path"), ("store", "info"), ("store", "check")],
+    "store": [
+        ("store", "path"),
+        ("store", "info"),
+        ("store", "check"),
+        ("store", "scrub"),
+        ("store", "migrate", "--dry-run"),
+        ("store", "check"),
+    ],
     "config": [
         ("config",),
         ("config", "list", "--show-origin"),

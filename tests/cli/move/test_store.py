@@ -1,6 +1,7 @@
 """`store` and `doctor`."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,11 +29,40 @@ def test_info_of_a_big_store_is_an_estimate(move: Cli, monkeypatch: pytest.Monke
     assert not move("store", "info", "--full", "--json").data["is_sampled"]
 
 
-def test_check_names_the_altered_event(move: Cli) -> None:
+def test_info_of_many_sessions_looks_into_some(move: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = move("store", "info", "--json").data
+    monkeypatch.setattr("wakelog.store.info.SAMPLE_SESSIONS", 10)
+    data = move("store", "info", "--json").data
+    assert data["is_sampled"]
+    assert (data["held"], data["unreadable"]) == (None, None)
+    for name in ("sessions", "events", "by_status", "forks", "oldest", "newest"):
+        assert data[name] == exact[name]
+    assert "not counted" in move("store", "info").out
+
+
+def test_check_is_quick_and_scrub_names_the_altered_event(move: Cli) -> None:
     result = move("store", "check", "--json")
+    assert result.code == 0
+    assert {c["what"] for c in result.data["checks"]} == {"opens", "version", "file", "heads", "newest", "scrub"}
+    result = move("store", "scrub", "--json")
     assert result.code == 4
-    assert [(f["name"], f["seq"]) for f in result.data["faults"]] == [("tampered", 13)]
-    assert result.data["file"] == []
+    assert [(f["name"], f["seq"], f["is_damage"]) for f in result.data["findings"]] == [("tampered", 13, True)]
+    assert (result.data["ok"], result.data["is_whole"], result.data["sessions"]) == (False, True, 45)
+    result = move("store", "check", "--json")
+    assert result.code == 4, "the last scrub found damage"
+    assert move("store", "info", "--json").data["scrubbed"]["damage"] == 1
+
+
+def test_a_scrub_goes_on_where_it_stopped(move: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("wakelog.cli.commands.scrub.parse_age", lambda text: 0)  # time is up at once
+        first = move("store", "scrub", "--for", "10m", "--json").data
+        assert (first["sessions"], first["is_whole"], first["is_resumed"]) == (1, False, False)
+        assert "the next scrub goes on there" in move("store", "scrub", "--for", "10m").out
+    rest = move("store", "scrub", "--for", "10m", "--json").data
+    assert (rest["sessions"], rest["is_whole"], rest["is_resumed"]) == (43, True, True)
+    assert rest["of_pass"]["sessions"] == 45
+    assert move("store", "scrub", "--for", "soon").code == 2
 
 
 def test_check_of_a_damaged_file(move: Cli) -> None:
@@ -41,6 +71,81 @@ def test_check_of_a_damaged_file(move: Cli) -> None:
     content[4096 * 3 : 4096 * 4] = os.urandom(4096)
     path.write_bytes(content)
     assert move("store", "check").code in (3, 4)
+    assert move("store", "scrub").code in (3, 4)
+
+
+def test_check_of_a_head_that_is_not_the_end(move: Cli, store: Store) -> None:
+    import apsw
+
+    head = max(store.sessions(), key=lambda h: h.at)
+    session, last = head.session, head.seq
+    store.close()
+    db = apsw.Connection("demo/log.db")
+    where = "last = ? and session = (select no from session where id = ?)"
+    db.execute(f"update log set records = x'00' where {where}", (last, session))
+    db.close()
+    result = move("store", "check", "--json")
+    assert result.code == 4
+    assert [c["what"] for c in result.data["checks"] if c["level"] == "fail"] == ["newest"]
+
+
+def test_migrate_says_what_it_would_do_and_does_it_once(move: Cli) -> None:
+    golden = Path(__file__).parents[2] / "golden/stores/sqlite-1.db"
+    shutil.copy(golden, "old.db")
+    assert "step waits (wakelog store migrate)" in move("--store", "old.db", "store", "info").out
+    checks = {c["what"]: c for c in move("--store", "old.db", "store", "check", "--json").data["checks"]}
+    assert (checks["version"]["level"], checks["version"]["fix"]) == ("warn", "wakelog store migrate")
+    assert {c["what"]: c["level"] for c in move("--store", "old.db", "doctor", "--json").data}["version"] == "warn"
+    result = move("--store", "old.db", "store", "scrub", "--for", "10m", "--json")
+    assert (result.code, result.error["kind"]) == (6, "migration-waits")
+    assert "begins anew" in move("--store", "old.db", "store", "scrub").out
+    dry = move("--store", "old.db", "store", "migrate", "--dry-run", "--json").data
+    assert (dry["before"], dry["after"], dry["dry_run"]) == (1, 1, True)
+    assert [(s["version"], s["done"]) for s in dry["steps"]] == [(2, False)]
+    assert "create table" in move("--store", "old.db", "store", "migrate", "--dry-run").out
+    done = move("--store", "old.db", "store", "migrate", "--json").data
+    assert (done["before"], done["after"], [s["done"] for s in done["steps"]]) == (1, 2, [True])
+    assert move("--store", "old.db", "store", "migrate", "--json").data["steps"] == []
+    assert move("--store", "old.db", "store", "scrub", "--for", "10m").code == 0
+
+
+def test_a_backup_goes_to_an_archive_and_comes_back(move: Cli) -> None:
+    Path("archive").mkdir()
+    url = Path("archive").absolute().as_uri()
+    result = move("store", "backup", url, "--json")
+    assert result.code == 4, "the tampered one is left out"
+    assert (result.data["sessions"], len(result.data["problems"])) == (44, 1)
+    again = move("store", "backup", url, "--json").data
+    assert (again["sessions"], again["unchanged"]) == (0, 44)
+    result = move("--store", "back", "store", "restore", url, "--json")
+    assert (result.code, result.data["sessions"]) == (0, 44)
+    assert move("--store", "back", "verify", "-A").code == 0
+    assert move("--store", "back", "store", "restore", url, "--list", "lists/none.json").code == 3
+    Path("empty").mkdir()
+    for place in ("empty", "none"):
+        assert move("--store", "nowhere", "store", "restore", Path(place).absolute().as_uri()).code == 3
+    assert not Path("nowhere").exists()
+
+
+def test_a_session_is_exported_to_a_place_once(move: Cli) -> None:
+    Path("archive").mkdir()
+    url = f"{Path('archive').absolute().as_uri()}/fix-bug.wakelog"
+    result = move("export", "fix-bug", "-o", url, "--json")
+    assert result.code == 0
+    assert result.data["bytes"] == Path("archive/fix-bug.wakelog").stat().st_size
+    refused = move("export", "fix-bug", "-o", url, "--json")
+    assert (refused.code, refused.error["kind"]) == (6, "file-exists")
+    assert move("export", "fix-bug", "-o", url, "--force").code == 2
+    assert move("--store", "other", "import", url, "--json").data[0]["name"] == "fix-bug"
+    assert move("--store", "other", "import", f"{url}x").code == 3
+
+
+def test_passwords_are_not_shown(move: Cli) -> None:
+    url = "postgresql://ada:hunter2@127.0.0.1:9/nothing"
+    for words in (["store", "path"], ["store", "info"], ["store", "path", "--json"]):
+        result = move("--store", url, *words)
+        assert "hunter2" not in result.out + result.err
+    assert move("--store", url, "store", "path").out == "postgresql://ada:***@127.0.0.1:9/nothing\n"
 
 
 def test_no_store_is_exit_3_with_a_way_out(move: Cli) -> None:

@@ -14,7 +14,7 @@ from wakelog.cli.progress import Progress
 from wakelog.demo import DAY_US, DEMOS, Built, build, is_demo_store
 from wakelog.errors import NotAllowedError, NotFoundError
 from wakelog.history.selectors import parse_time
-from wakelog.log.log import now_us
+from wakelog.log.appending import now_us
 from wakelog.store import open as open_store
 
 FOLDER = "wakelog-demo"

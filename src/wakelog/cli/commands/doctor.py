@@ -5,12 +5,11 @@ from __future__ import annotations
 import click
 import msgspec
 
-from wakelog.cli.checks import Check, installation, store_checks
+from wakelog.cli.checks import installation, store_checks
 from wakelog.cli.context import Context, common
 from wakelog.cli.failing import NO
-from wakelog.cli.text import inert
-
-_COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
+from wakelog.cli.render.checks import say_checks
+from wakelog.store.checking import Check
 
 
 @click.command("doctor")
@@ -30,11 +29,7 @@ def doctor_command(ctx: Context) -> int:
 
 
 def _show(ctx: Context, checks: list[Check]) -> None:
-    for check in checks:
-        level = ctx.style(f"{check.level:<5}", fg=_COLORS[check.level], bold=check.level == "fail")
-        ctx.say(f"{level} {check.what:<13}{inert(check.found, lines=False)}")
-        if check.fix:
-            ctx.say(f"      {'':<13}{ctx.style('fix:', dim=True)} {inert(check.fix, lines=False)}")
+    say_checks(ctx, checks)
     bad = sum(c.level == "fail" for c in checks)
     wary = sum(c.level == "warn" for c in checks)
     if bad or wary:

@@ -14,6 +14,7 @@ from wakelog.cli.context import Context, common
 from wakelog.cli.output import STDOUT, refuse_existing, writing_to
 from wakelog.cli.progress import Progress
 from wakelog.cli.text import inert, size
+from wakelog.engines.objects import is_url
 from wakelog.history.selectors import Selector, resolve_range
 from wakelog.log.bundle import export_bundle
 from wakelog.log.reading import Entry
@@ -27,7 +28,9 @@ FORMATS = ("bundle", "ndjson", "json", "md", "pytest")
 @click.option(
     "-f", "--format", "form", type=click.Choice(FORMATS), help="bundle (default), ndjson, json, md or pytest."
 )
-@click.option("-o", "--output", "target", default=STDOUT, metavar="FILE", help="Where to (default: stdout).")
+@click.option(
+    "-o", "--output", "target", default=STDOUT, metavar="FILE", help="A file, s3://bucket/name, or - (default)."
+)
 @click.option("--gzip", "zipped", is_flag=True, help="Compress it.")
 @click.option("--agent", default="", metavar="MODULE:FUNCTION", help="For pytest: the agent that is to be replayed.")
 @click.option("--force", is_flag=True, help="Replace the file.")
@@ -35,7 +38,8 @@ FORMATS = ("bundle", "ndjson", "json", "md", "pytest")
 def export_command(
     ctx: Context, selector: str, form: str | None, target: str, zipped: bool, agent: str, force: bool
 ) -> None:
-    """Writes a session to a file, or to stdout. The file appears when it is whole.
+    """Writes a session to a file, to a blob store, or to stdout. The file appears when it is whole; an object is put
+    only if there is none of that name.
 
     A bundle holds the session with its ancestry and proves itself: `wakelog import` takes it in elsewhere. ndjson has
     one decoded event a line, json all of them in one document, md is a page to read; these three also take a point or
@@ -44,6 +48,7 @@ def export_command(
     \b
     Examples:
       wakelog export fix-bug -o fix-bug.wakelog
+      wakelog export fix-bug -o s3://bucket/archive/fix-bug.wakelog
       wakelog export fix-bug@3..@5 --format md
       wakelog export fix-bug --format ndjson --gzip -o fix-bug.ndjson.gz
       wakelog export fix-bug@4 --format pytest --agent app:run -o tests/test_fix_bug.py
@@ -60,23 +65,26 @@ def export_command(
         return
     if form == "bundle" and place.first:
         raise click.UsageError(f"a bundle holds a whole session; wakelog fork {selector} makes one that ends there")
-    if target != STDOUT:
+    if target != STDOUT and not is_url(target):
         refuse_existing(Path(target), force=force)
     with (
         Progress(ctx, "exported events", session.head.seq) as progress,
         writing_to(target, force=force, zipped=zipped) as out,
     ):
         gone = _write(session, place, form, out, progress)
+        written = out.tell() if is_url(target) else 0
     if gone:
         ctx.warn(f"the content of {gone} events was erased or pruned before; their places are marked")
     if target == STDOUT:
         return
+    if not is_url(target):
+        written = Path(target).stat().st_size
     data = {
         "session": session.id,
         "name": session.name,
         "format": form,
         "file": target,
-        "bytes": Path(target).stat().st_size,
+        "bytes": written,
         "head": session.head.seq,
         "content_gone": gone,
     }

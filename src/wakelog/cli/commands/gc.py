@@ -31,20 +31,23 @@ SKIPS_SHOWN = 10
     help="Which sessions (default: closed and archived).",
 )
 @click.option("--action", type=click.Choice(["archive", "prune", "delete"]), help="What to do (default: prune).")
+@click.option("--archive-to", metavar="URL", help="First put each as a bundle into s3://bucket/prefix or a folder.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done; this is the default.")
 @click.option("-y", "--yes", is_flag=True, help="Do it.")
 @common
-def gc_command(ctx: Context, dry_run: bool, yes: bool, **rules: Any) -> int:
+def gc_command(ctx: Context, archive_to: str | None, dry_run: bool, yes: bool, **rules: Any) -> int:
     """Says which sessions retention would archive, prune or delete, and with --yes does it. Everything is kept for
     ever unless the settings or these options say otherwise. Sessions under a hold, and those that live forks read
     through, are left alone.
 
-    Prune drops the content and keeps headers, hashes and the last state: the session still verifies.
+    Prune drops the content and keeps headers, hashes and the last state: the session still verifies. With
+    --archive-to, nothing goes that is not in the archive by then, verified; what is there is never replaced.
 
     \b
     Examples:
       wakelog gc --older-than 90d
       wakelog gc --max-size 20GB --keep-last 50 --action delete --yes
+      wakelog gc --older-than 1y --action delete --archive-to s3://bucket/archive --yes
     """
     policy = _policy(rules)
     planned = plan(ctx.store, policy, ctx.store.clock())
@@ -55,7 +58,7 @@ def gc_command(ctx: Context, dry_run: bool, yes: bool, **rules: Any) -> int:
     applied: list[Applied] = []
     if is_done:
         with Progress(ctx, f"{policy.action}d sessions", len(doing)) as progress:
-            for each in apply(ctx.store, doing):
+            for each in apply(ctx.store, doing, archive_to=archive_to):
                 applied.append(each)
                 progress()
     data = {

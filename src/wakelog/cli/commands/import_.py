@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -15,11 +16,13 @@ from wakelog.cli.progress import Progress
 from wakelog.cli.text import inert
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
+from wakelog.engines.objects import Objects, is_url, split_url
 from wakelog.errors import ConflictError, NotFoundError, WakelogError
 from wakelog.log import Log
 from wakelog.log.bundle import import_bundle
 
 CHUNK = 1 << 20
+SPOOL_MAX = 8 << 20
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -36,17 +39,18 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 @click.command("import")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path, allow_dash=True))
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--dry-run", is_flag=True, help="Verify and compare, and stop.")
 @common
-def import_command(ctx: Context, files: tuple[Path, ...], dry_run: bool) -> int:
-    """Takes in bundles made by `wakelog export`, plain or gzipped. Each is verified whole before anything is written,
-    and taken in whole or not at all. What is already there changes nothing.
+def import_command(ctx: Context, files: tuple[str, ...], dry_run: bool) -> int:
+    """Takes in bundles made by `wakelog export`, plain or gzipped, from files or a blob store. Each is verified whole
+    before anything is written, and taken in whole or not at all. What is already there changes nothing.
 
     \b
     Examples:
       wakelog import fix-bug.wakelog --dry-run
       wakelog import backup/*.wakelog.gz
+      wakelog import s3://bucket/archive/fix-bug.wakelog
     """
     target = _target(ctx, dry_run)
     taken: list[Taken] = []
@@ -56,7 +60,7 @@ def import_command(ctx: Context, files: tuple[Path, ...], dry_run: bool) -> int:
         except WakelogError as exc:
             if len(files) == 1:
                 raise
-            taken.append(Taken(str(file), False, problem=exc.message))
+            taken.append(Taken(file, False, problem=exc.message))
     data = msgspec.to_builtins(taken)
     ctx.answer("import", data, lambda: _show(ctx, taken, dry_run))
     return 0 if all(t.ok for t in taken) else PARTIAL
@@ -72,13 +76,13 @@ def _target(ctx: Context, dry_run: bool) -> Engine:
         return MemoryEngine()
 
 
-def _take(ctx: Context, engine: Engine, file: Path, dry_run: bool) -> Taken:
+def _take(ctx: Context, engine: Engine, file: str, dry_run: bool) -> Taken:
     before = {} if dry_run else _heads(engine)
-    with _opened(file) as raw, Progress(ctx, f"reading {file.name}, bytes", _size(file)) as progress:
+    with _opened(file) as raw, Progress(ctx, f"reading {Path(file).name}, bytes", _size(file)) as progress:
         log = import_bundle(MemoryEngine() if dry_run else engine, cast(IO[bytes], _Counted(raw, progress)))
     old = _compare(engine, log) if dry_run else before.get(log.id, 0)
     head = log.head()
-    return Taken(str(file), True, log.id, head.name, head.seq, head.seq - old, warning=_name_warning(log, engine))
+    return Taken(file, True, log.id, head.name, head.seq, head.seq - old, warning=_name_warning(log, engine))
 
 
 def _heads(engine: Engine) -> dict[str, int]:
@@ -118,17 +122,32 @@ def _name_warning(log: Log, engine: Engine) -> str:
     return ""
 
 
-def _opened(file: Path) -> IO[bytes]:
-    if str(file) == "-":
+def _opened(file: str) -> IO[bytes]:
+    if file == "-":
         return sys.stdin.buffer
+    if is_url(file):
+        return _fetched(file)
     try:
-        return file.open("rb")
+        return Path(file).open("rb")
     except OSError as exc:
         raise NotFoundError(f"{file} cannot be read: {exc.strerror}", kind="file-not-found") from exc
 
 
-def _size(file: Path) -> int:
-    return file.stat().st_size if file.is_file() else 0
+def _fetched(url: str) -> IO[bytes]:
+    place, key = split_url(url)
+    spool = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL_MAX))  # noqa: SIM115 - closed by who reads it
+    try:
+        for chunk in Objects(place, create=False).chunks(key):
+            spool.write(chunk)
+    except FileNotFoundError as exc:
+        spool.close()
+        raise NotFoundError(f"there is no {url}", kind="file-not-found") from exc
+    spool.seek(0)
+    return spool
+
+
+def _size(file: str) -> int:
+    return Path(file).stat().st_size if Path(file).is_file() else 0
 
 
 class _Counted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from wakelog.cli.text import clock, inert, iso
 from wakelog.errors import InvalidInputError
 from wakelog.http.keys import ANY, SCOPES, Key, Keys, check_namespace, make_key
 from wakelog.http.spaces import DEFAULT, Spaces
-from wakelog.log.log import now_us
+from wakelog.log.appending import now_us
 from wakelog.model.values import check_text
 from wakelog.store.amounts import parse_age
 
@@ -64,7 +65,8 @@ def new(
     age = parse_age(expires)
     now = now_us()
     key, token = make_key(name, scope, seen, now=now, expires=now + age if age else 0)
-    _keys(ctx, key_file).add(key)
+    with closing(_keys(ctx, key_file)) as keys:
+        keys.add(key)
     data = {**_plain(key), "key": token}
 
     def human() -> None:
@@ -84,7 +86,8 @@ def ls(ctx: Context, key_file: Path | None) -> None:
     Example:
       wakelog key ls --json
     """
-    keys = sorted(_keys(ctx, key_file).all(), key=lambda key: key.created)
+    with closing(_keys(ctx, key_file)) as known:
+        keys = sorted(known.all(), key=lambda key: key.created)
     ctx.answer("keys", [_plain(key) for key in keys], lambda: _show(ctx, keys))
 
 
@@ -99,12 +102,13 @@ def revoke(ctx: Context, name_or_id: str, key_file: Path | None) -> None:
     Example:
       wakelog key revoke ci
     """
-    key = _keys(ctx, key_file).revoke(name_or_id)
+    with closing(_keys(ctx, key_file)) as keys:
+        key = keys.revoke(name_or_id)
     ctx.answer("key", _plain(key), lambda: ctx.say(f"{inert(key.name, lines=False)} ({key.id}) is no longer a key"))
 
 
 def _keys(ctx: Context, key_file: Path | None) -> Keys:
-    return Keys(key_file or Spaces(ctx.url).key_file)
+    return Spaces(ctx.url).keys(key_file)
 
 
 def _namespaces(key: Key) -> list[str]:

@@ -1,4 +1,5 @@
-"""`wakelog pending`, `reconcile`, `approve`, `deny`, `answer`, `abandon`: calls and questions that wait for somebody."""
+"""`wakelog pending`, `reconcile`, `approve`, `deny`, `answer`, `abandon`: calls and questions that wait for
+somebody."""
 
 from __future__ import annotations
 

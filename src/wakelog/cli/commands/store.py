@@ -1,24 +1,27 @@
-"""`wakelog store`: what is in this store, where it is, and whether it is sound."""
+"""`wakelog store`: what is in this store, where it is, whether it can be used, and its version.
+
+Its other commands are beside this one: scrub.py, and copying.py for copy, backup and restore."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.commands.copying import backup, copy, restore
+from wakelog.cli.commands.scrub import scrub
+from wakelog.cli.context import Context, common, hide_password
+from wakelog.cli.failing import INTEGRITY
 from wakelog.cli.progress import Progress
+from wakelog.cli.render.checks import say_checks
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.text import clock, inert, iso, size
-from wakelog.errors import WakelogError
-from wakelog.log.verify import VerifyReport
-from wakelog.store import Store, config
-from wakelog.store import open as open_store
+from wakelog.cli.text import clock, iso, size
+from wakelog.engine import Step
+from wakelog.store import config
+from wakelog.store.checking import check_store, require_migrates
 from wakelog.store.info import StoreInfo, info
-from wakelog.store.measures import file_of
 
-INTEGRITY, PARTIAL = 4, 7
 KINDS_SHOWN = 8
 _DURABILITY = {
     "synced": "synced: an answered append survives a power cut",
@@ -35,6 +38,7 @@ def store_command() -> None:
     Examples:
       wakelog store info
       wakelog store check
+      wakelog store scrub --for 10m
       wakelog store backup /mnt/backup/wakelog.db
       du -sh "$(wakelog store path)"
     """
@@ -49,7 +53,8 @@ def path(ctx: Context) -> None:
     Example:
       wakelog store path
     """
-    ctx.answer("store-path", {"path": ctx.url}, lambda: ctx.say(ctx.url))
+    url = hide_password(ctx.url)
+    ctx.answer("store-path", {"path": url}, lambda: ctx.say(url))
 
 
 @store_command.command("info")
@@ -66,156 +71,67 @@ def store_info(ctx: Context, full: bool) -> None:
     with Progress(ctx, "counted events") as progress:
         found = info(ctx.store, policy, full=full, progress=progress)
     data = msgspec.to_builtins(found)
-    for name in ("oldest", "newest"):
-        data[name] = iso(data[name]) if data[name] is not None else None
+    for part, name in ((data, "oldest"), (data, "newest"), (data["scrubbed"], "began"), (data["scrubbed"], "ended")):
+        if part is not None:
+            part[name] = iso(part[name]) if part[name] is not None else None
     ctx.answer("store-info", data, lambda: _show(ctx, found))
 
 
 @store_command.command("check")
 @common
 def check(ctx: Context) -> int:
-    """Verifies every session, and on SQLite the file itself. Exit code 4 when something does not hold.
+    """Is this store usable? Its version, its file, every session's head, the newest commits, blobs, the index. Quick,
+    and changes nothing; `wakelog store scrub` reads every byte. Exit code 4 when something fails.
 
     \b
     Example:
       wakelog store check
     """
-    heads = list(ctx.store.sessions())
-    faults: list[dict[str, Any]] = []
-    file = file_of(ctx.store.engine)
-    file_faults = _file_faults(ctx)
-    with Progress(ctx, "verified events", sum(h.seq for h in heads)) as progress:
-        for head in heads:
-            faults += _session_faults(ctx, head.session)
-            progress(head.seq)
+    checks = list(check_store(ctx.store))
+    is_ok = all(each.level != "fail" for each in checks)
+    data = {"ok": is_ok, "checks": msgspec.to_builtins(checks)}
+    ctx.answer("store-check", data, lambda: say_checks(ctx, checks))
+    return 0 if is_ok else INTEGRITY
+
+
+@store_command.command("migrate")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@common
+def migrate(ctx: Context, dry_run: bool) -> None:
+    """Brings the tables of this store forward to the version of this wakelog, in place, while it is in use.
+
+    Steps only go forward. Cut off anywhere, it goes on when it is run again; several may run it at once.
+
+    \b
+    Examples:
+      wakelog store migrate --dry-run
+      wakelog store migrate
+    """
+    engine = require_migrates(ctx.store)
+    before, waiting = engine.version(), engine.waiting()
+    done = [] if dry_run else list(engine.migrate())
     data = {
-        "path": str(file) if file else None,
-        "sessions": len(heads),
-        "events": sum(h.seq - (h.fork.at if h.fork else 0) for h in heads),
-        "file": file_faults,
-        "faults": faults,
-        "ok": not faults and not file_faults,
+        "before": before,
+        "after": engine.version(),
+        "dry_run": dry_run,
+        "steps": [{**msgspec.to_builtins(step), "done": step in done} for step in waiting],
     }
-    ctx.answer("store-check", data, lambda: _show_check(ctx, data))
-    return 0 if data["ok"] else INTEGRITY
+    ctx.answer("store-migrate", data, lambda: _show_steps(ctx, before, waiting, dry_run))
 
 
-@store_command.command("copy")
-@click.argument("target", metavar="STORE")
-@click.option("-s", "--only", "only", multiple=True, metavar="SESSION", help="Only this session, with its ancestors.")
-@click.option("--no-verify", is_flag=True, help="Do not verify what was copied.")
-@common
-def copy(ctx: Context, target: str, only: tuple[str, ...], no_verify: bool) -> int:
-    """Copies all sessions to another store, of any engine, and verifies them there. Every hash is kept.
-
-    It can be repeated: what is there is brought up to date. A session that has gone its own way there is left
-    alone and told (exit code 7).
-
-    \b
-    Examples:
-      wakelog store copy postgresql://wakelog@db.example/wakelog
-      wakelog --store postgresql://wakelog@db.example/wakelog store copy ~/laptop
-    """
-    here = ctx.store  # first: if there is nothing to copy, nothing is made
-    with open_store(target) as there:
-        return _copy(ctx, here, there, target, only, not no_verify)
-
-
-@store_command.command("backup")
-@click.argument("file", metavar="FILE.db", type=click.Path(dir_okay=False))
-@common
-def backup(ctx: Context, file: str) -> int:
-    """Copies this store, while it is in use, into a file that is a store itself. Repeated, it adds what is new.
-
-    \b
-    Examples:
-      wakelog store backup /mnt/backup/wakelog.db
-      wakelog --store /mnt/backup/wakelog.db ls
-    """
-    here = ctx.store
-    with open_store(file) as there:
-        return _copy(ctx, here, there, file, (), True)
-
-
-@store_command.command("restore")
-@click.argument("file", metavar="FILE.db", type=click.Path(exists=True))
-@common
-def restore(ctx: Context, file: str) -> int:
-    """Brings back from a backup what this store lacks. What is here and newer stays as it is.
-
-    \b
-    Example:
-      wakelog store restore /mnt/backup/wakelog.db
-    """
-    with open_store(file, create=False) as there:
-        return _copy(ctx, there, ctx.new_store(), ctx.url, (), True)
-
-
-def _copy(ctx: Context, source: Store, target: Store, where: str, only: tuple[str, ...], verify: bool) -> int:
-    from wakelog.store.copying import copy_sessions
-
-    chosen = [source.find(name) for name in only] or None
-    with Progress(ctx, "copied events") as progress:
-        done = copy_sessions(source.engine, target.engine, chosen, progress=progress)
-    bad = []
-    heads = list(target.sessions()) if verify else []
-    with Progress(ctx, "verified events", sum(h.seq for h in heads)) as progress:
-        for head in heads:
-            bad += [] if target.resume(head.session).verify().ok else [head.session]
-            progress(head.seq)
-    data = {**msgspec.to_builtins(done), "target": where, "verified": verify, "damaged": bad}
-
-    def human() -> None:
-        there = f"{done.unchanged} were there already" if done.unchanged else "nothing was there before"
-        ctx.say(f"{done.sessions} sessions, {done.events:,} events → {inert(where, lines=False)}  ({there})")
-        for session in done.diverged:
-            name = inert(source.engine.head(session).name or session, lines=False)
-            ctx.say(f"{ctx.style('✗', fg='yellow')} {name} has gone its own way there, and was left alone")
-        for session in bad:
-            ctx.say(f"{ctx.style('✗', fg='red', bold=True)} {session} does not verify there")
-        if verify and not bad:
-            ctx.say(f"{ctx.style('✔', fg='green')} {len(heads)} sessions verify there")
-
-    ctx.answer("store-copy", data, human)
-    return INTEGRITY if bad else PARTIAL if done.diverged else 0
-
-
-def _file_faults(ctx: Context) -> list[str]:
-    file = file_of(ctx.store.engine)
-    if file is None:
-        return []
-    from wakelog.engines.sqlite.measuring import integrity_faults
-
-    try:
-        return integrity_faults(file)
-    except WakelogError as exc:
-        return [exc.message]
-
-
-def _session_faults(ctx: Context, session: Any) -> list[dict[str, Any]]:
-    try:
-        report: VerifyReport = ctx.store.resume(session).verify()
-    except WakelogError as exc:
-        return [{"session": session, "name": ctx.name_of(session), "seq": 0, "what": exc.message}]
-    name = ctx.name_of(session)
-    found = (*report.integrity, *report.completeness)
-    return [{"session": session, "name": name, "seq": f.seq, "what": f.what} for f in found]
-
-
-def _show_check(ctx: Context, data: dict[str, Any]) -> None:
-    good, bad = ctx.style("✔", fg="green"), ctx.style("✗", fg="red", bold=True)
-    if data["path"]:
-        word = (
-            "the file is sound" if not data["file"] else f"the file is damaged: {inert(data['file'][0], lines=False)}"
-        )
-        ctx.say(f"{bad if data['file'] else good} {word}  {data['path']}")
-    broken = len({f["session"] for f in data["faults"]})
-    ctx.say(f"{good} {data['sessions'] - broken} sessions verify, {data['events']:,} events in all")
-    for fault in data["faults"]:
-        name, what = inert(fault["name"], lines=False), inert(fault["what"], lines=False)
-        ctx.say(f"{bad} {name}  e{fault['seq']}: {what}")
-    if data["ok"]:
-        ctx.say("  without anchors kept elsewhere, a cut-off end would not be seen (wakelog anchor)")
+def _show_steps(ctx: Context, before: int, waiting: Sequence[Step], dry_run: bool) -> None:
+    if not waiting:
+        ctx.say(f"{ctx.style('✔', fg='green')} version {before}: nothing waits")
+        return
+    for step in waiting:
+        mark = ctx.style("·", dim=True) if dry_run else ctx.style("✔", fg="green")
+        ctx.say(f"{mark} version {step.version}: {step.what}")
+        if step.breaks:
+            ctx.say("  an older wakelog can no longer open the store after this")
+        for statement in step.statements if dry_run else ():
+            ctx.say(f"  {ctx.style(' '.join(statement.split()), dim=True)}")
+    if dry_run:
+        ctx.say(f"Nothing was done: wakelog store migrate goes from version {before} to {waiting[-1].version}.")
 
 
 def _show(ctx: Context, found: StoreInfo) -> None:
@@ -223,15 +139,24 @@ def _show(ctx: Context, found: StoreInfo) -> None:
         ctx.say(f"{ctx.style(f'{title:<12}', dim=True)}{text}")
 
     row("store", found.path or "in memory")
-    row("engine", f"{found.engine}, {_DURABILITY.get(found.durability, found.durability)}")
+    version = f" (version {found.version})" if found.version is not None else ""
+    row("engine", f"{found.engine}{version}, {_DURABILITY.get(found.durability, found.durability)}")
+    if found.waiting:
+        steps = f"{found.waiting} {'step waits' if found.waiting == 1 else 'steps wait'}"
+        row("migration", ctx.style(f"{steps} (wakelog store migrate); it can be used meanwhile", fg="yellow"))
+    if found.blobs:
+        row("blobs", hide_password(found.blobs))
     statuses = ", ".join(f"{count} {status}" for status, count in found.by_status.items())
     forks = f"; {found.forks} {'fork' if found.forks == 1 else 'forks'} among them" if found.forks else ""
     row("sessions", f"{found.sessions}  ({statuses}{forks})" if found.sessions else "none yet")
     row("events", f"{found.events:,}")
     if found.files:
         names = {"log": "log", "wal": "write-ahead log", "index": "index", "index_wal": "index's write-ahead log"}
-        parts = [f"{names[name]} {size(count)}" for name, count in found.files.items() if count]
-        row("on disk", f"{size(sum(found.files.values()))}  ({', '.join(parts)})")
+        is_remote = "log" not in found.files
+        big = sorted(found.files.items(), key=lambda each: -each[1])[:3] if is_remote else found.files.items()
+        parts = [f"{names.get(name, name)} {size(count)}" for name, count in big if count]
+        where = "all namespaces, on the server: " if is_remote else ""
+        row("on disk", f"{size(sum(found.files.values()))}  ({where}{', '.join(parts)})")
     if found.oldest is not None and found.newest is not None:
         row("from", clock(found.oldest, utc=ctx.utc, long=True))
         row("to", clock(found.newest, utc=ctx.utc, long=True))
@@ -242,10 +167,15 @@ def _show(ctx: Context, found: StoreInfo) -> None:
         if found.redacts
         else ctx.style("are stored (redact.enabled is false)", fg="yellow"),
     )
-    if found.held:
+    if found.scrubbed is not None and found.scrubbed.ended is not None:
+        damage = f", {found.scrubbed.damage} damaged" if found.scrubbed.damage else ", nothing was damaged"
+        row("scrubbed", f"{clock(found.scrubbed.ended, utc=ctx.utc, long=True)}{damage}")
+    if found.held is None:
+        row("held", "not counted (--full counts)")
+    elif found.held:
         row("held", f"{found.held} {'session' if found.held == 1 else 'sessions'} (wakelog hold ls)")
     if found.unreadable:
-        row("damaged", ctx.style(f"{found.unreadable} (wakelog store check)", fg="red"))
+        row("damaged", ctx.style(f"{found.unreadable} (wakelog store scrub)", fg="red"))
     if found.by_kind:
         ctx.say("")
         estimate = ", estimated (--full counts)" if found.is_sampled else ""
@@ -257,3 +187,7 @@ def _show(ctx: Context, found: StoreInfo) -> None:
             rows.append((others, f"{sum(k.events for k in rest):,}", size(sum(k.bytes for k in rest))))
         columns = [Column("kind", 12), Column("events", right=True), Column("bytes", right=True)]
         say_table(ctx, columns, rows, titles=False)
+
+
+for _each in (scrub, copy, backup, restore):
+    store_command.add_command(_each)

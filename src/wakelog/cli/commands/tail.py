@@ -12,6 +12,7 @@ import msgspec
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.events import Tools, brief, is_error, show_line
+from wakelog.engine import end_of
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.history.points import walk_back
 from wakelog.history.selectors import parse_selector
@@ -107,7 +108,7 @@ def _last(session: Session[Any], upto: Seq, wanted: _Wanted, lines: int) -> list
 
 def _tail_all(ctx: Context, wanted: _Wanted, lines: int, follow: bool, teller: _Teller) -> None:
     engine = ctx.store.engine
-    cursor = _end_of_feed(ctx) if follow else ""
+    cursor = end_of(ctx.store.engine) if follow else ""
     heads = {head.session: head for head in ctx.store.sessions()}
     marks = {session: head.seq for session, head in heads.items()}
     # Only the sessions that moved last can hold the newest events, unless some of those are not wanted.
@@ -144,10 +145,3 @@ def _news(ctx: Context, id: SessionId, marks: dict[SessionId, Seq]) -> Iterator[
     for entry in session.log.entries(after=marks.get(id, fork.at if fork else 0)):
         marks[id] = entry.seq
         yield session, entry
-
-
-def _end_of_feed(ctx: Context) -> str:
-    cursor = ""
-    while changes := ctx.store.engine.changes(cursor, 10_000):
-        cursor = changes[-1].cursor
-    return cursor

@@ -37,6 +37,7 @@ NOTIFY_S = 0.005
 CHANNEL = "wakelog"
 _END = 1 << 62
 T = TypeVar("T")
+_INHERITED: list[Any] = []
 
 
 class PostgresEngine:
@@ -64,13 +65,13 @@ class PostgresEngine:
         self._listener: Any = None
         self._notifier: Any = None
         self._notifying: asyncio.Task[None] | None = None
-        self._connections = Connections(self.url, patience_s=self._patience_s)
+        self._links = Connections(self.url, patience_s=self._patience_s)
         try:
-            self._await(self._connections.open())
+            self._await(self._links.open())
         except BaseException:
             self._loop.stop()
             raise
-        self._writer = Writer(self._connections, self.ns)
+        self._line = Writer(self._links, self.ns)
 
     async def _prepare(self, db: Any, create: bool) -> None:
         if not await db.fetchval(sql.ORDER):
@@ -114,7 +115,7 @@ class PostgresEngine:
         self._check()
         pending = Pending(commits)
         pending.future.add_done_callback(self._tell)
-        self._loop.soon(self._writer.put, pending)
+        self._loop.soon(self._line.put, pending)
         return pending
 
     def _tell(self, future: Any) -> None:
@@ -139,20 +140,22 @@ class PostgresEngine:
     def read(
         self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
     ) -> Iterator[Commit]:
-        self.head(session)
-        return self._pages(session, after, _END if upto is None else upto, payloads)
+        asked = (_END if upto is None else upto, payloads, PAGE)
+        rows = self._fetch(sql.READ, *self._key(session), after, *asked)
+        if not rows:
+            self.head(session)  # raises if there is no such session
+        return self._pages(session, rows, asked)
 
-    def _pages(self, session: SessionId, after: Seq, upto: Seq, payloads: bool) -> Iterator[Commit]:
-        is_first = True
+    def _pages(self, session: SessionId, rows: list[Any], asked: tuple[Any, ...]) -> Iterator[Commit]:
         while True:
-            rows = self._fetch(sql.READ, *self._key(session), after, upto, payloads, PAGE)
-            if not is_first and rows and rows[0]["first"] != after + 1 and self.head(session).status == "deleted":
-                raise NotFoundError(f"session {session} was deleted while it was read", kind="session-deleted")
             for row in rows:
                 yield from_row(session, row)
             if len(rows) < PAGE:
                 return
-            after, is_first = rows[-1]["last"], False
+            after = rows[-1]["last"]
+            rows = self._fetch(sql.READ, *self._key(session), after, *asked)
+            if rows and rows[0]["first"] != after + 1 and self.head(session).status == "deleted":
+                raise NotFoundError(f"session {session} was deleted while it was read", kind="session-deleted")
 
     def head(self, session: SessionId) -> Head:
         row = self._fetchrow(sql.HEAD, *self._key(session))
@@ -363,6 +366,12 @@ class PostgresEngine:
     def tidy(self) -> int:
         return self._run(self._connections.ask(lambda db: inspecting.tidied(db, self.ns)))
 
+    def table_bytes(self) -> dict[str, int]:
+        return self._run(self._connections.ask(inspecting.table_bytes))
+
+    def session_bytes(self) -> dict[SessionId, int]:
+        return self._run(self._connections.ask(lambda db: inspecting.session_bytes(db, self.ns)))
+
     # The server
 
     def close(self) -> None:
@@ -371,14 +380,14 @@ class PostgresEngine:
         self._closed = True
 
         async def end() -> None:
-            await self._writer.drain()
+            await self._line.drain()
             if self._notifying is not None:
                 self._notifying.cancel()
                 await asyncio.wait({self._notifying})
             for connection in (self._listener, self._notifier):
                 if connection is not None:
                     await connection.close(timeout=1)
-            await self._connections.close()
+            await self._links.close()
             for task in asyncio.all_tasks() - {asyncio.current_task()}:
                 task.cancel()  # a caller in another thread still waits for it
 
@@ -393,8 +402,24 @@ class PostgresEngine:
     def _check(self) -> None:
         if self._closed:
             raise UnavailableError("the store was closed", kind="store-closed", hint="open it again")
+        self._renew()
+
+    def _renew(self) -> None:
         if self._pid != os.getpid():
-            self._begin()  # a forked child: the loop and its connections are the parent's
+            # A forked child: the loop and its connections are the parent's. They are kept, since whoever lets go of a
+            # connection says good-bye, and the server would end the parent's.
+            _INHERITED.append((self._loop, self._links, self._line, self._listener, self._notifier))
+            self._begin()
+
+    @property
+    def _connections(self) -> Connections:
+        self._renew()
+        return self._links
+
+    @property
+    def _writer(self) -> Writer:
+        self._renew()
+        return self._line
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         try:

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import asyncpg
+
 from wakelog.engine import Finding
+from wakelog.model.ids import SessionId
 
 _KEY = "{0}.ns = {1}.ns and {0}.root = {1}.root and {0}.session = {1}.session"
 _OF_SESSION = f"select 1 from wl_session s where {_KEY.format('s', 't')}"
@@ -97,3 +100,30 @@ async def tidied(db: Any, ns: str) -> int:
             await db.execute(_FREE, ns, row["name"], row["session"])
             count += 1
     return count
+
+
+_TABLE_BYTES = """
+select c.relname::text as name, pg_total_relation_size(c.oid)::bigint as size from pg_catalog.pg_class c
+where c.relkind = 'r' and c.relname like 'wl\\_%' and pg_catalog.pg_table_is_visible(c.oid) order by c.relname
+"""
+# The length of a big value is told by its place in the row, without fetching it.
+_SESSION_BYTES = """
+select t.session, sum(t.size)::bigint as size from (
+    select c.session, octet_length(c.records) + octet_length(c.payloads) as size from wl_commit c where c.ns = $1::text
+    union all
+    select x.session, octet_length(x.data) as size from wl_snapshot x where x.ns = $1::text
+) t group by t.session
+"""
+
+
+async def table_bytes(db: Any) -> dict[str, int]:
+    """What the tables take on the server; empty where it does not tell."""
+    try:
+        return {row["name"]: row["size"] for row in await db.fetch(_TABLE_BYTES)}
+    except (asyncpg.PostgresSyntaxError, asyncpg.UndefinedFunctionError):
+        return {}
+
+
+async def session_bytes(db: Any, ns: str) -> dict[SessionId, int]:
+    """The stored bytes of each session."""
+    return {SessionId(row["session"]): row["size"] for row in await db.fetch(_SESSION_BYTES, ns)}

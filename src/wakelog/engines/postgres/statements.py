@@ -88,14 +88,16 @@ values ($1::text, $2::text, $3::text, $4::text, $5::bigint, $6::bytea)
 """
 
 _OF = "ns = $1::text and root = $2::text and session = $3::text"
+# The name is looked up for what is answered: joined, all names up to the page would be read.
 _HEADS = f"""
-select s.session, s.parent, s.fork_at, s.fork_hash, coalesce(t.name, '') as name, c.*
+select s.session, s.parent, s.fork_at, s.fork_hash, c.*, coalesce((
+    select t.name from wl_title t where t.ns = s.ns and t.root = s.root and t.session = s.session
+), '') as name
 from wl_session s
 cross join lateral (
     select {COLUMNS} from wl_commit p
     where p.ns = s.ns and p.root = s.root and p.session = s.session order by p.first desc limit 1
 ) c
-left join wl_title t on t.ns = s.ns and t.root = s.root and t.session = s.session
 where s.ns = $1::text
 """
 HEAD = f"{_HEADS} and s.root = $2::text and s.session = $3::text"
@@ -186,6 +188,16 @@ insert into wl_mark (ns, name, value) values ($1::text, $2::text, $3::text)
 on conflict (ns, name) do update set value = excluded.value
 """
 ORDER = "select 's_A.B'::text < 's_AA'::text and 'B'::text < 'a'::text"
+
+
+# Every statement is about a few rows found by an index, so its plan does not depend on the values. Planning an append
+# anew each time costs about as much as doing it; and a plan made while a table was small must not walk it when it has
+# grown. And what is answered has been synced, also where the server or the user is set to answer before.
+SETTINGS = (
+    "set plan_cache_mode = force_generic_plan",
+    "set enable_seqscan = off",
+    "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'",
+)
 
 
 def schema() -> list[str]:

@@ -34,6 +34,9 @@ class Pending:
 
     def __init__(self, commits: tuple[Commit, ...]) -> None:
         self.commits = commits
+        # Packed by whoever appends and not on the loop, where all the others would wait for it.
+        self.row = _given(commits[0]) if _is_plain(commits) else None
+        """What goes into a batch; None for what takes the careful way."""
         self.future: concurrent.futures.Future[Head] = concurrent.futures.Future()
 
     def result(self) -> Head:
@@ -49,6 +52,7 @@ class Writer:
         self._line: deque[Pending] = deque()
         self._task: asyncio.Task[None] | None = None
         self._floor = 0
+        self._kept = connections.keep()
         connections.greet = self._greet
 
     async def _greet(self, db: Any) -> None:
@@ -64,6 +68,7 @@ class Writer:
     async def drain(self) -> None:
         while self._task is not None and not self._task.done():
             await asyncio.wait({self._task})
+        await self._kept.give_back()
 
     async def _work(self) -> None:
         while self._line:
@@ -84,7 +89,7 @@ class Writer:
             sessions = {c.session for c in pending.commits}
             if sessions & taken:
                 waiting.append(pending)
-            elif len(pending.commits) == 1 and pending.commits[0].first > 1 and pending.commits[0].fork is None:
+            elif pending.row is not None:
                 batch.append(pending)
             else:
                 alone.append(pending)
@@ -93,14 +98,13 @@ class Writer:
         return batch, alone
 
     async def _send(self, batch: list[Pending]) -> None:
-        rows = [_given(p.commits[0]) for p in batch]
-        columns = [list(column) for column in zip(*rows, strict=True)]
+        columns = [list(column) for column in zip(*(p.row for p in batch if p.row is not None), strict=True)]
 
         async def append(db: Any) -> dict[str, Any]:
             return {row["session"]: row for row in await db.fetch(sql.APPEND, self._ns, *columns, self._floor)}
 
         try:
-            stored = await self._connections.ask(append, is_append=True)
+            stored = await self._connections.ask(append, is_append=True, on=self._kept)
         except asyncpg.DataError:
             stored = {}  # one of them cannot be stored; which one shows when they go one by one
         except Exception as exc:
@@ -188,6 +192,11 @@ async def known_by_id(db: Any, key: tuple[str, str, str], commit_id: str, head: 
     if row is None:
         return None
     return Known(head_from(SessionId(key[2]), row, head.fork, head.name), row["fingerprint"])
+
+
+def _is_plain(commits: tuple[Commit, ...]) -> bool:
+    """Whether it goes on in a session that is there, by itself."""
+    return len(commits) == 1 and commits[0].first > 1 and commits[0].fork is None
 
 
 def _given(commit: Commit) -> tuple[Any, ...]:

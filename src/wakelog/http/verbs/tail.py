@@ -7,6 +7,7 @@ should every client. Nothing is missed and nothing comes twice.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 
 import msgspec
@@ -83,9 +84,14 @@ async def _watch(call: Call, channel: Channel, place: str, kinds: tuple[str, ...
     server = call.server
     server.watchers += 1
     server.metrics.watchers.inc()
+    checked = time.monotonic()
     try:
         yield b"retry: 1000\n\n"
         while not server.is_stopping:
+            if time.monotonic() - checked > server.settings.keepalive_s:
+                checked = time.monotonic()
+                if not await server.is_valid(call.key):
+                    return
             bell = channel.event
             frames: Sequence[Frame] | None = channel.ring.after(place)
             if frames is None:
@@ -99,8 +105,6 @@ async def _watch(call: Call, channel: Channel, place: str, kinds: tuple[str, ...
                 async with asyncio.timeout(server.settings.keepalive_s):
                     await bell.wait()
             except TimeoutError:
-                if not server.is_valid(call.key):
-                    return
                 yield b": nothing new\n\n"
     except WakelogError as exc:
         yield b"event: end\ndata: %b\n\n" % _encode(problem(exc))

@@ -1,0 +1,134 @@
+"""What all servers on one database have in common: API keys, and the names of namespaces.
+
+They are rows of the database, so that a key made through one server, or by `wakelog key new`, is valid on all. A server
+reads the keys again when it meets one it does not know, and otherwise every `FRESH_S`: a new key is let in at once, and
+a revoked one is refused everywhere within that time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import msgspec
+
+from wakelog.errors import ConflictError, CorruptLogError, NotFoundError
+from wakelog.http.keys import PREFIX, Key, Keys
+
+if TYPE_CHECKING:
+    from wakelog.engines.postgres.notes import Notes
+
+FRESH_S = 1.0
+_KEY, _SPACE = "key", "namespace"
+
+
+class Shared:
+    """The notes of one database. Connected when they are first asked for."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._found: Notes | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def _notes(self) -> Notes:
+        from wakelog.engines.postgres import PostgresEngine
+        from wakelog.engines.postgres.notes import Notes
+
+        with self._lock:
+            if self._found is None:
+                parts = urlsplit(self._url)
+                query = "&".join(each for each in parts.query.split("&") if not each.startswith("namespace="))
+                self._found = Notes(PostgresEngine(parts._replace(query=query).geturl()))
+            return self._found
+
+    def keys(self) -> dict[bytes, Key]:
+        """The keys, by what is noted of each."""
+        found = self._notes.of(_KEY).values()
+        try:
+            return {content: msgspec.json.decode(content, type=Key) for content in found}
+        except msgspec.DecodeError as exc:
+            raise CorruptLogError(f"a key in the database cannot be read: {exc}", kind="bad-key-file") from exc
+
+    def has_space(self, name: str) -> bool:
+        return name in self.spaces()
+
+    def make_space(self, name: str) -> None:
+        self._notes.add(_SPACE, name, b"")
+
+    def spaces(self) -> set[str]:
+        """Those that were made, and those that something was written to without a server."""
+        return {*self._notes.of(_SPACE), *self._notes.namespaces()}
+
+    def add_key(self, key: Key) -> bool:
+        return self._notes.add(_KEY, key.name, msgspec.json.encode(key))
+
+    def change_key(self, key: Key, was: bytes) -> bool:
+        return self._notes.change(_KEY, key.name, msgspec.json.encode(key), was)
+
+    def drop_key(self, key: Key, was: bytes) -> bool:
+        return self._notes.drop(_KEY, key.name, was)
+
+    def close(self) -> None:
+        if self._found is not None:
+            self._found.close()
+
+
+class SharedKeys(Keys):
+    """The keys of a store in a database."""
+
+    def __init__(self, shared: Shared, launch: tuple[Key, str] | None = None) -> None:
+        super().__init__(None, launch)
+        self._shared = shared
+        self._looked = float("-inf")
+
+    def is_old(self, token: str, came: float) -> bool:
+        parts = token.split("_", 2)
+        if len(parts) != 3 or parts[0] != PREFIX or parts[1] in self._launch:
+            return False
+        return self._looked < (came - FRESH_S if parts[1] in self._keys else came)
+
+    def look(self) -> None:
+        asked = time.monotonic()
+        self._keys = {key.id: key for key in self._shared.keys().values()}
+        self._looked = asked
+
+    def _current(self) -> dict[str, Key]:
+        return self._keys
+
+    def all(self) -> list[Key]:
+        self.look()
+        return list(self._keys.values())
+
+    def add(self, key: Key) -> None:
+        if not self._shared.add_key(key):
+            raise ConflictError(
+                f"there is a key {key.name!r} already",
+                kind="name-taken",
+                hint=f"choose another name, or wakelog key revoke {key.name}",
+            )
+        self.look()
+
+    def revoke(self, name_or_id: str) -> Key:
+        while True:
+            found = [(was, key) for was, key in self._shared.keys().items() if name_or_id in (key.name, key.id)]
+            if not found:
+                raise NotFoundError(
+                    f"there is no key {name_or_id!r}", kind="key-not-found", hint="wakelog key ls shows them"
+                )
+            if self._shared.drop_key(found[0][1], found[0][0]):  # else its use was noted meanwhile
+                self.look()
+                return found[0][1]
+
+    def note_use(self) -> None:
+        used, self._used = self._used, {}
+        if not used.keys() & self._keys.keys():
+            return
+        for was, key in self._shared.keys().items():
+            if used.get(key.id, 0) > key.last_used:
+                self._shared.change_key(msgspec.structs.replace(key, last_used=used[key.id]), was)
+
+    def close(self) -> None:
+        self._shared.close()

@@ -1,0 +1,184 @@
+"""Archives: bundles of sessions in a folder or an S3-compatible store, written once and never replaced.
+
+A session's bundle is kept under its id and head, `SESSION/SEQ-HASH.wakelog.gz`: the same head is the same content, so
+what is there need not be written again, and whatever was archived before stays beside it. A backup ends with a list of
+what belonged to the store at that moment, `lists/TIME.json`; a restore goes by the newest one, or by one that is
+named."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import IO, TYPE_CHECKING, cast
+
+import msgspec
+
+from wakelog.engines.objects import Objects
+from wakelog.errors import CorruptLogError, NotFoundError, WakelogError
+from wakelog.log import Log
+from wakelog.log.bundle import export_bundle, import_bundle
+from wakelog.log.verify import verify
+from wakelog.model.ids import SessionId
+from wakelog.model.records import Head
+
+if TYPE_CHECKING:
+    from wakelog.store import Store
+
+LISTS = "lists/"
+SPOOL_MAX = 8 << 20
+
+Progress = Callable[[int], None]
+
+
+class Archived(msgspec.Struct, frozen=True):
+    """One session in an archive."""
+
+    session: SessionId
+    name: str
+    seq: int
+    hash: str
+    status: str
+    key: str
+
+
+class Archive(msgspec.Struct, frozen=True):
+    """What a store held at a moment."""
+
+    wakelog: int
+    at: str
+    sessions: tuple[Archived, ...]
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What a backup to an archive did, or a restore from one."""
+
+    list: str
+    sessions: int
+    """Those that were written, or brought back."""
+    unchanged: int
+    problems: dict[SessionId, str]
+    """Sessions that could not be taken along, and why."""
+    is_damaged: bool = False
+
+
+def key_of(head: Head) -> str:
+    return f"{head.session}/{head.seq}-{head.hash.hex()[:16]}.wakelog.gz"
+
+
+def archive_session(log: Log, objects: Objects) -> tuple[Archived, bool]:
+    """Puts a session, with its ancestry, into an archive, after verifying it; and whether it was not there yet."""
+    report = verify(log)
+    if not report.ok:
+        fault = (*report.integrity, *report.completeness)[0]
+        raise CorruptLogError(
+            f"{log.id} does not verify: {fault.what}", seq=fault.seq, hint=f"wakelog verify {log.id} tells more"
+        )
+    with tempfile.SpooledTemporaryFile(SPOOL_MAX) as spool:
+        # Without a time in it, so that the same content gives the same bytes.
+        with gzip.GzipFile(fileobj=cast(IO[bytes], spool), mode="wb", mtime=0, filename="") as out:
+            head = export_bundle(log, cast(IO[bytes], out))
+        spool.seek(0)
+        is_new = objects.put(key_of(head), spool.read())
+    return _entry(head), is_new
+
+
+def backup(store: Store, url: str, progress: Progress | None = None) -> Done:
+    """Archives every session whose head is not there yet, and then what belongs together."""
+    objects = Objects(url)
+    there = {each.key for each in objects.list()}
+    kept: list[Archived] = []
+    problems: dict[SessionId, str] = {}
+    count, is_damaged = 0, False
+    for head in store.sessions():
+        try:
+            is_new = False
+            if key_of(head) in there:
+                kept.append(_entry(head))
+            else:
+                entry, is_new = archive_session(Log(store.engine, head.session, clock=store.clock), objects)
+                kept.append(entry)
+            count += is_new
+        except (CorruptLogError, NotFoundError) as exc:
+            problems[head.session] = exc.message
+            is_damaged = is_damaged or isinstance(exc, CorruptLogError)
+        if progress is not None:
+            progress(head.seq)
+    name = _put_list(objects, store, kept)
+    return Done(name, count, len(kept) - count, problems, is_damaged)
+
+
+def _entry(head: Head) -> Archived:
+    return Archived(head.session, head.name, head.seq, head.hash.hex(), head.status, key_of(head))
+
+
+def _put_list(objects: Objects, store: Store, kept: list[Archived]) -> str:
+    """Two that end in the same microsecond get names of their own: a list is never replaced either."""
+    at = store.clock()
+    while True:
+        moment = datetime.fromtimestamp(at / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        name = f"{LISTS}{moment}.json"
+        if objects.put(name, msgspec.json.encode(Archive(1, moment, tuple(kept)))):
+            return name
+        at += 1
+
+
+def lists(url: str) -> list[str]:
+    """The names of the lists in an archive, oldest first."""
+    return sorted(each.key for each in Objects(url, create=False).list(LISTS))
+
+
+def restore(store: Store, url: str, name: str = "", progress: Progress | None = None) -> Done:
+    """Brings back what a list of an archive names and the store lacks; by default the newest list."""
+    objects = Objects(url, create=False)
+    name, archive = read_list(url, name)
+    problems: dict[SessionId, str] = {}
+    count = unchanged = 0
+    is_damaged = False
+    for entry in archive.sessions:
+        have = _head(store, entry.session)
+        if have is not None and have.seq == entry.seq and have.hash.hex() == entry.hash:
+            unchanged += 1
+        else:
+            try:
+                bundle = io.BytesIO(objects.get(entry.key))
+                import_bundle(store.engine, bundle)
+                after = _head(store, entry.session)
+                is_same = have is not None and after is not None and have.seq == after.seq
+                count, unchanged = count + (not is_same), unchanged + is_same
+            except FileNotFoundError:
+                problems[entry.session] = f"{entry.key} is not in {url}"
+                is_damaged = True
+            except WakelogError as exc:
+                problems[entry.session] = exc.message
+                is_damaged = is_damaged or isinstance(exc, CorruptLogError)
+        if progress is not None:
+            progress(entry.seq)
+    return Done(name, count, unchanged, problems, is_damaged)
+
+
+def read_list(url: str, name: str = "") -> tuple[str, Archive]:
+    """A list of an archive, by default the newest, with its name."""
+    objects = Objects(url, create=False)
+    name = name or next(iter(reversed(lists(url))), "")
+    try:
+        if name:
+            return name, msgspec.json.decode(objects.get(name), type=Archive)
+    except FileNotFoundError:
+        pass
+    except msgspec.DecodeError as exc:
+        raise CorruptLogError(f"{name} in {url} is not the list of a backup: {exc}") from exc
+    raise NotFoundError(
+        f"there is no list {name} in {url}" if name else f"{url} holds no backup",
+        kind="archive-not-found",
+        hint="wakelog store backup URL makes one",
+    )
+
+
+def _head(store: Store, session: SessionId) -> Head | None:
+    try:
+        return store.engine.head(session)
+    except NotFoundError:
+        return None
