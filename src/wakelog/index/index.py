@@ -21,13 +21,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-import apsw
 import msgspec
 
 from wakelog.engine import Change, Engine
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
 from wakelog.index import sql
-from wakelog.index.database import Damaged, Database
+from wakelog.index.connection import Connection, Damaged
+from wakelog.index.database import Database
 from wakelog.index.projector import Projector
 from wakelog.index.queries import Queries
 from wakelog.index.results import AsOf, Table
@@ -39,11 +39,21 @@ Progress = Callable[[int, int], None]
 """Is told how many sessions are done, of how many."""
 
 FEED_PAGE = 1000
+EXPECTED = 500
+"""How many sessions' rows are read together."""
 
-_MOMENT = "select cursor, at, (select count(*) from wl_session where damaged <> ''), made, removed > clean from wl_meta"
-_PLACE = "select made, cursor from wl_meta"
-_NEWEST = "update wl_meta set at = max(at, ?)"
-_MARK = "update wl_meta set session = ?, seq = ?, hash = ?"
+_MOMENT = """
+select m.cursor, m.at, (select count(*) from wl_session s where s.damaged <> ''), m.made,
+    case when m.removed > m.clean then 1 else 0 end
+from wl_meta m
+"""
+_KNOWN = "select m.session, m.seq, m.hash from wl_meta m"
+# Whoever writes first touches this one row, so that nobody else in any process writes until he is done. No row: another
+# moved on meanwhile, or made the index anew.
+_BEGIN = "update wl_meta set one = 1 where one = 1 and made = ? and cursor = ? returning one"
+_NEWEST = "update wl_meta set at = ? where one = 1 and at < ?"
+_MOVE = "update wl_meta set cursor = ? where one = 1"
+_MARK = "update wl_meta set session = ?, seq = ?, hash = ? where one = 1"
 
 
 class Index(Queries):
@@ -53,7 +63,6 @@ class Index(Queries):
         self.engine = engine
         self._database = Database(path)
         self._is_known = False
-        self._rewritten: tuple[bytes, int] = (b"", 0)
 
     @property
     def path(self) -> Path | None:
@@ -131,7 +140,7 @@ class Index(Queries):
                     continue
                 moment = self._now()
             if not moment.is_clean:
-                self._scrub()
+                self._database.scrub()
             return moment.as_of
 
     def _now(self) -> _Moment:
@@ -141,7 +150,7 @@ class Index(Queries):
     def _recognise(self) -> None:
         """Looks whether the index is of this log."""
         with self._database.reading() as db:
-            row: Any = db.execute("select session, seq, hash from wl_meta").fetchone()
+            row: Any = db.execute(_KNOWN).fetchone()
         session, seq, hash_ = row
         if session and not self._is_stored(session, seq, hash_):
             self._database.reset()
@@ -179,17 +188,18 @@ class Index(Queries):
         done, total = 0, len(todo)
         while todo:
             with self._database.writing() as db:
-                if db.execute(_PLACE).fetchone() != (since.made, since.as_of.cursor):
+                if not db.execute(_BEGIN, (since.made, since.as_of.cursor)).fetchall():
                     return False
                 projector = Projector(self.engine, db)
+                projector.batch.expect(session for session, _ in todo[-EXPECTED:])
                 while todo and projector.bring(*todo[-1]):
                     todo.pop()
                     if projector.batch.is_full:
                         break
                 projector.finish()
-                db.execute(_NEWEST, (projector.newest,))
+                db.execute(_NEWEST, (projector.newest, projector.newest))
                 if not todo:
-                    db.execute("update wl_meta set cursor = ?", (end.cursor,))
+                    db.execute(_MOVE, (end.cursor,))
                     self._mark(projector, end)
             if progress is not None:
                 done = total - len(todo)
@@ -220,17 +230,6 @@ class Index(Queries):
                 hint="ask again when they have finished",
             )
 
-    def _scrub(self) -> None:
-        """Rewrites the file without its free pages and empties the write-ahead log. What cannot be done now, because
-        somebody is reading, is tried again at the next question."""
-        with self._database.outside() as db:
-            row: Any = db.execute("select made, removed from wl_meta").fetchone()
-            if row != self._rewritten:
-                db.execute("vacuum")
-                self._rewritten = row
-            if self._database.empty_wal():
-                db.execute("update wl_meta set clean = max(clean, ?2) where made = ?1", row)
-
 
 class _Moment(msgspec.Struct, frozen=True):
     """How far the index has read, which index it is, and whether its files hold nothing that was removed."""
@@ -240,7 +239,7 @@ class _Moment(msgspec.Struct, frozen=True):
     is_clean: bool
 
 
-def _moment(db: apsw.Connection) -> _Moment:
+def _moment(db: Connection) -> _Moment:
     row: Any = db.execute(_MOMENT).fetchone()
     cursor, at, damaged, made, is_dirty = row
     return _Moment(AsOf(cursor, at, damaged), made, not is_dirty)

@@ -22,26 +22,26 @@ from __future__ import annotations
 
 from typing import Any
 
-import apsw
-
 from wakelog.codec.records import decode_body
 from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.index import visible
+from wakelog.index.connection import Connection
 from wakelog.index.facets import as_int, as_text
-from wakelog.index.rows import OPEN_END, Batch, Carried, SessionRow
+from wakelog.index.rows import Batch, Carried, SessionRow
 from wakelog.index.taking import PARTS, UNREADABLE, Taking, encode_carried
+from wakelog.index.view import OPEN_END
 from wakelog.log.reading import Segment, fold_at, lineage
 from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.records import GENESIS, ForkPoint, Head
 
-_TREE = "select id from wl_session where root = ? and id <> ?"
+_TREE = "select s.id from wl_session s where s.root = ? and s.id <> ? order by s.no"
 
 
 class Projector:
     """Brings sessions forward, inside one transaction of the index."""
 
-    def __init__(self, engine: Engine, db: apsw.Connection) -> None:
+    def __init__(self, engine: Engine, db: Connection) -> None:
         self.engine = engine
         self.db = db
         self.batch = Batch(db)
@@ -105,6 +105,7 @@ class Projector:
 
     def _start_tree_again(self, row: SessionRow) -> None:
         """Projects the other sessions of a fork tree anew, each to its end: no news may ever come from them again."""
+        self.batch.flush()
         others: Any = self.db.execute(_TREE, (row.root, row.id)).fetchall()
         for (session,) in others:
             other = self.batch.load(session)
@@ -151,7 +152,7 @@ class Projector:
         return None if row.damaged else row
 
     def _opened(self, row: SessionRow) -> Carried:
-        visible.show(self.db, row.no, [(1, OPEN_END)])
+        self.batch.show(row.no, [(1, OPEN_END)])
         return Carried()
 
     def _forked(self, row: SessionRow, segments: list[Segment], fork: ForkPoint, parent: SessionRow | None) -> Carried:
@@ -163,12 +164,12 @@ class Projector:
             carried.doc = {part: doc[part] for part in PARTS if part in doc}
             carried.spent_before = dict(doc["budget"]["spent"])
             # What the parent has in view says something about the fork point only once it was read that far.
-            now = visible.visible(self.db, parent.no) if parent and parent.head >= fork.at else []
+            now = self.batch.view(parent.no) if parent and parent.head >= fork.at else []
             under = as_int(doc["view"]["rewound"])
-            ranges = visible.view_at(self.db, self.engine, segments, parent.no if parent else 0, now, fork.at, under)
+            ranges = visible.view_at(self.batch, self.engine, segments, parent.no if parent else 0, now, fork.at, under)
         except UNREADABLE as exc:
             carried.damage = exc.message
-        visible.show(self.db, row.no, [*ranges[:-1], (ranges[-1][0], OPEN_END)])
+        self.batch.show(row.no, [*ranges[:-1], (ranges[-1][0], OPEN_END)])
         return carried
 
     def _origin(self, segments: list[Segment]) -> tuple[str, str]:
@@ -191,7 +192,7 @@ class Projector:
             holder = row if segment.session == row.id else self.batch.load(segment.session)
             if holder is not None:
                 last = OPEN_END if segment.last is None else segment.last
-                self.db.execute("insert into wl_lineage values (?, ?, ?, ?)", (row.no, segment.first, last, holder.no))
+                self.batch.added["wl_lineage"].append((row.no, segment.first, last, holder.no))
 
 
 def _new_row(head: Head, number: int) -> SessionRow:

@@ -57,6 +57,13 @@ create table wl_session (
 
 create index wl_session_damaged on wl_session (no) where damaged <> '';
 
+create table wl_label (
+    session integer not null,
+    name    text not null,
+    value   text not null,
+    primary key (session, name)
+) strict, without rowid;
+
 -- Who holds which part of a session's history, oldest first; the session itself comes last, with an open end.
 create table wl_lineage (
     session integer not null,
