@@ -14,10 +14,15 @@ Finding words is the one thing that the databases do in their own ways, so it is
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
+
+KEY_MAX = 128
 
 Row = tuple[Any, ...]
 Values = Sequence[Any] | Mapping[str, Any]
@@ -67,6 +72,39 @@ class Connection(Protocol):
     def execute(self, sql: str, values: Any = (), /) -> Answer: ...
 
     def executemany(self, sql: str, rows: Any, /) -> Any: ...
+
+
+class Place(Protocol):
+    """Where an index is kept."""
+
+    @property
+    def path(self) -> Path | None: ...
+
+    @property
+    def place(self) -> str:
+        """What to call it in a message."""
+
+    def glancing(self) -> AbstractContextManager[Connection]:
+        """A connection to ask one thing."""
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A connection inside a read transaction: everything it is asked is about the same moment."""
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """A connection inside a transaction. From the first write on nobody else writes, in any process."""
+
+    def reset(self) -> None:
+        """Empties the index, whatever state it is in."""
+
+    def scrub(self) -> None:
+        """Leaves nothing of removed rows behind, as far as that can be done now, and notes it in wl_meta."""
+
+    def close(self) -> None: ...
+
+
+def as_key(text: str) -> str:
+    """A text in a length that any database takes in a key; a long one is told from others by its hash."""
+    return text if len(text) <= KEY_MAX else f"{text[:KEY_MAX]}\1{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def as_rows(rows: Iterable[Row]) -> str:

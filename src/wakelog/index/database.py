@@ -78,6 +78,8 @@ class Database:
             finally:
                 db.execute("rollback")
 
+    glancing = reading
+
     @contextlib.contextmanager
     def writing(self) -> Iterator[Lite]:
         """The write connection inside a transaction. Nobody else writes meanwhile, in any process."""

@@ -26,7 +26,7 @@ import msgspec
 from wakelog.engine import Change, Engine
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
 from wakelog.index import sql
-from wakelog.index.connection import Connection, Damaged
+from wakelog.index.connection import Connection, Damaged, Overtaken, Place
 from wakelog.index.database import Database
 from wakelog.index.projector import Projector
 from wakelog.index.queries import Queries
@@ -43,7 +43,7 @@ EXPECTED = 500
 """How many sessions' rows are read together."""
 
 _MOMENT = """
-select m.cursor, m.at, (select count(*) from wl_session s where s.damaged <> ''), m.made,
+select m.cursor, m.at, (select count(*) from wl_session s where s.damaged <> '' and s.damaged > ''), m.made,
     case when m.removed > m.clean then 1 else 0 end
 from wl_meta m
 """
@@ -57,11 +57,12 @@ _MARK = "update wl_meta set session = ?, seq = ?, hash = ? where one = 1"
 
 
 class Index(Queries):
-    """The index of one engine, in the file at `path` or in memory. Shared by threads; close it when done."""
+    """The index of one engine, in the file at `path` or in memory, or in another place that is given. Shared by
+    threads; close it when done."""
 
-    def __init__(self, engine: Engine, path: Path | None) -> None:
+    def __init__(self, engine: Engine, path: Path | None, place: Place | None = None) -> None:
         self.engine = engine
-        self._database = Database(path)
+        self._database: Place = Database(path) if place is None else place
         self._is_known = False
 
     @property
@@ -97,6 +98,7 @@ class Index(Queries):
         """Runs a read-only SELECT over the documented views: docs/reference/views.md."""
 
         def answer() -> Table:
+            assert isinstance(self._database, Database)
             return sql.run(self._database, self._catch_up(), statement, params, max_rows, timeout_s)
 
         return self._cured(answer)
@@ -136,7 +138,10 @@ class Index(Queries):
             moment = self._now()
             news, end = self._news(moment.as_of.cursor)
             if end is not None:
-                if not self._project(moment, news, end, progress):
+                try:
+                    if not self._project(moment, news, end, progress):
+                        continue
+                except Overtaken:
                     continue
                 moment = self._now()
             if not moment.is_clean:
@@ -144,12 +149,12 @@ class Index(Queries):
             return moment.as_of
 
     def _now(self) -> _Moment:
-        with self._database.reading() as db:
+        with self._database.glancing() as db:
             return _moment(db)
 
     def _recognise(self) -> None:
         """Looks whether the index is of this log."""
-        with self._database.reading() as db:
+        with self._database.glancing() as db:
             row: Any = db.execute(_KNOWN).fetchone()
         session, seq, hash_ = row
         if session and not self._is_stored(session, seq, hash_):

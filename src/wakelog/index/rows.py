@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.index.connection import Connection, as_rows
+from wakelog.index.connection import Connection, as_key, as_rows
 from wakelog.index.view import HIDE, SHOW, Range, visible
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
@@ -21,6 +21,8 @@ SEQ_BITS = 32
 """Session and seq make one number: `session << SEQ_BITS | seq`."""
 BATCH_EVENTS = 2000
 BATCH_CHARS = 4 << 20
+DAMAGED_MAX = 400
+"""How many characters are kept of what is wrong with a session."""
 
 Row = tuple[Any, ...]
 
@@ -140,12 +142,12 @@ _TURN_PUT = _put("wl_turn", TurnRow, "session", "turn", "attempt")
 _TURN_GET = "select t.* from wl_turn t where t.session = ? and t.turn = ? and t.attempt = ?"
 _TURN_FILES = "select count(distinct f.path) from wl_file f where f.session = ? and f.seq between ? and ?"
 _TOOL_ADD = (
-    "insert into wl_tool values (?, ?, ?, ?, ?) on conflict (session, tool) do update set"
+    "insert into wl_tool values (?, ?, ?, ?, ?, ?) on conflict (session, key) do update set"
     " calls = wl_tool.calls + excluded.calls, errors = wl_tool.errors + excluded.errors,"
     " last = case when wl_tool.last > excluded.last then wl_tool.last else excluded.last end"
 )
 _LABELS_DROP = "delete from wl_label where session = ?"
-_LABEL_ADD = "insert into wl_label values (?, ?, ?)"
+_LABEL_ADD = "insert into wl_label values (?, ?, ?, ?)"
 _ADD = {table: f"insert into {table} values ({_marks(count)})" for table, count in ADDED.items()}
 _TEXT_ADD = "insert into wl_text values (?, ?)"
 _TEXT_DELETE = "delete from wl_text where id between ? and ?"
@@ -225,7 +227,7 @@ class Batch:
         return self._last_number
 
     def save(self, row: SessionRow) -> None:
-        self._sessions[row.id] = msgspec.structs.replace(row)
+        self._sessions[row.id] = msgspec.structs.replace(row, damaged=row.damaged[:DAMAGED_MAX])
         self._changed.add(row.id)
 
     def _know(self, row: SessionRow) -> None:
@@ -259,7 +261,7 @@ class Batch:
             counted: Any = db.execute(_TURN_FILES, (row.session, row.first, row.last)).get
             row.files = counted
         db.executemany(_TURN_PUT, list(map(_astuple, self.turns.values())))
-        db.executemany(_TOOL_ADD, [(*key, *used) for key, used in self.tools.items()])
+        db.executemany(_TOOL_ADD, [(no, as_key(tool), tool, *used) for (no, tool), used in self.tools.items()])
         for collected in (self.texts, self.turns, self.tools, self.with_files):
             collected.clear()
 
@@ -268,7 +270,11 @@ class Batch:
         changed = [row for row in map(self._sessions.get, sorted(self._changed)) if row is not None]
         db.executemany(_SESSION_PUT, list(map(_astuple, changed)))
         relabelled = [row for row in changed if self._labels.get(row.no, "{}") != row.labels]
-        labels = [(row.no, *label) for row in relabelled for label in msgspec.json.decode(row.labels).items()]
+        labels = [
+            (row.no, as_key(name), name, value)
+            for row in relabelled
+            for name, value in msgspec.json.decode(row.labels).items()
+        ]
         db.executemany(_LABELS_DROP, [(row.no,) for row in relabelled])
         db.executemany(_LABEL_ADD, labels)
         self._labels |= {row.no: row.labels for row in relabelled}
