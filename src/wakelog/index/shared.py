@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 import asyncpg
 
+from wakelog.engine import Engine
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.engines.postgres.failing import translated
 from wakelog.engines.postgres.loop import Loop
@@ -274,7 +275,8 @@ async def _version(db: Any) -> int | None:
 class SharedIndex(Index):
     """The index of a namespace of a PostgreSQL database, in that database."""
 
-    def __init__(self, engine: PostgresEngine, path: Path | None) -> None:
+    def __init__(self, engine: Engine, path: Path | None) -> None:
+        assert isinstance(engine, PostgresEngine)
         super().__init__(engine, path, SharedDatabase(engine.url, engine.ns))
         self._local_path = path
         self._local: Index | None = None
@@ -293,8 +295,11 @@ class SharedIndex(Index):
         return self._local.query_sql(statement, params, max_rows=max_rows, timeout_s=timeout_s)
 
     def scrub(self) -> None:
-        """Here, and in the file of this machine if there is one."""
-        super().scrub()
+        """Here, and in the file of this machine if there is one. An index that nobody has asked yet holds nothing."""
+        with self._database.glancing() as db:
+            is_empty = db.execute("select s.no from wl_session s limit 1").get is None
+        if not is_empty:
+            super().scrub()
         if self._local is not None or (self._local_path is not None and self._local_path.exists()):
             self._local = self._local or Index(self.engine, self._local_path)
             self._local.scrub()

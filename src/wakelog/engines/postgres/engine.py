@@ -42,6 +42,8 @@ class PostgresEngine:
     """A namespace of a PostgreSQL database."""
 
     durability = "synced"
+    keeps_index = True
+    """Whether the index is kept in this database too."""
 
     def __init__(self, url: str, *, ns: str = "default", create: bool = True) -> None:
         self.url = url
