@@ -230,5 +230,19 @@ def bound(sql: str, values: Sequence[Any] | Mapping[str, Any], ns: str) -> tuple
     return _TOKEN.sub(replaced, text), out
 
 
+@functools.lru_cache(maxsize=100)
+def for_many(sql: str) -> str:
+    """An insert that takes all its rows at once, as one list a column."""
+    inserted = _INSERT.match(sql)
+    assert inserted is not None, sql
+    table, rest = TABLES[inserted[1]], sql[inserted.end() :]
+    lists = ", ".join(f"${at}::{kind}[]" for at, kind in enumerate(table.types, 2))
+    text = (
+        f"insert into {inserted[1]} ({', '.join(('ns', *table.columns))}) select $1::text, given.*"
+        f" from unnest({lists}) as given{rest.replace('on conflict (', 'on conflict (ns, ')}"
+    )
+    return re.sub(r"\bwl_(?=\w)", "wi_", text)
+
+
 def _type(value: Any) -> str:
     return {str: "text", int: "bigint", bool: "bigint", bytes: "bytea", float: "float8"}[type(value)]

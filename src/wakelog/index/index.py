@@ -26,6 +26,7 @@ import msgspec
 from wakelog.engine import Change, Engine
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
 from wakelog.index import sql
+from wakelog.index.ahead import Ahead
 from wakelog.index.connection import Connection, Damaged, Overtaken, Place
 from wakelog.index.database import Database
 from wakelog.index.projector import Projector
@@ -189,15 +190,27 @@ class Index(Queries):
 
     def _project(self, since: _Moment, news: dict[SessionId, Seq], end: Change, progress: Progress | None) -> bool:
         """Brings all sessions with news forward; False when another process did so, or made the index anew."""
+        if getattr(self.engine, "is_far", False) and len(news) > 1:
+            with Ahead(self.engine) as engine:
+                return self._project_from(engine, since, news, end, progress)
+        return self._project_from(self.engine, since, news, end, progress)
+
+    def _project_from(
+        self, engine: Any, since: _Moment, news: dict[SessionId, Seq], end: Change, progress: Progress | None
+    ) -> bool:
         todo = list(news.items())[::-1]
         done, total = 0, len(todo)
         while todo:
             with self._database.writing() as db:
                 if not db.execute(_BEGIN, (since.made, since.as_of.cursor)).fetchall():
                     return False
-                projector = Projector(self.engine, db)
+                projector = Projector(engine, db)
                 projector.batch.expect(session for session, _ in todo[-EXPECTED:])
-                while todo and projector.bring(*todo[-1]):
+                while todo:
+                    if isinstance(engine, Ahead):
+                        projector.read_ahead(engine, todo)
+                    if not projector.bring(*todo[-1]):
+                        break
                     todo.pop()
                     if projector.batch.is_full:
                         break

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import array
 import functools
+import heapq
 import math
 import re
 import sys
@@ -57,6 +58,8 @@ _PARTS = {
 }
 _IN_ORDER = " order by w.place limit :limit"
 
+Counts = dict[int, tuple[int, int]]
+"""Text → how many words it has, and how often what is looked for stands in it."""
 Places = dict[int, tuple[int, Sequence[int]]]
 """Text → how many words it has, and at which places the one looked for stands."""
 
@@ -107,67 +110,110 @@ class Postings:
         pass
 
     def find(self, statement: str, query: str, values: dict[str, Any], limit: int) -> list[tuple[Any, ...]]:
-        ranked = self._ranked(query, values["low"], values["high"])
-        mask, size = (1 << SEQ_BITS) - 1, 2 * limit + 50
+        matching = self.ranked(query, values["low"], values["high"])
+        mask, size, done = (1 << SEQ_BITS) - 1, 2 * limit + 50, 0
         rows: list[Any] = []
         # What matches best may be of another kind or time: then more of what matches is looked at.
-        while ranked and len(rows) < limit:
-            some, ranked, size = ranked[:size], ranked[size:], 4 * size
+        while done < len(matching) and len(rows) < limit:
+            best = heapq.nsmallest(size, matching) if not done else sorted(matching)
+            some = best[done:size]
             found = as_rows((id_, id_ >> SEQ_BITS, id_ & mask, place) for place, (_, id_) in enumerate(some))
             asked = {**values, "ranked": found, "limit": limit - len(rows)}
             told: Any = self._db.execute(statement.format(**_PARTS) + _IN_ORDER, asked).fetchall()
             rows += [(*row[:-1], some[row[-1]][0]) for row in told]
+            done, size = size, 4 * size
         snippets = _snippets([body for *_, body, _ in rows], query)
         return [(*row[:-2], snippet, row[-1]) for row, snippet in zip(rows, snippets, strict=True)]
 
-    def _ranked(self, query: str, low: int, high: int) -> list[tuple[float, int]]:
-        """Rank and number of every text that matches, the best first."""
-        phrases = [found for text, star in _TERM.findall(query) if (found := self._phrase(text, bool(star))) is not None]
+    def ranked(self, query: str, low: int, high: int) -> list[tuple[float, int]]:
+        """Rank and number of every text that matches, in any order; the smallest rank is the best."""
+        found = [self._phrase(text, bool(star)) for text, star in _TERM.findall(query)]
+        phrases = [phrase for phrase in found if phrase is not None]
         size: Any = self._db.execute(_SIZE).fetchone()
         if not phrases or size is None or not size[1]:
             return []
         texts, average = size[0], float(size[1]) / float(size[0])
-        rare = [_rarity(texts, len(phrase)) for phrase in phrases]
-        both = set(min(phrases, key=len)).intersection(*phrases)
-        return sorted(
-            (_rank([(phrase[id_], idf) for phrase, idf in zip(phrases, rare, strict=True)], average), id_)
-            for id_ in both
-            if low <= id_ <= high
-        )
+        scored = [(phrase, _Score(_rarity(texts, len(phrase)), average)) for phrase in phrases]
+        out = []
+        for id_ in set(min(phrases, key=len)).intersection(*phrases):
+            if low <= id_ <= high:
+                rank = 0.0
+                for phrase, score in scored:
+                    rank += score[phrase[id_]]
+                out.append((-1.0 * rank, id_))
+        return out
 
-    def _phrase(self, text: str, is_beginning: bool) -> Places | None:
-        """Where some words stand together; None when there is no word in it."""
+    def _phrase(self, text: str, is_beginning: bool) -> Counts | None:
+        """How often some words stand together; None when there is no word in it."""
         flags = apsw.FTS5_TOKENIZE_QUERY | (apsw.FTS5_TOKENIZE_PREFIX if is_beginning else 0)
         words = words_of(text, flags)
         if not words:
             return None
+        if len(words) == 1:
+            return _counts(self._postings(words[0], is_beginning))
         # The last word is the only one that may be a beginning.
         last = len(words) - 1
-        stands = [self._places(word, is_beginning and at == last) for at, word in enumerate(words)]
-        if len(stands) == 1:
-            return stands[0]
-        out: Places = {}
+        stands = [_places(self._postings(word, is_beginning and at == last)) for at, word in enumerate(words)]
+        out: Counts = {}
         for id_ in set(min(stands, key=len)).intersection(*stands):
             starts = set(stands[0][id_][1])
             for at, each in enumerate(stands[1:], 1):
                 starts &= {place - at for place in each[id_][1]}
             if starts:
-                out[id_] = (stands[0][id_][0], sorted(starts))
+                out[id_] = (stands[0][id_][0], len(starts))
         return out
 
-    def _places(self, word: str, is_beginning: bool) -> Places:
+    def _postings(self, word: str, is_beginning: bool) -> Iterable[tuple[int, array.array[int]]]:
         if is_beginning:
             word = word.partition("\1")[0]  # of a long one the first characters have to do
             rows: Any = self._db.execute(_BEGINNING, (word, _after(word))).fetchall()
         else:
             rows = self._db.execute(_WORD, (word,)).fetchall()
-        out: Places = {}
-        for block, postings in rows:
-            for seq, length, places in _unpacked(postings):
-                id_ = block << BLOCK_BITS | seq
-                known = out.get(id_)
-                out[id_] = (length, places if known is None else [*known[1], *places])
-        return out
+        return ((block << BLOCK_BITS, _unpacked(postings)) for block, postings in rows)
+
+
+class _Score(dict[tuple[int, int], float]):
+    """What a phrase adds to the rank of a text, by its length and how often it stands there: the bm25 of FTS5,
+    operation by operation."""
+
+    def __init__(self, rarity: float, average: float) -> None:
+        self._rarity = rarity
+        self._average = average
+
+    def __missing__(self, key: tuple[int, int]) -> float:
+        length, often = key
+        norm = 1 - _B + _B * length / self._average
+        score = self[key] = self._rarity * ((often * (_K1 + 1.0)) / (often + _K1 * norm))
+        return score
+
+
+def _rarity(texts: int, matching: int) -> float:
+    idf = math.log((texts - matching + 0.5) / (matching + 0.5))
+    return idf if idf > 0 else 1e-6
+
+
+def _counts(postings: Iterable[tuple[int, array.array[int]]]) -> Counts:
+    out: Counts = {}
+    for first, numbers in postings:
+        at, end = 0, len(numbers)
+        while at < end:
+            id_, length, count = first | numbers[at], numbers[at + 1], numbers[at + 2]
+            at += 3 + count
+            # Several words may have the same beginning.
+            out[id_] = (length, count + out[id_][1]) if id_ in out else (length, count)
+    return out
+
+
+def _places(postings: Iterable[tuple[int, array.array[int]]]) -> Places:
+    out: Places = {}
+    for first, numbers in postings:
+        at, end = 0, len(numbers)
+        while at < end:
+            id_, length, count = first | numbers[at], numbers[at + 1], numbers[at + 2]
+            places = numbers[at + 3 : at + 3 + count]
+            at += 3 + count
+            out[id_] = (length, [*out[id_][1], *places] if id_ in out else places)
+    return out
 
 
 def _after(word: str) -> str:
@@ -184,29 +230,11 @@ def _packed(numbers: array.array[int]) -> bytes:
     return numbers.tobytes()
 
 
-def _unpacked(postings: bytes) -> Iterable[tuple[int, int, Sequence[int]]]:
+def _unpacked(postings: bytes) -> array.array[int]:
     numbers = array.array("H", postings)
     if sys.byteorder == "big":
         numbers.byteswap()
-    at, end = 0, len(numbers)
-    while at < end:
-        count = numbers[at + 2]
-        yield numbers[at], numbers[at + 1], numbers[at + 3 : at + 3 + count]
-        at += 3 + count
-
-
-def _rarity(texts: int, matching: int) -> float:
-    idf = math.log((texts - matching + 0.5) / (matching + 0.5))
-    return idf if idf > 0 else 1e-6
-
-
-def _rank(phrases: list[tuple[tuple[int, Sequence[int]], float]], average: float) -> float:
-    """The bm25 of FTS5, operation by operation."""
-    score = 0.0
-    for (length, places), idf in phrases:
-        often = float(len(places))
-        score += idf * ((often * (_K1 + 1.0)) / (often + _K1 * (1 - _B + _B * length / average)))
-    return -1.0 * score
+    return numbers
 
 
 def _snippets(bodies: list[str], query: str) -> list[str]:

@@ -26,6 +26,7 @@ from wakelog.codec.records import decode_body
 from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.index import visible
+from wakelog.index.ahead import AHEAD, Ahead
 from wakelog.index.connection import Connection
 from wakelog.index.facets import as_int, as_text
 from wakelog.index.rows import Batch, Carried, SessionRow
@@ -41,8 +42,8 @@ _TREE = "select s.id from wl_session s where s.root = ? and s.id <> ? order by s
 class Projector:
     """Brings sessions forward, inside one transaction of the index."""
 
-    def __init__(self, engine: Engine, db: Connection) -> None:
-        self.engine = engine
+    def __init__(self, engine: Engine | Ahead, db: Connection) -> None:
+        self.engine: Any = engine
         self.db = db
         self.batch = Batch(db)
         self.newest = 0
@@ -55,6 +56,13 @@ class Projector:
             return True
         row = row or self._begin(session)
         return row is None or self._go_on(row)
+
+    def read_ahead(self, engine: Ahead, todo: list[tuple[SessionId, Seq]]) -> None:
+        """Has the engine read what will be brought next, the last of `todo` first."""
+        for session, upto in todo[: -1 - AHEAD : -1]:
+            row = self.batch.load(session)
+            if row is None or row.head < upto:
+                engine.expect(session, row.head if row is not None else None)
 
     def finish(self) -> None:
         """Writes the rest of the batch. After this the transaction can be committed."""
@@ -100,17 +108,23 @@ class Projector:
     def _start_again(self, row: SessionRow, *, whole: bool) -> bool:
         """Projects a session from its first event, under the number it has: its forks refer to it by that."""
         self.batch.remove(row)
+        self._forget()
         new = self._begin(row.id, number=row.no)
         return new is None or self._go_on(new, whole=whole, is_new=True)
 
     def _start_tree_again(self, row: SessionRow) -> None:
         """Projects the other sessions of a fork tree anew, each to its end: no news may ever come from them again."""
         self.batch.flush()
+        self._forget()
         others: Any = self.db.execute(_TREE, (row.root, row.id)).fetchall()
         for (session,) in others:
             other = self.batch.load(session)
             if other is not None:
                 self._start_again(other, whole=True)
+
+    def _forget(self) -> None:
+        if isinstance(self.engine, Ahead):
+            self.engine.forget()
 
     def _bury(self, row: SessionRow) -> bool:
         """Takes out a session whose content is gone, and those above it that only it still needed."""

@@ -36,6 +36,8 @@ T = TypeVar("T")
 
 READERS_MAX = 4
 """How many connections of a process answer questions at once."""
+ROWS_MAX = 5000
+"""How many rows go over in one statement."""
 STALLED_MS = 60_000
 """A process that hangs in the middle of a batch is cut off after so long, for the others to go on."""
 
@@ -90,9 +92,13 @@ class Shared:
         return Rows(self._place.run(self._db.fetch(text, *bound)))
 
     def executemany(self, sql: str, rows: Sequence[Sequence[Any]], /) -> None:
-        if rows:
-            text, _ = dialect.bound(sql, rows[0], self._place.ns)
-            ns = self._place.ns
+        ns = self._place.ns
+        if rows and sql.startswith("insert"):
+            for at in range(0, len(rows), ROWS_MAX):
+                columns = [list(map(dialect.kept, column)) for column in zip(*rows[at : at + ROWS_MAX], strict=True)]
+                self._place.run(self._db.execute(dialect.for_many(sql), ns, *columns))
+        elif rows:
+            text, _ = dialect.bound(sql, rows[0], ns)
             self._place.run(self._db.executemany(text, [(ns, *map(dialect.kept, row)) for row in rows]))
 
 
