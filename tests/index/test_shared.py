@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,15 +65,28 @@ def engine(postgres: Server) -> Iterator[PostgresEngine]:
 
 
 @pytest.fixture
-def index(engine: PostgresEngine) -> Iterator[SharedIndex]:
+def index(engine: PostgresEngine) -> Iterator[Index]:
     with Viewed(engine, None) as made:
         yield made
 
 
-def answers(index: Index, sessions: list[str]) -> dict[str, Any]:
+def answers(index: Index, sessions: Sequence[str]) -> dict[str, Any]:
     """What an index says about everything that the player does."""
     out: dict[str, Any] = {"contents": contents(index)}
-    for text in ("deploy", "cors login", '"run sql"', "run_sql", "arg*", "naive", "日本*", "x", "y token", "«q»", "-", "a"):
+    for text in (
+        "deploy",
+        "cors login",
+        '"run sql"',
+        "run_sql",
+        "arg*",
+        "naive",
+        "日本*",
+        "x",
+        "y token",
+        "«q»",
+        "-",
+        "a",
+    ):
         out[f"find {text}"] = index.search(text, limit=50)
         out[f"find {text} in messages"] = index.search(text, kind="message", limit=5)
     for by in (*BY, "label:team", "label:x"):
@@ -82,7 +95,7 @@ def answers(index: Index, sessions: list[str]) -> dict[str, Any]:
         {"label": "team"}, {"label": "team=a"}, {"name_glob": "n[0-3]*"}, {"name_glob": "?*"}, {"failed": True},
         {"live": False}, {"agent": "coder"}, {"prefix": "s_0"}, {"status": "open"},
     ):  # fmt: skip
-        out[f"sessions {asked}"] = index.sessions(**asked)  # type: ignore[arg-type]
+        out[f"sessions {asked}"] = index.sessions(**asked)
     for session in (None, *sessions):
         for rewound in (False, True):
             for question in (index.files_modified, index.decisions, index.errors, index.tools):
@@ -115,7 +128,7 @@ def test_both_places_give_the_same_answers(postgres: Server, seed: int) -> None:
 
 def fts5(texts: list[str]) -> apsw.Connection:
     db = apsw.Connection(":memory:")
-    db.execute(f"create virtual table t using fts5 (body, tokenize = \"{' '.join(TOKENIZER)}\")")
+    db.execute(f'create virtual table t using fts5 (body, tokenize = "{" ".join(TOKENIZER)}")')
     db.executemany("insert into t (rowid, body) values (?, ?)", list(enumerate(texts)))
     return db
 
@@ -163,7 +176,8 @@ def test_a_pattern_of_names_matches_as_in_sqlite(patterns: SharedDatabase, patte
     wanted = [name for name in names if db.execute("select ? glob ?", (name, pattern)).get]
     with patterns.glancing() as shared:
         found = shared.execute(
-            "select r.value ->> 0 from json_each(:names) r join wl_meta m on m.one = 1 where r.value ->> 0 glob :pattern",
+            "select r.value ->> 0 from json_each(:names) r join wl_meta m on m.one = 1"
+            " where r.value ->> 0 glob :pattern",
             {"names": as_rows((name,) for name in names), "pattern": pattern},
         )
         assert [name for (name,) in found.fetchall()] == wanted
@@ -329,9 +343,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return out
 
 
-def test_the_schema_and_every_statement_keep_to_the_rule(
-    engine: PostgresEngine, index: Index, sent: set[str]
-) -> None:
+def test_the_schema_and_every_statement_keep_to_the_rule(engine: PostgresEngine, index: Index, sent: set[str]) -> None:
     player = Player(engine, 3)
     player.play(40)
     answers(index, [log.id for log in player.logs])

@@ -155,7 +155,7 @@ def _days(found: list[tuple[Any, ...]], utc: bool) -> Iterator[CostRow]:
 
 def _day(seconds: int, utc: bool) -> str:
     try:
-        return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc if utc else None).strftime("%Y-%m-%d")
+        return datetime.datetime.fromtimestamp(seconds, datetime.UTC if utc else None).strftime("%Y-%m-%d")
     except (ValueError, OverflowError, OSError):
         return ""  # no calendar goes that far
 
@@ -191,7 +191,9 @@ def _known(db: Connection, sub: str) -> int:
         no = todo.pop()
         told: Any = db.execute(_HAS, {"no": no}).fetchone()
         known |= sum(bit for bit, most in zip((1, 2, 4), told, strict=True) if most)
-        below: Any = db.execute(_CHILDREN, {"no": no, "first": 1, "last": OPEN_END, "low": 0, "high": OPEN_END}).fetchall()
+        below: Any = db.execute(
+            _CHILDREN, {"no": no, "first": 1, "last": OPEN_END, "low": 0, "high": OPEN_END}
+        ).fetchall()
         todo += [child for child, _ in below if child not in done]
         done.update(todo)
     return known

@@ -21,7 +21,7 @@ import heapq
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -65,7 +65,7 @@ Places = dict[int, tuple[int, Sequence[int]]]
 
 
 @functools.cache
-def _tokenizer() -> Callable[..., list[str]]:
+def _tokenizer() -> Callable[..., Any]:
     name, *options = TOKENIZER
     return apsw.Connection(":memory:").fts5_tokenizer(name, options)
 
@@ -135,7 +135,7 @@ class Postings:
         texts, average = size[0], float(size[1]) / float(size[0])
         scored = [(phrase, _Score(_rarity(texts, len(phrase)), average)) for phrase in phrases]
         out = []
-        for id_ in set(min(phrases, key=len)).intersection(*phrases):
+        for id_ in _in_all(phrases):
             if low <= id_ <= high:
                 rank = 0.0
                 for phrase, score in scored:
@@ -155,7 +155,7 @@ class Postings:
         last = len(words) - 1
         stands = [_places(self._postings(word, is_beginning and at == last)) for at, word in enumerate(words)]
         out: Counts = {}
-        for id_ in set(min(stands, key=len)).intersection(*stands):
+        for id_ in _in_all(stands):
             starts = set(stands[0][id_][1])
             for at, each in enumerate(stands[1:], 1):
                 starts &= {place - at for place in each[id_][1]}
@@ -170,6 +170,12 @@ class Postings:
         else:
             rows = self._db.execute(_WORD, (word,)).fetchall()
         return ((block << BLOCK_BITS, _unpacked(postings)) for block, postings in rows)
+
+
+def _in_all(found: Sequence[Mapping[int, Any]]) -> set[int]:
+    """The texts that are in every one."""
+    rarest = min(found, key=lambda each: len(each))
+    return set(rarest).intersection(*found)
 
 
 class _Score(dict[tuple[int, int], float]):
@@ -240,7 +246,7 @@ def _unpacked(postings: bytes) -> array.array[int]:
 def _snippets(bodies: list[str], query: str) -> list[str]:
     db = apsw.Connection(":memory:")
     try:
-        db.execute(f"create virtual table wl_words using fts5 (body, tokenize = \"{' '.join(TOKENIZER)}\")")
+        db.execute(f'create virtual table wl_words using fts5 (body, tokenize = "{" ".join(TOKENIZER)}")')
         db.executemany("insert into wl_words (rowid, body) values (?, ?)", list(enumerate(bodies)))
         rows: Any = db.execute(f"select rowid, {SNIPPET} from wl_words where wl_words match ?", (query,)).fetchall()
         found = dict(rows)

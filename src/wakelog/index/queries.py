@@ -159,7 +159,9 @@ class Queries(ABC):
         start = (1 << 62) if newest_first else 0
         first_turn, last_turn = turns if turns is not None else (0, 1 << 62)
         values = {
-            "kinds": None if kinds is None else as_rows((kind,) for kind in ([kinds] if isinstance(kinds, str) else kinds)),
+            "kinds": None
+            if kinds is None
+            else as_rows((kind,) for kind in ([kinds] if isinstance(kinds, str) else kinds)),
             "tool": tool,
             "from_turn": first_turn,
             "to_turn": last_turn,

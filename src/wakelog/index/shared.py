@@ -57,7 +57,10 @@ _SET_VERSION = (
 )
 _META = "insert into wl_meta values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (one) do "
 _FIRST_META = _META + "nothing"
-_NEW_META = _META + "update set cursor = excluded.cursor, session = excluded.session, made = excluded.made"
+_NEW_META = _META + (
+    "update set cursor = excluded.cursor, session = excluded.session, seq = excluded.seq, hash = excluded.hash,"
+    " at = excluded.at, made = excluded.made, removed = wl_meta.removed + 1"
+)
 _SCRUBBED = "update wl_meta set clean = removed where one = 1 and made = ? and removed = ?"
 
 
@@ -243,14 +246,9 @@ class SharedDatabase:
     def _open(self) -> None:
         """Looks whether the tables are there and of this version, and has a row for this namespace in them."""
         with self._told(), self._connection() as db:
-            if self.run(_version(db)) == SCHEMA_VERSION:
-                with contextlib.suppress(asyncpg.UndefinedTableError):
-                    return self._enter(db)
-            self.run(self._make(db))
-            self._enter(db)
-
-    def _enter(self, db: Any) -> None:
-        Shared(self, db).execute(_FIRST_META, _fresh())
+            if self.run(_version(db)) != SCHEMA_VERSION:
+                self.run(self._make(db))
+            Shared(self, db).execute(_FIRST_META, _fresh())
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:

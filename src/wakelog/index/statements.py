@@ -36,7 +36,8 @@ _OF_ALL = """
 {0} x join (select s.no, s.id as sid from wl_session s where s.hidden = 0) r on r.no = x.session
 join wl_event e on e.session = x.session and e.seq = x.seq
 where e.occurred >= :since and (
-    :rewound = 1 or exists (select 1 from wl_visible v where v.session = x.session and x.seq between v.first and v.last))
+    :rewound = 1
+    or exists (select 1 from wl_visible v where v.session = x.session and x.seq between v.first and v.last))
 """
 FILES = """
 select sid, path, change, changes, cast(added as bigint), cast(removed as bigint), seq, turn, occurred from (

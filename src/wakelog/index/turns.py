@@ -44,8 +44,10 @@ select count(*),
     count(case when kind in ('action.requested', 'action.recorded') and effect <> 'model' and gone <> 'pruned'
         then 1 end),
     count(case when (kind in ('action.failed', 'action.timed_out')
-        or (kind = 'action.recorded' and outcome <> 'succeeded')) and effect <> 'model' and gone <> 'pruned' then 1 end),
-    count(case when kind in ('action.requested', 'action.recorded') and effect = 'model' and gone <> 'pruned' then 1 end),
+        or (kind = 'action.recorded' and outcome <> 'succeeded')) and effect <> 'model' and gone <> 'pruned'
+        then 1 end),
+    count(case when kind in ('action.requested', 'action.recorded') and effect = 'model' and gone <> 'pruned'
+        then 1 end),
     cast(sum(tokens) as bigint), cast(sum(tokens_out) as bigint), cast(sum(usd_micros) as bigint), max(trust)
 from wl_event e where e.session = :holder and e.seq between :first and :last
 """
@@ -61,9 +63,7 @@ order by e.seq limit 1
 """
 
 
-def turns_of(
-    db: Connection, scope: Scope, after: str, limit: int, newest_first: bool
-) -> tuple[list[TurnInfo], str]:
+def turns_of(db: Connection, scope: Scope, after: str, limit: int, newest_first: bool) -> tuple[list[TurnInfo], str]:
     """A page of turns, and where the next one goes on."""
     turn, attempt = _place(after) if after else (1 << 62, 1 << 62) if newest_first else (-1, 0)
     values = {

@@ -65,9 +65,7 @@ def view_at(
 
 def _rewind(batch: Batch, engine: Engine, segments: list[Segment], session: int, seq: Seq) -> tuple[Seq, Seq]:
     """Where a rewind went back to, and the one it was made under."""
-    row: Any = batch.db.execute(
-        _REWIND, (session, seq)
-    ).fetchone()
+    row: Any = batch.db.execute(_REWIND, (session, seq)).fetchone()
     if row is not None:
         return row[0], row[1]
     for entry in read_entries(engine, segments, after=seq - 1, upto=seq):

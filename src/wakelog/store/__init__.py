@@ -120,7 +120,9 @@ def _postgres(url: str, create: bool) -> Engine:
     namespace = query.pop("namespace", "default")
     keeps_index = query.pop("index", "shared")
     if keeps_index not in ("shared", "local"):
-        raise InvalidInputError(f"the index cannot be {keeps_index!r}", kind="bad-url", hint="index=shared or index=local")
+        raise InvalidInputError(
+            f"the index cannot be {keeps_index!r}", kind="bad-url", hint="index=shared or index=local"
+        )
     engine = PostgresEngine(parts._replace(query=urlencode(query)).geturl(), ns=namespace, create=create)
     engine.keeps_index = keeps_index == "shared"
     return engine
