@@ -38,6 +38,7 @@ _WORDS = """
 create table wl_words (
     word     text not null,
     block    integer not null,
+    texts    integer not null,
     postings blob not null,
     primary key (word, block)
 ) strict;

@@ -15,7 +15,6 @@ opened; if it is not there, the index is of another history and is made anew.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -52,9 +51,8 @@ _KNOWN = "select m.session, m.seq, m.hash from wl_meta m"
 # Whoever writes first touches this one row, so that nobody else in any process writes until he is done. No row: another
 # moved on meanwhile, or made the index anew.
 _BEGIN = "update wl_meta set one = 1 where one = 1 and made = ? and cursor = ? returning one"
-_NEWEST = "update wl_meta set at = ? where one = 1 and at < ?"
-_MOVE = "update wl_meta set cursor = ? where one = 1"
-_MARK = "update wl_meta set session = ?, seq = ?, hash = ? where one = 1"
+_NEWEST = "update wl_meta set at = case when at < ? then ? else at end{0} where one = 1"
+_MOVE = _NEWEST.format(", cursor = ?, session = ?, seq = ?, hash = ?")
 
 
 class Index(Queries):
@@ -215,24 +213,27 @@ class Index(Queries):
                     if projector.batch.is_full:
                         break
                 projector.finish()
-                db.execute(_NEWEST, (projector.newest, projector.newest))
-                if not todo:
-                    db.execute(_MOVE, (end.cursor,))
-                    self._mark(projector, end)
+                newest = projector.newest, projector.newest
+                if todo:
+                    db.execute(_NEWEST.format(""), newest)
+                else:
+                    db.execute(_MOVE, (*newest, end.cursor, *self._mark(projector, end)))
             if progress is not None:
                 done = total - len(todo)
                 progress(done, total)
         return True
 
-    def _mark(self, projector: Projector, end: Change) -> None:
-        """Notes what the log is to be recognised by: a place that is stored, as new as any."""
+    def _mark(self, projector: Projector, end: Change) -> tuple[SessionId, Seq, bytes]:
+        """What the log is to be recognised by: a place that is stored, as new as any."""
         row = projector.batch.load(end.session)
         if row is not None and row.head >= row.first:
-            projector.db.execute(_MARK, (row.id, row.head, row.hash))
-            return
-        with contextlib.suppress(CorruptLogError):
+            return row.id, row.head, row.hash
+        try:
             head = self.engine.head(end.session)
-            projector.db.execute(_MARK, (head.session, head.seq, head.hash))
+            return head.session, head.seq, head.hash
+        except CorruptLogError:
+            known: Any = projector.db.execute(_KNOWN).fetchone()
+            return known[0], known[1], known[2]
 
     # Leaving nothing behind
 

@@ -55,7 +55,7 @@ class Projector:
         if row is not None and row.head >= upto:
             return True
         row = row or self._begin(session)
-        return row is None or self._go_on(row)
+        return row is None or self._go_on(row, upto=upto)
 
     def read_ahead(self, engine: Ahead, todo: list[tuple[SessionId, Seq]]) -> None:
         """Has the engine read what will be brought next, the last of `todo` first."""
@@ -68,7 +68,7 @@ class Projector:
         """Writes the rest of the batch. After this the transaction can be committed."""
         self.batch.finish()
 
-    def _go_on(self, row: SessionRow, *, whole: bool = False, is_new: bool = False) -> bool:
+    def _go_on(self, row: SessionRow, *, whole: bool = False, is_new: bool = False, upto: Seq | None = None) -> bool:
         """Takes in a session's commits from its watermark on, to the end or, unless `whole`, until the batch is
         full."""
         taking = Taking(self.engine, self.batch, row)
@@ -94,6 +94,9 @@ class Projector:
                         return self._start_again(row, whole=whole)
                     if "range.pruned" in commit.kinds:
                         return self._start_again(row, whole=whole)
+                elif upto is not None and commit.last > upto and "payload.erased" in commit.kinds:
+                    # Done in these bytes, but after the feed was read: others of the tree may have been read before.
+                    self._start_tree_again(row)
                 taking.take(commit)
                 self.newest = max(self.newest, commit.at)
         except UNREADABLE as exc:
