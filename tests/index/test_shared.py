@@ -220,6 +220,14 @@ def test_several_processes_bring_one_index_forward(postgres: Server, engine: Pos
         assert contents(shared) == contents(local)
 
 
+def test_a_question_that_cannot_be_asked_leaves_the_index_alone(engine: PostgresEngine, index: Index) -> None:
+    Log.create(engine, new_session(), ev.SessionOpened())
+    made = index.catch_up()
+    with pytest.raises(InvalidInputError):
+        index.sessions(since=1 << 70)
+    assert index.catch_up() == made
+
+
 def test_what_one_has_taken_in_the_next_finds(engine: PostgresEngine, index: Index) -> None:
     Log.create(engine, new_session(), ev.SessionOpened(), ev.NoteAdded(text="x"))
     index.catch_up()
@@ -290,6 +298,8 @@ def test_an_index_that_lost_a_table_is_made_anew(tmp_path: Path) -> None:
         with SharedIndex(engine, None) as index:
             assert index.search("walrus").rows
             server.sql("drop table wi_event")
+            assert index.search("walrus").rows
+            server.sql("delete from wi_meta")
             assert index.search("walrus").rows
             server.sql("update wi_version set version = version - 1")
             with SharedIndex(engine, None) as newer:

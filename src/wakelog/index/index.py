@@ -155,6 +155,8 @@ class Index(Queries):
         """Looks whether the index is of this log."""
         with self._database.glancing() as db:
             row: Any = db.execute(_KNOWN).fetchone()
+        if row is None:
+            raise Damaged("wl_meta is empty")
         session, seq, hash_ = row
         if session and not self._is_stored(session, seq, hash_):
             self._database.reset()
@@ -260,5 +262,7 @@ class _Moment(msgspec.Struct, frozen=True):
 
 def _moment(db: Connection) -> _Moment:
     row: Any = db.execute(_MOMENT).fetchone()
+    if row is None:
+        raise Damaged("wl_meta is empty")
     cursor, at, damaged, made, is_dirty = row
     return _Moment(AsOf(cursor, at, damaged), made, not is_dirty)

@@ -24,7 +24,7 @@ from wakelog.engine import Engine
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.engines.postgres.failing import translated
 from wakelog.engines.postgres.loop import Loop
-from wakelog.errors import UnavailableError, UnsupportedError
+from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
 from wakelog.index import dialect
 from wakelog.index.connection import Damaged, Overtaken, Values
 from wakelog.index.index import Index
@@ -45,7 +45,6 @@ _DAMAGE = (
     asyncpg.UndefinedTableError,
     asyncpg.UndefinedColumnError,
     asyncpg.IntegrityConstraintViolationError,
-    asyncpg.DataError,
 )
 _OVERTAKEN = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 _CAME_FIRST = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateObjectError)
@@ -192,14 +191,17 @@ class SharedDatabase:
         """A connection that nobody else is using. One that was lost on the way is not kept."""
         db = None
         while db is None or db.is_closed():
-            db = self._idle.pop() if self._idle else self.run(self._connect())
+            try:
+                db = self._idle.pop()
+            except IndexError:
+                db = self.run(self._connect())
         try:
             yield db
         finally:
             if not db.is_closed() and not db.is_in_transaction() and not self._is_closed:
                 self._idle.append(db)
             else:
-                db.terminate()
+                self._loop.soon(db.terminate)
 
     async def _connect(self) -> Any:
         return await asyncpg.connect(
@@ -257,6 +259,8 @@ class SharedDatabase:
             yield
         except _DAMAGE as exc:
             raise Damaged(str(exc)) from exc
+        except asyncpg.DataError as exc:
+            raise InvalidInputError(f"the database cannot be asked this: {exc}") from exc
         except _OVERTAKEN as exc:
             raise Overtaken(str(exc)) from exc
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as exc:
