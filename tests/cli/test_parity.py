@@ -13,6 +13,7 @@ COMMANDS = [name for section in SECTIONS.values() for name in section]
 DONE_BY = {
     "Session.abandon": "abandon",
     "Session.anchor": "anchor",
+    "Session.answer": "answer",
     "Session.approve": "approve",
     "Session.deny": "deny",
     "Session.evidence": "reconcile",

@@ -139,6 +139,10 @@ def _close(world: World) -> None:
     world.session.close()
 
 
+def _question(world: World) -> None:
+    world.session.append(ev.InputRequested(request="which", prompt="which?", options=("a", "b")))
+
+
 def _lease(world: World) -> None:
     world.session.log.take_lease("someone")
 
@@ -210,6 +214,7 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "approve": _session(body={"action": "waits"}),
     "deny": _session(body={"action": "waits"}),
     "reconcile": _session(body={"action": "lost", "outcome": "succeeded"}),
+    "answer": _session(body={"request": "which", "answer": "a"}, before=_question),
     "abandon": _session(body={"action": "lost"}),
     "evidence": _session(path={"action": "lost"}),
     "recover": _session(body={}),

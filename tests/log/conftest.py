@@ -1,4 +1,4 @@
-"""Logs over the memory engine, over SQLite and, in the long run, behind a server, with a clock that ticks."""
+"""Logs in memory, over SQLite, on PostgreSQL and, in the long run, behind a server, with a clock that ticks."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from tests.http.servers import new_space, shared_server
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
@@ -22,7 +23,7 @@ __all__ = ["shared_server"]
 NewLog = Callable[..., Log]
 
 
-@pytest.fixture(params=["memory", "sqlite", pytest.param("http", marks=pytest.mark.slow)])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("http", marks=pytest.mark.slow), ON_POSTGRES])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     engine: Engine = MemoryEngine()
     if request.param == "sqlite":
@@ -30,6 +31,10 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     elif request.param == "http":
         running: Running = request.getfixturevalue("shared_server")
         engine = RemoteEngine(new_space(running), running.key)
+    elif request.param == "postgres":
+        from wakelog.engines.postgres import PostgresEngine
+
+        engine = PostgresEngine(postgres_url(request, tmp_path).partition("?")[0], ns=tmp_path.name)
     yield engine
     engine.close()
 

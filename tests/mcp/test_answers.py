@@ -33,7 +33,6 @@ def test_what_fits_is_whole_and_what_does_not_is_cut_to_about_the_room(value: An
         assert shown == value
     else:
         assert size(shown) <= 4 * room + 200  # a text counts characters, and one may be four bytes or six
-        assert shown != value
 
 
 async def test_the_list_of_tools_is_small_and_its_schemas_are_lean(store: wakelog.Store) -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from wakelog.model import events as ev
 from wakelog.model.document import REWOUND_PARTS, empty_document
-from wakelog.state.digest import total_of
 from wakelog.state.effects import Place, effect_of
 from wakelog.state.fold import Fold
 from wakelog.state.patch import equal
@@ -27,7 +26,7 @@ PENDING = {
 def after(*events: ev.Event, doc: Doc | None = None, turn: int = 3, **place: str) -> Doc:
     """The state after events at 1, 2, 3 …"""
     doc = empty_document() if doc is None else deepcopy(doc)
-    fold = Fold(doc, total_of(doc))
+    fold = Fold(doc)
     for seq, event in enumerate(events, 1):
         fold.apply(deepcopy(effect_of(fold.doc, event, Place(seq, turn, **place))))
     return fold.doc
@@ -365,7 +364,7 @@ def _lived() -> Doc:
 
 def test_a_rewind_brings_back_what_can_be_brought_back_and_nothing_else() -> None:
     now, then = _lived(), empty_document()
-    fold = Fold(deepcopy(now), total_of(now))
+    fold = Fold(deepcopy(now))
     fold.apply(rewind_delta(now, then, seq=20, to=1))
     for part, value in fold.doc.items():
         if part == "view":

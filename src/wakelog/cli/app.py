@@ -54,6 +54,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "reconcile": ("settle", "Say what became of a call that was cut off."),
         "approve": ("settle", "Let a call that waits run."),
         "deny": ("settle", "Refuse a call that waits."),
+        "answer": ("settle", "Answer a question the agent asked."),
         "abandon": ("settle", "Give a pending call up."),
         "checkpoint": ("checkpoint", "Name a point."),
         "note": ("note", "A remark on an event or a session."),

@@ -45,12 +45,12 @@ def unpack_payloads(data: bytes) -> tuple[tuple[bytes, bytes], ...]:
     return _unpack(data, _decode_pairs) if data else ()
 
 
-def pack_snapshot(state: bytes, digest: bytes) -> bytes:
-    return _pack((state, digest))
+def pack_snapshot(state: bytes) -> bytes:
+    return _pack((state, b""))  # the second place was the state's sum once
 
 
-def unpack_snapshot(data: bytes) -> tuple[bytes, bytes]:
-    return _unpack(data, _decode_snapshot)  # type: ignore[no-any-return]
+def unpack_snapshot(data: bytes) -> bytes:
+    return _unpack(data, _decode_snapshot)[0]  # type: ignore[no-any-return]
 
 
 def _pack(value: Any) -> bytes:

@@ -11,7 +11,9 @@ its hash.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -33,7 +35,17 @@ _sha256 = hashlib.sha256
 _encode = msgspec.json.Encoder().encode
 _decode_header = msgspec.json.Decoder(Header).decode
 _decode_body = msgspec.json.Decoder(dict[str, Any]).decode
-_decoders = {kind: msgspec.json.Decoder(cls).decode for kind, cls in KINDS.items()}
+
+
+class _Decoders(dict[str, Callable[[bytes], Event]]):
+    """kind → how its body is decoded. Made when first needed: all of them take longer than a command has time for."""
+
+    def __missing__(self, kind: str) -> Callable[[bytes], Event]:
+        self[kind] = decode = msgspec.json.Decoder(KINDS[kind]).decode
+        return decode
+
+
+_decoders = _Decoders()
 
 
 class _Fold(msgspec.Struct):
@@ -53,9 +65,9 @@ def _needs_check(field: msgspec.structs.FieldInfo, cls: type[Event]) -> bool:
     return "wakelog." not in text and any(word in text for word in ("Any", "dict", "list", "tuple", "int"))
 
 
-_checked_fields = {
-    kind: tuple(f.name for f in msgspec.structs.fields(cls) if _needs_check(f, cls)) for kind, cls in KINDS.items()
-}
+@functools.cache
+def _checked_fields(cls: type[Event]) -> tuple[str, ...]:
+    return tuple(f.name for f in msgspec.structs.fields(cls) if _needs_check(f, cls))
 
 
 def link(prev: bytes, header: bytes) -> bytes:
@@ -105,7 +117,7 @@ def check_event(event: Event) -> Event:
     if type(event) is Foreign:
         return _check_foreign(event)
     changes: dict[str, Any] = {}
-    for name in _checked_fields[event.kind]:
+    for name in _checked_fields(type(event)):
         value = getattr(event, name)
         if value or type(value) is float:
             checked = check_value(value, f"{event.kind} {name}")
@@ -121,7 +133,7 @@ def check_event(event: Event) -> Event:
 
 
 def _check_foreign(event: Foreign) -> Foreign:
-    if not event.foreign_kind.startswith("x.") or "delta" in event.data:
+    if not check_text(event.foreign_kind, "a kind").startswith("x.") or "delta" in event.data:
         raise InvalidInputError(
             f"{event.foreign_kind!r} is not a kind this version writes",
             kind="unknown-kind",
@@ -216,10 +228,9 @@ def kind_of(event: Event) -> str:
 
 def decode_event(kind: str, body: bytes) -> Event:
     """The typed event of a body; `Foreign` with the whole body when the kind is unknown or the body does not fit it."""
-    decode = _decoders.get(kind)
-    if decode is not None:
+    if kind in KINDS:
         try:
-            return decode(body)
+            return _decoders[kind](body)
         except msgspec.DecodeError:
             pass
         except RecursionError as exc:

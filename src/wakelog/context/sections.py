@@ -212,8 +212,8 @@ class Teller:
         if not self.numbers:
             return ""
         is_plain = action.isprintable() and action.isascii()
-        named = action if status == "input" else shlex.quote(action)
-        command = _TODO.get(status, "").format(session=self.handle, action=named if is_plain else "ACTION")
+        named = shlex.quote(action) if is_plain else "ACTION"
+        command = _TODO.get(status, "").format(session=self.handle, action=named)
         return f"; {command}" if command else ""
 
     def _evicted(self, left: Evicted, describe: bool) -> Line:
@@ -259,7 +259,7 @@ _TODO = {
     "uncertain": "find out, then `wakelog reconcile {session} {action} --succeeded | --failed | --never-ran`",
     "waiting": "`wakelog approve {session} {action}` or `wakelog deny {session} {action}`",
     "running": "wait for it; if its process is gone, find out and `wakelog reconcile {session} {action} …`",
-    "input": "answer with `session.append(wakelog.events.InputAnswered(request={action!r}, answer=…))`",
+    "input": "`wakelog answer {session} {action} TEXT`",
 }
 _SETS = {"files": "file", "apps": "app", "data_sources": "data source"}
 _UNITS: dict[str, tuple[str, Callable[[int], str]]] = {

@@ -7,20 +7,24 @@ remove. A blob whose commit never came is nobody's, and `sweep` takes it away.""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from wakelog.engine import Change, Engine, Known, Pending, Surgery
-from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError, UnsupportedError
-from wakelog.model.ids import Seq, SessionId, root_of
+from wakelog.engine import Change, Engine, Finding, Inspects, Known, Pending, Surgery
+from wakelog.engines.objects import Object, Objects
+from wakelog.errors import CorruptLogError, NotFoundError
+from wakelog.model.ids import Seq, SessionId, is_session_id, root_of
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
 LIMIT = 256 * 1024
+GRACE_S = 86400.0
+"""A blob younger than this may belong to an append that is on its way."""
+_PASSED_ON = ("path", "identity", "version", "waiting", "migrate", "mark", "set_mark", "end_of_feed")
+"""What the engine inside can do beyond the protocol, if it can."""
 _MARK = b"wakelog blob"
 
 Payload = tuple[bytes, bytes]
@@ -36,8 +40,8 @@ class BlobEngine:
         self.url = url
         self.limit = limit
         self.durability = engine.durability
-        self._store = _open(url, options or {})
-        for name in ("path", "identity"):
+        self.objects = Objects(url, options)
+        for name in _PASSED_ON:
             if hasattr(engine, name):
                 setattr(self, name, getattr(engine, name))
 
@@ -70,19 +74,11 @@ class BlobEngine:
         return digest, self._get(_key(commit, digest), commit)
 
     def _put(self, key: str, content: bytes) -> None:
-        import obstore
-        from obstore.exceptions import AlreadyExistsError
-
-        with contextlib.suppress(AlreadyExistsError), _told(self.url):
-            # Only if it is not there: a repeated append puts the same bytes under the same name.
-            obstore.put(self._store, key, content, mode="create")
+        self.objects.put(key, content)  # a repeated append puts the same bytes under the same name
 
     def _get(self, key: str, commit: Commit) -> bytes:
-        import obstore
-
         try:
-            with _told(self.url):
-                return bytes(obstore.get(self._store, key).bytes())
+            return self.objects.get(key)
         except FileNotFoundError as exc:
             raise CorruptLogError(
                 f"a payload of event {commit.first} of {commit.session} is not in {self.url}",
@@ -92,34 +88,52 @@ class BlobEngine:
             ) from exc
 
     def _drop(self, keys: Iterable[str]) -> None:
-        import obstore
-
         for key in keys:
-            with contextlib.suppress(FileNotFoundError), _told(self.url):
-                obstore.delete(self._store, key)
+            self.objects.drop(key)
 
     def _keys_of(self, session: SessionId, commits: Iterable[Commit]) -> set[str]:
         return {_key(c, digest) for c in commits for digest, content in c.payloads if content == _MARK}
 
-    def sweep(self) -> int:
-        """Removes blobs that no stored commit mentions; how many. Not while others append: theirs may be on the way."""
-        import obstore
+    # Care
 
-        wanted: set[str] = set()
-        after = ""
-        while page := self.engine.sessions(after=after):
-            for head in page:
-                line: SessionId | None = head.session
-                while line is not None:
-                    wanted |= self._keys_of(line, self.engine.read(line, payloads=True))
-                    fork = self.engine.head(line).fork
-                    line = fork.parent if fork else None
-            after = page[-1].session
-        with _told(self.url):
-            there = {meta["path"] for batch in obstore.list(self._store) for meta in batch}
-        lost = there - wanted
+    def sweep(self, grace_s: float = 0.0) -> int:
+        """Removes blobs of sessions of this store that no commit mentions; how many. Without a grace, not while others
+        append: theirs may be on the way. What belongs to a session that is not known here is another store's."""
+        lost = [each.key for each in self._leftovers(grace_s)]
         self._drop(lost)
         return len(lost)
+
+    def _leftovers(self, grace_s: float) -> Iterator[Object]:
+        before = datetime.now(UTC) - timedelta(seconds=grace_s)
+        for each in self.objects.list():
+            if each.at <= before and self._is_wanted(each.key) is False:
+                yield each
+
+    def _is_wanted(self, key: str) -> bool | None:
+        """Whether a stored commit mentions the blob; None when its session is not of this store."""
+        parts = key.split("/")
+        if len(parts) != 4 or not is_session_id(parts[1]) or not parts[2].isdigit():
+            return None
+        session, last = SessionId(parts[1]), int(parts[2])
+        try:
+            return key in self._keys_of(session, self.engine.read(session, after=last - 1, upto=last, payloads=True))
+        except NotFoundError:
+            return None
+
+    def inspect(self) -> Iterator[Finding]:
+        if isinstance(self.engine, Inspects):
+            yield from self.engine.inspect()
+        for each in self._leftovers(GRACE_S):
+            yield Finding(
+                f"the blob {each.key} ({each.size} bytes) is mentioned by no commit",
+                each.key.split("/")[1],
+                is_damage=False,
+                fix="wakelog store scrub --repair removes it",
+                can_tidy=True,
+            )
+
+    def tidy(self) -> int:
+        return self.sweep(GRACE_S) + (self.engine.tidy() if isinstance(self.engine, Inspects) else 0)
 
     # What removes content removes its blobs, when the removal is durable
 
@@ -208,29 +222,3 @@ class BlobEngine:
 
 def _key(commit: Commit, digest: bytes) -> str:
     return f"{root_of(commit.session)}/{commit.session}/{commit.last}/{digest.hex()}"
-
-
-def _open(url: str, options: dict[str, Any]) -> Any:
-    try:
-        from obstore.store import LocalStore, from_url
-    except ImportError as exc:
-        raise UnsupportedError(
-            "a blob store needs obstore", kind="missing-extra", hint="pip install 'wakelog[blobs]'"
-        ) from exc
-    if "://" not in url:
-        Path(url).mkdir(parents=True, exist_ok=True)
-        return LocalStore(prefix=url)
-    return from_url(url, **options)
-
-
-@contextlib.contextmanager
-def _told(url: str) -> Iterator[None]:
-    """A blob store that cannot be reached is an error the caller can act on: nothing was appended yet."""
-    from obstore.exceptions import AlreadyExistsError, BaseError
-
-    try:
-        yield
-    except (FileNotFoundError, AlreadyExistsError):
-        raise
-    except (BaseError, OSError) as exc:
-        raise UnavailableError(f"the blob store {url} failed: {exc}", kind="blobs-unreachable") from exc

@@ -47,6 +47,7 @@ class MemoryEngine:
     def __init__(self) -> None:
         self._sessions: dict[SessionId, _Session] = {}
         self._names: dict[str, SessionId] = {}
+        self._marks: dict[str, str] = {}
         self._feed: list[tuple[SessionId, Seq]] = []
         self._news = threading.Condition(threading.RLock())
 
@@ -168,6 +169,12 @@ class MemoryEngine:
     def last_beat(self, session: SessionId) -> Heartbeat | None:
         with self._news:
             return self._get(session).beat
+
+    def mark(self, name: str) -> str | None:
+        return self._marks.get(name)
+
+    def set_mark(self, name: str, value: str) -> None:
+        self._marks[name] = value
 
     def operate(self, surgery: Surgery) -> Head:
         with self._news:

@@ -62,6 +62,8 @@ _NEW_META = _META + (
 )
 _SCRUBBED = "update wl_meta set clean = removed where one = 1 and made = ? and removed = ?"
 
+_INHERITED: list[Any] = []
+
 
 class Rows:
     """What a statement gave."""
@@ -184,7 +186,10 @@ class SharedDatabase:
         if self._is_closed:
             raise UnavailableError("the index was closed", kind="store-closed", hint="open it again")
         if self._pid != os.getpid():
-            self._begin()  # a forked child: the loop and its connections are the parent's
+            # A forked child: the loop and its connections are the parent's. They are kept, since whoever lets go of a
+            # connection says good-bye to the server.
+            _INHERITED.append((self._loop, self._idle))
+            self._begin()
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Any]:

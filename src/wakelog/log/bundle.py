@@ -165,7 +165,7 @@ def import_bundle(engine: Engine, source: IO[bytes]) -> Log:
         stale = {c.session: min(e.first for e in emptied if e.session == c.session) for c in emptied}
         engine.operate(Surgery(tuple(commits), tuple(emptied), stale_from=stale))
     else:
-        commits[-1] = msgspec.structs.replace(commits[-1], snapshot=pack_snapshot(*fold.dump()))
+        commits[-1] = msgspec.structs.replace(commits[-1], snapshot=pack_snapshot(fold.dump()))
         engine.submit(*commits).result()
     for segment in first.segments:
         if segment.name:

@@ -34,22 +34,24 @@ OWN_KINDS = {
 
 def default_redact(event: ev.Event) -> tuple[ev.Event, tuple[str, ...]]:
     """The redaction of every store that is not told otherwise."""
-    return _default()(event)
+    return _default()[0](event)
 
 
 @functools.cache
-def _default() -> Redact:
+def _default() -> tuple[Redact, Callable[[Iterable[ev.Event]], bool]]:
     # Imported at the first append: its expressions take longer to compile than a reader takes to read.
-    from wakelog.redaction import redact_event
+    from wakelog.redaction import are_clean, redact_event
 
-    return redact_event
+    return redact_event, are_clean
 
 
 def admit(events: Iterable[ev.Event | Draft], redact: Redact | None) -> list[Step]:
     """What callers append, redacted and checked."""
     steps: list[Step] = []
-    for given in events:
-        draft = given if isinstance(given, Draft) else Draft(given)
+    drafts = [given if isinstance(given, Draft) else Draft(given) for given in events]
+    if redact is default_redact and _default()[1]([draft.event for draft in drafts]):
+        redact = None
+    for draft in drafts:
         kind = draft.event.kind
         if kind in OWN_KINDS:
             raise NotAllowedError(f"{kind} is written by the log itself", kind="own-kind", hint=OWN_KINDS[kind])

@@ -30,7 +30,6 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.records import Commit, Header, Record
 from wakelog.model.values import Value
-from wakelog.state.digest import WIDTH_BYTES, total_of
 from wakelog.state.fold import Fold
 
 
@@ -260,9 +259,8 @@ def _nearest(engine: Engine, segments: list[Segment], seq: Seq) -> tuple[Fold, S
         upto = seq if segment.last is None else min(seq, segment.last)
         while (snapshot := engine.snapshot(segment.session, upto=upto)) is not None:
             try:
-                state, digest = unpack_snapshot(snapshot.data)
-                if len(digest) == WIDTH_BYTES:
-                    return Fold.load(state, digest), snapshot.seq, len(state)
+                state = unpack_snapshot(snapshot.data)
+                return Fold.load(state), snapshot.seq, len(state)
             except (CorruptLogError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 pass
             upto = snapshot.seq - 1
@@ -283,4 +281,4 @@ def _base_state(engine: Engine, segments: list[Segment], pruned: Seq) -> tuple[F
         raise CorruptLogError(f"the body of event {pruned} is missing, and nothing says it was pruned", seq=pruned)
     own = [Segment(holder, 1, None)]
     doc = resolve(engine, own, found, found.body["base"])
-    return Fold(doc, total_of(doc)), found.body["upto"]
+    return Fold(doc), found.body["upto"]

@@ -167,7 +167,7 @@ def _seal(
             turns.append(turn)
     tip.bytes_since += size
     _remember(sealed, tip, collector.new, first)
-    kinds = tuple(dict.fromkeys(map(kind_of, events)))
+    kinds = tuple(dict.fromkeys([kind_of(event) for event in events]))
     doc = tip.doc
     sealed.commit = Commit(
         session=session,
@@ -182,7 +182,7 @@ def _seal(
         turn=doc["turn"]["number"],
         turns=(min(turns), max(turns)) if turns else (0, 0),
         kinds=kinds,
-        paths=tuple(dict.fromkeys(e.path for e in events if type(e) is ev.FileChanged)),
+        paths=tuple(dict.fromkeys([e.path for e in events if type(e) is ev.FileChanged])),
         records=tuple(records),
         payloads=tuple(collector.new.items()),
         snapshot=_snapshot_if_due(tip, "history.rewound" in kinds, force_snapshot),
@@ -197,7 +197,7 @@ def _seal_one(
     sealed: Sealed, tip: Tip, step: Step, event: ev.Event, salt: bytes, at: int, collector: PayloadCollector
 ) -> tuple[Record, int]:
     """One event as a record, and the turn it belongs to. Moves the tip's state, not yet its position."""
-    doc, draft = tip.doc, step.draft
+    doc, draft, seq = tip.fold.doc, step.draft, tip.seq + 1
     kind = kind_of(event)
     if type(event) is ev.PayloadRedacted:
         event = msgspec.structs.replace(event, target=tip.seq)
@@ -208,16 +208,16 @@ def _seal_one(
     if draft.within is not None:
         _check_within(doc, draft.within)
     check_legal(doc, kind, event)
-    _check_draft(draft, kind, tip.seq + 1)
+    _check_draft(draft, seq)
     turn, attempt = _turn_of(doc, event)
     cause = draft.cause or _request_of(doc, kind, event)
-    seq = tip.seq + 1
-    if step.then is not None and type(event) is ev.HistoryRewound:
+    place = Place(seq, turn, draft.source, draft.trust)
+    if step.then is None:
+        delta = effect_of(doc, event, place)
+    elif type(event) is ev.HistoryRewound:
         delta = rewind_delta(doc, step.then(), seq=seq, to=event.to)
-    elif step.then is not None:
-        delta = [*restore(doc, step.then()), *effect_of(doc, event, Place(seq, turn, draft.source, draft.trust))]
     else:
-        delta = effect_of(doc, event, Place(seq, turn, draft.source, draft.trust))
+        delta = [*restore(doc, step.then()), *effect_of(doc, event, place)]
     if step.delta is not None:
         _check_same(doc, delta, step.delta, seq)
         delta = step.delta
@@ -261,11 +261,14 @@ def _check_place(events: Sequence[ev.Event], fork: ForkPoint | None) -> None:
             raise NotAllowedError("a fork, and only a fork, begins with session.forked", kind="not-a-fork")
 
 
-def _check_draft(draft: Draft, kind: str, seq: Seq) -> None:
+def _check_draft(draft: Draft, seq: Seq) -> None:
     """The parts of a header that callers choose: of the right type, and making sense where the event is to stand."""
-    for text in (draft.actor, draft.source, kind):
+    is_bare = draft.cause == 0 and type(draft.cause) is int and draft.derived_from == ()
+    if is_bare and draft.actor == "agent" and draft.source == "" and draft.trust == "trusted":
+        return  # nothing was chosen, as for most
+    for text in (draft.actor, draft.source):
         if type(text) is not str or not (text.isascii() or check_text(text, "a draft")):
-            raise InvalidInputError(f"{text!r} is not text, as actor, source and kind must be", kind="bad-draft")
+            raise InvalidInputError(f"{text!r} is not text, as actor and source must be", kind="bad-draft")
     if draft.trust not in _TRUSTS:
         raise InvalidInputError(
             f"{draft.trust!r} is not a trust", kind="bad-draft", hint=f"one of {', '.join(sorted(_TRUSTS))}"
@@ -308,11 +311,11 @@ def _turn_of(doc: dict[str, Value], event: ev.Event) -> tuple[int, int]:
 def _snapshot_if_due(tip: Tip, rewound: bool, force: bool) -> bytes | None:
     if not (force or rewound or is_due(tip.bytes_since, tip.snapshot_size)):
         return None
-    state, digest = tip.fold.dump()
+    state = tip.fold.dump()
     if rewound and not force and len(state) * 2 > tip.snapshot_size and not is_due(tip.bytes_since, tip.snapshot_size):
         return None  # only a rewind that shrinks the state makes the last snapshot too large a measure
     tip.bytes_since, tip.snapshot_size = 0, len(state)
-    return pack_snapshot(state, digest)
+    return pack_snapshot(state)
 
 
 def fingerprint_of(events: Sequence[ev.Event]) -> bytes:

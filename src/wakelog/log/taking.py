@@ -172,7 +172,7 @@ class Taking:
             refuse(commit, "its id does not belong to the tree it forks from")
         parent = tips.get(fork.parent)
         if parent is not None and (parent.seq, parent.hash) == (fork.at, fork.hash):
-            return Tip(Fold(copy(parent.doc), parent.fold.total()), parent.seq, parent.hash, parent.at)
+            return Tip(Fold(copy(parent.doc)), parent.seq, parent.hash, parent.at)
         log = self._open_log(fork.parent)
         entry = log.entry(fork.at)
         if entry.hash != fork.hash:

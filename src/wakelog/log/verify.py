@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 
 import msgspec
@@ -20,10 +21,10 @@ from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError, NotFoundError, WakelogError
 from wakelog.log.log import Log
 from wakelog.log.masking import mentions
-from wakelog.log.reading import Entry, Segment, fetch, fold_at, open_commit, read_commits
+from wakelog.log.reading import Entry, Segment, fetch, fold_at, open_commit, read_commits, read_entries
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
-from wakelog.model.records import GENESIS, Anchor, Commit
+from wakelog.model.records import GENESIS, Anchor, Commit, Head
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold
 from wakelog.state.patch import equal
@@ -54,6 +55,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
 
 
 _NEVER = 1 << 62
+_SNAPSHOT = "the snapshot at event "
 
 NONSENSE = (LookupError, TypeError, ValueError, AttributeError, msgspec.MsgspecError)
 """What reading raises on content that is well formed, rightly hashed, and not what any log of ours would hold."""
@@ -66,15 +68,21 @@ class _Erased(msgspec.Struct, frozen=True):
     said_at: Seq
 
 
-def verify(log: Log, anchor: Anchor | None = None) -> VerifyReport:
-    """Checks a session from its first event to its head, through its forks. Faults are reported, not raised."""
+def is_of_cache(fault: Fault) -> bool:
+    """Whether a fault is of a snapshot only: nothing is lost when it is dropped."""
+    return fault.what.startswith(_SNAPSHOT)
+
+
+def verify(log: Log, anchor: Anchor | None = None, *, own: bool = False) -> VerifyReport:
+    """Checks a session from its first event to its head, through its forks. Faults are reported, not raised. With `own`,
+    of a fork only what is its own is checked, for whoever checks its parent too."""
     if anchor is not None and anchor.session != log.id:
         raise InvalidInputError(
             f"the anchor is of session {anchor.session}, not of {log.id}",
             kind="wrong-anchor",
             hint="verify that session",
         )
-    walk = _Walk(log, anchor)
+    walk = _Walk(log, anchor, own)
     try:
         walk.run()
     except WakelogError as exc:
@@ -97,12 +105,13 @@ def verify(log: Log, anchor: Anchor | None = None) -> VerifyReport:
 class _Walk:
     """One verification: the chain and the fold, carried from event to event."""
 
-    def __init__(self, log: Log, anchor: Anchor | None) -> None:
-        self.log, self.anchor = log, anchor
+    def __init__(self, log: Log, anchor: Anchor | None, own: bool = False) -> None:
+        self.log, self.anchor, self.own = log, anchor, own
         self.engine: Engine = log.engine
         self.integrity: list[Fault] = []
         self.completeness: list[Fault] = []
         self.scope = {"erased": 0, "pruned": 0, "payloads_gone": 0}
+        self.head: Head | None = None
         self.seq: Seq = 0
         self.hash = GENESIS
         self.at = 0
@@ -115,14 +124,30 @@ class _Walk:
         self.integrity.append(Fault(seq, what))
 
     def run(self) -> None:
+        with contextlib.suppress(WakelogError):
+            self.head = self.log.head()  # first: what is appended while this goes on is not looked at
         for segment in self.log.segments:
             self._collect_removals(segment)
-        for segment in self.log.segments:
+        segments = self.log.segments
+        if self.own and len(segments) > 1:
+            self._begin_at(segments[-1].first - 1)
+            segments = segments[-1:]
+        for segment in segments:
             snapshots = self._snapshots(segment)
-            for commit in self.engine.read(segment.session, upto=segment.last, payloads=True):
+            upto = segment.last if segment.last is not None else self.head and self.head.seq
+            for commit in self.engine.read(segment.session, after=self.seq, upto=upto, payloads=True):
                 if commit.first <= self.seq:
                     continue
                 self._commit(commit, segment, snapshots)
+
+    def _begin_at(self, seq: Seq) -> None:
+        """Takes what was shared as given: its end, and the state there."""
+        for entry in read_entries(self.engine, self.log.segments, after=seq - 1, upto=seq):
+            self.seq, self.hash, self.at = entry.seq, entry.hash, entry.header.at
+        try:
+            self.fold = fold_at(self.engine, self.log.segments, seq).fold
+        except NotFoundError:
+            self.fold = None  # pruned
 
     # What was removed is said after the place it was removed from, so it is read first.
 
@@ -283,21 +308,17 @@ class _Walk:
         if self.fold is None:
             return
         try:
-            state, total = unpack_snapshot(data)
-            good = (
-                equal(msgspec.json.decode(state), self.fold.doc)
-                and int.from_bytes(total, "little") == self.fold.total()
-            )
+            good = equal(msgspec.json.decode(unpack_snapshot(data)), self.fold.doc)
         except (WakelogError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             good = False
         if not good:
-            self.fault(seq, f"the snapshot at event {seq} is not the state there; drop it, it is a cache")
+            self.fault(seq, f"{_SNAPSHOT}{seq} is not the state there; drop it, it is a cache")
 
     # The end
 
     def finish(self) -> None:
         try:
-            head = self.log.head()
+            head = self.head or self.log.head()
         except WakelogError as exc:
             self.fault(self.seq + 1, str(exc))
             return

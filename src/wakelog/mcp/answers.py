@@ -65,8 +65,8 @@ def fit(value: Value, room: int = ANSWER_MAX, text: int = TEXT_MAX) -> Value:
         return shorten(value, max(room - 40, 20))
     if isinstance(value, dict):
         names = list(value)[: max(room // 60, 1)]
-        rooms = _share([size(shorten(value[n], text)) + len(n) + 4 for n in names], room)
-        kept = {n: _inside(value[n], r - len(n), text) for n, r in zip(names, rooms, strict=True)}
+        rooms = _share([size(shorten(value[n], text)) + size(n) + 2 for n in names], room)
+        kept = {n: _inside(value[n], r - size(n) - 2, text) for n, r in zip(names, rooms, strict=True)}
         return kept if len(names) == len(value) else {**kept, "…": f"{len(value) - len(names)} more keys"}
     if isinstance(value, list | tuple):
         some = list(value[: max(room // 60, 1)])

@@ -2,11 +2,12 @@
 
     redact_text(text)    -> (text, names)      the same object when nothing was found
     redact_event(event)  -> (event, names)     likewise
+    are_clean(events)    -> bool               whether that would change none of them
 
 A secret becomes `[redacted:NAME]`. It is a safety net, not a guarantee: see docs/explanation/redaction.md.
 """
 
 from wakelog.redaction.patterns import PATTERNS, Pattern
-from wakelog.redaction.redactor import Redactor, redact_event, redact_text
+from wakelog.redaction.redactor import Redactor, are_clean, redact_event, redact_text
 
-__all__ = ["PATTERNS", "Pattern", "Redactor", "redact_event", "redact_text"]
+__all__ = ["PATTERNS", "Pattern", "Redactor", "are_clean", "redact_event", "redact_text"]

@@ -1,12 +1,13 @@
 """Redaction inside events: which fields are looked at, and how far into their values.
 
-Most events hold nothing, so all their texts are first gathered and looked at as one. Only when that finds something,
-or a key says "secret", is the event walked again and rebuilt. Nothing is changed in place; whatever holds no secret
-is handed back as the same object.
+Most events hold nothing, so the texts of all events of an append are first gathered and looked at as one. Only when
+that finds something, or a key says "secret", is each event looked at by itself, walked again and rebuilt. Nothing is
+changed in place; whatever holds no secret is handed back as the same object.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import msgspec
@@ -50,29 +51,42 @@ class Finder(Protocol):
 
 def redact_event(finder: Finder, event: Event) -> tuple[Event, tuple[str, ...]]:
     """See `Redactor.redact_event`."""
-    fields = _fields.get(type(event)) or _fields_of(type(event))
-    texts: list[str] = []
-    suspicious = False
-    try:
-        for name in fields:
-            value = getattr(event, name)
-            if value and type(value) not in _SCALARS:
-                suspicious = _gather(finder, value, _key_of(event, name), texts, 0) or suspicious
-    except _TooDeepError:
-        return event, ()  # No such value is stored: the codec refuses it, and says so.
-    # A line break between two texts lets no pattern reach from one into the other.
-    if not suspicious and not (texts and finder.finds("\n".join(texts))):
+    if are_clean(finder, (event,)):
         return event, ()
     walk = _Walk(finder)
     changes: dict[str, Any] = {}
-    for name in fields:
-        value = getattr(event, name)
-        redacted = walk.redact(value, _key_of(event, name), 0)
-        if redacted is not value:
-            changes[name] = redacted
+    try:
+        for name in _fields_of(type(event)):
+            value = getattr(event, name)
+            redacted = walk.redact(value, _key_of(event, name), 0)
+            if redacted is not value:
+                changes[name] = redacted
+    except _TooDeepError:
+        return event, ()  # No such value is stored: the codec refuses it, and says so.
     if type(event) is FileChanged:
         _withhold(event, changes)
     return (msgspec.structs.replace(event, **changes), tuple(walk.names)) if changes else (event, ())
+
+
+def are_clean(finder: Finder, events: Iterable[Event]) -> bool:
+    """Whether none of the events holds a secret, told by one look at all their texts."""
+    texts: list[str] = []
+    suspicious = False
+    for event in events:
+        gathered = len(texts)
+        try:
+            for name in _fields.get(type(event)) or _fields_of(type(event)):
+                value = getattr(event, name)
+                if type(value) is str:
+                    if value:
+                        texts.append(value)
+                        suspicious = suspicious or is_named_secret(_key_of(event, name), value)
+                elif value and type(value) not in _SCALARS:
+                    suspicious = _gather(finder, value, _key_of(event, name), texts, 0) or suspicious
+        except _TooDeepError:
+            del texts[gathered:]  # no such value is stored
+    # A line break between two texts lets no pattern reach from one into the other.
+    return not suspicious and not (texts and finder.finds("\n".join(texts)))
 
 
 def _withhold(event: FileChanged, changes: dict[str, Any]) -> None:

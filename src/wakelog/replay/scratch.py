@@ -51,7 +51,7 @@ class ScratchEngine:
         self._ids: dict[str, Commit] = {}
         now, entry, fold = log.head(), log.entry(at), fold_at(log.engine, log.segments, at).fold
         # What leads to the state may have been pruned, which is said only after the point: so the state is kept.
-        self._snapshots: dict[Seq, bytes] = {at: pack_snapshot(*fold.dump())}
+        self._snapshots: dict[Seq, bytes] = {at: pack_snapshot(fold.dump())}
         state = fold.doc
         self._status, self._turn, self._epoch = state["status"], state["turn"]["number"], state["lease"]["epoch"]
         fork = now.fork

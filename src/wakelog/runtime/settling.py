@@ -1,4 +1,5 @@
-"""Settling a call by hand: approve, deny, reconcile. An operator's words, so they need no tool and no process."""
+"""Settling by hand what is pending: approve, deny, reconcile, answer. An operator's words, so they need no tool and no
+process."""
 
 from __future__ import annotations
 
@@ -85,6 +86,21 @@ def reconcile(
     if pending["status"] == "uncertain":
         return log.record(settled)
     return log.record(Draft(ev.ActionUncertain(action=action, why="its process is gone"), actor=actor), settled) + 1
+
+
+def answer(log: Log, request: str, given: Any, *, by: str = "", why: str = "") -> Seq:
+    """Answers a question that an agent asked a person."""
+    pending = _pending(log, request)
+    if pending["tool"] != "input":
+        raise NotAllowedError(
+            f"{request} is a call, not a question", kind="input-machine", hint="wakelog pending tells how to settle it"
+        )
+    options = log.entry(pending["seq"]).body.get("options", ())
+    if options and given not in options:
+        raise InvalidInputError(
+            f"{given!r} is none of the answers to {request}", kind="bad-answer", hint=f"one of {', '.join(options)}"
+        )
+    return log.record(Draft(ev.InputAnswered(request=request, answer=plain(given), by=by, why=why), actor="user"))
 
 
 def abandon(log: Log, action: str, *, why: str = "") -> Seq:

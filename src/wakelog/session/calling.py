@@ -124,6 +124,10 @@ class Calling(Base[S]):
         outcome, what a late worker reported decides."""
         return settling.reconcile(self.log, action, outcome, output=output, by=by, why=why)
 
+    def answer(self, request: str, given: Any, *, by: str = "", why: str = "") -> Seq:
+        """Answers a question the agent asked (`input.requested`): with one of its options, if it has any."""
+        return settling.answer(self.log, request, given, by=by, why=why)
+
     def abandon(self, action: str, *, why: str = "") -> Seq:
         """Gives a pending call up."""
         return settling.abandon(self.log, action, why=why)

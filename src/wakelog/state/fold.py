@@ -12,10 +12,11 @@ import msgspec
 
 from wakelog.errors import InvalidInputError
 from wakelog.model.values import Value
-from wakelog.state.digest import MISSING, OPEN, WIDTH_BYTES, Digest, entry_depth, hash_total, total_of
+from wakelog.state.digest import MISSING, OPEN, Digest, entry_depth, hash_total, total_of
 from wakelog.state.patch import Delta, Op, apply_op, copy, escape, tokens_of
 
 _encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Value]).decode
 
 _OPS = frozenset({"add", "remove", "replace"})
 
@@ -27,22 +28,24 @@ Undo = list[Entry | Op]
 
 
 class Fold:
-    """A working copy of the state with its running digest. Not for sharing: whoever reads takes `copy()`."""
+    """A working copy of the state. Not for sharing: whoever reads takes `copy()`.
+
+    Few ever ask for the state's hash. So the running digest begins when it is first asked for, over the whole document,
+    and follows the changes from then on.
+    """
 
     __slots__ = ("_digest", "doc")
 
-    def __init__(self, doc: dict[str, Value] | None = None, total: int = 0) -> None:
+    def __init__(self, doc: dict[str, Value] | None = None) -> None:
         self.doc: dict[str, Value] = {} if doc is None else doc
-        self._digest = Digest(total_of({}) if doc is None else total)
+        self._digest: Digest | None = None
 
     @classmethod
-    def load(cls, state: bytes, total: bytes) -> Fold:
-        """From a snapshot's two parts."""
-        return cls(msgspec.json.decode(state), int.from_bytes(total, "little"))
+    def load(cls, state: bytes) -> Fold:
+        return cls(_decode(state))
 
-    def dump(self) -> tuple[bytes, bytes]:
-        """The two parts of a snapshot."""
-        return _encode(self.doc), self.total().to_bytes(WIDTH_BYTES, "little")
+    def dump(self) -> bytes:
+        return _encode(self.doc)
 
     def apply(self, delta: Delta, undo: Undo | None = None) -> Undo:
         """Moves forward; adds the way back to `undo` and returns it. A delta that does not fit changes nothing.
@@ -51,10 +54,11 @@ class Fold:
         """
         undo = [] if undo is None else undo
         start = len(undo)
-        doc, touched = self.doc, self._digest.touched
+        doc = self.doc
+        touched = None if self._digest is None else self._digest.touched
         try:
             for op in delta:
-                path = op["path"]
+                path, name = op["path"], op["op"]
                 tokens = tokens_of(path)
                 depth = entry_depth(tokens[0]) if tokens else 1
                 if len(tokens) != depth:
@@ -63,11 +67,11 @@ class Fold:
                 parent = doc if depth == 1 else doc[tokens[0]] if depth == 2 else doc[tokens[0]][tokens[1]]
                 key = tokens[-1]
                 old = parent.get(key, MISSING)
-                if op["op"] not in _OPS or (old is MISSING and op["op"] != "add"):
+                if name != "add" and (name not in _OPS or old is MISSING):
                     apply_op(doc, tokens, op)  # raises: no such operation, or nothing to remove or replace
-                if path not in touched:
-                    touched[path] = (parent, key, old)
-                if op["op"] == "remove":
+                if touched is not None:
+                    touched.setdefault(path, (parent, key, old))
+                if name == "remove":
                     del parent[key]
                 else:
                     parent[key] = op["value"]
@@ -92,12 +96,15 @@ class Fold:
         held = {} if old is MISSING else {key: copy(old)}
         apply_op(held, tokens[depth - 1 :], op)
         pointer = "/" + "/".join(map(escape, tokens[:depth]))
-        self._digest.touched.setdefault(pointer, (parent, key, old))
+        if self._digest is not None:
+            self._digest.touched.setdefault(pointer, (parent, key, old))
         parent[key] = held[key]
         return pointer, parent, key, old
 
     def _apply_in_place(self, tokens: list[str], op: Op) -> Op:
         doc, digest = self.doc, self._digest
+        if digest is None:
+            return apply_op(doc, tokens, op)
         if not tokens or tokens[0] != OPEN:
             digest.settle()
         digest.count(doc, tokens, -1)
@@ -114,14 +121,17 @@ class Fold:
                 self._apply_in_place(tokens_of(step["path"]), step)
                 continue
             pointer, parent, key, old = step
-            self._digest.touched.setdefault(pointer, (parent, key, parent.get(key, MISSING)))
+            if self._digest is not None:
+                self._digest.touched.setdefault(pointer, (parent, key, parent.get(key, MISSING)))
             if old is MISSING:
                 parent.pop(key, None)
             else:
                 parent[key] = old
 
     def total(self) -> int:
-        """The digest's sum, from which another fold of the same document can go on."""
+        """The sum of the document's leaves (digest.py)."""
+        if self._digest is None:
+            self._digest = Digest(total_of(self.doc))
         return self._digest.total()
 
     def state_hash(self) -> str:

@@ -18,7 +18,6 @@ from wakelog.log.seal import Step, Tip, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id, root_id
 from wakelog.model.records import GENESIS, Commit, Draft, ForkPoint, Record
-from wakelog.state.digest import total_of
 from wakelog.state.fold import Fold
 from wakelog.state.patch import copy
 
@@ -94,7 +93,7 @@ class Writer:
         at = self.seq if at is None else at
         hash_, doc = self._places[at]
         child = Writer(session or fork_id(self.session, os.urandom(5)))
-        child._tip = Tip(Fold(copy(doc), total_of(doc)), at, hash_, self._now)
+        child._tip = Tip(Fold(copy(doc)), at, hash_, self._now)
         child._now = self._now
         child._fork = ForkPoint(self.session, at, hash_)
         return child

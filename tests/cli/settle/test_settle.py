@@ -38,6 +38,13 @@ STORIES: dict[str, list[tuple[str, ...]]] = {
         ("abandon", "billing", "charge-1a2b"),
         ("pending", "deploy"),
     ],
+    "answer": [
+        ("answer", "busy", "which", "c"),
+        ("answer", "busy", "crawl-5", "yes"),
+        ("answer", "busy", "whi", "b", "-m", "it is newer"),
+        ("answer", "busy", "which", "a"),
+        ("log", "busy", "--events", "-n", "1"),
+    ],
     "json": [
         ("pending", "billing", "--json"),
         ("pending", "busy", "--ndjson"),
@@ -79,12 +86,12 @@ def test_every_command_that_is_offered_can_be_pasted(desk: Cli) -> None:
     """Also where a name or an id was chosen to do harm."""
     offered = [item["settle"] for item in desk("pending", "--json").data if item["settle"]]
     commands = [re.search(r"wakelog ([^|]*)", text)[1] for text in offered]  # type: ignore[index]
-    assert len(commands) == 6
+    assert len(commands) == 7
     for command in commands:
         assert re.fullmatch(r"[\w -]+", command)
         assert desk(*command.split()).code == 0
     left = [(item["action"], item["status"]) for item in desk("pending", "--json").data]
-    assert left == [("which", "waiting"), ("release-77", "requested")]
+    assert left == [("release-77", "requested")]
 
 
 def test_what_is_reconciled_is_what_the_script_goes_on_with(desk: Cli, tmp_path: Path) -> None:

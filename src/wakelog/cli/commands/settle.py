@@ -1,4 +1,4 @@
-"""`wakelog pending`, `reconcile`, `approve`, `deny`, `abandon`: calls that wait for somebody."""
+"""`wakelog pending`, `reconcile`, `approve`, `deny`, `answer`, `abandon`: calls and questions that wait for somebody."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Pending(msgspec.Struct, frozen=True):
     def next(self) -> str:
         """The commands that settle it, ready to be pasted."""
         if self.entry["tool"] == "input":
-            return ""
+            return " | ".join(f"wakelog answer {handle(self.session)} {self._handle} {text}" for text in self._options)
         return _NEXT[self.entry["status"]].format(call=f"{handle(self.session)} {self._handle}")
 
     @property
@@ -53,6 +53,11 @@ class _Pending(msgspec.Struct, frozen=True):
         beginnings = (self.action[:size] for size in range(1, len(self.action)))
         unique = (b for b in beginnings if harmless(b) and not any(other.startswith(b) for other in others))
         return harmless(self.action) or next(unique, shlex.quote(inert(self.action, lines=False)))
+
+    @property
+    def _options(self) -> list[str]:
+        options = self.session.log.entry(self.entry["seq"]).body.get("options", ())
+        return [harmless(o) or shlex.quote(inert(o, lines=False)) for o in options] or ["TEXT"]
 
     @property
     def input(self) -> Any:
@@ -94,9 +99,7 @@ def pending_command(ctx: Context, session: str) -> int:
         say_table(ctx, COLUMNS, [_cells(each) for each in found])
         ctx.say("")
         for each in found:
-            if each.entry["tool"] == "input":
-                ctx.say(f"  {handle(each.session)} asks: {inert(str(each.input), lines=False)}")
-            elif each.entry["status"] != "running":
+            if each.entry["status"] != "running":
                 ctx.say(f"  {each.next}")
         running = sum(each.entry["status"] == "running" for each in found)
         if running:
@@ -208,6 +211,25 @@ def _value(text: str | None) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return text
+
+
+@click.command("answer")
+@click.argument("session", shell_complete=complete_session)
+@click.argument("request")
+@click.argument("given", metavar="TEXT")
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why.")
+@common
+def answer_command(ctx: Context, session: str, request: str, given: str, why: str) -> None:
+    """Answers a question that an agent asked. Where it has options, TEXT is one of them. REQUEST is its id, or the
+    beginning of it.
+
+    \b
+    Example:
+      wakelog answer fix-bug apply-on-production yes -m "after the backup"
+    """
+    found = _find(ctx.session(session), request)
+    seq = found.session.answer(found.action, given, by=_me(), why=why)
+    _tell(ctx, found, seq, f"{found.action} is answered: {given}")
 
 
 def _settling(name: str, verb: str, done: str, doc: str) -> click.Command:

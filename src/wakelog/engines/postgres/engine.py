@@ -12,19 +12,21 @@ import os
 import threading
 import time
 from collections.abc import Coroutine, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import asyncpg
 import msgspec
 
-from wakelog.engine import Change, Known, Surgery
+from wakelog.engine import Change, Finding, Known, Step, Surgery
+from wakelog.engines.postgres import feed, inspecting, migrating
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.failing import translated
-from wakelog.engines.postgres.feed import page_of, since
 from wakelog.engines.postgres.loop import Loop
+from wakelog.engines.postgres.patience import PATIENCE_S, Connections
 from wakelog.engines.postgres.rows import from_row, head_from_row, to_row
 from wakelog.engines.postgres.writing import Pending, Writer, known_by_id
-from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError
+from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError, WakelogError
 from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
@@ -32,7 +34,6 @@ VERSION = 1
 PAGE = 200
 POLL_S = 0.5
 NOTIFY_S = 0.005
-POOL_MAX = 8
 CHANNEL = "wakelog"
 _END = 1 << 62
 T = TypeVar("T")
@@ -47,12 +48,18 @@ class PostgresEngine:
     keeps_index = True
     """Whether the index is kept in this database too."""
 
-    def __init__(self, url: str, *, ns: str = "default", create: bool = True) -> None:
+    def __init__(self, url: str, *, ns: str = "default", create: bool = True, patience_s: float = PATIENCE_S) -> None:
+        """A server that is lost is waited for, for `patience_s`; but whether there is one at all is told at once."""
         self.url = url
         self.ns = ns
+        self._patience_s = patience_s
         self._closed = False
         self._begin()
-        self._run(self._prepare(create))
+        try:
+            self._run(self._connections.ask(lambda db: self._prepare(db, create), patience_s=0))
+        except BaseException:
+            self.close()
+            raise
 
     def _begin(self) -> None:
         self._pid = os.getpid()
@@ -61,42 +68,41 @@ class PostgresEngine:
         self._listener: Any = None
         self._notifier: Any = None
         self._notifying: asyncio.Task[None] | None = None
-        self._pool: Any = self._await(self._connect())
-        self._writer = Writer(self._pool, self.ns)
+        self._connections = Connections(self.url, patience_s=self._patience_s)
+        try:
+            self._await(self._connections.open())
+        except BaseException:
+            self._loop.stop()
+            raise
+        self._writer = Writer(self._connections, self.ns)
 
-    async def _connect(self) -> Any:
-        async def keep(connection: Any) -> None:
-            """Nothing is ever set on a connection, so there is nothing to reset: that spares a round trip a call."""
-
-        return await asyncpg.create_pool(self.url, min_size=0, max_size=POOL_MAX, command_timeout=60, reset=keep)
-
-    async def _prepare(self, create: bool) -> None:
-        async with self._pool.acquire() as db:
-            if not await db.fetchval(sql.ORDER):
-                raise UnsupportedError(
-                    "this database does not order text by code point",
-                    kind="bad-collation",
-                    hint="create database … template template0 locale 'C'",
-                )
-            try:
-                found = await db.fetchval(sql.VERSION)
-            except asyncpg.UndefinedTableError:
-                found = None
-            if found is None:
-                if not create:
-                    raise NotFoundError(f"there is no store in {_safe(self.url)}", kind="store-not-found")
-                await self._create(db)
-            elif found > VERSION:
-                raise UnsupportedError(
-                    f"this store has version {found}, and this wakelog knows {VERSION}",
-                    kind="store-newer",
-                    hint="upgrade wakelog",
-                )
+    async def _prepare(self, db: Any, create: bool) -> None:
+        if not await db.fetchval(sql.ORDER):
+            raise UnsupportedError(
+                "this database does not order text by code point",
+                kind="bad-collation",
+                hint="create database … template template0 locale 'C'",
+            )
+        try:
+            found = await db.fetchval(sql.VERSION)
+        except asyncpg.UndefinedTableError:
+            found = None
+        if found is None:
+            if not create:
+                raise NotFoundError(f"there is no store in {_safe(self.url)}", kind="store-not-found")
+            await self._create(db)
+        elif found > VERSION:
+            raise UnsupportedError(
+                f"this store needs version {found}, and this wakelog knows {VERSION}",
+                kind="store-newer",
+                hint="upgrade wakelog",
+            )
 
     async def _create(self, db: Any) -> None:
         """Statement by statement, each harmless if another process came first."""
+        came_first = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateObjectError)
         for statement in sql.schema():
-            with contextlib.suppress(asyncpg.UniqueViolationError, asyncpg.DuplicateTableError):
+            with contextlib.suppress(*came_first):  # `if not exists` is no guard against another's create
                 await db.execute(statement)
         await db.execute(sql.SET_VERSION, VERSION)
 
@@ -129,7 +135,7 @@ class PostgresEngine:
         await asyncio.sleep(NOTIFY_S)
         with contextlib.suppress(Exception):
             if self._notifier is None or self._notifier.is_closed():
-                self._notifier = await asyncpg.connect(self.url, server_settings={"synchronous_commit": "off"})
+                self._notifier = await self._connections.connect(synchronous_commit="off")
             await self._notifier.execute(sql.NOTIFY, CHANNEL, self.ns)
 
     # Reading
@@ -161,11 +167,10 @@ class PostgresEngine:
     def known(self, session: SessionId, commit_id: str) -> Known | None:
         head = self.head(session)
 
-        async def ask() -> Known | None:
-            async with self._pool.acquire() as db:
-                return await known_by_id(db, self._key(session), commit_id, head)
+        async def ask(db: Any) -> Known | None:
+            return await known_by_id(db, self._key(session), commit_id, head)
 
-        return self._run(ask())
+        return self._run(self._connections.ask(ask))
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
         rows = self._fetch(sql.SESSIONS, self.ns, after.partition(".")[0], after, limit)
@@ -176,8 +181,11 @@ class PostgresEngine:
         return [h for h in heads if deleted or h.status != "deleted"]
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
-        rows = self._fetch(sql.CHANGES, self.ns, *since(cursor, limit))
-        return page_of(rows, cursor, limit)
+        feed.read_cursor(cursor)  # one that is none is told without asking anybody
+        return self._run(self._connections.ask(lambda db: feed.changes(db, self.ns, cursor, limit)))
+
+    def end_of_feed(self) -> str:
+        return self._run(self._connections.ask(lambda db: feed.end(db, self.ns)))
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
         for commit in self.read(session, after=seq - 1, upto=seq, payloads=True):
@@ -312,12 +320,52 @@ class PostgresEngine:
                 bell.set()
 
         async def listen() -> Any:
-            connection = await asyncpg.connect(self.url)
+            connection = await self._connections.connect()
             await connection.add_listener(CHANNEL, heard)
             return connection
 
-        with contextlib.suppress(UnavailableError):
+        with contextlib.suppress(WakelogError):  # then it is looked for more often
             self._listener = self._run(listen())
+
+    # Care
+
+    def version(self) -> int:
+        return self._run(self._connections.ask(migrating.version_of))
+
+    def waiting(self) -> Sequence[Step]:
+        return self._run(self._connections.ask(migrating.waiting))
+
+    def migrate(self) -> Iterator[Step]:
+        for step in self.waiting():
+            if self._run(self._connections.ask(partial(migrating.take, step=step))):
+                yield step
+
+    def mark(self, name: str) -> str | None:
+        async def ask(db: Any) -> str | None:
+            try:
+                found: str | None = await db.fetchval(sql.MARK, self.ns, name)
+            except asyncpg.UndefinedTableError:
+                return None
+            return found
+
+        return self._run(self._connections.ask(ask))
+
+    def set_mark(self, name: str, value: str) -> None:
+        async def put(db: Any) -> None:
+            try:
+                await db.execute(sql.SET_MARK, self.ns, name, value)
+            except asyncpg.UndefinedTableError as exc:
+                raise UnsupportedError(
+                    "this store has no place for marks yet", kind="migration-waits", hint="wakelog store migrate"
+                ) from exc
+
+        self._run(self._connections.ask(put))
+
+    def inspect(self) -> Iterator[Finding]:
+        return iter(self._run(self._connections.ask(lambda db: inspecting.findings(db, self.ns))))
+
+    def tidy(self) -> int:
+        return self._run(self._connections.ask(lambda db: inspecting.tidied(db, self.ns)))
 
     # The server
 
@@ -333,9 +381,10 @@ class PostgresEngine:
                 await asyncio.wait({self._notifying})
             for connection in (self._listener, self._notifier):
                 if connection is not None:
-                    await connection.close()
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._pool.close(), 5)
+                    await connection.close(timeout=1)
+            await self._connections.close()
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()  # a caller in another thread still waits for it
 
         if self._pid == os.getpid():
             with contextlib.suppress(Exception):
@@ -362,26 +411,26 @@ class PostgresEngine:
     def _await(self, work: Coroutine[Any, Any, T]) -> T:
         try:
             return self._loop.run(work)
+        except WakelogError:
+            raise
         except Exception as exc:
             raise translated(exc) from exc
 
     def _fetch(self, statement: str, *values: Any) -> list[Any]:
-        async def ask() -> list[Any]:
-            async with self._pool.acquire() as db:
-                return list(await db.fetch(statement, *values))
+        async def ask(db: Any) -> list[Any]:
+            return list(await db.fetch(statement, *values))
 
-        return self._run(ask())
+        return self._run(self._connections.ask(ask))
 
     def _fetchrow(self, statement: str, *values: Any) -> Any:
         rows = self._fetch(statement, *values)
         return rows[0] if rows else None
 
     def _execute(self, statement: str, *values: Any) -> None:
-        async def do() -> None:
-            async with self._pool.acquire() as db:
-                await db.execute(statement, *values)
+        async def do(db: Any) -> None:
+            await db.execute(statement, *values)
 
-        self._run(do())
+        self._run(self._connections.ask(do))
 
 
 def _safe(url: str) -> str:

@@ -1,49 +1,136 @@
-"""What can go wrong with a server, told as errors a caller can act on."""
+"""What can go wrong with a server, told as errors a caller can act on.
+
+Three questions are asked of a driver's error: may it be over in a moment (then the engine asks again by itself, see
+patience.py), may the statement have been done all the same, and what is to be told in the end."""
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import ssl
 
 import asyncpg
 
-from wakelog.errors import InvalidInputError, UnavailableError, WakelogError
+from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError, UnavailableError, WakelogError
 
+_STOPPING = (asyncpg.CannotConnectNowError, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError)
 _LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
+    asyncpg.InternalClientError,
     asyncpg.QueryCanceledError,
     OSError,
     EOFError,
     asyncio.TimeoutError,
     asyncio.CancelledError,
 )
+_ELSEWHERE = (asyncpg.ReadOnlySQLTransactionError, asyncpg.TargetServerAttributeNotMatched)
+_CROWDED = (asyncpg.TooManyConnectionsError, asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+_CLOSED = (concurrent.futures.CancelledError,)
+_FOR_GOOD = (asyncpg.ClientConfigurationError, ssl.SSLError)
 
 
-def translated(exc: BaseException, *, is_append: bool = False) -> WakelogError:
-    """Our error for a driver's. If the connection failed, the answer to an append is unknown, and asking again with the
-    same commit settles it."""
+class PoolFullError(Exception):
+    """All connections of this process were in use for as long as one waits for one."""
+
+
+def is_passing(exc: BaseException) -> bool:
+    """Whether it may be over in a moment: a server that restarts, fails over, or has no connection left just now."""
+    if isinstance(exc, _FOR_GOOD) or _is_about_tls(exc):
+        return False
+    return isinstance(exc, (*_STOPPING, *_LOST, *_ELSEWHERE, *_CROWDED))
+
+
+def is_unknown(exc: BaseException) -> bool:
+    """Whether a statement that ended like this may have been done: nobody heard the answer. A cancelled one too, since
+    a server may give up waiting for its standby after it has committed."""
+    return isinstance(exc, (*_STOPPING, *_LOST)) and not isinstance(exc, asyncpg.CannotConnectNowError)
+
+
+def translated(exc: BaseException, *, is_unknown: bool = False) -> WakelogError:
+    """Our error for a driver's. `is_unknown` says that an append may have been stored: asking again with the same
+    commit settles it."""
     if isinstance(exc, WakelogError):
         return exc
-    if isinstance(exc, asyncpg.TooManyConnectionsError):
+    if is_unknown:
         error: WakelogError = UnavailableError(
-            f"the server has no connection left: {exc}",
-            kind="too-many-connections",
-            hint="try again, or use fewer processes",
+            f"the server was lost before it answered: {exc!r}",
+            kind="answer-unknown",
+            hint="ask again with the same commit id: it is stored once at most",
         )
-    elif isinstance(exc, asyncpg.ReadOnlySQLTransactionError):
-        error = UnavailableError(
-            f"the server takes no writes: {exc}", kind="read-only-server", hint="point the store at the primary"
-        )
-    elif isinstance(exc, _LOST) and is_append:
-        error = UnavailableError(f"the server was lost before it answered: {exc!r}", kind="answer-unknown")
-    elif isinstance(exc, _LOST):
-        error = UnavailableError(f"the server could not be reached: {exc!r}", kind="unreachable")
-    elif isinstance(exc, (asyncpg.DataError, UnicodeEncodeError)):
-        error = InvalidInputError(f"the server cannot store this: {exc}", kind="bad-commit")
     else:
-        error = UnavailableError(f"the server refused: {exc!r}", kind="server-error")
+        error = _refused(exc) or _absent(exc)
     error.__cause__ = exc
     return error
+
+
+def _refused(exc: BaseException) -> WakelogError | None:
+    """The server is there and says no."""
+    match exc:
+        case asyncpg.InvalidAuthorizationSpecificationError():
+            hint = "check user and password of the URL, PGPASSWORD or ~/.pgpass, and the server's pg_hba.conf"
+            if "no encryption" in str(exc):
+                hint = "the server wants TLS: add sslmode=require to the URL"
+            return NotAllowedError(f"the server refused the login: {exc}", kind="login-refused", hint=hint)
+        case asyncpg.InvalidCatalogNameError():
+            return NotFoundError(
+                f"the server has no such database: {exc}",
+                kind="database-not-found",
+                hint="createdb --template template0 --locale C NAME",
+            )
+        case asyncpg.InsufficientPrivilegeError():
+            return NotAllowedError(
+                f"the server's user may not do this: {exc}", kind="grant-missing", hint="grant it, or use another user"
+            )
+        case asyncpg.DiskFullError():
+            return UnavailableError(f"the server's disk is full: {exc}", kind="store-full", hint="free some space")
+        case asyncpg.TooManyConnectionsError():
+            return UnavailableError(
+                f"the server has no connection left: {exc}",
+                kind="too-many-connections",
+                hint="use fewer processes, a connection pooler, or raise max_connections",
+            )
+        case asyncpg.ReadOnlySQLTransactionError() | asyncpg.TargetServerAttributeNotMatched():
+            return UnavailableError(
+                f"the server takes no writes: {exc}",
+                kind="read-only-server",
+                hint="name the primary, or all hosts with target_session_attrs=primary",
+            )
+        case asyncpg.DataError() | UnicodeEncodeError():
+            return InvalidInputError(f"the server cannot store this: {exc}", kind="bad-commit")
+        case asyncpg.ClientConfigurationError():
+            return InvalidInputError(
+                f"this is not the URL of a PostgreSQL database: {exc}",
+                kind="bad-url",
+                hint="it looks like postgresql://user@host:5432/database?namespace=team",
+            )
+        case _:
+            return None
+
+
+def _absent(exc: BaseException) -> WakelogError:
+    """The server is not there, or not for us."""
+    if isinstance(exc, PoolFullError):
+        return UnavailableError(str(exc), kind="pool-full", hint="ask again, or share the work among more processes")
+    if isinstance(exc, _CLOSED):
+        return UnavailableError("the store was closed meanwhile", kind="store-closed", hint="open it again")
+    if _is_about_tls(exc):
+        return UnavailableError(
+            f"no secure connection to the server: {exc}",
+            kind="tls-failed",
+            hint="give the server a certificate that sslrootcert knows, or choose another sslmode",
+        )
+    if isinstance(exc, _STOPPING):
+        return UnavailableError(
+            f"the server is starting up or shutting down: {exc}", kind="server-stopping", hint="try again in a moment"
+        )
+    if isinstance(exc, _LOST):
+        told = str(exc) or type(exc).__name__
+        return UnavailableError(
+            f"the server could not be reached: {told}", kind="unreachable", hint="is it running? pg_isready tells"
+        )
+    return UnavailableError(f"the server refused: {exc!r}", kind="server-error")
+
+
+def _is_about_tls(exc: BaseException) -> bool:
+    return isinstance(exc, ssl.SSLError) or (isinstance(exc, ConnectionError) and "SSL" in str(exc))

@@ -82,6 +82,14 @@ create table if not exists wl_name (
     primary key (ns, name)
 );
 
+-- What the servers on one database share besides sessions, in no namespace: keys, and the names of namespaces.
+create table if not exists wl_note (
+    kind    text not null,
+    name    text not null,
+    content bytea not null,
+    primary key (kind, name)
+);
+
 create table if not exists wl_title (
     ns      text not null,
     root    text not null,
@@ -89,3 +97,18 @@ create table if not exists wl_title (
     name    text not null,
     primary key (ns, root, session)
 );
+
+-- Notes about the care of a namespace: how far a scrub has come.
+create table if not exists wl_mark (
+    ns    text not null,
+    name  text not null,
+    value text not null,
+    primary key (ns, name)
+);
+
+-- The steps that brought the tables here (migrating.py); a store without this table is of version 1.
+create table if not exists wl_migration (
+    version bigint not null primary key
+);
+
+insert into wl_migration (version) values (2) on conflict (version) do nothing;

@@ -10,7 +10,12 @@ COLUMNS = (
 _NAMES = COLUMNS.split(", ")
 _TYPES = ["bigint"] * 4 + ["text"] + ["bigint"] * 3 + ["text"] * 3 + ["bytea"] * 3
 
-NOW = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
+
+def micros(time: str) -> str:
+    return f"(extract(epoch from {time}) * 1000000)::bigint"
+
+
+NOW = micros("clock_timestamp()")
 
 # Many sessions' commits in one statement and one sync, one commit of each. A row goes in if its session's newest commit
 # is the one it was sealed on, is not closed to it, and has its epoch; if its id was not used; and if nobody else was
@@ -18,13 +23,15 @@ NOW = "(extract(epoch from clock_timestamp()) * 1000000)::bigint"
 _GIVEN = ["root", "session", *_NAMES, "records", "payloads", "snapshot", "guard", "late"]
 _GIVEN_TYPES = ["text", "text", *_TYPES, "bytea", "bytea", "bytea", "bigint", "boolean"]
 _ARRAYS = ", ".join(f"${i + 2}::{kind}[]" for i, kind in enumerate(_GIVEN_TYPES))
+_FLOOR = f"${len(_GIVEN) + 2}::bigint"
 _SAME = "{0}.ns = $1::text and {0}.root = g.root and {0}.session = g.session"
 APPEND = f"""
 with given as (
     select * from unnest({_ARRAYS}) as g ({", ".join(_GIVEN)})
 ), stored as (
     insert into wl_commit (ns, root, session, {COLUMNS}, records, payloads, stored_at)
-    select $1::text, g.root, g.session, {", ".join("g." + n for n in _NAMES)}, g.records, g.payloads, {NOW}
+    select $1::text, g.root, g.session, {", ".join("g." + n for n in _NAMES)}, g.records, g.payloads,
+        greatest({NOW}, {_FLOOR} + 1)
     from given g
     cross join lateral (
         select p.last, p.hash, p.status, p.epoch from wl_commit p
@@ -60,7 +67,7 @@ left join wl_title t on t.ns = $1::text and t.root = g.root and t.session = g.se
 _VALUES = ", ".join(f"${i + 4}::{kind}" for i, kind in enumerate([*_TYPES, "bytea", "bytea"]))
 INSERT = f"""
 insert into wl_commit (ns, root, session, {COLUMNS}, records, payloads, stored_at)
-values ($1::text, $2::text, $3::text, {_VALUES}, {NOW})
+values ($1::text, $2::text, $3::text, {_VALUES}, greatest({NOW}, ${len(_TYPES) + 6}::bigint + 1))
 """
 _SET = zip([*_NAMES, "records", "payloads"], [*_TYPES, "bytea", "bytea"], strict=True)
 UPDATE = f"""
@@ -92,7 +99,7 @@ left join wl_title t on t.ns = s.ns and t.root = s.root and t.session = s.sessio
 where s.ns = $1::text
 """
 HEAD = f"{_HEADS} and s.root = $2::text and s.session = $3::text"
-SESSIONS = f"""{_HEADS} and (s.root > $2::text or (s.root = $2::text and s.session > $3::text))
+SESSIONS = f"""{_HEADS} and (s.root, s.session) > ($2::text, $3::text)
 and c.status <> 'deleted' order by s.root, s.session limit $4::bigint"""
 CHILDREN = f"{_HEADS} and s.root = $2::text and s.parent = $3::text order by s.session"
 
@@ -117,11 +124,24 @@ DROP_COMMITS = f"delete from wl_commit where {_OF} and last < $4::bigint"
 DROP_IDS = f"delete from wl_commit_id where {_OF} and first < $4::bigint"
 DROP_BEAT = f"delete from wl_heartbeat where {_OF}"
 
-# Anything stored lately may still become visible behind something newer, so the feed looks back a little way.
 CHANGES = """
-select session, last, stored_at from wl_commit
-where ns = $1::text and stored_at > $2::bigint order by stored_at, root, session, first limit $3::bigint
+select root, session, first, last, stored_at from wl_commit
+where ns = $1::text and (stored_at, root, session, first) > ($2::bigint, $3::text, $4::text, $5::bigint)
+order by stored_at, root, session, first limit $6::bigint
 """
+# When the oldest transaction at work began, or this statement, which was before it looked. Not told by engines that
+# only speak the protocol, nor where others' work is hidden from this user. A reader counts too: whether it will write
+# is not known until it has.
+HORIZON = f"""
+select {NOW} as now,
+    {micros("least(now(), min(xact_start) filter (where pid <> pg_backend_pid()))")} as oldest,
+    version() like 'PostgreSQL %' and version() not like '%-YB-%'
+    and not exists (select 1 from pg_extension where extname = 'citus')
+    and bool_or(pid = pg_backend_pid() and xact_start is not null)
+    and not bool_or(query = '<insufficient privilege>') as is_told
+from pg_stat_activity where datname = current_database() and coalesce(backend_type, 'client backend') = 'client backend'
+"""
+NEWEST_TIME = "select max(stored_at) from wl_commit where ns = $1::text"
 NEWEST = "select session, last, stored_at from wl_commit where ns = $1::text order by stored_at desc limit 1"
 
 CLAIM = (
@@ -143,9 +163,28 @@ on conflict (ns, root, session) do update set epoch = excluded.epoch, holder = e
 """
 LAST_BEAT = f"select epoch, holder, until from wl_heartbeat where {_OF}"
 
+NOTES = "select name, content from wl_note where kind = $1::text"
+ADD_NOTE = """
+insert into wl_note (kind, name, content) values ($1::text, $2::text, $3::bytea)
+on conflict (kind, name) do nothing returning name
+"""
+CHANGE_NOTE = """
+update wl_note set content = $3::bytea
+where kind = $1::text and name = $2::text and content = $4::bytea returning name
+"""
+DROP_NOTE = "delete from wl_note where kind = $1::text and name = $2::text and content = $3::bytea returning name"
+NEXT_SPACE = "select min(ns) from wl_session where ns > $1::text"  # plainly about all shards
+
 NOTIFY = "select pg_notify($1::text, $2::text)"
 VERSION = "select max(version) from wl_version"
 SET_VERSION = "insert into wl_version (version) values ($1::bigint) on conflict (version) do nothing"
+MIGRATED = "select max(version) from wl_migration"
+SET_MIGRATED = "insert into wl_migration (version) values ($1::bigint) on conflict (version) do nothing"
+MARK = "select value from wl_mark where ns = $1::text and name = $2::text"
+SET_MARK = """
+insert into wl_mark (ns, name, value) values ($1::text, $2::text, $3::text)
+on conflict (ns, name) do update set value = excluded.value
+"""
 ORDER = "select 's_A.B'::text < 's_AA'::text and 'B'::text < 'a'::text"
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 from collections import deque
+from copy import copy
 from typing import Any
 
 import asyncpg
@@ -16,6 +18,7 @@ import msgspec
 from wakelog.engine import Known, head_after, judge
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.failing import translated
+from wakelog.engines.postgres.patience import Connections
 from wakelog.engines.postgres.rows import fork_from, head_from, head_from_row, to_row
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError
 from wakelog.model.ids import SessionId, root_of
@@ -40,11 +43,18 @@ class Pending:
 class Writer:
     """The line of appends of one engine. Lives on the loop."""
 
-    def __init__(self, pool: asyncpg.Pool[Any], ns: str) -> None:
-        self._pool = pool
+    def __init__(self, connections: Connections, ns: str) -> None:
+        self._connections = connections
         self._ns = ns
         self._line: deque[Pending] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._floor = 0
+        connections.greet = self._greet
+
+    async def _greet(self, db: Any) -> None:
+        """A new connection may be to another server, whose clock is behind (feed.py)."""
+        with contextlib.suppress(asyncpg.UndefinedTableError):
+            self._floor = max(self._floor, await db.fetchval(sql.NEWEST_TIME, self._ns) or 0)
 
     def put(self, pending: Pending) -> None:
         self._line.append(pending)
@@ -84,15 +94,18 @@ class Writer:
 
     async def _send(self, batch: list[Pending]) -> None:
         rows = [_given(p.commits[0]) for p in batch]
+        columns = [list(column) for column in zip(*rows, strict=True)]
+
+        async def append(db: Any) -> dict[str, Any]:
+            return {row["session"]: row for row in await db.fetch(sql.APPEND, self._ns, *columns, self._floor)}
+
         try:
-            columns = [list(column) for column in zip(*rows, strict=True)]
-            async with self._pool.acquire() as db:
-                stored = {row["session"]: row for row in await db.fetch(sql.APPEND, self._ns, *columns)}
+            stored = await self._connections.ask(append, is_append=True)
         except asyncpg.DataError:
             stored = {}  # one of them cannot be stored; which one shows when they go one by one
         except Exception as exc:
             for pending in batch:
-                pending.future.set_exception(translated(exc, is_append=True))
+                pending.future.set_exception(copy(translated(exc)))
             return
         for pending in batch:
             commit = pending.commits[0]
@@ -107,19 +120,27 @@ class Writer:
         try:
             pending.future.set_result(await self.store(pending.commits))
         except Exception as exc:
-            pending.future.set_exception(translated(exc, is_append=True))
+            pending.future.set_exception(translated(exc))
 
     async def store(self, commits: tuple[Commit, ...], then: Any = None) -> Head:
         """Stores commits that belong together, and does what belongs to them, in one transaction."""
-        for _ in range(RETRIES):
+
+        async def transact(db: Any) -> Head | None:
             try:
-                async with self._pool.acquire() as db, db.transaction(isolation="serializable"):
+                async with db.transaction(isolation="serializable"):
                     for commit in commits:
                         head = await self._store_one(db, commit)
                     if then is not None:
                         await then(db)
                     return head
             except _RETRIED:
+                return None
+
+        for _ in range(RETRIES):
+            try:
+                head = await self._connections.ask(transact, is_append=True)
+                if head is not None:
+                    return head
                 await asyncio.sleep(0.005)
             except asyncpg.DataError as exc:
                 raise InvalidInputError(f"the commit cannot be stored: {exc}", kind="bad-commit") from exc
@@ -134,7 +155,7 @@ class Writer:
             return answer
         if head is None:
             await self._open(db, commit, key)
-        await db.execute(sql.INSERT, *key, *to_row(commit))
+        await db.execute(sql.INSERT, *key, *to_row(commit), self._floor)
         if commit.fingerprint:
             await db.execute(sql.INSERT_ID, *key, commit.commit_id, commit.first)
         if commit.snapshot is not None:

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import apsw
 
+from wakelog.engines.sqlite.migrating import STEPS, note
 from wakelog.errors import (
     CorruptLogError,
     NotAllowedError,
@@ -31,6 +32,7 @@ T = TypeVar("T")
 
 APPLICATION_ID = 0x77616B65  # "wake"
 SCHEMA_VERSION = 1
+"""What whoever opens a file must know; newer tables that older readers can live with are told apart in migrating.py."""
 BUSY_S = 30.0
 
 _NETWORK = {
@@ -116,7 +118,13 @@ def _identify(db: apsw.Connection, path: Path, *, create: bool) -> None:
     if is_empty and (application, version) == (0, 0):
         if not create:
             raise NotFoundError(f"there is no store in {path}: it is empty", kind="store-not-found")
-    elif (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
+    elif application == APPLICATION_ID and version > SCHEMA_VERSION:
+        raise UnsupportedError(
+            f"{path} needs a wakelog that knows schema {version}, and this one knows {SCHEMA_VERSION}",
+            kind="store-newer",
+            hint="upgrade wakelog",
+        )
+    elif application != APPLICATION_ID or not version:
         raise UnsupportedError(
             f"{path} is not a store this wakelog can read (schema {version}, expected {SCHEMA_VERSION})",
             kind="not-a-store",
@@ -138,16 +146,18 @@ def _configure(db: apsw.Connection) -> None:
 
 def _ensure_schema(db: apsw.Connection) -> None:
     """Makes the tables in a new database; whichever process takes the write lock first does it for all."""
-    if db.pragma("user_version") != SCHEMA_VERSION:
+    if not db.pragma("user_version"):
         transact(db, _make_schema)
 
 
 def _make_schema(db: apsw.Connection) -> None:
-    if db.pragma("user_version") == SCHEMA_VERSION:
+    if db.pragma("user_version"):
         return
     for statement in _SCHEMA.read_text().split(";\n"):
         if statement.strip():
             db.execute(statement)
+    for step in STEPS:
+        note(db, step.version)
     db.pragma("application_id", APPLICATION_ID)
     db.pragma("user_version", SCHEMA_VERSION)
 

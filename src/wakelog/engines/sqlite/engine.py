@@ -23,13 +23,13 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
-from wakelog.engine import Change, Known, Surgery, head_after, judge
-from wakelog.engines.sqlite import forking, tables
+from wakelog.engine import Change, Finding, Known, Step, Surgery, head_after, judge
+from wakelog.engines.sqlite import forking, migrating, tables
 from wakelog.engines.sqlite.connection import make_folder, refuse_network, translate
 from wakelog.engines.sqlite.group import Bell, Group, Pending
-from wakelog.engines.sqlite.measuring import integrity_faults
+from wakelog.engines.sqlite.measuring import findings, integrity_faults, tidied
 from wakelog.engines.sqlite.pool import Pool
-from wakelog.engines.sqlite.rows import from_row
+from wakelog.engines.sqlite.rows import Packed, from_row, pack
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, WakelogError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
@@ -78,7 +78,11 @@ class SqliteEngine:
     def submit(self, *commits: Commit) -> Pending:
         assert commits, "nothing was submitted"
         self._check_process()
-        return self._group.submit(commits)
+        try:
+            packed = tuple(map(pack, commits))
+        except (OverflowError, UnicodeEncodeError, TypeError) as exc:
+            raise InvalidInputError(f"the commit cannot be stored: {exc}", kind="bad-commit") from exc
+        return self._group.submit(packed)
 
     def _write(self, batch: list[Pending]) -> None:
         """Writes a batch in one transaction. What cannot be stored is left out, so that it harms nobody else."""
@@ -124,20 +128,21 @@ class SqliteEngine:
                 each.fail(translate(exc, str(self.path)) if isinstance(exc, apsw.Error) else copy(exc), exc)
             return failed
 
-    def _store(self, db: apsw.Connection, commits: tuple[Commit, ...]) -> Head:
+    def _store(self, db: apsw.Connection, commits: tuple[Packed, ...]) -> Head:
         """Stores commits that belong together, or raises having stored none of them."""
         if len(commits) == 1:
             return self._store_one(db, commits[0])
         try:
             with db:  # a savepoint
-                for commit in commits:
-                    head = self._store_one(db, commit)
+                for packed in commits:
+                    head = self._store_one(db, packed)
         except BaseException:
             self._heads.clear()
             raise
         return head
 
-    def _store_one(self, db: apsw.Connection, commit: Commit) -> Head:
+    def _store_one(self, db: apsw.Connection, packed: Packed) -> Head:
+        commit = packed.commit
         number = self._number(db, commit.session)
         head = self._last_head(db, number, commit.session) if number else None
         answer = judge(commit, head, self._known(db, number, commit, head) if head else None)
@@ -149,7 +154,7 @@ class SqliteEngine:
         else:
             after = msgspec.structs.replace(after, name=tables.name_of(db, commit.session))
             number = tables.insert_session(db, commit)
-        tables.insert_commit(db, number, commit)
+        tables.insert_commit(db, number, packed)
         if len(self._heads) >= CACHE_MAX:
             self._heads.clear()
         self._heads[number] = after
@@ -249,7 +254,7 @@ class SqliteEngine:
 
     def operate(self, surgery: Surgery) -> Head:
         def rewrite(db: apsw.Connection) -> Head:
-            head = self._store(db, surgery.commits)
+            head = self._store(db, tuple(map(pack, surgery.commits)))
             for commit in surgery.rewritten:
                 tables.update_commit(db, self._require(db, commit.session), commit)
             for session, seq in surgery.stale_from.items():
@@ -265,7 +270,7 @@ class SqliteEngine:
 
     def delete(self, commit: Commit) -> Head:
         def drop(db: apsw.Connection) -> Head:
-            head = self._store(db, (commit,))
+            head = self._store(db, (pack(commit),))
             db.execute("delete from name where session = ?", (commit.session,))
             tables.drop_if_unread(db, commit.session)
             self._heads.clear()
@@ -384,6 +389,32 @@ class SqliteEngine:
 
     def _require(self, db: apsw.Connection, session: str) -> int:
         return self._number(db, session) or tables.require_number(db, session)
+
+    # Care
+
+    def version(self) -> int:
+        return self._read(migrating.version_of)
+
+    def waiting(self) -> Sequence[Step]:
+        return self._read(migrating.waiting)
+
+    def migrate(self) -> Iterator[Step]:
+        for step in self.waiting():
+            if self._transact(partial(migrating.take, step=step)):
+                yield step
+
+    def mark(self, name: str) -> str | None:
+        return self._read(partial(tables.mark, name=name))
+
+    def set_mark(self, name: str, value: str) -> None:
+        self._transact(partial(tables.put_mark, name=name, value=value))
+
+    def inspect(self) -> Iterator[Finding]:
+        self._check_process()
+        return findings(self.path, vfs=self._vfs)
+
+    def tidy(self) -> int:
+        return self._transact(tidied)
 
     def check(self) -> list[str]:
         """What is wrong with the file and readers cannot tell, because they would only find less."""

@@ -19,8 +19,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from wakelog.engines.sqlite.forking import is_held
+from wakelog.engines.sqlite.rows import Packed
 from wakelog.errors import UnavailableError
-from wakelog.model.records import Commit, Head
+from wakelog.model.records import Head
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ class Pending:
 
     __slots__ = ("_group", "bell", "commits", "done", "error", "head")
 
-    def __init__(self, group: Group, commits: tuple[Commit, ...]) -> None:
+    def __init__(self, group: Group, commits: tuple[Packed, ...]) -> None:
         self._group = group
         self.commits = commits
         self.head: Head | None = None
@@ -91,7 +92,7 @@ class Group:
         self._lock = threading.RLock()
         self._pid = os.getpid()
 
-    def submit(self, commits: tuple[Commit, ...]) -> Pending:
+    def submit(self, commits: tuple[Packed, ...]) -> Pending:
         pending = Pending(self, commits)
         self._queue.append(pending)
         return pending

@@ -12,6 +12,7 @@ from typing import Any
 
 import apsw
 
+from wakelog.engine import Finding
 from wakelog.engines.sqlite.connection import _NETWORK, _file_system_of, connect, translated
 from wakelog.engines.sqlite.forking import gate
 from wakelog.engines.sqlite.rows import checksum
@@ -36,7 +37,8 @@ _FORGOTTEN = """
     select commit_id, session from log where fingerprint <> x'' and not exists
     (select 1 from commit_id c where c.session = log.session and c.id = log.commit_id and c.last = log.last)
 """
-_SNAPSHOTS = "select s.id, seq, data, x.checksum from snapshot x left join session s on s.no = x.session"
+_SNAPSHOTS = "select s.id, seq, data, x.checksum, x.session from snapshot x left join session s on s.no = x.session"
+_CACHE = "drop it, it is a cache"
 
 
 def stored_bytes(path: Path) -> dict[SessionId, int]:
@@ -66,9 +68,86 @@ def _faults(db: apsw.Connection) -> Iterator[str]:
             yield f"what is stored of commit id {commit_id!r} of {session} is damaged"
     for commit_id, number in db.execute(_FORGOTTEN):
         yield f"commit id {commit_id!r} of session number {number} would not be known if it came again"
-    for session, seq, data, stored in db.execute(_SNAPSHOTS):
+    for session, seq, data, stored, _ in db.execute(_SNAPSHOTS):
         if checksum(session, seq, data) != stored:
-            yield f"the snapshot at event {seq} of {session} is damaged; drop it, it is a cache"
+            yield f"the snapshot at event {seq} of {session} is damaged; {_CACHE}"
+
+
+# What is kept beside the commits of sessions that are not there, or no longer.
+_ORPHANS = {
+    "commits": "select count(*) from log where session not in (select no from session)",
+    "snapshots": "select count(*) from snapshot where session not in (select no from session)",
+    "heartbeats": "select count(*) from heartbeat where session not in (select no from session)",
+}
+_EMPTY = "select id from session where no not in (select session from log)"
+_NAMES = """
+    select name, name.session, (select status from log where log.session = s.no order by last desc limit 1)
+    from name left join session s on s.id = name.session
+"""
+
+
+def findings(path: Path, *, vfs: str | None = None) -> Iterator[Finding]:
+    """What is wrong with the file, and what in it belongs to nobody."""
+    for text in integrity_faults(path, vfs=vfs):
+        is_cache = text.endswith(_CACHE)
+        fix = "wakelog store scrub --repair drops it" if is_cache else "restore the file from a backup"
+        yield Finding(text, fix=fix, can_tidy=is_cache)
+    try:
+        with _looking(path, vfs) as db:
+            found = list(_leftovers(db))
+    except CorruptLogError as exc:
+        found = [Finding(str(exc), fix="restore the file from a backup")]
+    yield from found
+
+
+def _leftovers(db: apsw.Connection) -> Iterator[Finding]:
+    for (session,) in db.execute(_EMPTY):
+        yield Finding(
+            f"session {session} has lost its commits", session, fix="wakelog store restore BACKUP brings them back"
+        )
+    for what, query in _ORPHANS.items():
+        count: Any = db.execute(query).get
+        if count:
+            is_damage = what == "commits"
+            fix = "restore the file from a backup" if is_damage else "wakelog store scrub --repair drops them"
+            yield Finding(f"{count} {what} belong to no session", is_damage=is_damage, fix=fix, can_tidy=not is_damage)
+    for name, session, status in db.execute(_NAMES):
+        if status is None or status == "deleted":
+            yield name_to_nowhere(name, session, is_deleted=status == "deleted")
+
+
+def name_to_nowhere(name: str, session: str, *, is_deleted: bool) -> Finding:
+    """A name whose session is deleted, or was never opened."""
+    if is_deleted:
+        return Finding(
+            f"the name {name!r} is bound to a session that is deleted",
+            session,
+            is_damage=False,
+            fix="wakelog store scrub --repair frees it",
+            can_tidy=True,
+        )
+    return Finding(
+        f"the name {name!r} was claimed for a session that was never opened",
+        session,
+        is_damage=False,
+        fix="nothing: whoever asks for the name next opens it",
+    )
+
+
+def tidied(db: apsw.Connection) -> int:
+    """Drops what is derived and damaged, and what belongs to nobody; how many rows."""
+    count = 0
+    for session, seq, data, stored, number in db.execute(_SNAPSHOTS).fetchall():
+        if checksum(session, seq, data) != stored:
+            db.execute("delete from snapshot where session = ? and seq = ?", (number, seq))
+            count += 1
+    db.execute("delete from heartbeat where session not in (select no from session)")
+    count += db.changes()
+    for name, _, status in db.execute(_NAMES).fetchall():
+        if status == "deleted":
+            db.execute("delete from name where name = ?", (name,))
+            count += 1
+    return count
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ of it. It is looked at on every read: whatever flips, either the answer is the s
 from __future__ import annotations
 
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -34,6 +34,18 @@ _encode_row = msgspec.msgpack.Encoder().encode
 def checksum(*values: Any) -> int:
     """Of the values and their types. Not of their repr: that changes between versions of Python."""
     return zlib.crc32(_encode_row(values))
+
+
+class Packed(NamedTuple):
+    """A commit and the row that holds it. Packing is made before the write lock is taken, by each caller's own
+    thread: compressing lets others run."""
+
+    commit: Commit
+    row: tuple[Any, ...]
+
+
+def pack(commit: Commit) -> Packed:
+    return Packed(commit, to_row(commit))
 
 
 def to_row(commit: Commit) -> tuple[Any, ...]:

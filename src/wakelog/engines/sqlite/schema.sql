@@ -76,3 +76,16 @@ create table heartbeat (
 create table chore (
     name text primary key
 ) strict, without rowid;
+
+-- The steps that brought the tables here (migrating.py); a store without this table is of version 1.
+create table migration (
+    version integer primary key,
+    at      integer not null
+) strict;
+
+-- Notes about the care of the store: how far a scrub has come.
+create table mark (
+    name     text primary key,
+    value    text not null,
+    checksum integer not null
+) strict, without rowid;

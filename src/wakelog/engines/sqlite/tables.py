@@ -10,8 +10,8 @@ from typing import Any
 import apsw
 
 from wakelog.engine import Known
-from wakelog.engines.sqlite.rows import COLUMNS, HEAD_COLUMNS, check_name, checksum, head_from_row, to_row
-from wakelog.errors import CorruptLogError, NotFoundError
+from wakelog.engines.sqlite.rows import COLUMNS, HEAD_COLUMNS, Packed, check_name, checksum, head_from_row, to_row
+from wakelog.errors import CorruptLogError, NotFoundError, UnsupportedError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
@@ -94,8 +94,9 @@ def insert_session(db: apsw.Connection, commit: Commit) -> int:
     return db.last_insert_rowid()
 
 
-def insert_commit(db: apsw.Connection, number: int, commit: Commit) -> None:
-    db.execute(_INSERT, (number, *to_row(commit)))
+def insert_commit(db: apsw.Connection, number: int, packed: Packed) -> None:
+    commit = packed.commit
+    db.execute(_INSERT, (number, *packed.row))
     if commit.fingerprint:
         row = (number, commit.commit_id, commit.last, checksum(commit.session, commit.commit_id, commit.last))
         db.execute("insert into commit_id (session, id, last, checksum) values (?, ?, ?, ?)", row)
@@ -137,6 +138,27 @@ def name_of(db: apsw.Connection, session: str) -> str:
         return ""
     check_name(row[0], session, row[1])
     return str(row[0])
+
+
+def mark(db: apsw.Connection, name: str) -> str | None:
+    """A note, if there is a place for them and it can be read: it may be lost."""
+    if not _has_marks(db):
+        return None
+    row: Any = db.execute("select value, checksum from mark where name = ?", (name,)).fetchone()
+    return str(row[0]) if row and checksum(name, row[0]) == row[1] else None
+
+
+def put_mark(db: apsw.Connection, name: str, value: str) -> None:
+    if not _has_marks(db):
+        raise UnsupportedError(
+            "this store has no place for marks yet", kind="migration-waits", hint="wakelog store migrate"
+        )
+    row = (name, value, checksum(name, value))
+    db.execute("insert or replace into mark (name, value, checksum) values (?, ?, ?)", row)
+
+
+def _has_marks(db: apsw.Connection) -> bool:
+    return bool(db.execute("select count(*) from sqlite_schema where type = 'table' and name = 'mark'").get)
 
 
 def put_beat(db: apsw.Connection, number: int, session: str, beat: Heartbeat) -> None:

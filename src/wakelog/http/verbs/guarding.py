@@ -1,4 +1,4 @@
-"""Keeping watch: flags, budgets, costs; and settling calls by hand: approve, deny, reconcile."""
+"""Keeping watch: flags, budgets, costs; and settling calls by hand: approve, deny, reconcile, answer."""
 
 from __future__ import annotations
 
@@ -58,6 +58,15 @@ class Decide(Question, frozen=True):
     """A pending call, and who decides about it."""
 
     action: NotEmpty
+    by: str = ""
+    why: str = ""
+
+
+class GiveAnswer(Question, frozen=True):
+    """Where the question has options, the answer is one of them."""
+
+    request: NotEmpty
+    answer: Value
     by: str = ""
     why: str = ""
 
@@ -145,6 +154,13 @@ def reconcile(call: Call, body: Reconcile) -> Recorded:
     session = call.session()
     by = body.by or call.key.name
     return Recorded(session.reconcile(body.action, body.outcome, output=body.output, by=by, why=body.why))
+
+
+@route("POST", "/sessions/{session}/answer", scope="write")
+def answer(call: Call, body: GiveAnswer) -> Recorded:
+    """Answers a question that an agent asked a person."""
+    by = body.by or call.key.name
+    return Recorded(call.session().answer(body.request, body.answer, by=by, why=body.why))
 
 
 @route("POST", "/sessions/{session}/abandon", scope="write")

@@ -1,0 +1,132 @@
+"""Objects in a folder or an S3-compatible store: written once, never over another.
+
+A put is conditional ("only if nothing is there"), which the store itself decides: of two that come at once, one is told
+that it came second."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
+
+CHUNK = 1 << 20
+
+
+class Object(msgspec.Struct, frozen=True):
+    """What is known of an object without reading it."""
+
+    key: str
+    size: int
+    at: datetime
+
+
+class Objects:
+    """One place for objects: a folder, or what obstore opens, such as `s3://bucket/prefix`."""
+
+    def __init__(self, url: str, options: dict[str, Any] | None = None, *, create: bool = True) -> None:
+        """`options` are obstore's own (`config`, `client_options`); what they do not say comes from the environment."""
+        self.url = url
+        self._store = _open(url, options or {}, create)
+
+    def put(self, key: str, content: bytes | IO[bytes]) -> bool:
+        """Writes an object, whole or not at all; False when there is one of that name, which stays as it is."""
+        import obstore
+        from obstore.exceptions import AlreadyExistsError
+
+        try:
+            with _told(self.url):
+                obstore.put(self._store, key, content, mode="create", use_multipart=False)
+        except AlreadyExistsError:
+            return False
+        return True
+
+    def get(self, key: str) -> bytes:
+        """FileNotFoundError when there is none."""
+        import obstore
+
+        with _told(self.url):
+            return bytes(obstore.get(self._store, key).bytes())
+
+    def chunks(self, key: str) -> Iterator[bytes]:
+        """The same, bit by bit, for what may be large."""
+        import obstore
+
+        with _told(self.url):
+            for chunk in obstore.get(self._store, key).stream(min_chunk_size=CHUNK):
+                yield bytes(chunk)
+
+    def drop(self, key: str) -> None:
+        """Removes an object, if it is there."""
+        import obstore
+
+        with contextlib.suppress(FileNotFoundError), _told(self.url):
+            obstore.delete(self._store, key)
+
+    def list(self, prefix: str = "") -> Iterator[Object]:
+        """All objects below a prefix, in no order."""
+        import obstore
+
+        with _told(self.url):
+            for batch in obstore.list(self._store, prefix or None):
+                for meta in batch:
+                    yield Object(meta["path"], meta["size"], meta["last_modified"])
+
+
+def is_url(place: str) -> bool:
+    """Whether a place is named by a URL of objects rather than by a path."""
+    return "://" in place
+
+
+def split_url(url: str) -> tuple[str, str]:
+    """`s3://bucket/a/b.wakelog` as the place `s3://bucket/a` and the key in it."""
+    place, _, key = url.rpartition("/")
+    if "://" not in place or place.endswith("/") or not key:
+        raise InvalidInputError(
+            f"{url!r} does not name an object", kind="bad-url", hint="it looks like s3://bucket/folder/name.wakelog"
+        )
+    return place, key
+
+
+def _open(url: str, options: dict[str, Any], create: bool) -> Any:
+    try:
+        from obstore.exceptions import BaseError
+        from obstore.store import LocalStore, from_url
+    except ImportError as exc:
+        raise UnsupportedError(
+            "a blob store needs obstore", kind="missing-extra", hint="pip install 'wakelog[blobs]'"
+        ) from exc
+    if not is_url(url):
+        if create:
+            Path(url).mkdir(parents=True, exist_ok=True)
+        return LocalStore(prefix=url)
+    try:
+        return from_url(url, **options)
+    except (BaseError, ValueError) as exc:
+        raise InvalidInputError(
+            f"{url!r} cannot be opened as a blob store: {exc}",
+            kind="bad-url",
+            hint="use a folder, or s3://bucket/prefix",
+        ) from exc
+
+
+@contextlib.contextmanager
+def _told(url: str) -> Iterator[None]:
+    """A blob store that cannot be reached is an error the caller can act on."""
+    from obstore.exceptions import AlreadyExistsError, BaseError
+
+    try:
+        yield
+    except (FileNotFoundError, AlreadyExistsError):
+        raise
+    except (BaseError, OSError) as exc:
+        raise UnavailableError(
+            f"the blob store {url} failed: {exc}",
+            kind="blobs-unreachable",
+            hint="look at its address and at the credentials in the environment",
+        ) from exc

@@ -1,0 +1,78 @@
+"""The versions of the tables: numbered steps forward, taken in place, beside whoever reads and writes.
+
+`wl_version` has the version that whoever opens the store must know; it stays, unless a step breaks older readers. Which
+steps were taken is told by `wl_migration`; where there is none, the version is the first. A step goes statement by
+statement, each of which may be run again, and is noted when all are done: so it needs no lock, may be taken by several
+at once, and goes on where it was cut off.
+
+To add a step: write it below with the next number, make the same change in schema.sql, and keep a golden store of the
+version before (tests/golden/make_stores.py). A test holds the two ways to the same tables. An index on a table that
+grows is made with `create index concurrently if not exists`: what an interrupted one left behind is dropped first."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import Any
+
+import asyncpg
+
+from wakelog.engine import Step
+from wakelog.engines.postgres import statements as sql
+
+FIRST = 1
+STEPS: tuple[Step, ...] = (
+    Step(
+        2,
+        "a place for marks, such as how far a scrub has come, and for what servers share",
+        (
+            "create table if not exists wl_mark"
+            " (ns text not null, name text not null, value text not null, primary key (ns, name))",
+            "create table if not exists wl_note"
+            " (kind text not null, name text not null, content bytea not null, primary key (kind, name))",
+        ),
+    ),
+)
+CAME_FIRST = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateObjectError)
+"""What `if not exists` raises when another process makes the same thing at the same moment."""
+_TAKEN = "create table if not exists wl_migration (version bigint not null primary key)"
+_CONCURRENT = re.compile(r"create index concurrently if not exists (\w+)")
+_IS_INVALID = """
+select exists (select 1 from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indexrelid
+where c.relname = $1::text and not i.indisvalid)
+"""
+
+
+async def version_of(db: Any) -> int:
+    """The version that the tables have."""
+    try:
+        found = await db.fetchval(sql.MIGRATED)
+    except asyncpg.UndefinedTableError:
+        found = None
+    return found or FIRST
+
+
+async def waiting(db: Any) -> tuple[Step, ...]:
+    """The steps that are still to be taken."""
+    version = await version_of(db)
+    return tuple(step for step in STEPS if step.version > version)
+
+
+async def take(db: Any, step: Step) -> bool:
+    """Takes one step; False when it was taken meanwhile."""
+    if await version_of(db) >= step.version:
+        return False
+    for statement in (_TAKEN, *step.statements):
+        await _run(db, statement)
+    if step.breaks:
+        await db.execute(sql.SET_VERSION, step.version)
+    await db.execute(sql.SET_MIGRATED, step.version)
+    return True
+
+
+async def _run(db: Any, statement: str) -> None:
+    index = _CONCURRENT.match(statement)
+    if index is not None and await db.fetchval(_IS_INVALID, index[1]):
+        await db.execute(f"drop index concurrently if exists {index[1]}")
+    with contextlib.suppress(*CAME_FIRST):
+        await db.execute(statement)

@@ -1,0 +1,43 @@
+"""What the servers on one database share besides sessions: small notes by kind and name, in no namespace.
+
+A note is added when there is none, and changed or dropped when it still is what one has seen: no locks, no lost
+changes."""
+
+from __future__ import annotations
+
+from wakelog.engines.postgres import statements as sql
+from wakelog.engines.postgres.engine import PostgresEngine
+
+
+class Notes:
+    """The notes of the database that an engine is connected to."""
+
+    def __init__(self, engine: PostgresEngine) -> None:
+        self._engine = engine
+
+    def of(self, kind: str) -> dict[str, bytes]:
+        """What is noted under a kind, by name."""
+        return {row["name"]: row["content"] for row in self._engine._fetch(sql.NOTES, kind)}
+
+    def add(self, kind: str, name: str, content: bytes) -> bool:
+        """False when there is one of that name."""
+        return self._engine._fetchrow(sql.ADD_NOTE, kind, name, content) is not None
+
+    def change(self, kind: str, name: str, content: bytes, was: bytes) -> bool:
+        """False when it is no longer what it was."""
+        return self._engine._fetchrow(sql.CHANGE_NOTE, kind, name, content, was) is not None
+
+    def drop(self, kind: str, name: str, was: bytes) -> bool:
+        return self._engine._fetchrow(sql.DROP_NOTE, kind, name, was) is not None
+
+    def namespaces(self) -> list[str]:
+        """The namespaces that hold a session, each found by one look into an index."""
+        found: list[str] = []
+        while True:
+            row = self._engine._fetchrow(sql.NEXT_SPACE, found[-1] if found else "")
+            if row["min"] is None:
+                return found
+            found.append(row["min"])
+
+    def close(self) -> None:
+        self._engine.close()

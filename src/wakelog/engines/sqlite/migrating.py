@@ -1,0 +1,62 @@
+"""The versions of the tables: numbered steps forward, taken in place.
+
+`user_version` is the version that whoever opens the file must know; it stays, unless a step breaks older readers. Which
+steps were taken is told by the table `migration`; where there is none, the version is the first. A step is one
+transaction, begun with the write lock: whoever comes second finds it done, and a process that dies leaves it undone.
+
+To add a step: write it below with the next number, make the same change in schema.sql, and keep a golden store of the
+version before (tests/golden/make_stores.py). A test holds the two ways to the same tables."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import apsw
+
+from wakelog.engine import Step
+
+FIRST = 1
+STEPS: tuple[Step, ...] = (
+    Step(
+        2,
+        "a place for marks, such as how far a scrub has come",
+        (
+            "create table if not exists mark (name text primary key, value text not null, checksum integer not null)"
+            " strict, without rowid",
+        ),
+    ),
+)
+_TAKEN = "create table if not exists migration (version integer primary key, at integer not null) strict"
+
+
+def version_of(db: apsw.Connection) -> int:
+    """The version that the tables have."""
+    if not db.execute("select count(*) from sqlite_schema where type = 'table' and name = 'migration'").get:
+        return FIRST
+    found: Any = db.execute("select max(version) from migration").get
+    return found or FIRST
+
+
+def waiting(db: apsw.Connection) -> tuple[Step, ...]:
+    """The steps that are still to be taken."""
+    version = version_of(db)
+    return tuple(step for step in STEPS if step.version > version)
+
+
+def take(db: apsw.Connection, step: Step) -> bool:
+    """Takes one step, inside a transaction; False when another process has taken it meanwhile."""
+    db.execute(_TAKEN)
+    if version_of(db) >= step.version:
+        return False
+    for statement in step.statements:
+        db.execute(statement)
+    note(db, step.version)
+    if step.breaks:
+        db.pragma("user_version", step.version)
+    return True
+
+
+def note(db: apsw.Connection, version: int) -> None:
+    """Notes that the tables have a version."""
+    db.execute("insert or ignore into migration (version, at) values (?, ?)", (version, time.time_ns() // 1000))
