@@ -1,17 +1,23 @@
-"""An index over each engine that is built in."""
+"""An index over each engine that is built in, and in each place that it can be kept in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
+from wakelog.engines.postgres import PostgresEngine
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.index import Index
+from wakelog.index import Index, Table, sql
+from wakelog.index.database import Database
+from wakelog.index.dialect import TABLES
+from wakelog.index.shared import SharedIndex
 
 ENGINES: dict[str, Callable[[Path], Engine]] = {
     "memory": lambda folder: MemoryEngine(),
@@ -19,13 +25,37 @@ ENGINES: dict[str, Callable[[Path], Engine]] = {
 }
 
 
+class Viewed(SharedIndex):
+    """A shared index whose SQL reads the shared rows, so that tests which look at every row look at those."""
+
+    def query_sql(
+        self,
+        statement: str,
+        params: Sequence[Any] | dict[str, Any] = (),
+        *,
+        max_rows: int = 1000,
+        timeout_s: float = 2.0,
+    ) -> Table:
+        as_of = self.catch_up()
+        moment = self._now()
+        if moment != getattr(self, "_seen", None):
+            self._seen, self._copy = moment, self._copied()
+        return sql.run(self._copy, as_of, statement, params, max_rows, timeout_s)
+
+    def _copied(self) -> Database:
+        copy = Database(None)
+        with self._database.reading() as shared, copy.writing() as db:
+            for table in TABLES.keys() - {"wl_words", "wl_size"}:
+                rows = shared.execute(f"select t.* from {table} t").fetchall()
+                db.execute(f"delete from {table}")
+                db.executemany(f"insert into {table} values ({', '.join('?' * len(TABLES[table].columns))})", rows)
+        return copy
+
+
 @pytest.fixture(params=[*ENGINES, ON_POSTGRES])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    made: Engine
     if request.param == "postgres":
-        from wakelog.engines.postgres import PostgresEngine
-
-        made = PostgresEngine(postgres_url(request, tmp_path).partition("?")[0], ns=tmp_path.name)
+        made: Engine = PostgresEngine(postgres_url(request, tmp_path).partition("?")[0], ns=uuid.uuid4().hex)
     else:
         made = ENGINES[request.param](tmp_path)
     yield made
@@ -34,8 +64,15 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
 
 @pytest.fixture
 def index(engine: Engine, tmp_path: Path) -> Iterator[Index]:
-    with Index(engine, None if isinstance(engine, MemoryEngine) else tmp_path / "index.db") as made:
+    with made_for(engine, tmp_path) as made:
         yield made
+
+
+def made_for(engine: Engine, folder: Path) -> Index:
+    """The index that belongs to an engine."""
+    if isinstance(engine, PostgresEngine):
+        return Viewed(engine, None)
+    return Index(engine, None if isinstance(engine, MemoryEngine) else folder / "index.db")
 
 
 @pytest.fixture

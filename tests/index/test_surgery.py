@@ -8,6 +8,7 @@ import pytest
 
 from tests.index.asking import ask, contents
 from wakelog.engine import Engine
+from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import UnavailableError
 from wakelog.index import Index
@@ -156,6 +157,34 @@ def test_erasing_reaches_deleted_sessions_that_a_fork_reads_through(engine: Engi
     assert not index.search(SECRET).rows
     with index._database.reading() as db:
         assert db.execute("select count(*) from wl_text where body like ?", (f"%{SECRET}%",)).get == 0
+
+
+@pytest.mark.parametrize("is_far", [False, True])
+def test_an_erasure_while_the_index_reads_reaches_what_was_read_before(is_far: bool) -> None:
+    """The deleted session has no event that would tell of it, and the fork is read when it was done already."""
+    engine = MemoryEngine()
+    log = Log.create(engine, new_session(), ev.SessionOpened())
+    seq = log.append(ev.NoteAdded(text=SECRET)).seq
+    fork = log.fork()
+    delete(log)
+
+    class Meddled:
+        is_erased = False
+
+        def head(self, session: str) -> object:
+            if session == fork.id and not self.is_erased:
+                self.is_erased = True
+                erase(fork, [seq])
+            return engine.head(fork.id if session == fork.id else log.id)
+
+        def __getattr__(self, name: str) -> object:
+            return is_far if name == "is_far" else getattr(engine, name)
+
+    with Index(Meddled(), None) as index:  # type: ignore[arg-type]
+        index.catch_up()
+        assert not index.search(SECRET).rows
+        with index._database.reading() as db:
+            assert db.execute("select count(*) from wl_text where body like ?", (f"%{SECRET}%",)).get == 0
 
 
 def test_what_was_not_erased_stays(engine: Engine, index: Index) -> None:

@@ -10,80 +10,87 @@ A question about one session is about its sub-agents too, and theirs, under the 
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import apsw
-import msgspec
-
 from wakelog.errors import InvalidInputError
+from wakelog.index.connection import Connection, as_rows
 from wakelog.index.results import CostRow, Costs
-from wakelog.index.rows import OPEN_END
-from wakelog.index.scope import scope_of
+from wakelog.index.scope import number_of, scope_of
 from wakelog.index.statements import Reading
+from wakelog.index.view import OPEN_END
 from wakelog.model.ids import Seq
 
 BY = ("session", "turn", "tool", "model", "agent", "day")
 LABEL = "label:"
 
+_QUARTER_US = 900_000_000
+
+# What an amount belongs to: a text, and a number that it is ordered by.
 _KEYS = {
-    "session": "c.id",
-    "turn": "printf('%s@%d', c.top, iif(c.spawned < 0, c.turn, c.spawned))",
-    "tool": "iif(c.tool = '' and c.sub <> '', 'sub-agent', c.tool)",
-    "model": "c.model",
-    "agent": "c.agent",
-    "day": "strftime('%Y-%m-%d', c.occurred / 1000000, 'unixepoch'{0})",
-    "label": "coalesce((select value from json_each(c.labels) where key = :label), '')",
+    "session": ("c.id", "0"),
+    "turn": ("c.top", "case when c.spawned < 0 then c.turn else c.spawned end"),
+    "tool": ("case when c.tool = '' and c.sub <> '' then 'sub-agent' else c.tool end", "0"),
+    "model": ("c.model", "0"),
+    "agent": ("c.agent", "0"),
+    "day": ("''", f"c.occurred / {_QUARTER_US}"),
+    "label": ("coalesce((select l.value from wl_label l where l.session = c.session and l.name = :label), '')", "0"),
 }
-_PICKED = """
-with pick as materialized (
-    select value ->> 0 as no, value ->> 1 as first, value ->> 2 as last, value ->> 3 as low, value ->> 4 as high,
-        value ->> 5 as top, value ->> 6 as spawned
-    from json_each(:picks)
-),
+_NAMED = """
+select cast(value ->> 0 as bigint) as no, cast(value ->> 1 as bigint) as first, cast(value ->> 2 as bigint) as last,
+    cast(value ->> 3 as bigint) as low, cast(value ->> 4 as bigint) as high, value ->> 5 as top,
+    cast(value ->> 6 as bigint) as spawned
+from json_each(:picks)
+"""
+_ALL = f"""
+select s.no, 1 as first, {OPEN_END} as last, 0 as low, {OPEN_END} as high, s.id as top, -1 as spawned
+from wl_session s where s.hidden = 0
+"""
+_PAID = """
+with pick as materialized ({0}),
 paid as materialized (
-    select c.*, p.top, p.spawned, s.id, s.agent, s.labels
+    select c.*, p.top, p.spawned, s.id, s.agent
     from pick p
     cross join wl_cost c on c.session = p.no and c.seq between p.first and p.last and c.turn between p.low and p.high
     join wl_session s on s.no = c.session
     where c.occurred >= :since and c.occurred < :until
-),
+)
 """
 _SUMS = (
-    _PICKED
-    + """
+    _PAID
+    + """,
 once as (
-    select *, 1 as time from paid where call = ''
+    select paid.*, 1 as time from paid where call = ''
     union all
     select * from (
-        select *, row_number() over (
+        select paid.*, row_number() over (
             partition by call, tool, model, tokens, tokens_out, usd_micros, duration_us order by id, seq) as time
-        from paid where call <> '')
+        from paid where call <> '') repeated
     where time = 1
 ),
-c as (select once.*, coalesce(k.value, 0) as known from once left join json_each(:known) k on k.key = once.sub)
-select {0} as key, sum(iif(c.known & 1, 0, c.tokens - c.tokens_out)), sum(iif(c.known & 1, 0, c.tokens_out)) as said,
-    sum(iif(c.known & 2, 0, c.usd_micros)) as usd, sum(iif(c.known & 4, 0, c.duration_us)) as took,
-    min(c.occurred) as first
-from c group by 1 having usd or took or said or sum(iif(c.known & 1, 0, c.tokens)) order by {1}
+c as (
+    select once.*, coalesce(k.bits, 0) as known from once left join (
+        select value ->> 0 as sub, cast(value ->> 1 as bigint) as bits from json_each(:known)) k on k.sub = once.sub
+),
+grouped as (
+    select {1} as key, {2} as place,
+        cast(sum(case when c.known & 1 = 0 then c.tokens - c.tokens_out else 0 end) as bigint) as heard,
+        cast(sum(case when c.known & 1 = 0 then c.tokens_out else 0 end) as bigint) as said,
+        cast(sum(case when c.known & 2 = 0 then c.usd_micros else 0 end) as bigint) as usd,
+        cast(sum(case when c.known & 4 = 0 then c.duration_us else 0 end) as bigint) as took
+    from c group by 1, 2
+)
+select key, place, heard, said, usd, took from grouped where heard <> 0 or said <> 0 or usd <> 0 or took <> 0
 """
 )
-_SUBS = _PICKED.rstrip().removesuffix(",") + " select distinct sub from paid where sub <> ''"
-_SUBS_OF_ALL = "select distinct sub from wl_cost where sub <> ''"
-_ALL = "select json_group_array(json_array(no, 1, :end, 0, :end, id, -1)) from wl_session where not hidden"
+_SUBS = _PAID + " select distinct sub from paid where sub <> ''"
+_SUBS_OF_ALL = "select distinct c.sub from wl_cost c where c.sub <> ''"
 _CHILDREN = """
-select s.no, min(w.turn) from wl_spawn w join wl_session s on s.id = w.child and not s.hidden
+select s.no, min(w.turn) from wl_spawn w join wl_session s on s.id = w.child and s.hidden = 0
 where w.session = :no and w.seq between :first and :last and w.turn between :low and :high group by s.no order by s.no
 """
-_HAS = """
-with recursive below(no) as (
-    select no from wl_session where id = ? and not hidden
-    union
-    select s.no from below b join wl_spawn w on w.session = b.no join wl_session s on s.id = w.child and not s.hidden
-)
-select max(tokens > 0) + 2 * max(usd_micros > 0) + 4 * max(duration_us > 0)
-from below cross join wl_cost c on c.session = below.no
-"""
+_HAS = "select max(c.tokens), max(c.usd_micros), max(c.duration_us) from wl_cost c where c.session = :no"
 
 Pick = tuple[int, Seq, Seq, int, int, str, int]
 """Rows to count: whose, from where to where, in which turns; for which session, and in which of its turns (-1: in those
@@ -102,32 +109,58 @@ def costs_of(
 ) -> Costs:
     """What was spent, in groups, the dearest first; days and turns in their order."""
     db = reading.db
+    key, place = _grouping(by)
+    values: dict[str, Any] = {"since": since or 0, "until": OPEN_END if until is None else until}
     if sessions is None:
-        picks: Any = db.execute(_ALL, {"end": OPEN_END}).get
+        source = _ALL
     else:
+        source = _NAMED
         named = [sessions] if isinstance(sessions, str) else list(sessions)
-        picks = msgspec.json.encode(list(_picks(db, named, turns))).decode()
-    values = {"picks": picks, "since": since or 0, "until": OPEN_END if until is None else until}
-    subs: Any = db.execute(_SUBS_OF_ALL if sessions is None else _SUBS, values).fetchall()
-    known = {sub: _known(db, sub) for (sub,) in subs}
-    key, order = _grouping(by, utc)
-    values |= {"known": msgspec.json.encode(known).decode(), "label": by.removeprefix(LABEL)}
-    found: Any = db.execute(_SUMS.format(key, order), values).fetchall()
-    rows = tuple(CostRow(*row[:5]) for row in found)
+        values["picks"] = as_rows(_picks(db, named, turns))
+    subs: Any = db.execute(_SUBS_OF_ALL if sessions is None else _SUBS.format(source), values).fetchall()
+    values |= {"known": as_rows((sub, _known(db, sub)) for (sub,) in subs), "label": by.removeprefix(LABEL)}
+    found: Any = db.execute(_SUMS.format(source, key, place), values).fetchall()
+    rows = tuple(_days(found, utc) if by == "day" else _in_order(found, by))
     return Costs(by, rows, _total(rows), reading.as_of)
 
 
-def _grouping(by: str, utc: bool) -> tuple[str, str]:
+def _grouping(by: str) -> tuple[str, str]:
     kind = "label" if by.startswith(LABEL) and by != LABEL else by
     if kind not in _KEYS or (kind == "label" and by == kind):
         raise InvalidInputError(
             f"costs cannot be told by {by!r}", kind="bad-grouping", hint=f"one of {', '.join(BY)}, {LABEL}NAME"
         )
-    order = {"day": "key", "turn": "c.top, iif(c.spawned < 0, c.turn, c.spawned)"}
-    return _KEYS[kind].format("" if utc else ", 'localtime'"), order.get(kind, "usd desc, said desc, took desc, key")
+    return _KEYS[kind]
 
 
-def _picks(db: apsw.Connection, sessions: list[str], turns: tuple[int, int] | None) -> Iterator[Pick]:
+def _in_order(found: list[tuple[Any, ...]], by: str) -> Iterator[CostRow]:
+    """The dearest first; turns in their order."""
+    if by == "turn":
+        for top, turn, *amounts in sorted(found):
+            yield CostRow(f"{top}@{turn}", *amounts)
+    else:
+        for key, _, *amounts in sorted(found, key=lambda row: (-row[4], -row[3], -row[5], row[0])):
+            yield CostRow(key, *amounts)
+
+
+def _days(found: list[tuple[Any, ...]], utc: bool) -> Iterator[CostRow]:
+    """Days from quarters of an hour, which every time zone's days are made of: which zone it is, is the asker's."""
+    days: dict[str, list[int]] = {}
+    for _, quarter, *amounts in found:
+        day = _day(quarter * _QUARTER_US // 1_000_000, utc)
+        days[day] = [a + b for a, b in zip(days.get(day, (0, 0, 0, 0)), amounts, strict=True)]
+    for day in sorted(days):
+        yield CostRow(day, *days[day])
+
+
+def _day(seconds: int, utc: bool) -> str:
+    try:
+        return datetime.datetime.fromtimestamp(seconds, datetime.UTC if utc else None).strftime("%Y-%m-%d")
+    except (ValueError, OverflowError, OSError):
+        return ""  # no calendar goes that far
+
+
+def _picks(db: Connection, sessions: list[str], turns: tuple[int, int] | None) -> Iterator[Pick]:
     """The sessions that were asked for, and the sub-agents below them, each once."""
     low, high = turns if turns is not None else (0, OPEN_END)
     todo: list[Pick] = []
@@ -148,10 +181,22 @@ def _picks(db: apsw.Connection, sessions: list[str], turns: tuple[int, int] | No
                 yield pick
 
 
-def _known(db: apsw.Connection, sub: str) -> int:
+def _known(db: Connection, sub: str) -> int:
     """Which amounts a sub-agent tells itself, or through its own sub-agents: 1 tokens, 2 money, 4 time."""
-    known: Any = db.execute(_HAS, (sub,)).get
-    return int(known or 0)
+    number = number_of(db, sub)
+    todo = [] if number is None else [number]
+    done = set(todo)
+    known = 0
+    while todo:
+        no = todo.pop()
+        told: Any = db.execute(_HAS, {"no": no}).fetchone()
+        known |= sum(bit for bit, most in zip((1, 2, 4), told, strict=True) if most)
+        below: Any = db.execute(
+            _CHILDREN, {"no": no, "first": 1, "last": OPEN_END, "low": 0, "high": OPEN_END}
+        ).fetchall()
+        todo += [child for child, _ in below if child not in done]
+        done.update(todo)
+    return known
 
 
 def _total(rows: tuple[CostRow, ...]) -> CostRow:

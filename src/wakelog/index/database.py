@@ -27,15 +27,13 @@ from wakelog.engines.sqlite import forking
 from wakelog.engines.sqlite.connection import transaction, translated
 from wakelog.errors import UnavailableError, UnsupportedError
 from wakelog.index import making
+from wakelog.index.connection import Damaged
+from wakelog.index.fts import Lite
 
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError, apsw.ConstraintError)
 _NO_FILE = (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError)
-
-
-class Damaged(Exception):
-    """The index holds something that it cannot have written, or lacks a table. It has to be made anew."""
 
 
 class Database:
@@ -64,32 +62,29 @@ class Database:
         self._place: tuple[int, int] | None = None
         self._name = f"file:/wakelog-{os.getpid()}-{os.urandom(8).hex()}?vfs=memdb"
         self._is_closed = False
+        self._rewritten: tuple[bytes, int] = (b"", 0)
 
     @property
     def place(self) -> str:
         return str(self.path) if self.path else "the index in memory"
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[apsw.Connection]:
+    def reading(self) -> Iterator[Lite]:
         """A connection inside a read transaction: everything it is asked is about the same moment."""
         with forking.gate.inside(), self._told(), self._borrowed(self._readers, self._connect) as db:
             db.execute("begin")
             try:
-                yield db
+                yield Lite(db)
             finally:
                 db.execute("rollback")
 
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[apsw.Connection]:
-        """The write connection inside a transaction. Nobody else writes meanwhile, in any process."""
-        with forking.gate.inside(), self._lock, self._told(), transaction(self._write_connection()) as db:
-            yield db
+    glancing = reading
 
     @contextlib.contextmanager
-    def outside(self) -> Iterator[apsw.Connection]:
-        """The write connection outside of any transaction."""
-        with forking.gate.inside(), self._lock, self._told():
-            yield self._write_connection()
+    def writing(self) -> Iterator[Lite]:
+        """The write connection inside a transaction. Nobody else writes meanwhile, in any process."""
+        with forking.gate.inside(), self._lock, self._told(), transaction(self._write_connection()) as db:
+            yield Lite(db)
 
     @contextlib.contextmanager
     def asking(self, prepare: Callable[[apsw.Connection], None]) -> Iterator[apsw.Connection]:
@@ -122,9 +117,22 @@ class Database:
                 self._remove()
                 self._write_connection()
 
+    def scrub(self) -> None:
+        """Rewrites the file without its free pages and empties the write-ahead log. What cannot be done now, because
+        somebody is reading, is tried again at the next question."""
+        with forking.gate.inside(), self._lock, self._told():
+            db = self._write_connection()
+            row: Any = db.execute("select made, removed from wl_meta").fetchone()
+            if row != self._rewritten:
+                db.execute("vacuum")
+                self._rewritten = row
+            if self.empty_wal():
+                db.execute("update wl_meta set clean = max(clean, ?2) where made = ?1", row)
+
     def empty_wal(self) -> bool:
         """Moves everything into the file and empties the write-ahead log; False when somebody is reading from it."""
-        with self.outside() as db:
+        with forking.gate.inside(), self._lock, self._told():
+            db = self._write_connection()
             if self.path is None:
                 return True
             db.set_busy_timeout(200)

@@ -15,19 +15,19 @@ opened; if it is not there, the index is of another history and is made anew.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-import apsw
 import msgspec
 
 from wakelog.engine import Change, Engine
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
 from wakelog.index import sql
-from wakelog.index.database import Damaged, Database
+from wakelog.index.ahead import Ahead
+from wakelog.index.connection import Connection, Damaged, Overtaken, Place
+from wakelog.index.database import Database
 from wakelog.index.projector import Projector
 from wakelog.index.queries import Queries
 from wakelog.index.results import AsOf, Table
@@ -39,21 +39,30 @@ Progress = Callable[[int, int], None]
 """Is told how many sessions are done, of how many."""
 
 FEED_PAGE = 1000
+EXPECTED = 500
+"""How many sessions' rows are read together."""
 
-_MOMENT = "select cursor, at, (select count(*) from wl_session where damaged <> ''), made, removed > clean from wl_meta"
-_PLACE = "select made, cursor from wl_meta"
-_NEWEST = "update wl_meta set at = max(at, ?)"
-_MARK = "update wl_meta set session = ?, seq = ?, hash = ?"
+_MOMENT = """
+select m.cursor, m.at, (select count(*) from wl_session s where s.damaged <> '' and s.damaged > ''), m.made,
+    case when m.removed > m.clean then 1 else 0 end
+from wl_meta m
+"""
+_KNOWN = "select m.session, m.seq, m.hash from wl_meta m"
+# Whoever writes first touches this one row, so that nobody else in any process writes until he is done. No row: another
+# moved on meanwhile, or made the index anew.
+_BEGIN = "update wl_meta set one = 1 where one = 1 and made = ? and cursor = ? returning one"
+_NEWEST = "update wl_meta set at = case when at < ? then ? else at end{0} where one = 1"
+_MOVE = _NEWEST.format(", cursor = ?, session = ?, seq = ?, hash = ?")
 
 
 class Index(Queries):
-    """The index of one engine, in the file at `path` or in memory. Shared by threads; close it when done."""
+    """The index of one engine, in the file at `path` or in memory, or in another place that is given. Shared by
+    threads; close it when done."""
 
-    def __init__(self, engine: Engine, path: Path | None) -> None:
+    def __init__(self, engine: Engine, path: Path | None, place: Place | None = None) -> None:
         self.engine = engine
-        self._database = Database(path)
+        self._database: Place = Database(path) if place is None else place
         self._is_known = False
-        self._rewritten: tuple[bytes, int] = (b"", 0)
 
     @property
     def path(self) -> Path | None:
@@ -88,6 +97,7 @@ class Index(Queries):
         """Runs a read-only SELECT over the documented views: docs/reference/views.md."""
 
         def answer() -> Table:
+            assert isinstance(self._database, Database)
             return sql.run(self._database, self._catch_up(), statement, params, max_rows, timeout_s)
 
         return self._cured(answer)
@@ -127,21 +137,26 @@ class Index(Queries):
             moment = self._now()
             news, end = self._news(moment.as_of.cursor)
             if end is not None:
-                if not self._project(moment, news, end, progress):
+                try:
+                    if not self._project(moment, news, end, progress):
+                        continue
+                except Overtaken:
                     continue
                 moment = self._now()
             if not moment.is_clean:
-                self._scrub()
+                self._database.scrub()
             return moment.as_of
 
     def _now(self) -> _Moment:
-        with self._database.reading() as db:
+        with self._database.glancing() as db:
             return _moment(db)
 
     def _recognise(self) -> None:
         """Looks whether the index is of this log."""
-        with self._database.reading() as db:
-            row: Any = db.execute("select session, seq, hash from wl_meta").fetchone()
+        with self._database.glancing() as db:
+            row: Any = db.execute(_KNOWN).fetchone()
+        if row is None:
+            raise Damaged("wl_meta is empty")
         session, seq, hash_ = row
         if session and not self._is_stored(session, seq, hash_):
             self._database.reset()
@@ -175,36 +190,52 @@ class Index(Queries):
 
     def _project(self, since: _Moment, news: dict[SessionId, Seq], end: Change, progress: Progress | None) -> bool:
         """Brings all sessions with news forward; False when another process did so, or made the index anew."""
+        if getattr(self.engine, "is_far", False) and len(news) > 1:
+            with Ahead(self.engine) as engine:
+                return self._project_from(engine, since, news, end, progress)
+        return self._project_from(self.engine, since, news, end, progress)
+
+    def _project_from(
+        self, engine: Any, since: _Moment, news: dict[SessionId, Seq], end: Change, progress: Progress | None
+    ) -> bool:
         todo = list(news.items())[::-1]
         done, total = 0, len(todo)
         while todo:
             with self._database.writing() as db:
-                if db.execute(_PLACE).fetchone() != (since.made, since.as_of.cursor):
+                if not db.execute(_BEGIN, (since.made, since.as_of.cursor)).fetchall():
                     return False
-                projector = Projector(self.engine, db)
-                while todo and projector.bring(*todo[-1]):
+                projector = Projector(engine, db)
+                projector.batch.expect(session for session, _ in todo[-EXPECTED:])
+                while todo:
+                    if isinstance(engine, Ahead):
+                        projector.read_ahead(engine, todo)
+                    if not projector.bring(*todo[-1]):
+                        break
                     todo.pop()
                     if projector.batch.is_full:
                         break
                 projector.finish()
-                db.execute(_NEWEST, (projector.newest,))
-                if not todo:
-                    db.execute("update wl_meta set cursor = ?", (end.cursor,))
-                    self._mark(projector, end)
+                newest = projector.newest, projector.newest
+                if todo:
+                    db.execute(_NEWEST.format(""), newest)
+                else:
+                    db.execute(_MOVE, (*newest, end.cursor, *self._mark(projector, end)))
             if progress is not None:
                 done = total - len(todo)
                 progress(done, total)
         return True
 
-    def _mark(self, projector: Projector, end: Change) -> None:
-        """Notes what the log is to be recognised by: a place that is stored, as new as any."""
+    def _mark(self, projector: Projector, end: Change) -> tuple[SessionId, Seq, bytes]:
+        """What the log is to be recognised by: a place that is stored, as new as any."""
         row = projector.batch.load(end.session)
         if row is not None and row.head >= row.first:
-            projector.db.execute(_MARK, (row.id, row.head, row.hash))
-            return
-        with contextlib.suppress(CorruptLogError):
+            return row.id, row.head, row.hash
+        try:
             head = self.engine.head(end.session)
-            projector.db.execute(_MARK, (head.session, head.seq, head.hash))
+            return head.session, head.seq, head.hash
+        except CorruptLogError:
+            known: Any = projector.db.execute(_KNOWN).fetchone()
+            return known[0], known[1], known[2]
 
     # Leaving nothing behind
 
@@ -220,17 +251,6 @@ class Index(Queries):
                 hint="ask again when they have finished",
             )
 
-    def _scrub(self) -> None:
-        """Rewrites the file without its free pages and empties the write-ahead log. What cannot be done now, because
-        somebody is reading, is tried again at the next question."""
-        with self._database.outside() as db:
-            row: Any = db.execute("select made, removed from wl_meta").fetchone()
-            if row != self._rewritten:
-                db.execute("vacuum")
-                self._rewritten = row
-            if self._database.empty_wal():
-                db.execute("update wl_meta set clean = max(clean, ?2) where made = ?1", row)
-
 
 class _Moment(msgspec.Struct, frozen=True):
     """How far the index has read, which index it is, and whether its files hold nothing that was removed."""
@@ -240,7 +260,9 @@ class _Moment(msgspec.Struct, frozen=True):
     is_clean: bool
 
 
-def _moment(db: apsw.Connection) -> _Moment:
+def _moment(db: Connection) -> _Moment:
     row: Any = db.execute(_MOMENT).fetchone()
+    if row is None:
+        raise Damaged("wl_meta is empty")
     cursor, at, damaged, made, is_dirty = row
     return _Moment(AsOf(cursor, at, damaged), made, not is_dirty)

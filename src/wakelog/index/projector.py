@@ -22,27 +22,28 @@ from __future__ import annotations
 
 from typing import Any
 
-import apsw
-
 from wakelog.codec.records import decode_body
 from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.index import visible
+from wakelog.index.ahead import AHEAD, Ahead
+from wakelog.index.connection import Connection
 from wakelog.index.facets import as_int, as_text
-from wakelog.index.rows import OPEN_END, Batch, Carried, SessionRow
+from wakelog.index.rows import Batch, Carried, SessionRow
 from wakelog.index.taking import PARTS, UNREADABLE, Taking, encode_carried
+from wakelog.index.view import OPEN_END
 from wakelog.log.reading import Segment, fold_at, lineage
 from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.records import GENESIS, ForkPoint, Head
 
-_TREE = "select id from wl_session where root = ? and id <> ?"
+_TREE = "select s.id from wl_session s where s.root = ? and s.id <> ? order by s.no"
 
 
 class Projector:
     """Brings sessions forward, inside one transaction of the index."""
 
-    def __init__(self, engine: Engine, db: apsw.Connection) -> None:
-        self.engine = engine
+    def __init__(self, engine: Engine | Ahead, db: Connection) -> None:
+        self.engine: Any = engine
         self.db = db
         self.batch = Batch(db)
         self.newest = 0
@@ -54,13 +55,20 @@ class Projector:
         if row is not None and row.head >= upto:
             return True
         row = row or self._begin(session)
-        return row is None or self._go_on(row)
+        return row is None or self._go_on(row, upto=upto)
+
+    def read_ahead(self, engine: Ahead, todo: list[tuple[SessionId, Seq]]) -> None:
+        """Has the engine read what will be brought next, the last of `todo` first."""
+        for session, upto in todo[: -1 - AHEAD : -1]:
+            row = self.batch.load(session)
+            if row is None or row.head < upto:
+                engine.expect(session, row.head if row is not None else None)
 
     def finish(self) -> None:
         """Writes the rest of the batch. After this the transaction can be committed."""
         self.batch.finish()
 
-    def _go_on(self, row: SessionRow, *, whole: bool = False, is_new: bool = False) -> bool:
+    def _go_on(self, row: SessionRow, *, whole: bool = False, is_new: bool = False, upto: Seq | None = None) -> bool:
         """Takes in a session's commits from its watermark on, to the end or, unless `whole`, until the batch is
         full."""
         taking = Taking(self.engine, self.batch, row)
@@ -86,6 +94,9 @@ class Projector:
                         return self._start_again(row, whole=whole)
                     if "range.pruned" in commit.kinds:
                         return self._start_again(row, whole=whole)
+                elif upto is not None and commit.last > upto and "payload.erased" in commit.kinds:
+                    # Done in these bytes, but after the feed was read: others of the tree may have been read before.
+                    self._start_tree_again(row)
                 taking.take(commit)
                 self.newest = max(self.newest, commit.at)
         except UNREADABLE as exc:
@@ -100,16 +111,23 @@ class Projector:
     def _start_again(self, row: SessionRow, *, whole: bool) -> bool:
         """Projects a session from its first event, under the number it has: its forks refer to it by that."""
         self.batch.remove(row)
+        self._forget()
         new = self._begin(row.id, number=row.no)
         return new is None or self._go_on(new, whole=whole, is_new=True)
 
     def _start_tree_again(self, row: SessionRow) -> None:
         """Projects the other sessions of a fork tree anew, each to its end: no news may ever come from them again."""
+        self.batch.flush()
+        self._forget()
         others: Any = self.db.execute(_TREE, (row.root, row.id)).fetchall()
         for (session,) in others:
             other = self.batch.load(session)
             if other is not None:
                 self._start_again(other, whole=True)
+
+    def _forget(self) -> None:
+        if isinstance(self.engine, Ahead):
+            self.engine.forget()
 
     def _bury(self, row: SessionRow) -> bool:
         """Takes out a session whose content is gone, and those above it that only it still needed."""
@@ -151,7 +169,7 @@ class Projector:
         return None if row.damaged else row
 
     def _opened(self, row: SessionRow) -> Carried:
-        visible.show(self.db, row.no, [(1, OPEN_END)])
+        self.batch.show(row.no, [(1, OPEN_END)])
         return Carried()
 
     def _forked(self, row: SessionRow, segments: list[Segment], fork: ForkPoint, parent: SessionRow | None) -> Carried:
@@ -163,12 +181,12 @@ class Projector:
             carried.doc = {part: doc[part] for part in PARTS if part in doc}
             carried.spent_before = dict(doc["budget"]["spent"])
             # What the parent has in view says something about the fork point only once it was read that far.
-            now = visible.visible(self.db, parent.no) if parent and parent.head >= fork.at else []
+            now = self.batch.view(parent.no) if parent and parent.head >= fork.at else []
             under = as_int(doc["view"]["rewound"])
-            ranges = visible.view_at(self.db, self.engine, segments, parent.no if parent else 0, now, fork.at, under)
+            ranges = visible.view_at(self.batch, self.engine, segments, parent.no if parent else 0, now, fork.at, under)
         except UNREADABLE as exc:
             carried.damage = exc.message
-        visible.show(self.db, row.no, [*ranges[:-1], (ranges[-1][0], OPEN_END)])
+        self.batch.show(row.no, [*ranges[:-1], (ranges[-1][0], OPEN_END)])
         return carried
 
     def _origin(self, segments: list[Segment]) -> tuple[str, str]:
@@ -191,7 +209,7 @@ class Projector:
             holder = row if segment.session == row.id else self.batch.load(segment.session)
             if holder is not None:
                 last = OPEN_END if segment.last is None else segment.last
-                self.db.execute("insert into wl_lineage values (?, ?, ?, ?)", (row.no, segment.first, last, holder.no))
+                self.batch.added["wl_lineage"].append((row.no, segment.first, last, holder.no))
 
 
 def _new_row(head: Head, number: int) -> SessionRow:

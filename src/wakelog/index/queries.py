@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from wakelog.index import search
 from wakelog.index import statements as st
+from wakelog.index.connection import as_rows
 from wakelog.index.costs import costs_of
 from wakelog.index.results import (
     Costs,
@@ -158,7 +159,9 @@ class Queries(ABC):
         start = (1 << 62) if newest_first else 0
         first_turn, last_turn = turns if turns is not None else (0, 1 << 62)
         values = {
-            "kinds": None if kinds is None else st.as_json([kinds] if isinstance(kinds, str) else list(kinds)),
+            "kinds": None
+            if kinds is None
+            else as_rows((kind,) for kind in ([kinds] if isinstance(kinds, str) else kinds)),
             "tool": tool,
             "from_turn": first_turn,
             "to_turn": last_turn,

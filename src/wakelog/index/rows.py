@@ -7,19 +7,22 @@ ids: full-text search starts a new piece of its index whenever an id is smaller 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-import apsw
 import msgspec
 
+from wakelog.index.connection import Connection, as_key, as_rows
+from wakelog.index.view import HIDE, SHOW, Range, visible
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
 
-OPEN_END = 1 << 62
-"""The last seq of a range that goes on."""
 SEQ_BITS = 32
+"""Session and seq make one number: `session << SEQ_BITS | seq`."""
 BATCH_EVENTS = 2000
 BATCH_CHARS = 4 << 20
+DAMAGED_MAX = 400
+"""How many characters are kept of what is wrong with a session."""
 
 Row = tuple[Any, ...]
 
@@ -32,10 +35,11 @@ ADDED = {
     "wl_message": 3,
     "wl_cost": 12,
     "wl_spawn": 4,
+    "wl_lineage": 4,
 }
 """Tables that rows are only added to, and how many columns they have."""
 
-OF_SESSION = (*ADDED, "wl_rewind", "wl_turn", "wl_tool", "wl_visible", "wl_lineage")
+OF_SESSION = (*ADDED, "wl_rewind", "wl_turn", "wl_tool", "wl_label", "wl_visible")
 """Tables whose rows belong to a session, by number."""
 
 
@@ -123,28 +127,40 @@ def _marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
+def _put(table: str, row: type[msgspec.Struct], *key: str) -> str:
+    """Inserts a row, or puts it in place of the one with its key."""
+    columns = row.__struct_fields__
+    changed = ", ".join(f"{column} = excluded.{column}" for column in columns if column not in key)
+    return f"insert into {table} values ({_marks(len(columns))}) on conflict ({', '.join(key)}) do update set {changed}"
+
+
 _astuple = msgspec.structs.astuple
-_SESSION_PUT = f"insert or replace into wl_session values ({_marks(len(SessionRow.__struct_fields__))})"
-_SESSION_GET = "select * from wl_session where id = ?"
-_SESSION_NEW = "select coalesce(max(no), 0) + 1 from wl_session"
-_TURN_PUT = f"insert or replace into wl_turn values ({_marks(len(TurnRow.__struct_fields__))})"
-_TURN_GET = "select * from wl_turn where session = ? and turn = ? and attempt = ?"
-_TURN_FILES = "select count(distinct path) from wl_file where session = ? and seq between ? and ?"
+_SESSION_PUT = _put("wl_session", SessionRow, "no")
+_SESSIONS_GET = "select s.* from wl_session s where s.id in (select value ->> 0 from json_each(:ids))"
+_SESSION_LAST = "select coalesce(max(s.no), 0) from wl_session s"
+_TURN_PUT = _put("wl_turn", TurnRow, "session", "turn", "attempt")
+_TURN_GET = "select t.* from wl_turn t where t.session = ? and t.turn = ? and t.attempt = ?"
+_TURN_FILES = "select count(distinct f.path) from wl_file f where f.session = ? and f.seq between ? and ?"
 _TOOL_ADD = (
-    "insert into wl_tool values (?, ?, ?, ?, ?) on conflict do update set"
-    " calls = calls + excluded.calls, errors = errors + excluded.errors, last = max(last, excluded.last)"
+    "insert into wl_tool values (?, ?, ?, ?, ?, ?) on conflict (session, key) do update set"
+    " calls = wl_tool.calls + excluded.calls, errors = wl_tool.errors + excluded.errors,"
+    " last = case when wl_tool.last > excluded.last then wl_tool.last else excluded.last end"
 )
+_LABELS_DROP = "delete from wl_label where session = ?"
+_LABEL_ADD = "insert into wl_label values (?, ?, ?, ?)"
 _ADD = {table: f"insert into {table} values ({_marks(count)})" for table, count in ADDED.items()}
 _TEXT_ADD = "insert into wl_text values (?, ?)"
-_WORDS_ADD = "insert into wl_words (rowid, body) values (?, ?)"
 _TEXT_DELETE = "delete from wl_text where id between ? and ?"
 _DELETE = [f"delete from {table} where session = ?" for table in OF_SESSION]
+_SESSION_DELETE = "delete from wl_session where no = ?"
+_REMOVED = "update wl_meta set removed = removed + 1 where one = 1"
 
 
 class Batch:
-    """Rows on their way into the index, inside one transaction."""
+    """Rows on their way into the index, inside one transaction. What is loaded from here is a copy of what the index
+    holds or will hold; only tables that are read in other ways need a `flush` before."""
 
-    def __init__(self, db: apsw.Connection) -> None:
+    def __init__(self, db: Connection) -> None:
         self.db = db
         self.added: dict[str, list[Row]] = {table: [] for table in ADDED}
         self.texts: list[tuple[int, str]] = []
@@ -153,7 +169,11 @@ class Batch:
         self.with_files: set[tuple[int, int, int]] = set()
         self.events = 0
         self.chars = 0
-        self.has_removed = False
+        self._sessions: dict[SessionId, SessionRow | None] = {}
+        self._changed: set[SessionId] = set()
+        self._labels: dict[int, str] = {}
+        self._views: dict[int, list[Range]] = {}
+        self._last_number: int | None = None
 
     @property
     def is_full(self) -> bool:
@@ -180,51 +200,104 @@ class Batch:
         used[1] += errors
         used[2] = max(used[2], seq if calls else 0)
 
+    # Sessions
+
+    def expect(self, sessions: Iterable[SessionId]) -> None:
+        """Reads the rows of sessions that are about to be asked for, together."""
+        unread = [session for session in sessions if session not in self._sessions]
+        found: Any = self.db.execute(_SESSIONS_GET, {"ids": as_rows((session,) for session in unread)}).fetchall()
+        self._sessions |= dict.fromkeys(unread)
+        for row in found:
+            self._know(SessionRow(*row))
+
     def load(self, session: SessionId) -> SessionRow | None:
-        row: Any = self.db.execute(_SESSION_GET, (session,)).fetchone()
-        return SessionRow(*row) if row else None
+        if session not in self._sessions:
+            self.expect([session])
+        row = self._sessions[session]
+        return msgspec.structs.replace(row) if row is not None else None
 
     def next_number(self) -> int:
-        number: Any = self.db.execute(_SESSION_NEW).get
-        return int(number)
+        self._last_number = self._highest() + 1
+        return self._last_number
+
+    def _highest(self) -> int:
+        if self._last_number is None:
+            number: Any = self.db.execute(_SESSION_LAST).get
+            self._last_number = int(number)
+        return self._last_number
 
     def save(self, row: SessionRow) -> None:
-        self.db.execute(_SESSION_PUT, _astuple(row))
+        self._sessions[row.id] = msgspec.structs.replace(row, damaged=row.damaged[:DAMAGED_MAX])
+        self._changed.add(row.id)
+
+    def _know(self, row: SessionRow) -> None:
+        self._sessions[row.id] = row
+        self._labels[row.no] = row.labels
+
+    # What is in view
+
+    def view(self, session: int) -> list[Range]:
+        return self._views[session] if session in self._views else visible(self.db, session)
+
+    def show(self, session: int, ranges: list[Range]) -> None:
+        """Puts `ranges` in place of what was in view before."""
+        self._views[session] = ranges
+
+    # Writing
 
     def flush(self) -> None:
         """Writes what was collected."""
         db = self.db
+        self._flush_sessions()
         for table, rows in self.added.items():
             if rows:
                 db.executemany(_ADD[table], rows)
                 rows.clear()
         self.texts.sort()
         db.executemany(_TEXT_ADD, self.texts)
-        if not self.has_removed:
-            db.executemany(_WORDS_ADD, self.texts)
+        db.words.add(self.texts)
         for key in self.with_files:
             row = self.turns[key]
             counted: Any = db.execute(_TURN_FILES, (row.session, row.first, row.last)).get
             row.files = counted
-        db.executemany(_TURN_PUT, map(_astuple, self.turns.values()))
-        db.executemany(_TOOL_ADD, [(*key, *used) for key, used in self.tools.items()])
+        db.executemany(_TURN_PUT, list(map(_astuple, self.turns.values())))
+        db.executemany(_TOOL_ADD, [(no, as_key(tool), tool, *used) for (no, tool), used in self.tools.items()])
         for collected in (self.texts, self.turns, self.tools, self.with_files):
             collected.clear()
+
+    def _flush_sessions(self) -> None:
+        db = self.db
+        changed = [row for row in map(self._sessions.get, sorted(self._changed)) if row is not None]
+        db.executemany(_SESSION_PUT, list(map(_astuple, changed)))
+        relabelled = [row for row in changed if self._labels.get(row.no, "{}") != row.labels]
+        labels = [
+            (row.no, as_key(name), name, value)
+            for row in relabelled
+            for name, value in msgspec.json.decode(row.labels).items()
+        ]
+        db.executemany(_LABELS_DROP, [(row.no,) for row in relabelled])
+        db.executemany(_LABEL_ADD, labels)
+        self._labels |= {row.no: row.labels for row in relabelled}
+        self._changed.clear()
+        db.executemany(HIDE, [(session,) for session in self._views])
+        db.executemany(SHOW, [(session, *span) for session, ranges in self._views.items() for span in ranges])
+        self._views.clear()
 
     def remove(self, row: SessionRow) -> None:
         """Takes all rows of a session out."""
         self.flush()
+        self._highest()  # before the number is free, and would be given to another while this session is begun again
+        first, last = row.no << SEQ_BITS, (row.no + 1 << SEQ_BITS) - 1
+        self.db.words.remove(first, last)
+        self.db.execute(_TEXT_DELETE, (first, last))
         for statement in _DELETE:
             self.db.execute(statement, (row.no,))
-        self.db.execute(_TEXT_DELETE, (row.no << SEQ_BITS, (row.no + 1 << SEQ_BITS) - 1))
-        self.db.execute("delete from wl_session where no = ?", (row.no,))
-        self.db.execute("update wl_meta set removed = removed + 1")
-        self.has_removed = True
+        self.db.execute(_SESSION_DELETE, (row.no,))
+        self.db.execute(_REMOVED)
+        self._sessions[row.id] = None
+        self._labels.pop(row.no, None)
 
     def finish(self) -> None:
         """Writes the rest. After this the transaction can be committed."""
         self.flush()
-        if self.has_removed:
-            # Taking words out text by text costs far more, and leaves the beginnings of some in the inner pages.
-            self.db.execute("insert into wl_words (wl_words) values ('rebuild')")
-            self.has_removed = False
+        self.db.words.finish()

@@ -57,6 +57,15 @@ create table wl_session (
 
 create index wl_session_damaged on wl_session (no) where damaged <> '';
 
+-- `key`, here and in wl_tool, is the name in a length that any database takes in a key.
+create table wl_label (
+    session integer not null,
+    key     text not null,
+    name    text not null,
+    value   text not null,
+    primary key (session, key)
+) strict, without rowid;
+
 -- Who holds which part of a session's history, oldest first; the session itself comes last, with an open end.
 create table wl_lineage (
     session integer not null,
@@ -185,11 +194,12 @@ create table wl_message (
 
 create table wl_tool (
     session integer not null,
+    key     text not null,
     tool    text not null,
     calls   integer not null,
     errors  integer not null,
     last    integer not null,
-    primary key (session, tool)
+    primary key (session, key)
 ) strict, without rowid;
 
 -- What was spent, one row for an event that cost something. `call` names a call by its own account of when it was made,

@@ -12,20 +12,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import apsw
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError
-from wakelog.index.visible import visible
+from wakelog.index.connection import Connection, as_rows
+from wakelog.index.view import visible
 from wakelog.model.ids import Seq, SessionId
 
 Span = tuple[int, Seq, Seq]
 
-_LINEAGE = "select holder, first, last from wl_lineage where session = ? order by first"
+_NUMBER = "select s.no from wl_session s where s.id = :id and s.hidden = 0"
+_LINEAGE = "select l.holder, l.first, l.last from wl_lineage l where l.session = :no order by l.first"
 _TURNS = """
-select min(t.first) from json_each(?) r
-cross join wl_turn t on t.session = r.value ->> 0 and t.first <= r.value ->> 2 and t.last >= r.value ->> 1
-group by t.turn order by t.turn desc limit 1 offset ?
+select min(t.first) from json_each(:spans) r
+cross join wl_turn t on t.session = cast(r.value ->> 0 as bigint)
+    and t.first <= cast(r.value ->> 2 as bigint) and t.last >= cast(r.value ->> 1 as bigint)
+group by t.turn order by t.turn desc limit 1 offset :before
 """
 
 
@@ -41,13 +43,9 @@ class Scope(msgspec.Struct, frozen=True):
     visible: tuple[tuple[Seq, Seq], ...]
     """What the session has in view."""
 
-    @property
-    def json(self) -> str:
-        return msgspec.json.encode(self.spans).decode()
-
 
 def scope_of(
-    db: apsw.Connection,
+    db: Connection,
     session: str,
     *,
     last_turns: int | None = None,
@@ -55,11 +53,11 @@ def scope_of(
     lineage: bool = True,
 ) -> Scope:
     """What to look at for a question about a session; NotFoundError when there is none."""
-    number: Any = db.execute("select no from wl_session where id = ? and not hidden", (session,)).get
+    number = number_of(db, session)
     if number is None:
         raise NotFoundError(f"there is no session {session}", kind="session-not-found")
-    held: Any = db.execute(_LINEAGE, (number,)).fetchall()
-    history: list[Span] = [span for span in held if lineage or span[0] == number]
+    held: Any = db.execute(_LINEAGE, {"no": number}).fetchall()
+    history: list[Span] = [tuple(span) for span in held if lineage or span[0] == number]
     ranges = visible(db, number)
     spans = history if rewound else _in_view(history, ranges)
     if last_turns is not None:
@@ -67,15 +65,21 @@ def scope_of(
     return Scope(SessionId(session), number, tuple(spans), tuple(history), tuple(ranges))
 
 
+def number_of(db: Connection, session: str) -> int | None:
+    """The number of a session that can be asked about."""
+    number: Any = db.execute(_NUMBER, {"id": session}).get
+    return None if number is None else int(number)
+
+
 def _in_view(spans: list[Span], ranges: list[tuple[Seq, Seq]]) -> list[Span]:
     both = ((h, max(a, first), min(b, last)) for h, a, b in spans for first, last in ranges)
     return [span for span in both if span[1] <= span[2]]
 
 
-def _newest_turns(db: apsw.Connection, spans: list[Span], count: int) -> list[Span]:
+def _newest_turns(db: Connection, spans: list[Span], count: int) -> list[Span]:
     if count < 1:
         raise InvalidInputError(f"last_turns is {count}; it must be 1 or more", kind="bad-limit")
-    start: Any = db.execute(_TURNS, (msgspec.json.encode(spans).decode(), count - 1)).get
+    start: Any = db.execute(_TURNS, {"spans": as_rows(spans), "before": count - 1}).get
     return [(h, max(a, start), b) for h, a, b in spans if b >= start] if start else spans
 
 

@@ -11,56 +11,53 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import apsw
-
+from wakelog.index.connection import Connection, as_rows
 from wakelog.index.results import Hit
 from wakelog.index.rows import SEQ_BITS
 from wakelog.index.scope import Scope
+from wakelog.index.statements import TRUST_NAME
 
 _TERM = re.compile(r'"([^"]*)"?(\*?)|([^\s"]+)')
 _WORDS_MAX = 64
 
-# A hidden session's events are found through the oldest fork that still shares them, under that one's id.
+# A hidden session's events are found through the oldest fork that still shares them, under that one's id. What matches
+# and where that is comes from the database (Words.find), in place of {found}, {source}, {session} and {seq}.
 _FIND = f"""
-select h.id, h.name, e.seq, e.turn, e.attempt, e.kind, e.occurred, e.tool,
-    iif(e.trust = 0, 'trusted', iif(e.trust = 1, 'unverified', 'untrusted')),
-    exists (select 1 from wl_visible v where v.session = h.no and e.seq between v.first and v.last),
-    snippet(wl_words, 0, '«', '»', '…', 24), wl_words.rank
-from wl_words
-cross join wl_event e on e.session = wl_words.rowid >> {SEQ_BITS} and e.seq = wl_words.rowid & {(1 << SEQ_BITS) - 1}
+select h.id, h.name, e.seq, e.turn, e.attempt, e.kind, e.occurred, e.tool, {TRUST_NAME},
+    exists (select 1 from wl_visible v where v.session = h.no and e.seq between v.first and v.last), {{{{found}}}}
+from {{{{source}}}}
+cross join wl_event e on e.session = {{{{session}}}} and e.seq = {{{{seq}}}}
 cross join wl_session h on h.no = {{0}}
-where wl_words match :query and e.occurred >= :since
-    and (:kind is null or e.kind = :kind or e.kind glob :kind || '.*') {{1}}
-order by wl_words.rank limit :limit
+where e.occurred >= :since
+    and (:kind is null or e.kind = :kind or substr(e.kind, 1, length(:kind) + 1) = :kind || '.') {{1}}
 """
 _OF_ALL = _FIND.format(
-    """coalesce((select no from wl_session where no = e.session and not hidden), (
-    select min(l.session) from wl_lineage l join wl_session f on f.no = l.session and not f.hidden
+    """coalesce((select s.no from wl_session s where s.no = e.session and s.hidden = 0), (
+    select min(l.session) from wl_lineage l join wl_session f on f.no = l.session and f.hidden = 0
     where l.holder = e.session and e.seq between l.first and l.last))""",
     "",
 )
 _OF_ONE = _FIND.format(
     ":number",
-    "and exists (select 1 from json_each(:spans) r"
-    " where r.value ->> 0 = e.session and e.seq between r.value ->> 1 and r.value ->> 2)"
-    " and wl_words.rowid between :low and :high",
+    "and exists (select 1 from json_each(:spans) r where cast(r.value ->> 0 as bigint) = e.session"
+    " and e.seq between cast(r.value ->> 1 as bigint) and cast(r.value ->> 2 as bigint))",
 )
 
 
-def find(db: apsw.Connection, text: str, scope: Scope | None, kind: str | None, since: int, limit: int) -> list[Hit]:
+def find(db: Connection, text: str, scope: Scope | None, kind: str | None, since: int, limit: int) -> list[Hit]:
     """The events that match, the best first."""
     query = as_query(text)
     if not query:
         return []
-    values: dict[str, Any] = {"query": query, "kind": kind, "since": since, "limit": limit}
+    values: dict[str, Any] = {"kind": kind, "since": since, "low": 0, "high": (1 << 63) - 1}
     if scope is None:
-        rows: Any = db.execute(_OF_ALL, values).fetchall()
+        rows = db.words.find(_OF_ALL, query, values, limit)
     else:
         holders = [holder for holder, _, _ in scope.spans]
-        values |= {"number": scope.number, "spans": scope.json}
+        values |= {"number": scope.number, "spans": as_rows(scope.spans)}
         # Numbers of a fork tree are not always neighbours, but the search can skip what lies outside of them.
         values |= {"low": min(holders) << SEQ_BITS, "high": (max(holders) + 1 << SEQ_BITS) - 1}
-        rows = db.execute(_OF_ONE, values).fetchall()
+        rows = db.words.find(_OF_ONE, query, values, limit)
     return [_hit(list(row)) for row in rows]
 
 

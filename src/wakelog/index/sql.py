@@ -22,7 +22,8 @@ from typing import Any
 import apsw
 
 from wakelog.errors import InvalidInputError, NotAllowedError, WakelogError
-from wakelog.index.database import Damaged, Database
+from wakelog.index.connection import Damaged
+from wakelog.index.database import Database
 from wakelog.index.results import AsOf, Table
 
 VIEWS = ("sessions", "turns", "events", "files", "decisions", "facts", "tools", "errors", "messages")

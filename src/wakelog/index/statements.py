@@ -8,34 +8,45 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import apsw
 import msgspec
 
 from wakelog.errors import InvalidInputError
+from wakelog.index.connection import Connection, as_rows
 from wakelog.index.results import AsOf, EventInfo, Page, SessionInfo
 from wakelog.index.scope import Scope, check_limit, scope_of
 
 R = TypeVar("R", bound=msgspec.Struct)
 
-TRUST_NAME = "iif(e.trust = 0, 'trusted', iif(e.trust = 1, 'unverified', 'untrusted'))"
+TRUST_NAME = "case e.trust when 0 then 'trusted' when 1 then 'unverified' else 'untrusted' end"
 BEGINNING = (1 << 62, "~", 1 << 62)
 
 # `x` is the table asked, `e` the event its row belongs to. Both forms give a session's id as `sid`.
-_OF_ONE = """
-(select value ->> 0 as holder, value ->> 1 as a, value ->> 2 as b, :session as sid from json_each(:spans)) r
-cross join {0} x on x.session = r.holder and x.seq between r.a and r.b
+SPANS = """
+(select cast(value ->> 0 as bigint) as holder, cast(value ->> 1 as bigint) as a, cast(value ->> 2 as bigint) as b,
+    :session as sid
+from json_each(:spans)) r
+"""
+_OF_ONE = f"""
+{SPANS}
+cross join {{0}} x on x.session = r.holder and x.seq between r.a and r.b
 join wl_event e on e.session = x.session and e.seq = x.seq
 where e.occurred >= :since
 """
 _OF_ALL = """
-{0} x join (select no, id as sid from wl_session where not hidden) r on r.no = x.session
+{0} x join (select s.no, s.id as sid from wl_session s where s.hidden = 0) r on r.no = x.session
 join wl_event e on e.session = x.session and e.seq = x.seq
 where e.occurred >= :since and (
-    :rewound or exists (select 1 from wl_visible v where v.session = x.session and x.seq between v.first and v.last))
+    :rewound = 1
+    or exists (select 1 from wl_visible v where v.session = x.session and x.seq between v.first and v.last))
 """
 FILES = """
-select sid, x.path, x.change, count(*), sum(x.added), sum(x.removed), max(x.seq), e.turn, e.occurred
-from {0} group by sid, x.path order by e.occurred desc, max(x.seq) desc, x.path limit :limit
+select sid, path, change, changes, cast(added as bigint), cast(removed as bigint), seq, turn, occurred from (
+    select sid, x.path, x.change, x.seq, e.turn, e.occurred, count(*) over same as changes,
+        sum(x.added) over same as added, sum(x.removed) over same as removed,
+        row_number() over (partition by sid, x.path order by x.seq desc) as age
+    from {0} window same as (partition by sid, x.path)
+) changed
+where age = 1 order by occurred desc, seq desc, path limit :limit
 """
 _PAGED = "and (e.at, sid, x.seq) < (:at, :sid, :seq) order by e.at desc, sid desc, x.seq desc limit :limit"
 DECISIONS = (
@@ -44,27 +55,28 @@ DECISIONS = (
 ERRORS = f"select sid, x.seq, e.turn, e.attempt, e.occurred, x.tool, x.type, x.message, e.at from {{0}} {_PAGED}"
 TOOLS = """
 select sid, e.tool,
-    sum(e.kind in ('action.requested', 'action.recorded')) as calls,
-    sum(e.kind in ('action.failed', 'action.timed_out') or (e.kind = 'action.recorded' and e.outcome <> 'succeeded'))
-        as errors,
-    max(iif(e.kind in ('action.requested', 'action.recorded'), e.seq, 0))
-from {0} and e.tool <> '' and e.gone <> 'pruned' group by sid, e.tool
-having calls or errors order by calls desc, sid, e.tool limit :limit
+    count(case when e.kind in ('action.requested', 'action.recorded') then 1 end) as calls,
+    count(case when e.kind in ('action.failed', 'action.timed_out')
+        or (e.kind = 'action.recorded' and e.outcome <> 'succeeded') then 1 end) as errors,
+    max(case when e.kind in ('action.requested', 'action.recorded') then e.seq else 0 end)
+from {0} and e.tool <> '' and e.gone <> 'pruned'
+    and e.kind in ('action.requested', 'action.recorded', 'action.failed', 'action.timed_out')
+group by sid, e.tool order by calls desc, sid, e.tool limit :limit
 """
 SESSIONS = """
 select id, name, root, parent, forked_at, spawner, agent, status, outcome, goal, labels, turn, turns, events, first_at,
     last_at, tokens, usd_micros, pending, flags, last_error, head, damaged
-from wl_session
-where not hidden
+from wl_session s
+where s.hidden = 0
     and (:status is null or status = :status)
     and (:agent is null or agent = :agent)
     and (:parent is null or parent = :parent)
     and (:name_glob is null or name glob :name_glob)
     and (:prefix is null or substr(id, 1, length(:prefix)) = :prefix)
-    and (:label is null or exists (
-        select 1 from json_each(labels) where key = :label and (:value is null or value = :value)))
-    and (:failed is null or (outcome = 'failed') = :failed)
-    and (:live is null or (status in ('open', 'active', 'paused')) = :live)
+    and (:label is null or exists (select 1 from wl_label l
+        where l.session = s.no and l.name = :label and (:value is null or l.value = :value)))
+    and (:failed is null or case when outcome = 'failed' then 1 else 0 end = :failed)
+    and (:live is null or case when status in ('open', 'active', 'paused') then 1 else 0 end = :live)
     and last_at >= :since
     and (last_at, id) < (:at, :sid)
 order by last_at desc, id desc limit :limit
@@ -74,11 +86,12 @@ select :session, e.seq, e.turn, e.attempt, e.kind, e.at, e.occurred, e.actor, e.
     e.path, e.key, e.outcome, e.summary, e.cause, {TRUST_NAME}, e.source, e.tokens, e.tokens_out, e.usd_micros,
     e.duration_us, e.commit_id, e.gone,
     exists (select 1 from wl_visible v where v.session = :number and e.seq between v.first and v.last)
-from json_each(:spans) r
-cross join wl_event e on e.session = r.value ->> 0 and e.seq between r.value ->> 1 and r.value ->> 2
+from {SPANS}
+cross join wl_event e on e.session = r.holder and e.seq between r.a and r.b
 where e.occurred >= :since and (:tool is null or e.tool = :tool) and e.turn between :from_turn and :to_turn
     and (:kinds is null or exists (
-        select 1 from json_each(:kinds) k where e.kind = k.value or e.kind glob k.value || '.*'))
+        select 1 from json_each(:kinds) k
+        where e.kind = k.value ->> 0 or substr(e.kind, 1, length(k.value ->> 0) + 1) = (k.value ->> 0) || '.'))
     and e.seq {{0}} :after order by e.seq {{1}} limit :limit
 """
 EVENTS_UP, EVENTS_DOWN = _EVENTS.format(">", "asc"), _EVENTS.format("<", "desc")
@@ -87,7 +100,7 @@ EVENTS_UP, EVENTS_DOWN = _EVENTS.format(">", "asc"), _EVENTS.format("<", "desc")
 class Reading(msgspec.Struct, frozen=True):
     """A moment of the index: everything asked through `db` is about it."""
 
-    db: apsw.Connection
+    db: Connection
     as_of: AsOf
 
 
@@ -114,7 +127,7 @@ def source_of(
 
 
 def values_of(scope: Scope) -> dict[str, Any]:
-    return {"session": scope.session, "spans": scope.json}
+    return {"session": scope.session, "spans": as_rows(scope.spans)}
 
 
 def page_of(reading: Reading, kind: type[R], sql: str, values: dict[str, Any]) -> Page[R]:
@@ -154,10 +167,6 @@ def event_of(row: list[Any]) -> EventInfo:
 def session_of(row: tuple[Any, ...]) -> SessionInfo:
     fields = dict(zip(SessionInfo.__struct_fields__, row, strict=True))
     return SessionInfo(**fields | {"labels": msgspec.json.decode(fields["labels"])})
-
-
-def as_json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 def as_number(text: str | int) -> int:

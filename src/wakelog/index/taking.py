@@ -252,7 +252,7 @@ class Taking:
         if kind == "history.rewound":
             to, under = as_int(body.get("to")), as_int(body.get("under"))
             try:
-                visible.rewind(batch.db, self._engine, self._segments(), row.no, seq=seq, to=to, under=under)
+                visible.rewind(batch, self._engine, self._segments(), row.no, seq=seq, to=to, under=under)
             except UNREADABLE as exc:
                 self._carried.damage = exc.message
         elif kind == "session.closed":
@@ -317,7 +317,7 @@ class Taking:
 
     def _go_on_from_base(self, seq: Seq, at: int) -> None:
         """After pruned events: the state as it was, and the rows of what is durable in it."""
-        row, db = self._row, self._batch.db
+        row = self._row
         self._carried.is_pruned = False
         try:
             doc = fold_at(self._engine, self._segments(), seq).fold.doc
@@ -330,7 +330,7 @@ class Taking:
         if tokens or usd_micros or duration_us:
             gone = (row.no, seq, 0, at, "", "", "", "", tokens, 0, usd_micros, duration_us)
             self._batch.added["wl_cost"].append(gone)
-        visible.resume(db, row.no, row.first, doc["view"])
+        visible.resume(self._batch, row.no, row.first, doc["view"])
         keep_durable(self._batch, row, doc, seq)
 
 

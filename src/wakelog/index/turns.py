@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import apsw
 import msgspec
 
 from wakelog.errors import InvalidInputError
+from wakelog.index.connection import Connection, as_rows
 from wakelog.index.results import TurnInfo
-from wakelog.index.rows import OPEN_END, TurnRow
+from wakelog.index.rows import TurnRow
 from wakelog.index.scope import Scope
+from wakelog.index.view import OPEN_END
 from wakelog.model.ids import Seq
 
 _TRUST = ("trusted", "unverified", "untrusted")
@@ -24,46 +25,50 @@ with page as materialized (
     select * from wl_turn t
     where t.session {2}
         and exists (select 1 from json_each(:spans) r
-            where r.value ->> 0 = t.session and t.first <= r.value ->> 2 and t.last >= r.value ->> 1)
+            where cast(r.value ->> 0 as bigint) = t.session
+                and t.first <= cast(r.value ->> 2 as bigint) and t.last >= cast(r.value ->> 1 as bigint))
         and (t.turn, t.attempt) {0} (:turn, :attempt)
     order by t.turn {1}, t.attempt {1} limit :limit
 )
 select page.*, (select count(*) from json_each(:history) h cross join wl_turn a
-    on a.session = h.value ->> 0 and a.turn = page.turn and a.first between h.value ->> 1 and h.value ->> 2)
+    on a.session = cast(h.value ->> 0 as bigint) and a.turn = page.turn
+        and a.first between cast(h.value ->> 1 as bigint) and cast(h.value ->> 2 as bigint))
 from page order by turn {1}, attempt {1}
 """
 # A session that is no fork has its turns in order, so that a page costs a page.
-_HOLDERS = {True: "= :number", False: "in (select value ->> 0 from json_each(:history))"}
+_HOLDERS = {True: "= :number", False: "in (select cast(value ->> 0 as bigint) from json_each(:history))"}
 _UP = {alone: _TURNS.format(">", "asc", holders) for alone, holders in _HOLDERS.items()}
 _DOWN = {alone: _TURNS.format("<", "desc", holders) for alone, holders in _HOLDERS.items()}
 _PART = """
 select count(*),
-    sum(kind in ('action.requested', 'action.recorded') and effect <> 'model' and gone <> 'pruned'),
-    sum((kind in ('action.failed', 'action.timed_out') or (kind = 'action.recorded' and outcome <> 'succeeded'))
-        and effect <> 'model' and gone <> 'pruned'),
-    sum(kind in ('action.requested', 'action.recorded') and effect = 'model' and gone <> 'pruned'),
-    (select count(distinct path) from wl_file where session = :holder and seq between :first and :last),
-    (select coalesce(sum(added), 0) from wl_file where session = :holder and seq between :first and :last),
-    (select coalesce(sum(removed), 0) from wl_file where session = :holder and seq between :first and :last),
-    sum(tokens), sum(tokens_out), sum(usd_micros), max(trust)
-from wl_event where session = :holder and seq between :first and :last
+    count(case when kind in ('action.requested', 'action.recorded') and effect <> 'model' and gone <> 'pruned'
+        then 1 end),
+    count(case when (kind in ('action.failed', 'action.timed_out')
+        or (kind = 'action.recorded' and outcome <> 'succeeded')) and effect <> 'model' and gone <> 'pruned'
+        then 1 end),
+    count(case when kind in ('action.requested', 'action.recorded') and effect = 'model' and gone <> 'pruned'
+        then 1 end),
+    cast(sum(tokens) as bigint), cast(sum(tokens_out) as bigint), cast(sum(usd_micros) as bigint), max(trust)
+from wl_event e where e.session = :holder and e.seq between :first and :last
+"""
+_PART_FILES = """
+select count(distinct f.path), cast(coalesce(sum(f.added), 0) as bigint), cast(coalesce(sum(f.removed), 0) as bigint)
+from wl_file f where f.session = :holder and f.seq between :first and :last
 """
 _FIRST_INPUT = """
-select summary from wl_event where session = :holder and seq between :first and :last and summary <> ''
-    and (kind = 'turn.started' or (kind = 'message.added'
-        and (select role from wl_message m where m.session = wl_event.session and m.seq = wl_event.seq) = 'user'))
-order by seq limit 1
+select e.summary from wl_event e where e.session = :holder and e.seq between :first and :last and e.summary <> ''
+    and (e.kind = 'turn.started' or (e.kind = 'message.added'
+        and (select m.role from wl_message m where m.session = e.session and m.seq = e.seq) = 'user'))
+order by e.seq limit 1
 """
 
 
-def turns_of(
-    db: apsw.Connection, scope: Scope, after: str, limit: int, newest_first: bool
-) -> tuple[list[TurnInfo], str]:
+def turns_of(db: Connection, scope: Scope, after: str, limit: int, newest_first: bool) -> tuple[list[TurnInfo], str]:
     """A page of turns, and where the next one goes on."""
     turn, attempt = _place(after) if after else (1 << 62, 1 << 62) if newest_first else (-1, 0)
     values = {
-        "spans": scope.json,
-        "history": msgspec.json.encode(scope.history).decode(),
+        "spans": as_rows(scope.spans),
+        "history": as_rows(scope.history),
         "number": scope.number,
         "turn": turn,
         "attempt": attempt,
@@ -75,7 +80,7 @@ def turns_of(
     return rows, f"{rows[-1].turn}.{rows[-1].attempt}" if len(found) > limit else ""
 
 
-def _turn(db: apsw.Connection, scope: Scope, stored: tuple[Any, ...]) -> TurnInfo:
+def _turn(db: Connection, scope: Scope, stored: tuple[Any, ...]) -> TurnInfo:
     *columns, attempts = stored
     row = TurnRow(*columns)
     end = next(last for holder, _, last in scope.history if holder == row.session)
@@ -92,13 +97,14 @@ def _turn(db: apsw.Connection, scope: Scope, stored: tuple[Any, ...]) -> TurnInf
     )
 
 
-def _cut(db: apsw.Connection, row: TurnRow, end: Seq) -> None:
+def _cut(db: Connection, row: TurnRow, end: Seq) -> None:
     """What a turn comes to up to `end`, where a fork left it."""
     row.last, row.ended_at, row.outcome = end, None, "open"
     part = {"holder": row.session, "first": row.first, "last": end}
     sums: Any = db.execute(_PART, part).fetchone()
-    names = ("events", "tool_calls", "tool_errors", "model_calls", "files", "added", "removed")
-    for name, value in zip((*names, "tokens", "tokens_out", "usd_micros", "trust"), sums, strict=True):
+    changed: Any = db.execute(_PART_FILES, part).fetchone()
+    names = ("events", "tool_calls", "tool_errors", "model_calls", "tokens", "tokens_out", "usd_micros", "trust")
+    for name, value in zip((*names, "files", "added", "removed"), (*sums, *changed), strict=True):
         setattr(row, name, value)
     said: Any = db.execute(_FIRST_INPUT, part).get
     row.input = said or ""

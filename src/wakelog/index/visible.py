@@ -14,49 +14,37 @@ from __future__ import annotations
 
 from typing import Any
 
-import apsw
-
 from wakelog.engine import Engine
 from wakelog.index.facets import as_int
-from wakelog.index.rows import OPEN_END
+from wakelog.index.rows import Batch
+from wakelog.index.view import OPEN_END, Range
 from wakelog.log.reading import Segment, read_entries
 from wakelog.model.ids import Seq
 
-Range = tuple[Seq, Seq]
-
-
-def visible(db: apsw.Connection, session: int) -> list[Range]:
-    """The ranges of a session's history that are in view, oldest first."""
-    rows: Any = db.execute("select first, last from wl_visible where session = ? order by first", (session,)).fetchall()
-    return [(first, last) for first, last in rows]
-
-
-def show(db: apsw.Connection, session: int, ranges: list[Range]) -> None:
-    """Puts `ranges` in place of what was in view before."""
-    db.execute("delete from wl_visible where session = ?", (session,))
-    db.executemany("insert into wl_visible values (?, ?, ?)", [(session, first, last) for first, last in ranges])
+_REWIND = "select w.back_to, w.under from wl_rewind w where w.session = ? and w.seq = ?"
+_REWOUND = "insert into wl_rewind values (?, ?, ?, ?)"
 
 
 def rewind(
-    db: apsw.Connection, engine: Engine, segments: list[Segment], session: int, *, seq: Seq, to: Seq, under: Seq
+    batch: Batch, engine: Engine, segments: list[Segment], session: int, *, seq: Seq, to: Seq, under: Seq
 ) -> None:
     """Moves the view as a rewind at `seq` back to `to` does."""
-    db.execute("insert into wl_rewind values (?, ?, ?, ?)", (session, seq, to, under))
-    ranges = view_at(db, engine, segments, session, visible(db, session), to, under)
-    show(db, session, [*ranges, (seq, OPEN_END)])
+    batch.db.execute(_REWOUND, (session, seq, to, under))
+    ranges = view_at(batch, engine, segments, session, batch.view(session), to, under)
+    batch.show(session, [*ranges, (seq, OPEN_END)])
 
 
-def resume(db: apsw.Connection, session: int, first: Seq, view: dict[str, Seq]) -> None:
+def resume(batch: Batch, session: int, first: Seq, view: dict[str, Seq]) -> None:
     """Puts in view what the state says where a pruned range ends. Of the rewinds in that range only the newest is
     known, and of it only where it went."""
     seq, to = as_int(view.get("rewound")), as_int(view.get("to"))
     if seq >= first:
-        db.execute("insert into wl_rewind values (?, ?, ?, ?)", (session, seq, to, 0))
-        show(db, session, [(1, to), (seq, OPEN_END)])
+        batch.db.execute(_REWOUND, (session, seq, to, 0))
+        batch.show(session, [(1, to), (seq, OPEN_END)])
 
 
 def view_at(
-    db: apsw.Connection,
+    batch: Batch,
     engine: Engine,
     segments: list[Segment],
     session: int,
@@ -70,16 +58,14 @@ def view_at(
     ranges: list[Range] = []
     while under:
         ranges.append((under, at))
-        at, under = _rewind(db, engine, segments, session, under)
+        at, under = _rewind(batch, engine, segments, session, under)
     ranges.append((1, at))
     return ranges[::-1]
 
 
-def _rewind(db: apsw.Connection, engine: Engine, segments: list[Segment], session: int, seq: Seq) -> tuple[Seq, Seq]:
+def _rewind(batch: Batch, engine: Engine, segments: list[Segment], session: int, seq: Seq) -> tuple[Seq, Seq]:
     """Where a rewind went back to, and the one it was made under."""
-    row: Any = db.execute(
-        "select back_to, under from wl_rewind where session = ? and seq = ?", (session, seq)
-    ).fetchone()
+    row: Any = batch.db.execute(_REWIND, (session, seq)).fetchone()
     if row is not None:
         return row[0], row[1]
     for entry in read_entries(engine, segments, after=seq - 1, upto=seq):

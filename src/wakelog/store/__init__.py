@@ -108,7 +108,7 @@ def _engine(url: str, create: bool, key: str = "") -> Engine:
 
 
 def _postgres(url: str, create: bool) -> Engine:
-    """`postgresql://user@host/database?namespace=team`."""
+    """`postgresql://user@host/database?namespace=team`; with `index=local` the index is kept on this machine."""
     from urllib.parse import parse_qsl, urlencode, urlsplit
 
     try:
@@ -120,7 +120,14 @@ def _postgres(url: str, create: bool) -> Engine:
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
     namespace = query.pop("namespace", "default")
-    return PostgresEngine(parts._replace(query=urlencode(query)).geturl(), ns=namespace, create=create)
+    keeps_index = query.pop("index", "shared")
+    if keeps_index not in ("shared", "local"):
+        raise InvalidInputError(
+            f"the index cannot be {keeps_index!r}", kind="bad-url", hint="index=shared or index=local"
+        )
+    engine = PostgresEngine(parts._replace(query=urlencode(query)).geturl(), ns=namespace, create=create)
+    engine.keeps_index = keeps_index == "shared"
+    return engine
 
 
 class Store:
@@ -326,13 +333,16 @@ class Store:
     def scrub_index(self) -> None:
         """After a removal: nothing of what was removed stays in the index either, if there is one."""
         path = self._index_path
-        if "index" in self.__dict__ or (path is not None and path.exists()):
+        if "index" in self.__dict__ or self._is_index_shared or (path is not None and path.exists()):
             self.index.scrub()
+
+    @property
+    def _is_index_shared(self) -> bool:
+        return bool(getattr(self.engine, "keeps_index", False))
 
     @functools.cached_property
     def index(self) -> Index:
-        """The index of this store: `index.db` beside its log, in this user's cache where the store is on a server, or
-        in memory."""
+        """The index of this store: `index.db` beside its log, in the database that has the log, or in memory."""
         from wakelog.engines.remote import RemoteEngine
         from wakelog.index.index import Index
 
@@ -340,6 +350,10 @@ class Store:
             from wakelog.store.remote import RemoteIndex
 
             return RemoteIndex(self.engine)
+        if self._is_index_shared:
+            from wakelog.index.shared import SharedIndex
+
+            return SharedIndex(self.engine, self._index_path)
         return Index(self.engine, self._index_path)
 
     @property

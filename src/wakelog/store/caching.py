@@ -1,7 +1,7 @@
-"""Where the index of a store on a server is kept: on this machine, in the user's cache.
+"""Where a local index of a store on a server is kept: on this machine, in the user's cache.
 
-An index is a projection that anybody can make from the log, and rebuild by deleting it. Kept near its reader it costs
-the server nothing but the reading, and gives the same answers, views and search as beside an embedded store."""
+An index is a projection that anybody can make from the log, and rebuild by deleting it. This one serves read-only SQL,
+and everything where the store's url says `index=local`; else the index is in the database (index/shared.py)."""
 
 from __future__ import annotations
 

@@ -44,6 +44,10 @@ class PostgresEngine:
     """A namespace of a PostgreSQL database."""
 
     durability = "synced"
+    is_far = True
+    """Reading takes round trips: it pays to read ahead."""
+    keeps_index = True
+    """Whether the index is kept in this database too."""
 
     def __init__(self, url: str, *, ns: str = "default", create: bool = True, patience_s: float = PATIENCE_S) -> None:
         """A server that is lost is waited for, for `patience_s`; but whether there is one at all is told at once."""

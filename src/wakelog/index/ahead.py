@@ -1,0 +1,81 @@
+"""Reading ahead from an engine that takes round trips.
+
+A projector reads one session after the other and works in between. Here the next sessions are read while it works: the
+head first, then the commits from the watermark on, as it would itself, only earlier. That is as good as long as nothing
+was removed meanwhile, so whoever learns of a removal calls `forget`, and everything is read anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections import OrderedDict
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any
+
+from wakelog.engine import Engine
+from wakelog.errors import WakelogError
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.records import Commit, Head
+
+THREADS = 4
+AHEAD = 32
+"""How many sessions are read ahead."""
+COMMITS = 20
+"""How many commits of each; the rest is read when it is its turn."""
+
+_Read = tuple[Head, Seq, list[Commit], Iterator[Commit]]
+
+
+class Ahead:
+    """An engine, for one pass over many sessions."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._pool = ThreadPoolExecutor(THREADS, "wakelog ahead")
+        self._read: OrderedDict[SessionId, Future[_Read]] = OrderedDict()
+
+    def expect(self, session: SessionId, after: Seq | None) -> None:
+        """Reads a session that will soon be asked for, after its watermark; None: it is not known yet."""
+        if session not in self._read and len(self._read) < AHEAD:
+            self._read[session] = self._pool.submit(self._fetch, session, after)
+
+    def forget(self) -> None:
+        """Something was removed: what was read before must not be used."""
+        self._read.clear()
+
+    def _fetch(self, session: SessionId, after: Seq | None) -> _Read:
+        head = self._engine.head(session)
+        if after is None:
+            after = head.fork.at if head.fork else 0
+        commits = self._engine.read(session, after=after, payloads=True)
+        return head, after, list(itertools.islice(commits, COMMITS)), commits
+
+    def head(self, session: SessionId) -> Head:
+        with contextlib.suppress(WakelogError):  # it is raised again, from where it belongs
+            if session in self._read:
+                return self._read[session].result()[0]
+        return self._engine.head(session)
+
+    def read(
+        self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
+    ) -> Iterator[Commit]:
+        with contextlib.suppress(WakelogError):
+            if session in self._read and payloads and upto is None:
+                _, begins, commits, rest = self._read.pop(session).result()
+                if begins == after:
+                    return itertools.chain(commits, rest)
+        return self._engine.read(session, after=after, upto=upto, payloads=payloads)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def __enter__(self) -> Ahead:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown(cancel_futures=True)

@@ -1,0 +1,112 @@
+"""The narrow waist: what the index asks of the database it is kept in.
+
+Rows, watermarks and answers are made by one code, whichever database holds them. Below it are two: SQLite, in a file
+beside the log or in memory (database.py), and the PostgreSQL database that holds the log itself (shared.py). Every
+statement is written once, in what both understand, which leaves these rules:
+
+- conditions are `case when … then … end`, flags are numbers (`hidden = 0`), sums are cast back to bigint;
+- every table that is read has an alias, since the shared database puts a condition behind it (dialect.py);
+- many rows are handed over as JSON and taken apart with `json_each(:name)` and `cast(value ->> 0 as bigint)`;
+- `cross join … on` is how SQLite is told the order of a join; elsewhere it is a join like any other.
+
+Finding words is the one thing that the databases do in their own ways, so it is a part of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+KEY_MAX = 128
+
+Row = tuple[Any, ...]
+Values = Sequence[Any] | Mapping[str, Any]
+
+
+class Damaged(Exception):
+    """The index holds something that it cannot have written, or lacks a table. It has to be made anew."""
+
+
+class Overtaken(Exception):
+    """Another process took in the same changes at the same time. Nothing was written; look again."""
+
+
+class Answer(Protocol):
+    """What a statement gave."""
+
+    @property
+    def get(self) -> Any:
+        """The only column of the first row, that row if it has several, or None."""
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> Any: ...
+
+
+class Words(Protocol):
+    """Which event says which words. Texts go by one number for session and seq (rows.py)."""
+
+    def add(self, texts: Sequence[tuple[int, str]]) -> None: ...
+
+    def remove(self, first: int, last: int) -> None:
+        """Forgets the texts of this range; called while they are still in wl_text."""
+
+    def finish(self) -> None:
+        """Called before the transaction is committed."""
+
+    def find(self, statement: str, query: str, values: dict[str, Any], limit: int) -> list[Row]:
+        """Runs the statement of search.py over what matches `query`, the best first."""
+
+
+class Connection(Protocol):
+    """A connection inside a transaction."""
+
+    @property
+    def words(self) -> Words: ...
+
+    def execute(self, sql: str, values: Any = (), /) -> Answer: ...
+
+    def executemany(self, sql: str, rows: Any, /) -> Any: ...
+
+
+class Place(Protocol):
+    """Where an index is kept."""
+
+    @property
+    def path(self) -> Path | None: ...
+
+    @property
+    def place(self) -> str:
+        """What to call it in a message."""
+
+    def glancing(self) -> AbstractContextManager[Connection]:
+        """A connection to ask one thing."""
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A connection inside a read transaction: everything it is asked is about the same moment."""
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """A connection inside a transaction. From the first write on nobody else writes, in any process."""
+
+    def reset(self) -> None:
+        """Empties the index, whatever state it is in."""
+
+    def scrub(self) -> None:
+        """Leaves nothing of removed rows behind, as far as that can be done now, and notes it in wl_meta."""
+
+    def close(self) -> None: ...
+
+
+def as_key(text: str) -> str:
+    """A text in a length that any database takes in a key; a long one is told from others by its hash."""
+    return text if len(text) <= KEY_MAX else f"{text[:KEY_MAX]}\1{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def as_rows(rows: Iterable[Row]) -> str:
+    """Rows as a statement takes them, in `json_each`."""
+    return msgspec.json.encode(list(rows)).decode()

@@ -1,0 +1,249 @@
+"""The index's statements in PostgreSQL's words.
+
+The tables are those of schema.sql, read from there, so that both databases have the same columns by construction. What
+is different here is what the shared database needs: the namespace leads every key, and every statement is about one
+namespace only. So a table that is read becomes its rows of the namespace, `(select … from wi_event where ns = $1)`,
+which the planner sees through, and what is written gets the namespace as its first value. They are called wi_…, since
+the log's own tables in the same database are called wl_….
+
+Texts may hold U+0000 and PostgreSQL's may not: it is kept as two characters that sort as it does.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+_SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+_TABLE = re.compile(r"create table (wl_\w+) \((.*?)\n\) strict", re.DOTALL)
+_COLUMN = re.compile(r"\s*(\w+) +(integer|text|blob)\b([^,]*)", re.DOTALL)
+_KEY = re.compile(r"primary key \(([^)]*)\)")
+_TYPES = {"integer": "bigint", "text": "text", "blob": "bytea"}
+
+# What is looked up by something else than its key. No text that may be of any length is among it.
+_LOOKED_UP = [
+    ("wl_session", "id"),
+    ("wl_session", "root"),
+    ("wl_session", "damaged"),
+    ("wl_lineage", "holder"),
+]
+
+# Words are kept in tables of their own here (postings.py).
+_WORDS = """
+create table wl_words (
+    word     text not null,
+    block    integer not null,
+    texts    integer not null,
+    postings blob not null,
+    primary key (word, block)
+) strict;
+create table wl_size (
+    one   integer primary key,
+    texts integer not null,
+    words integer not null
+) strict;
+"""
+
+
+class Table(msgspec.Struct, frozen=True):
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    optional: frozenset[str]
+    key: tuple[str, ...]
+
+
+def _tables(schema: str) -> dict[str, Table]:
+    out = {}
+    for name, inside in _TABLE.findall(re.sub(r"--[^\n]*", "", schema)):
+        key = _KEY.search(inside)
+        columns = [match.groups() for match in map(_COLUMN.match, _KEY.sub("", inside).split(",")) if match]
+        alone = [column for column, _, rest in columns if "primary key" in rest]
+        out[name] = Table(
+            tuple(column for column, _, _ in columns),
+            tuple(_TYPES[kind] for _, kind, _ in columns),
+            frozenset(column for column, _, rest in columns if "not null" not in rest and "primary key" not in rest),
+            tuple(key[1].split(", ")) if key else tuple(alone),
+        )
+    return out
+
+
+TABLES = _tables(_SCHEMA + _WORDS)
+
+
+def schema() -> list[str]:
+    """The statements that make the tables, each harmless where there is one already."""
+    out = []
+    for name, table in TABLES.items():
+        columns = [
+            f"{column} {kind}{'' if column in table.optional else ' not null'}"
+            for column, kind in zip(table.columns, table.types, strict=True)
+        ]
+        key = ", ".join(("ns", *table.key))
+        body = ", ".join(["ns text not null", *columns, f"primary key ({key})"])
+        out.append(f"create table if not exists {here(name)} ({body})")
+    return out + [
+        f"create index if not exists {here(table)}_{column} on {here(table)} (ns, {column})"
+        for table, column in _LOOKED_UP
+    ]
+
+
+def here(table: str) -> str:
+    return f"wi_{table.removeprefix('wl_')}"
+
+
+# Values
+
+
+def kept(value: Any) -> Any:
+    """A value as it is handed over."""
+    if type(value) is str:
+        return value.replace("\1", "\1\2").replace("\0", "\1\1") if "\1" in value or "\0" in value else value
+    return int(value) if type(value) is bool else value
+
+
+def given(value: Any) -> Any:
+    """A value as it was, before it was kept."""
+    if type(value) is str and "\1" in value:
+        return re.sub("\1([\1\2])", lambda found: "\0" if found[1] == "\1" else "\1", value)
+    return value
+
+
+def _kept_json(text: str) -> str:
+    if "\\u0000" not in text and "\\u0001" not in text:
+        return text
+    return msgspec.json.encode([[kept(value) for value in row] for row in msgspec.json.decode(text)]).decode()
+
+
+def as_regex(glob: str) -> str:
+    """A pattern of GLOB as a regular expression; one that GLOB finds nothing with, finds nothing."""
+    out, at = ["^"], 0
+    while at < len(glob):
+        char = glob[at]
+        at += 1
+        if char == "*":
+            out.append(".*")
+        elif char == "?":
+            out.append(".")
+        elif char == "[":
+            negated = glob[at : at + 1] == "^"
+            at += negated
+            end = glob.find("]", at + 1)
+            if end < 0:
+                return "^(?!)"
+            out.append(_one_of(glob[at:end], negated))
+            at = end + 1
+        else:
+            out.append(_literal(char))
+    return "".join(out) + "$"
+
+
+def _one_of(inside: str, negated: bool) -> str:
+    """A bracket, spelled out as ranges of single characters."""
+    ranges, at = [], 0
+    while at < len(inside):
+        if inside[at + 1 : at + 2] == "-" and at + 2 < len(inside):
+            first, last, at = inside[at], inside[at + 2], at + 3
+        else:
+            first = last = inside[at]
+            at += 1
+        if first <= last:
+            ranges.append(f"{_code(first)}-{_code(last)}")
+    return f"[{'^' if negated else ''}{''.join(ranges)}]" if ranges else "." if negated else "(?!)"
+
+
+def _literal(char: str) -> str:
+    return char if char.isalnum() else _code(char)
+
+
+def _code(char: str) -> str:
+    return f"\\U{ord(char):08x}"
+
+
+# Statements
+
+_READ = re.compile(r"\b(from|join)\s+(wl_\w+)")
+_INSERT = re.compile(r"insert into (wl_\w+) values \(([^)]*)\)")
+_CHANGE = re.compile(r"(delete from|update) (wl_\w+)(.*?)\bwhere\b", re.DOTALL)
+_TOKEN = re.compile(r"'[^']*'|json_each\(:(?P<rows>\w+)\)|\bglob :(?P<glob>\w+)|(?<!:):(?P<name>[a-z_]+)|(?P<mark>\?)")
+
+
+@functools.lru_cache(maxsize=1000)
+def _about(sql: str) -> tuple[str, tuple[str, ...]]:
+    """A statement about one namespace, $1, and the types of its values where a table tells them."""
+    sql = sql.strip().replace("cross join", "join")
+    types: tuple[str, ...] = ()
+    if inserted := _INSERT.match(sql):
+        table = TABLES[inserted[1]]
+        types = table.types
+        names = ", ".join(("ns", *table.columns))
+        sql = f"insert into {inserted[1]} ({names}) values ($1::text, {inserted[2]}){sql[inserted.end() :]}"
+        sql = sql.replace("on conflict (", "on conflict (ns, ")
+    elif changed := _CHANGE.match(sql):
+        sql = f"{changed[1]} {changed[2]}{changed[3]}where ns = $1::text and {sql[changed.end() :]}"
+    else:
+        sql = _READ.sub(_rows_of, sql)
+    return re.sub(r"\bwl_(?=\w)", "wi_", sql), types
+
+
+def _rows_of(found: re.Match[str]) -> str:
+    columns = ", ".join(TABLES[found[2]].columns)
+    return f"{found[1]} (select {columns} from {found[2]} where ns = $1::text)"
+
+
+def bound(sql: str, values: Sequence[Any] | Mapping[str, Any], ns: str) -> tuple[str, list[Any]]:
+    """A statement and its values as PostgreSQL takes them, each with its type told."""
+    text, types = _about(sql)
+    out: list[Any] = [ns]
+    places: dict[tuple[str, str], int] = {}
+    marks = iter(range(len(values)))
+
+    def place(key: tuple[str, str], value: Any) -> int:
+        if key not in places:
+            out.append(value)
+            places[key] = len(out)
+        return places[key]
+
+    def replaced(token: re.Match[str]) -> str:
+        form = token.lastgroup
+        if form is None:
+            return token[0]
+        if form == "mark":
+            assert not isinstance(values, Mapping)
+            mark = next(marks)
+            value = kept(values[mark])
+            return f"${place((form, str(mark)), value)}::{types[mark] if types else _type(value)}"
+        assert isinstance(values, Mapping)
+        name = token[form]
+        value = values[name]
+        if form == "rows":
+            if value is None:
+                return "json_array_elements('[]'::json)"
+            return f"json_array_elements(${place((form, name), _kept_json(value))}::json)"
+        if form == "glob":
+            return f"~ ${place((form, name), as_regex(kept(value)))}::text" if value is not None else "~ null"
+        return f"${place((form, name), kept(value))}::{_type(value)}" if value is not None else "null"
+
+    return _TOKEN.sub(replaced, text), out
+
+
+@functools.lru_cache(maxsize=100)
+def for_many(sql: str) -> str:
+    """An insert that takes all its rows at once, as one list a column."""
+    inserted = _INSERT.match(sql)
+    assert inserted is not None, sql
+    table, rest = TABLES[inserted[1]], sql[inserted.end() :]
+    lists = ", ".join(f"${at}::{kind}[]" for at, kind in enumerate(table.types, 2))
+    text = (
+        f"insert into {inserted[1]} ({', '.join(('ns', *table.columns))}) select $1::text, given.*"
+        f" from unnest({lists}) as given{rest.replace('on conflict (', 'on conflict (ns, ')}"
+    )
+    return re.sub(r"\bwl_(?=\w)", "wi_", text)
+
+
+def _type(value: Any) -> str:
+    return {str: "text", int: "bigint", bool: "bigint", bytes: "bytea", float: "float8"}[type(value)]

@@ -1,0 +1,323 @@
+"""The index of a store on a server, in tables of that server's database: made once for everybody.
+
+Every process brings it forward before it answers, as it would its own file; what one has taken in, the others find. No
+lock is asked for: a batch is one transaction that begins by touching the namespace's row in wl_meta on the condition
+that nobody moved on. So one writes at a time, and who comes second finds the row changed and looks again. Answers are
+read in one snapshot.
+
+Read-only SQL for people stays on SQLite, in a file of this machine (store/caching.py): it is SQLite's language, and
+nobody's statement runs on the server that takes the appends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Coroutine, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import asyncpg
+
+from wakelog.engine import Engine
+from wakelog.engines.postgres import PostgresEngine
+from wakelog.engines.postgres.failing import translated
+from wakelog.engines.postgres.loop import Loop
+from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
+from wakelog.index import dialect
+from wakelog.index.connection import Damaged, Overtaken, Values
+from wakelog.index.index import Index
+from wakelog.index.making import SCHEMA_VERSION
+from wakelog.index.postings import Postings
+from wakelog.index.results import Table
+
+T = TypeVar("T")
+
+READERS_MAX = 4
+"""How many connections of a process answer questions at once."""
+ROWS_MAX = 5000
+"""How many rows go over in one statement."""
+STALLED_MS = 60_000
+"""A process that hangs in the middle of a batch is cut off after so long, for the others to go on."""
+
+_DAMAGE = (
+    asyncpg.UndefinedTableError,
+    asyncpg.UndefinedColumnError,
+    asyncpg.IntegrityConstraintViolationError,
+)
+_OVERTAKEN = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+_CAME_FIRST = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateObjectError)
+
+_VERSION_TABLE = "create table if not exists wi_version (one bigint not null primary key, version bigint not null)"
+_VERSION = "select version from wi_version where one = 1"
+_SET_VERSION = (
+    "insert into wi_version values (1, $1::bigint) on conflict (one) do update set version = excluded.version"
+)
+_META = "insert into wl_meta values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (one) do "
+_FIRST_META = _META + "nothing"
+_NEW_META = _META + (
+    "update set cursor = excluded.cursor, session = excluded.session, seq = excluded.seq, hash = excluded.hash,"
+    " at = excluded.at, made = excluded.made, removed = wl_meta.removed + 1"
+)
+_SCRUBBED = "update wl_meta set clean = removed where one = 1 and made = ? and removed = ?"
+
+_INHERITED: list[Any] = []
+
+
+class Rows:
+    """What a statement gave."""
+
+    def __init__(self, rows: list[Any]) -> None:
+        self._rows = [tuple(map(dialect.given, row)) for row in rows]
+
+    @property
+    def get(self) -> Any:
+        row = self.fetchone()
+        return row[0] if row is not None and len(row) == 1 else row
+
+    def fetchone(self) -> Any:
+        return self._rows[0] if self._rows else None
+
+    def fetchall(self) -> list[Any]:
+        return self._rows
+
+
+class Shared:
+    """A connection to the server as the index uses it (connection.py)."""
+
+    def __init__(self, place: SharedDatabase, db: Any) -> None:
+        self._place = place
+        self._db = db
+        self.words = Postings(self)
+
+    def execute(self, sql: str, values: Values = (), /) -> Rows:
+        text, bound = dialect.bound(sql, values, self._place.ns)
+        return Rows(self._place.run(self._db.fetch(text, *bound)))
+
+    def executemany(self, sql: str, rows: Sequence[Sequence[Any]], /) -> None:
+        ns = self._place.ns
+        if rows and sql.startswith("insert"):
+            for at in range(0, len(rows), ROWS_MAX):
+                columns = [list(map(dialect.kept, column)) for column in zip(*rows[at : at + ROWS_MAX], strict=True)]
+                self._place.run(self._db.execute(dialect.for_many(sql), ns, *columns))
+        elif rows:
+            text, _ = dialect.bound(sql, rows[0], ns)
+            self._place.run(self._db.executemany(text, [(ns, *map(dialect.kept, row)) for row in rows]))
+
+
+class SharedDatabase:
+    """The connections of one process to the index of one namespace."""
+
+    path: Path | None = None
+    place = "the index in the database"
+
+    def __init__(self, url: str, ns: str) -> None:
+        self.ns = ns
+        self._url = url
+        self._is_closed = False
+        self._begin()
+        self._open()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._writing = threading.RLock()
+        self._readers = threading.BoundedSemaphore(READERS_MAX)
+        self._idle: list[Any] = []
+        self._loop = Loop("wakelog index")
+
+    @contextlib.contextmanager
+    def glancing(self) -> Iterator[Shared]:
+        """A connection to ask one thing."""
+        self._check()
+        with self._readers, self._told(), self._connection() as db:
+            yield Shared(self, db)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Shared]:
+        """A connection inside a read transaction: everything it is asked is about the same moment."""
+        self._check()
+        with self._readers, self._told(), self._transaction(isolation="repeatable_read", readonly=True) as db:
+            yield db
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Shared]:
+        """A connection inside a transaction. Who touches wl_meta in it first, writes alone."""
+        self._check()
+        with self._writing, self._told(), self._transaction() as db:
+            yield db
+
+    def reset(self) -> None:
+        """Empties the index of this namespace, whatever state it is in."""
+        self._check()
+        self._prepare()
+        with self.writing() as db:
+            db.execute(_NEW_META, _fresh())
+            for table in dialect.TABLES:
+                if table != "wl_meta":
+                    db.execute(f"delete from {table} where 1 = 1")
+
+    def scrub(self) -> None:
+        """Has the server give the space of removed rows free, to be written over. Its archives are its keeper's."""
+        with self.reading() as db:
+            made, removed = db.execute("select m.made, m.removed from wl_meta m").fetchone()
+        for table in dialect.TABLES:
+            with contextlib.suppress(UnavailableError), self._told(), self._connection() as connection:
+                self.run(connection.execute(f"vacuum {dialect.here(table)}"))
+        with self.writing() as db:
+            db.execute(_SCRUBBED, (made, removed))
+
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._pid == os.getpid():
+            for db in self._idle:
+                with contextlib.suppress(Exception):
+                    self.run(db.close(timeout=5))
+            self._loop.stop()
+
+    # The server
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run(work)
+
+    def _check(self) -> None:
+        if self._is_closed:
+            raise UnavailableError("the index was closed", kind="store-closed", hint="open it again")
+        if self._pid != os.getpid():
+            # A forked child: the loop and its connections are the parent's. They are kept, since whoever lets go of a
+            # connection says good-bye to the server.
+            _INHERITED.append((self._loop, self._idle))
+            self._begin()
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[Any]:
+        """A connection that nobody else is using. One that was lost on the way is not kept."""
+        db = None
+        while db is None or db.is_closed():
+            try:
+                db = self._idle.pop()
+            except IndexError:
+                db = self.run(self._connect())
+        try:
+            yield db
+        finally:
+            if not db.is_closed() and not db.is_in_transaction() and not self._is_closed:
+                self._idle.append(db)
+            else:
+                self._loop.soon(db.terminate)
+
+    async def _connect(self) -> Any:
+        return await asyncpg.connect(
+            self._url,
+            command_timeout=60,
+            statement_cache_size=500,
+            server_settings={"idle_in_transaction_session_timeout": str(STALLED_MS)},
+        )
+
+    @contextlib.contextmanager
+    def _transaction(self, **options: Any) -> Iterator[Shared]:
+        with self._connection() as db:
+            transaction = db.transaction(**options)
+            self.run(transaction.start())
+            try:
+                yield Shared(self, db)
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    self.run(transaction.rollback())
+                raise
+            self.run(transaction.commit())
+
+    def _prepare(self) -> None:
+        with self._told(), self._connection() as db:
+            self.run(self._make(db))
+
+    async def _make(self, db: Any) -> None:
+        """Makes the tables where there are none, statement by statement, each harmless if another came first."""
+        found = await _version(db)
+        if found is not None and found > SCHEMA_VERSION:
+            raise UnsupportedError(
+                f"the index in this database has version {found}, and this wakelog knows {SCHEMA_VERSION}",
+                kind="index-newer",
+                hint="upgrade wakelog, or put index=local into the store's url",
+            )
+        if found is not None and found < SCHEMA_VERSION:
+            for table in dialect.TABLES:
+                await db.execute(f"drop table if exists {dialect.here(table)}")
+        for statement in (_VERSION_TABLE, *dialect.schema()):
+            with contextlib.suppress(*_CAME_FIRST):  # `if not exists` is no guard against another's create
+                await db.execute(statement)
+        await db.execute(_SET_VERSION, SCHEMA_VERSION)
+
+    def _open(self) -> None:
+        """Looks whether the tables are there and of this version, and has a row for this namespace in them."""
+        with self._told(), self._connection() as db:
+            if self.run(_version(db)) != SCHEMA_VERSION:
+                self.run(self._make(db))
+            Shared(self, db).execute(_FIRST_META, _fresh())
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Tells the driver's errors in our words; damage is for the index to cure."""
+        try:
+            yield
+        except _DAMAGE as exc:
+            raise Damaged(str(exc)) from exc
+        except asyncpg.DataError as exc:
+            raise InvalidInputError(f"the database cannot be asked this: {exc}") from exc
+        except _OVERTAKEN as exc:
+            raise Overtaken(str(exc)) from exc
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as exc:
+            raise translated(exc) from exc
+
+
+def _fresh() -> tuple[Any, ...]:
+    """The row of wl_meta of an index that has read nothing."""
+    return (1, "", "", 0, b"", 0, os.urandom(8), 0, 0)
+
+
+async def _version(db: Any) -> int | None:
+    try:
+        version: int | None = await db.fetchval(_VERSION)
+        return version
+    except asyncpg.UndefinedTableError:
+        return None
+
+
+class SharedIndex(Index):
+    """The index of a namespace of a PostgreSQL database, in that database."""
+
+    def __init__(self, engine: Engine, path: Path | None) -> None:
+        assert isinstance(engine, PostgresEngine)
+        super().__init__(engine, path, SharedDatabase(engine.url, engine.ns))
+        self._local_path = path
+        self._local: Index | None = None
+
+    def query_sql(
+        self,
+        statement: str,
+        params: Sequence[Any] | dict[str, Any] = (),
+        *,
+        max_rows: int = 1000,
+        timeout_s: float = 2.0,
+    ) -> Table:
+        """Runs a read-only SELECT over the documented views, in SQLite on this machine."""
+        if self._local is None:
+            self._local = Index(self.engine, self._local_path)
+        return self._local.query_sql(statement, params, max_rows=max_rows, timeout_s=timeout_s)
+
+    def scrub(self) -> None:
+        """Here, and in the file of this machine if there is one. An index that nobody has asked yet holds nothing."""
+        with self._database.glancing() as db:
+            is_empty = db.execute("select s.no from wl_session s limit 1").get is None
+        if not is_empty:
+            super().scrub()
+        if self._local is not None or (self._local_path is not None and self._local_path.exists()):
+            self._local = self._local or Index(self.engine, self._local_path)
+            self._local.scrub()
+
+    def close(self) -> None:
+        super().close()
+        if self._local is not None:
+            self._local.close()
