@@ -4,14 +4,18 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+BENCH_VENV := .venv-bench
+BENCH_PY := $(BENCH_VENV)/bin/python
+BENCH_STAMP := $(BENCH_VENV)/.installed
+BENCH_RESULTS := benchmarks/results
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all check format bench wheel clean
+.PHONY: help venv demo test test-all check format bench bench-quick bench-docs bench-venv wheel clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 venv: $(STAMP) ## create .venv with everything pinned in constraints.txt
 
@@ -41,16 +45,30 @@ format: venv ## format the code and apply safe fixes
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
-bench: venv ## run the benchmarks
-	$(PY) -m benchmarks
+bench-venv: $(BENCH_STAMP) # the peers never meet the tests' environment
+
+$(BENCH_STAMP): pyproject.toml benchmarks/constraints.txt
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_PY) -m pip install -qq -c benchmarks/constraints.txt -e '.[bench]'
+	@touch $@
+
+bench: venv bench-venv ## run every benchmark, peers and all; about half an hour and more
+	$(BENCH_PY) -m benchmarks --json $(BENCH_RESULTS)/full.json --plots $(BENCH_RESULTS)
 	$(PY) -m benchmarks.calls
 	$(PY) -m benchmarks.mcp
-	$(PY) -m benchmarks.shared --pair
+	$(PY) -m benchmarks.serving
+	$(PY) -m benchmarks.shared --pair --growth
+
+bench-quick: venv ## ours beside bare loops, compared with the saved run; under two minutes
+	$(PY) -m benchmarks --quick
+
+bench-docs: bench-venv ## run the peers' comparison, save it, and write it into the docs
+	$(BENCH_PY) -m benchmarks --json $(BENCH_RESULTS)/full.json --save --write-docs
 
 wheel: venv ## build a wheel into dist/
 	rm -f dist/*.whl
 	$(PY) -m pip wheel -qq --no-deps -w dist .
 
 clean: ## remove the environment, builds and caches
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

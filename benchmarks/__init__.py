@@ -1,4 +1,7 @@
-"""Benchmarks: wakelog beside the bare loops it could at best be as fast as, in one interleaved run.
+"""Benchmarks: wakelog beside what people would use instead, and beside the bare loops nobody can beat, in one run.
 
-python -m benchmarks [--quick] [--rounds N] [--json FILE] [--profile] [--write-docs]
+make bench          # everything, with the peers, in an environment of its own
+make bench-quick    # a few measures of ours beside the bare loops, compared with the saved run
+
+python -m benchmarks [--quick] [--only NAME …] [--rounds N] [--json FILE] [--read FILE] [--save] [--write-docs]
 """

@@ -1,4 +1,4 @@
-"""Who runs: three bare loops and wakelog, all with an answered turn on the disk.
+"""The bare loops and wakelog, all with an answered turn on the disk.
 
 The bare loops are the fastest a plain program gets to the same durability: the turn as JSON by the fastest encoder at
 hand, one row or line, one transaction, one sync. They check nothing, fold nothing on append and keep no history of
@@ -13,19 +13,21 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Self
 
-import apsw
 import msgspec
 
-import wakelog
-from benchmarks.workload import Summary, Turn, events_of, fold, full_recording, parts_of, summary_of
-from wakelog.log import Log
-from wakelog.store import Store
+from benchmarks.protocol import AsyncContender, Contender, Settings, pragmas
+from benchmarks.turns import State, Turn, fold
+
+if TYPE_CHECKING:
+    from wakelog.log import Log
+    from wakelog.session import Session
+    from wakelog.store import Store
 
 BUSY_S = 30
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
+encode = msgspec.json.Encoder().encode
+decode = msgspec.json.Decoder().decode
 sync_file: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
 _SET_UP = (
@@ -35,144 +37,138 @@ _SET_UP = (
     "create index if not exists place on turns (session, turn)",
 )
 _INSERT = "insert into turns (session, turn, data) values (?, ?, ?)"
-_SELECT = "select data from turns where session = ? and turn <= ? order by turn"
+_SELECT = "select data from turns where session = ? and turn <= ? order by turn, id"
 _COPY = "insert into turns (session, turn, data) select ?, turn, data from turns where session = ? and turn <= ?"
+_LAST = "select data from turns where session = ? order by turn desc limit ?"
 _ALL = 1 << 60
 
 
-class Contender(Protocol):
-    """One session of a store that has a folder to itself."""
-
-    def append(self, turn: Turn) -> None:
-        """Stores a turn; it is durable on return."""
-
-    def record(self, turn: Turn) -> None:
-        """Stores a turn as it goes on: durable COMMITS_FULLY_RECORDED times."""
-
-    def load(self, place: int | None = None) -> Any:
-        """The state now, or at a place."""
-
-    def place_of(self, turn: int, seq: int) -> int:
-        """How this contender names the point after a turn, given the turn's number and our seq."""
-
-    def fork(self, place: int) -> Any:
-        """Makes another session with the same history up to a place, durable on return; gives its way to `load`."""
-
-    def close(self) -> None: ...
-
-
-class Kind(NamedTuple):
-    """A contender by name, and how its sessions are opened; they are created where there are none."""
-
-    name: str
-    open: Callable[[Path], Contender]
-    open_many: Callable[[Path, int], list[Contender]]
-    """Several sessions of one store, each for a thread of its own."""
-
-
-class _BareTable:
+class _BareTable(Contender):
     """One row a turn, whichever library runs the statements."""
 
-    def __init__(self, run: Callable[..., Any], close: Callable[[], None], session: str) -> None:
-        self.session = session
-        self.run, self.close = run, close
+    run: Callable[..., Any]
 
     def append(self, turn: Turn) -> None:
-        self.run(_INSERT, (self.session, turn["n"], _encode(turn)))
+        self.run(_INSERT, (self.session, turn["n"], encode(turn)))
 
-    def record(self, turn: Turn) -> None:
-        for part in parts_of(turn):
-            self.run(_INSERT, (self.session, turn["n"], _encode(part)))
+    def load(self, at: int | None = None) -> State:
+        return self._load(self.session, at or _ALL)
 
-    def load(self, place: int | None = None) -> Summary:
-        return _fold_rows(self.run(_SELECT, (self.session, place or _ALL)))
+    def _load(self, session: str, at: int = _ALL) -> State:
+        return fold(decode(data) for (data,) in self.run(_SELECT, (session, at)))
 
-    def place_of(self, turn: int, seq: int) -> int:
-        return turn
-
-    def fork(self, place: int) -> _BareTable:
+    def fork(self, at: int) -> Callable[[], State]:
         child = f"{self.session}-fork"
-        self.run(_COPY, (child, self.session, place))
-        return _BareTable(self.run, self.close, child)
+        self.run(_COPY, (child, self.session, at))
+        return lambda: self._load(child)
+
+    def recent_files(self, turns: int) -> list[str]:
+        rows = list(self.run(_LAST, (self.session, turns)))
+        return [decode(data)["file"] for (data,) in reversed(rows)]
+
+    def settings(self) -> Settings:
+        return pragmas(lambda statement: next(iter(self.run(statement)))[0])
 
 
 class BareSqlite(_BareTable):
     """The standard library's sqlite3."""
 
-    def __init__(self, folder: Path, session: str = "bench") -> None:
-        db = sqlite3.connect(folder / "turns.db", timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    def __init__(self, place: str | Path, session: str = "bench", beside: Self | None = None) -> None:
+        super().__init__(str(place), session)
+        db = sqlite3.connect(Path(place) / "turns.db", timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         for statement in _SET_UP:
             db.execute(statement)
-        super().__init__(db.execute, db.close, session)
-
-    @classmethod
-    def many(cls, folder: Path, count: int) -> list[Contender]:
-        return [cls(folder, f"bench-{i}") for i in range(count)]
+        self.run, self.close = db.execute, db.close  # type: ignore[method-assign]  # no wrapper: it is what is timed
 
 
 class BareApsw(_BareTable):
     """The same through apsw, whose SQLite is newer and whose calls cost less."""
 
-    def __init__(self, folder: Path, session: str = "bench") -> None:
-        db = apsw.Connection(str(folder / "turns.db"))
+    def __init__(self, place: str | Path, session: str = "bench", beside: Self | None = None) -> None:
+        import apsw
+
+        super().__init__(str(place), session)
+        db = apsw.Connection(str(Path(place) / "turns.db"))
         db.set_busy_timeout(BUSY_S * 1000)
         for statement in _SET_UP:
             db.execute(statement).fetchall()
-        super().__init__(db.execute, db.close, session)
-
-    @classmethod
-    def many(cls, folder: Path, count: int) -> list[Contender]:
-        return [cls(folder, f"bench-{i}") for i in range(count)]
+        self.run, self.close = db.execute, db.close  # type: ignore[method-assign]  # as above
 
 
-def share_connection(folder: Path, count: int) -> list[Contender]:
+class SharedConnection(BareSqlite):
     """The other way to write several sessions: one connection behind a lock, so that SQLite never sleeps for being
     busy."""
-    first, lock = BareSqlite(folder), threading.Lock()
 
-    def run_alone(statement: str, row: tuple[Any, ...]) -> Any:
-        with lock:
-            return first.run(statement, row)
+    def __init__(self, place: str | Path, session: str = "bench", beside: Self | None = None) -> None:
+        if beside is None:
+            super().__init__(place, session)
+            self.lock, self.alone = threading.Lock(), self.run
+        else:
+            Contender.__init__(self, str(place), session)
+            self.lock, self.alone, self.close = beside.lock, beside.alone, beside.close  # type: ignore[method-assign]
+        self.run = self._run_alone
 
-    return [_BareTable(run_alone, first.close, f"bench-{i}") for i in range(count)]
+    def _run_alone(self, *statement: Any) -> Any:
+        with self.lock:
+            return self.alone(*statement)
 
 
-class BareFile:
-    """A file with one line a turn, and fdatasync. A session is a file of its own."""
-
-    def __init__(self, folder: Path, session: str = "bench") -> None:
-        self._path = folder / f"{session}.jsonl"
-        self._file = os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
-
-    @classmethod
-    def many(cls, folder: Path, count: int) -> list[Contender]:
-        return [cls(folder, f"bench-{i}") for i in range(count)]
+class EightCommits(BareSqlite):
+    """The bare loop with as many durable commits a turn as full recording has."""
 
     def append(self, turn: Turn) -> None:
-        os.write(self._file, _encode(turn) + b"\n")
+        from benchmarks.workload import parts_of
+
+        for part in parts_of(turn):
+            self.run(_INSERT, (self.session, turn["n"], encode(part)))
+
+    def _load(self, session: str, at: int = _ALL) -> State:
+        rows = [decode(data) for (data,) in self.run(_SELECT, (session, at))]
+        return fold(map(_joined, zip(*[iter(rows)] * 8, strict=True)))
+
+    def recent_files(self, turns: int) -> list[str]:
+        rows = [decode(data) for (data,) in self.run(_LAST, (self.session, turns * 8))]
+        return [row["file"] for row in reversed(rows) if "file" in row]
+
+
+def _joined(parts: tuple[dict[str, Any], ...]) -> Turn:
+    calls = [{**parts[i], **parts[i + 1]} for i in (1, 3, 5)]
+    return {**parts[0], "tools": calls, **parts[7]}
+
+
+class BareFile(Contender):
+    """A file with one line a turn, and fdatasync. A session is a file of its own."""
+
+    def __init__(self, place: str, session: str = "bench", beside: Self | None = None) -> None:
+        super().__init__(place, session)
+        self._path = Path(place) / f"{session}.jsonl"
+        self._file = os.open(self._path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+
+    def append(self, turn: Turn) -> None:
+        os.write(self._file, encode(turn) + b"\n")
         sync_file(self._file)
 
-    def record(self, turn: Turn) -> None:
-        for part in parts_of(turn):
-            os.write(self._file, _encode(part) + b"\n")
-            sync_file(self._file)
+    def load(self, at: int | None = None) -> State:
+        # By number, for the case that several writers share the file.
+        turns = sorted(map(decode, self._lines(at)), key=lambda turn: int(turn["n"]))
+        return fold(turns)
 
-    def load(self, place: int | None = None) -> Summary:
-        return fold(map(_decode, self._lines(place)))
-
-    def place_of(self, turn: int, seq: int) -> int:
-        return turn
-
-    def fork(self, place: int) -> BareFile:
-        child = BareFile(self._path.parent, "fork")
-        os.write(child._file, b"".join(self._lines(place)))
+    def fork(self, at: int) -> Callable[[], State]:
+        child = BareFile(self.place, f"{self.session}-fork")
+        os.write(child._file, b"".join(self._lines(at)))
         sync_file(child._file)
-        return child
+        return child.load
 
-    def _lines(self, place: int | None) -> Iterable[bytes]:
+    def recent_files(self, turns: int) -> list[str]:
+        return [decode(line)["file"] for line in list(self._lines(None))[-turns:]]
+
+    def settings(self) -> Settings:
+        return {"sync": sync_file.__name__}
+
+    def _lines(self, at: int | None) -> Iterable[bytes]:
         with open(self._path, "rb") as lines:
             for n, line in enumerate(lines, 1):
-                if place is not None and n > place:
+                if at is not None and n > at:
                     return
                 yield line
 
@@ -180,55 +176,110 @@ class BareFile:
         os.close(self._file)
 
 
-class Wakelog:
-    """wakelog as its documentation shows it. Making the events is part of what it costs."""
+class BarePostgres(AsyncContender):
+    """asyncpg, one insert a turn, a connection for each session."""
 
-    def __init__(self, folder: Path, session: str = "bench", store: Store | None = None) -> None:
-        self._store = store or wakelog.open(folder)
-        self.log: Log = self._store.log(session)
+    _TABLE = "create table if not exists turns (session text, turn bigint, data bytea, primary key (session, turn))"
+    _INSERT = "insert into turns (session, turn, data) values ($1, $2, $3)"
+    _SELECT = "select data from turns where session = $1 and turn <= $2 order by turn"
+    _LAST = "select data from turns where session = $1 order by turn desc limit $2"
 
-    @classmethod
-    def many(cls, folder: Path, count: int) -> list[Contender]:
-        store = wakelog.open(folder)
-        return [cls(folder, f"bench-{i}", store) for i in range(count)]
+    async def aopen(self, beside: Self | None) -> None:
+        import asyncpg
+
+        self._db: Any = await asyncpg.connect(self.place)
+        if beside is None:
+            await self._db.execute(self._TABLE)
+
+    async def aappend(self, turn: Turn) -> None:
+        await self._db.execute(self._INSERT, self.session, turn["n"], encode(turn))
+
+    async def aload(self, at: int | None = None) -> State:
+        rows = await self._db.fetch(self._SELECT, self.session, at or _ALL)
+        return fold(decode(row[0]) for row in rows)
+
+    def recent_files(self, turns: int) -> list[str]:
+        rows = self.run(self._db.fetch(self._LAST, self.session, turns))
+        return [decode(row[0])["file"] for row in reversed(rows)]
+
+    def settings(self) -> Settings:
+        names = ("synchronous_commit", "fsync", "wal_sync_method", "server_version")
+        return {name: self.run(self._db.fetchval(f"show {name}")) for name in names}
+
+    async def aclose(self) -> None:
+        await self._db.close()
+
+
+# Ours
+
+
+class Wakelog(Contender):
+    """wakelog as its documentation shows it: one commit a turn. Making the events is part of what it costs."""
+
+    is_bounded = True
+    abandons = True
+
+    def __init__(self, place: str | Path, session: str = "bench", beside: Self | None = None) -> None:
+        import wakelog
+        from benchmarks import workload
+
+        super().__init__(str(place), session)
+        self.store: Store = beside.store if beside else wakelog.open(place)
+        self.opened: Session[Any] = self.store.session(session)
+        self.log: Log = self.opened.log
+        self.workload = workload
+        self._events = workload.events_of
 
     def append(self, turn: Turn) -> None:
-        self.log.append(*events_of(turn))
+        self.log.append(*self._events(turn))
 
-    def record(self, turn: Turn) -> None:
-        full_recording(self.log, turn)
+    def load(self, at: int | None = None) -> Any:
+        return self.opened.state_document(_point(at))
 
-    def load(self, place: int | None = None) -> dict[str, Any]:
-        return self.log.state(place)
+    def fork(self, at: int) -> Callable[[], Any]:
+        return self.opened.fork(f"@{at}").state_document
 
-    def place_of(self, turn: int, seq: int) -> int:
-        return seq
+    def diff(self, a: int, b: int) -> Any:
+        return self.opened.diff(f"@{a}", f"@{b}")
 
-    def fork(self, place: int) -> Wakelog:
-        child = object.__new__(Wakelog)
-        child._store, child.log = self._store, self.log.fork(place)
-        return child
+    def recent_files(self, turns: int) -> list[str]:
+        rows = self.store.index.files_modified(self.opened.id, last_turns=turns).rows
+        return [row.path for row in reversed(rows)]
+
+    def settings(self) -> Settings:
+        engine: Any = self.store.engine
+        if self.place.startswith("postgresql"):
+            row = engine._fetchrow("select current_setting('synchronous_commit') as value")
+            return {"synchronous_commit": row["value"]}
+        return dict(engine.settings())
 
     def close(self) -> None:
-        self._store.close()
+        self.store.close()
 
 
-BASE = "bare sqlite3"
-"""Ratios are over this one, in the same round."""
-OURS = "wakelog"
+class WakelogFully(Wakelog):
+    """Every call's intent durable before it, its outcome after: eight commits a turn."""
 
-_SQLITE = Kind(BASE, BareSqlite, BareSqlite.many)
-_APSW = Kind("bare apsw", BareApsw, BareApsw.many)
-_FILE = Kind("bare file", BareFile, BareFile.many)
-_WAKELOG = Kind(OURS, Wakelog, Wakelog.many)
-LOOPS = (_SQLITE, _APSW, _FILE, _WAKELOG)
-FOR_SESSIONS = (_SQLITE, _APSW, Kind("one connection, one lock", BareSqlite, share_connection), _FILE, _WAKELOG)
+    def append(self, turn: Turn) -> None:
+        self.workload.full_recording(self.log, turn)
 
 
-def as_summary(state: Any) -> Summary:
-    """What `load` returned, made comparable outside of what is timed."""
-    return state if isinstance(state, Summary) else summary_of(state)
+class WakelogMessages(Wakelog):
+    """Loading gives the messages too, as the state of most peers does."""
+
+    def load(self, at: int | None = None) -> Any:
+        return {**super().load(at), "messages": self.opened.messages(_point(at))}
 
 
-def _fold_rows(rows: Iterable[Any]) -> Summary:
-    return fold(_decode(data) for (data,) in rows)
+class WakelogLists(Wakelog):
+    """Loading gives the very state that peers keep: messages, all calls with their summaries, all changes of files."""
+
+    is_bounded = False
+
+    def load(self, at: int | None = None) -> Any:
+        upto = None if at is None else self.opened.seq(f"@{at}")
+        return self.workload.lists_of(self.log, super().load(at), upto)
+
+
+def _point(at: int | None) -> str | None:
+    return None if at is None else f"@{at}"

@@ -44,7 +44,11 @@ server.run()
 """
 WAYS = ("bare", "proxy", "proxy --durable")
 BLOCK = 20
-_HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+_HELLO: dict[str, object] = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "bench", "version": "1"},
+}
 
 
 class Line:

@@ -1,12 +1,22 @@
-"""Puts a run's tables into the page that explains them, between two markers; the text around them stays."""
+"""Puts a run's tables and plots into the page that explains them, between two markers; the text around them stays."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "performance.md"
+PLOTS = PAGE.with_name("performance")
 BEGIN = "<!-- generated: bench -->"
 END = "<!-- end -->"
+
+
+def with_plots(text: str, plots: dict[str, str]) -> str:
+    """The plots by file name and title, above the first table that is drawn in them."""
+    if not plots:
+        return text
+    shown = "\n\n".join(f"![{title}]({PLOTS.name}/{name})" for name, title in plots.items())
+    before, mark, after = text.partition("### Appending")
+    return f"{before}### Growth\n\n{shown}\n\n{mark}{after}" if mark else f"{text}\n\n{shown}"
 
 
 def write(text: str, page: Path = PAGE) -> None:

@@ -30,6 +30,7 @@ from benchmarks.workload import Turn, events_of
 from wakelog.codec.pack import pack_payloads, pack_records
 from wakelog.engines.sqlite import tables
 from wakelog.engines.sqlite.connection import connect, transaction
+from wakelog.engines.sqlite.rows import pack
 from wakelog.log import seal as sealing
 from wakelog.log.door import admit, default_redact
 from wakelog.model import events as ev
@@ -131,7 +132,7 @@ def _open_bare(folder: Path) -> BareApsw:
 
 def _insert(db: apsw.Connection, commit: Commit) -> None:
     with transaction(db):
-        tables.insert_commit(db, 1, commit)
+        tables.insert_commit(db, 1, pack(commit))
 
 
 def _each(items: list[Any], work: Callable[[Any], Any]) -> float:

@@ -1,42 +1,64 @@
-"""Stores that many machines share: durable appends on PostgreSQL, beside the bare driver doing the same inserts.
+"""Stores that many machines share: PostgreSQL and a synchronous pair, beside the bare driver doing the same inserts.
 
-    python -m benchmarks.shared [--quick] [--pair]
+    python -m benchmarks.shared [--quick] [--pair] [--growth] [--only appends|growth]
 
 The bare driver inserts the bytes of each turn with asyncpg, one row and one transaction a turn, a task for each
-session, over as many connections as our engine has. It checks nothing and seals nothing. Both run on the same server
-in the same round, with its default durability (fsync on), interleaved. The server is started from the test suite's
-wheel, on loopback.
+session, over as many connections as our engine has, which go back to the pool as they are, like ours. It checks nothing
+and seals nothing. SQLite stands beside a bare apsw loop: one row and one transaction a turn, full sync, a thread and a
+connection for each session would only wait for each other, so one does all. Both of a pair run in the same round,
+interleaved, at default durability (fsync on). The servers are started from the test suite's wheel, on loopback.
+
+Growth fills a store with small sessions and measures the same questions at each size. The sessions are copies of one
+that was sealed, under ids of their own: a chain does not name its session.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import random
 import statistics
 import sys
+import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import apsw
 import asyncpg
 import msgspec
 
 import wakelog
 from benchmarks.workload import Turn, events_of, make_turns
-from wakelog.engines.postgres.engine import POOL_MAX
+from wakelog.engines.postgres import PostgresEngine
+from wakelog.engines.postgres.patience import POOL_MAX
+from wakelog.model.ids import root_id
+from wakelog.store import Store
+from wakelog.store.info import info
 
 TABLE = """create table if not exists bare (session text, turn bigint, data bytea, primary key (session, turn))"""
 INSERT = "insert into bare (session, turn, data) values ($1::text, $2::bigint, $3::bytea)"
 _encode = msgspec.json.Encoder().encode
+
+Rate = Callable[[list[Turn], int, str], float]
+"""Turns a second, given the turns, the number of sessions and a mark for what is made."""
+
+
+# Appending
+
+
+async def _leave(db: Any) -> None:
+    """As our engine does: nothing was set that would have to be undone."""
 
 
 def bare(url: str, turns: list[Turn], sessions: int, mark: str) -> float:
     """Turns per second of the bare driver."""
 
     async def run() -> float:
-        async with asyncpg.create_pool(url, min_size=POOL_MAX, max_size=POOL_MAX) as pool:
+        async with asyncpg.create_pool(url, min_size=POOL_MAX, max_size=POOL_MAX, reset=_leave) as pool:
             await pool.execute(TABLE)
 
             async def write(session: str) -> None:
@@ -48,6 +70,21 @@ def bare(url: str, turns: list[Turn], sessions: int, mark: str) -> float:
             return sessions * len(turns) / (time.perf_counter() - start)
 
     return asyncio.run(run())
+
+
+def bare_sqlite(folder: Path, turns: list[Turn], sessions: int, mark: str) -> float:
+    """The same with one apsw connection."""
+    db = apsw.Connection(str(folder / f"{mark}.db"))
+    for text in ("pragma journal_mode = wal", "pragma synchronous = full", TABLE.replace("bigint", "integer")):
+        db.execute(text).fetchall()
+    start = time.perf_counter()
+    for turn in turns:
+        for number in range(sessions):
+            with db:
+                db.execute("insert into bare values (?, ?, ?)", (str(number), turn["n"], _encode(turn)))
+    took = time.perf_counter() - start
+    db.close()
+    return sessions * len(turns) / took
 
 
 def ours(url: str, turns: list[Turn], sessions: int, mark: str) -> float:
@@ -73,17 +110,54 @@ def ours(url: str, turns: list[Turn], sessions: int, mark: str) -> float:
         return sessions * len(turns) / took
 
 
+def within(url: str, namespace: str) -> str:
+    return f"{url}{'&' if '?' in url else '?'}namespace={namespace}"
+
+
+def measure_appends(low: Rate, high: Rate, counts: list[int], total: int, rounds: int) -> None:
+    turns = make_turns(total)
+    print(f"{'sessions':>8}  {'bare/s':>9}  {'ours/s':>9}  ratio (median, spread)")
+    for count in counts:
+        share = turns[: max(4, total // count)]
+        low(share[:4], count, f"w{count}")  # both warm up
+        high(share[:4], count, f"w{count}")
+        rates: defaultdict[str, list[float]] = defaultdict(list)
+        for number in range(rounds):
+            rates["bare"].append(low(share, count, f"n{count}-{number}"))
+            rates["ours"].append(high(share, count, f"n{count}-{number}"))
+        ratios = sorted(o / b for o, b in zip(rates["ours"], rates["bare"], strict=True))
+        bare_rate, our_rate = (statistics.median(rates[k]) for k in ("bare", "ours"))
+        spread = f"({ratios[0]:.2f}-{ratios[-1]:.2f})"
+        print(f"{count:>8}  {bare_rate:>9,.0f}  {our_rate:>9,.0f}  {statistics.median(ratios):.2f}  {spread}")
+        sys.stdout.flush()
+
+
+# Reading, news
+
+
+def measure_states(url: str, length: int, rounds: int) -> None:
+    """Milliseconds to open a session and read its state: now, and at a point in the middle."""
+    with wakelog.open(url, redact=None) as store:
+        log = store.log("long")
+        for turn in make_turns(length):
+            log.append(*events_of(turn))
+        last = log.head().seq
+        now = median_ms(lambda: store.resume("long").log.state(), rounds)
+        then = median_ms(lambda: store.resume("long").log.state(last // 2), rounds)
+    print(f"state of a session of {length} turns: {now:.1f} ms now, {then:.1f} ms in the middle (with opening it)")
+
+
 def _hear(follow: Iterator[Any], times: list[float]) -> None:
     next(follow)
     times.append(time.perf_counter())
 
 
-def news(url: str, rounds: int) -> float:
-    """Milliseconds from an append in one store object to its follower in another."""
+def measure_news(url: str, rounds: int) -> None:
+    """Milliseconds from an answered append in one store object to its follower in another."""
     waits = []
     with wakelog.open(url) as here, wakelog.open(url) as there:
         session = here.session("news")
-        follow = there.resume("news").follow(after=session.head.seq)
+        follow = there.resume("news").log.follow(after=session.head.seq)
         for number in range(rounds):
             times: list[float] = []
             thread = threading.Thread(target=_hear, args=(follow, times))
@@ -93,48 +167,148 @@ def news(url: str, rounds: int) -> float:
             stored = time.perf_counter()
             thread.join()
             waits.append(max(0.0, times[0] - stored) * 1000)
-    return statistics.median(waits)
+    print(f"news: {statistics.median(waits):.1f} ms to a follower in the median, {max(waits):.1f} at most")
 
 
-def within(url: str, namespace: str) -> str:
-    return f"{url}{'&' if '?' in url else '?'}namespace={namespace}"
+def median_ms(work: Callable[[], object], rounds: int) -> float:
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        work()
+        times.append((time.perf_counter() - start) * 1000)
+    return statistics.median(times)
+
+
+# Growth
+
+
+def fill(url: str, ns: str, count: int) -> list[str]:
+    """Adds sessions of three commits each; returns their ids."""
+    with Store(PostgresEngine(url, ns=ns)) as store:
+        pattern = store.find("pattern") if store.engine.find("pattern") else _pattern(store)
+    ids = [root_id(1_700_000_000_000_000 + random.randrange(10**15), random.randbytes(10)) for _ in range(count)]
+
+    async def copy() -> None:
+        db = await asyncpg.connect(url)
+        rows = await db.fetch("select * from wl_commit where ns = $1 and session = $2 order by first", ns, pattern)
+        columns = list(rows[0].keys())
+        base = await db.fetchval("select max(stored_at) from wl_commit where ns = $1", ns)
+        made = [
+            tuple({**row, "root": each, "session": each, "stored_at": base + 10 * place + n}.values())
+            for place, each in enumerate(ids)
+            for n, row in enumerate(rows)
+        ]
+        await db.copy_records_to_table("wl_commit", records=made, columns=columns)
+        tree = [(ns, each, each) for each in ids]
+        await db.copy_records_to_table("wl_session", records=tree, columns=["ns", "root", "session"])
+        names = [(ns, f"small-{each}", each) for each in ids]
+        await db.copy_records_to_table("wl_name", records=names, columns=["ns", "name", "session"])
+        titles = [(ns, each, each, f"small-{each}") for each in ids]
+        await db.copy_records_to_table("wl_title", records=titles, columns=["ns", "root", "session", "name"])
+        await db.execute("analyze")
+        await db.close()
+
+    asyncio.run(copy())
+    return ids
+
+
+def _pattern(store: Store) -> str:
+    session = store.session("pattern", goal="be small")
+    with session.turn("go"):
+        session.fact("k", "v")
+    return session.id
+
+
+def measure_growth(url: str, sizes: list[int], rounds: int) -> None:
+    print("sessions   append  open+state  by name   a page    news      info  ms")
+    ids: list[str] = []
+    for size in sizes:
+        ids += fill(url, "growth", size - len(ids))
+        print(f"{size:>8}  {_line(within(url, 'growth'), ids, rounds)}")
+        sys.stdout.flush()
+
+
+def _line(url: str, ids: list[str], rounds: int) -> str:
+    with wakelog.open(url, redact=None) as store:
+        engine = store.engine
+        logs = iter([store.resume(each).log for each in random.sample(ids, rounds)])
+        append = median_ms(lambda: next(logs).append(wakelog.UserMessage("hello")), rounds)
+        state = median_ms(lambda: store.resume(random.choice(ids)).log.state(), rounds)
+        named = median_ms(lambda: store.find(f"small-{random.choice(ids)}"), rounds)
+        page = median_ms(lambda: engine.sessions(after=random.choice(ids), limit=100), rounds)
+        end = [engine.end_of_feed()]  # type: ignore[attr-defined]
+        writing = store.resume(ids[0]).log
+
+        def news() -> None:
+            found = engine.changes(end[0], 100)
+            assert [c.session for c in found] == [writing.id]
+            end[0] = found[-1].cursor
+
+        waits = []
+        for _ in range(rounds):
+            writing.append(wakelog.UserMessage("hello"))
+            waits.append(median_ms(news, 1))
+        whole = median_ms(lambda: info(store), 1)
+    return f"{append:7.2f}  {state:10.2f}  {named:7.2f}  {page:7.2f}  {statistics.median(waits):6.2f}  {whole:8,.0f}"
+
+
+# All of it
 
 
 def measure(url: str, counts: list[int], total: int, rounds: int) -> None:
-    turns = make_turns(total)
-    print(f"{'sessions':>8}  {'bare/s':>9}  {'ours/s':>9}  ratio (median, spread)")
-    for count in counts:
-        share = turns[: max(3, total // count)]
-        rates: defaultdict[str, list[float]] = defaultdict(list)
-        for number in range(rounds):
-            rates["bare"].append(bare(url, share, count, f"b{count}-{number}"))
-            rates["ours"].append(ours(within(url, f"n{count}-{number}"), share, count, "s"))
-        ratios = sorted(o / b for o, b in zip(rates["ours"], rates["bare"], strict=True))
-        middle = statistics.median(ratios)
-        bare_rate, our_rate = (statistics.median(rates[k]) for k in ("bare", "ours"))
-        print(f"{count:>8}  {bare_rate:>9,.0f}  {our_rate:>9,.0f}  {middle:.2f}  ({ratios[0]:.2f}-{ratios[-1]:.2f})")
-        sys.stdout.flush()
-    print(f"news: {news(within(url, 'news'), 20):.1f} ms to a follower in the median")
+    def low(turns: list[Turn], sessions: int, mark: str) -> float:
+        return bare(url, turns, sessions, mark)
+
+    def high(turns: list[Turn], sessions: int, mark: str) -> float:
+        return ours(within(url, mark), turns, sessions, "s")
+
+    measure_appends(low, high, counts, total, rounds)
+    measure_states(within(url, "states"), 1000 if rounds > 3 else 100, 20)
+    measure_news(within(url, "news"), 20)
+
+
+def measure_sqlite(counts: list[int], total: int, rounds: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="wakelog-bench-") as name:
+        folder = Path(name)
+
+        def low(turns: list[Turn], sessions: int, mark: str) -> float:
+            return bare_sqlite(folder, turns, sessions, mark)
+
+        def high(turns: list[Turn], sessions: int, mark: str) -> float:
+            return ours(str(folder / mark), turns, sessions, "s")
+
+        measure_appends(low, high, counts, total, rounds)
+        measure_states(str(folder / "states"), 1000 if rounds > 3 else 100, 20)
+        measure_news(str(folder / "news"), 20)
 
 
 def main() -> None:
     from tests.engines.postgres_server import Pair, Server
 
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="Fewer turns, rounds and sessions.")
     parser.add_argument("--pair", action="store_true", help="Also a synchronous pair.")
+    parser.add_argument("--growth", action="store_true", help="Also growth to 100,000 sessions (quick: 10,000).")
+    parser.add_argument("--only", choices=["appends", "growth"], help="This part alone.")
     options = parser.parse_args()
     counts, total, rounds = ([1, 16, 64], 192, 3) if options.quick else ([1, 16, 64, 256], 1024, 5)
+    if options.only != "growth":
+        print("SQLite, one file")
+        measure_sqlite(counts, total, rounds)
     server = Server().create().start()
     try:
-        print("one server")
-        measure(server.url, counts, total, rounds)
+        if options.only != "growth":
+            print("PostgreSQL, one server")
+            measure(server.url, counts, total, rounds)
+        if options.growth or options.only == "growth":
+            print("PostgreSQL, growth")
+            measure_growth(server.url, [1_000, 10_000] if options.quick else [1_000, 10_000, 100_000], 30)
     finally:
         server.stop()
-    if options.pair:
+    if options.pair and options.only != "growth":
         pair = Pair()
         try:
-            print("a synchronous pair")
+            print("PostgreSQL, a synchronous pair")
             measure(pair.url, counts, total, rounds)
         finally:
             pair.stop()

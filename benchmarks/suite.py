@@ -1,86 +1,220 @@
-"""One run: which measurements, at which sizes, in which order."""
+"""One run: which measurements, at which sizes, in which order.
+
+A round measures everything once; rounds are repeated. So a run that is stopped has whole rounds of everything, and a
+slow hour of the machine is spread over all. A contender that did not reach the end of a length within its time is not
+sent to the longer ones, and not often again to this one.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-import gc
 import os
-from collections.abc import Callable
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
 
 from benchmarks import looking, many_sessions, one_session, profiling, startup
+from benchmarks.kinds import OURS, Kind
 from benchmarks.machine import describe
-from benchmarks.results import Results, Sample
-from benchmarks.scratch import time_plain_sync
-from benchmarks.workload import make_turns
+from benchmarks.one_session import Late, Length
+from benchmarks.process import Places, Round
+from benchmarks.results import About, Results, Sample, Trouble
+from benchmarks.scratch import empty_folder, time_plain_sync
+from benchmarks.turns import make_turns
+from benchmarks.worker import error_text
+
+Say = Callable[[str], None]
+_QUIET_S = 15
 
 
 class Size(msgspec.Struct, frozen=True):
     """How much is run."""
 
     rounds: int
-    lengths: tuple[int, ...]
+    lengths: tuple[Length, ...]
     sessions: tuple[int, ...]
     together_turns: int
     """Turns of all sessions of one run together."""
-    recording_turns: int
-    starts: int
+    together_cap_s: float
     many: int
-    """Sessions of one turn, for looking."""
-    parts_turns: int = 1_000
-    short_factor: int = 3
-    """Short sessions are measured in that many times more rounds, because they are noisier."""
+    """Sessions of one turn, for looking; none, and there is no looking."""
+    parts_turns: int = 0
+    same_rounds: int = 3
+    """For counting errors, not times."""
+    minutes: float = 1e9
+    """No round begins that would end later."""
 
 
-FULL = Size(5, (100, 1_000, 10_000), (1, 8, 64), together_turns=1_600, recording_turns=200, starts=15, many=1_000)
-QUICK = Size(3, (100, 1_000), (1, 8, 64), together_turns=640, recording_turns=60, starts=7, many=200)
-_SHORT = 100
+FULL = Size(
+    rounds=5,
+    lengths=(Length(100, 10, rounds_read=2), Length(1_000, 4, rounds_read=3), Length(10_000, 15, rounds_if_slow=1)),
+    sessions=(8, 64),
+    together_turns=640,
+    together_cap_s=1.5,
+    many=1_000,
+    parts_turns=1_000,
+)
+QUICK = Size(
+    rounds=3,
+    lengths=(Length(100, 5, rounds_read=0), Length(1_000, 5)),
+    sessions=(8,),
+    together_turns=640,
+    together_cap_s=1.5,
+    many=0,
+)
+QUICK_KINDS = ("bare sqlite3", "bare file", "bare sqlite3, 8 commits", "wakelog", "wakelog, full recording")
 
 
-def run(size: Size, folder: Path, *, command: str, parts: bool, say: Callable[[str], None]) -> Results:
-    """Measures everything and checks what was measured; raises when anything is wrong."""
+class Progress:
+    """Tells what is going on and how long it may still take, by what each step took when it last ran."""
+
+    def __init__(self, steps: list[str], rounds: int, known: dict[str, float], say: Say) -> None:
+        self._steps, self._rounds, self._say = steps, rounds, say
+        self.seconds = {step: known[step] for step in steps if step in known}
+        self._began = self._told = 0.0
+        self._step = ""
+
+    def begin(self, step: str, number: int) -> None:
+        self._began = self._told = time.monotonic()
+        self._step = f"round {number + 1} of {self._rounds}, {step}"
+        self._say(f"{self._step}; {self._left(step, number)}")
+
+    def tell(self, what: str) -> None:
+        """Who is at work, now and then."""
+        if time.monotonic() - self._told > _QUIET_S:
+            self._told = time.monotonic()
+            self._say(f"{self._step}: {what}")
+
+    def end(self, step: str) -> None:
+        self.seconds[step] = time.monotonic() - self._began
+
+    def _left(self, step: str, number: int) -> str:
+        to_come = [*self._steps[self._steps.index(step) :], *self._steps * (self._rounds - number - 1)]
+        if any(each not in self.seconds for each in to_come):
+            return "how long it takes is known after the first round"
+        return f"about {sum(self.seconds[each] for each in to_come) / 60:.0f} min left in the rounds"
+
+
+def run(
+    size: Size,
+    kinds: list[Kind],
+    folder: Path,
+    *,
+    command: str,
+    say: Say,
+    keep: Callable[[Results], None] = lambda results: None,
+    known: dict[str, float] | None = None,
+) -> Results:
+    """Measures everything and checks what was measured. Ctrl-C ends it early; what there is by then is given. `keep`
+    gets it after each round."""
     say("making the workload")
-    turns = make_turns(max(*size.lengths, size.together_turns, size.recording_turns, size.parts_turns))
-    # The workload belongs to no contender: without this, the collector would walk it while they are timed.
-    gc.collect()
-    gc.freeze()
+    longest = max(length.turns for length in size.lengths)
+    make_turns(max(longest, size.together_turns, size.parts_turns))
+    results = Results(
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        command=command,
+        machine=describe(),
+        load=os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0,
+        sync_us=Sample([time_plain_sync(folder) * 1e6]),
+        packages={package: version(package) for package in sorted({p for kind in kinds for p in kind.packages})},
+        about=[About(kind.name, kind.group, kind.note) for kind in kinds],
+    )
     try:
-        results = Results(
-            date=datetime.datetime.now(datetime.UTC).date().isoformat(),
-            command=command,
-            rounds=size.rounds,
-            machine=describe(),
-            load=os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0,
-            sync_us=Sample([time_plain_sync(folder) * 1e6 for _ in range(size.rounds)]),
-        )
-        for length in size.lengths:
-            say(f"one session of {length:,} turns")
-            rounds = size.rounds * (size.short_factor if length <= _SHORT else 1)
-            appending, reading, checked = one_session.measure(turns[:length], rounds, folder)
-            results.appending += appending
-            results.reading += reading
-            results.checked.add(checked)
-        for sessions in size.sessions:
-            say(f"{sessions} sessions at once")
-            share = turns[: max(1, size.together_turns // sessions)]
-            together, checked = many_sessions.measure_together(share, sessions, size.rounds, folder)
-            results.together += together
-            results.checked.add(checked)
-        say("full recording")
-        results.recording, checked = many_sessions.measure_recording(turns[: size.recording_turns], size.rounds, folder)
-        results.checked.add(checked)
-        say("starting up")
-        results.startup = startup.measure(size.starts, folder)
-        for length in size.lengths:
-            say(f"looking at {length:,} turns")
-            results.looking += looking.measure_long(turns[:length], size.rounds, folder)
+        with empty_folder(folder) as here:
+            here.chmod(0o755)  # the PostgreSQL server may run as another user
+            places = Places(here)
+            try:
+                with _surviving("run", 0, results, say):
+                    _rounds(size, kinds, places, folder, results, say, keep, known or {})
+            finally:
+                places.close()
+            if any(kind.name == OURS for kind in kinds):
+                _ours(size, folder, results, say)
+    except KeyboardInterrupt:
+        say("stopped; what was measured so far follows")
+        results.is_cut = True
+    return results
+
+
+def _rounds(
+    size: Size,
+    kinds: list[Kind],
+    places: Places,
+    folder: Path,
+    results: Results,
+    say: Say,
+    keep: Callable[[Results], None],
+    known: dict[str, float],
+) -> None:
+    lengths = {f"one session of {length.turns:,} turns": length for length in size.lengths}
+    crowds = {f"{sessions} sessions at once": sessions for sessions in size.sessions}
+    same, starting = "four writers on one session", "starting up"
+    steps = [*lengths, *crowds, same, starting]
+    progress = Progress(steps, size.rounds, known, say)
+    late = {length.turns: Late() for length in size.lengths}
+    began = time.monotonic()
+    for number in range(size.rounds):
+        if number and time.monotonic() - began + sum(progress.seconds.values()) > size.minutes * 60:
+            say(f"{number} rounds are what {size.minutes:g} minutes allow")
+            return
+        now = Round(number, places, results, progress.tell)
+        for step in steps:
+            progress.begin(step, number)
+            if step in lengths:
+                length = lengths[step]
+                able = [kind for kind in kinds if _may_run(kind, length, number, late)]
+                new = one_session.measure(able, length, now)
+                late[length.turns].slow |= new.slow
+                late[length.turns].stopped |= new.stopped
+            elif step in crowds:
+                share = max(1, size.together_turns // crowds[step])
+                many_sessions.measure_together(kinds, crowds[step], share, size.together_cap_s, now)
+            elif step == same and number < size.same_rounds:
+                many_sessions.measure_same(kinds, now)
+            elif step == starting:
+                startup.measure(kinds, now, folder)
+            progress.end(step)
+        if number:
+            results.sync_us.values.append(time_plain_sync(folder) * 1e6)
+        results.rounds = number + 1
+        results.seconds = progress.seconds
+        keep(results)
+
+
+def _may_run(kind: Kind, length: Length, number: int, late: dict[int, Late]) -> bool:
+    name = kind.reads or kind.name
+    if any(name in each.stopped for turns, each in late.items() if turns < length.turns):
+        return False
+    return name not in late[length.turns].slow or number < length.rounds_if_slow
+
+
+def _ours(size: Size, folder: Path, results: Results, say: Say) -> None:
+    """What only we have: questions to a log, and the parts of an append."""
+    times = min(3, results.rounds)
+    for length in size.lengths[-2:] if size.many else ():
+        say(f"looking at {length.turns:,} turns")
+        with _surviving("looking", length.turns, results, say):
+            results.looking += looking.measure_long(make_turns(length.turns), times, folder)
+    if size.many:
         say(f"looking at {size.many:,} sessions")
-        results.looking += looking.measure_many(turns, size.many, size.rounds, folder)
-        if parts:
-            say("the parts of an append")
-            results.parts = profiling.break_down(turns[: size.parts_turns], folder)
-        return results
-    finally:
-        gc.unfreeze()
+        with _surviving("looking", size.many, results, say):
+            results.looking += looking.measure_many(make_turns(1), size.many, times, folder)
+    if size.parts_turns:
+        say("the parts of an append")
+        with _surviving("parts", size.parts_turns, results, say):
+            results.parts = profiling.break_down(make_turns(size.parts_turns), folder)
+
+
+@contextlib.contextmanager
+def _surviving(what: str, size: int, results: Results, say: Say) -> Iterator[None]:
+    """Half an hour of measuring is not thrown away for what comes after it: an error is told and kept."""
+    try:
+        yield
+    except Exception as exc:
+        say("".join(traceback.format_exception(exc)))
+        results.complain(Trouble(OURS, what, size, "failed", error_text(exc)))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
-from benchmarks.contenders import OURS
+from benchmarks.kinds import OURS
 from benchmarks.looking import BRIEF, WHY
 from benchmarks.results import Results
-from benchmarks.startup import IMPORT
 
 _LOAD_MAX = 1.0
 _SYNC_US = 200
 _SYNC_MAX_US = 500
+Found = Callable[[Results], float | None]
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Target(msgspec.Struct, frozen=True):
     bound: float
     is_floor: bool
     unit: str
-    measure: Callable[[Results], float | None]
+    measure: Found
 
     def judge(self, results: Results) -> Verdict:
         wanted = f"{'≥' if self.is_floor else '≤'} {self.bound:g} {self.unit}"
@@ -58,52 +58,45 @@ def caveats(results: Results) -> list[str]:
             f"A sync took {results.sync_us.median:,.0f} µs, where a quiet local disk takes about {_SYNC_US}: ratios of"
             " one session appending are nearer to one than they would be there. Compare processor time."
         )
+    if results.is_cut:
+        found.append(f"The run was stopped after {results.rounds} whole rounds.")
     return found
 
 
-def _appending(field: str, turns: int, scale: float = 1.0) -> Callable[[Results], float | None]:
-    return lambda results: _first(results.appending, field, scale, contender=OURS, turns=turns)
+def _median(what: str, size: int = 0, scale: float = 1.0) -> Found:
+    def measure(results: Results) -> float | None:
+        sample = results.sample(OURS, what, size)
+        return None if sample is None else sample.median * scale
 
-
-def _reading(field: str, turns: int) -> Callable[[Results], float | None]:
-    return lambda results: _first(results.reading, field, 1.0, contender=OURS, turns=turns)
+    return measure
 
 
 def _eight(results: Results) -> float | None:
-    return _first(results.together, "ratio", 1.0, contender=OURS, sessions=8)
+    sample = results.over_base(OURS, "together.turns_per_s", 8)
+    return None if sample is None else sample.median
 
 
-def _why(results: Results) -> float | None:
-    return _first(results.looking, "cost", 1.0, what=WHY, where="10,000 turns")
+def _looked(what: str) -> Found:
+    def measure(results: Results) -> float | None:
+        for row in results.looking:
+            if (row.what, row.where) == (what, "10,000 turns"):
+                return row.cost.median
+        return None
 
-
-def _brief(results: Results) -> float | None:
-    return _first(results.looking, "cost", 1.0, what=BRIEF, where="10,000 turns")
-
-
-def _import(results: Results) -> float | None:
-    return _first(results.startup, "ms", 1.0, code=IMPORT)
-
-
-def _first(rows: Sequence[msgspec.Struct], field: str, scale: float, **wanted: object) -> float | None:
-    for row in rows:
-        if all(getattr(row, name) == value for name, value in wanted.items()):
-            median: float = getattr(row, field).median
-            return median * scale
-    return None
+    return measure
 
 
 TARGETS = (
-    Target("append, 1,000 turns", 0.75, True, "× bare", _appending("ratio", 1_000)),
-    Target("append, 10,000 turns", 0.75, True, "× bare", _appending("ratio", 10_000)),
+    Target("append, 1,000 turns", 0.75, True, "× bare", _median("one.ratio", 1_000)),
+    Target("append, 10,000 turns", 0.75, True, "× bare", _median("one.ratio", 10_000)),
     Target("eight sessions at once", 4, True, "× the bare eight", _eight),
-    Target("on disk, 1,000 turns", 7, False, "KB a turn", _appending("bytes_per_turn", 1_000, 1e-3)),
-    Target("on disk, 10,000 turns", 7, False, "KB a turn", _appending("bytes_per_turn", 10_000, 1e-3)),
-    Target("open and load, 1,000 turns", 5, False, "ms", _reading("load_ms", 1_000)),
-    Target("open and load, 10,000 turns", 30, False, "ms", _reading("load_ms", 10_000)),
-    Target("state at the middle, 1,000 turns", 2, False, "ms", _reading("middle_ms", 1_000)),
-    Target("state at the middle, 10,000 turns", 20, False, "ms", _reading("middle_ms", 10_000)),
-    Target("why, 10,000 turns", 8, False, "× reading the log", _why),
-    Target("brief, 10,000 turns", 50, False, "ms", _brief),
-    Target("import wakelog", 60, False, "ms", _import),
+    Target("on disk, 1,000 turns", 7, False, "KB a turn", _median("one.bytes", 1_000, 1e-3)),
+    Target("on disk, 10,000 turns", 7, False, "KB a turn", _median("one.bytes", 10_000, 1e-3)),
+    Target("open and load, 1,000 turns", 5, False, "ms", _median("read.load_ms", 1_000)),
+    Target("open and load, 10,000 turns", 30, False, "ms", _median("read.load_ms", 10_000)),
+    Target("state at the middle, 1,000 turns", 2, False, "ms", _median("read.middle_ms", 1_000)),
+    Target("state at the middle, 10,000 turns", 20, False, "ms", _median("read.middle_ms", 10_000)),
+    Target("why, 10,000 turns", 8, False, "× reading the log", _looked(WHY)),
+    Target("brief, 10,000 turns", 50, False, "ms", _looked(BRIEF)),
+    Target("import wakelog", 60, False, "ms", _median("start.ms")),
 )
