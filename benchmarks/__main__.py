@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from pathlib import Path
@@ -21,6 +22,8 @@ SAVED = Path(__file__).with_name("saved.json")
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    # Installed libraries are compiled; ours, run from its source, is too when nothing forbids it.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # A polite stop is a Ctrl-C: servers and processes are ended, and what was measured is kept.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     saved = _read(Path(options.against)) if Path(options.against).exists() else None

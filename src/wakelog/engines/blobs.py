@@ -44,6 +44,9 @@ Payload = tuple[bytes, bytes]
 class BlobEngine:
     """An engine whose big payloads are kept elsewhere."""
 
+    payloads_apart = True
+    """Reading them along with their commits would fetch what nobody asked for."""
+
     def __init__(self, engine: Engine, url: str, *, limit: int = LIMIT, options: dict[str, Any] | None = None) -> None:
         """`url` is a folder or what obstore opens, such as `s3://bucket/prefix`; `options` are obstore's own (`config`,
         `client_options`). Credentials come from the environment where they are not given."""

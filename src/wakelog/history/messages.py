@@ -47,7 +47,7 @@ def read_messages(log: Log, at: Seq | None = None, *, compacted: bool = True) ->
     summaries = outermost(compactions_in(state["evicted_keys"])) if compacted else []
     placed: list[tuple[Seq, Message]] = []
     for first, last in subtract(log.view(at, state=state), [(c.first, c.last) for c in summaries]):
-        for entry in log.entries(after=first - 1, upto=last):
+        for entry in log.entries(after=first - 1, upto=last, payloads=True):
             if entry.kind == "message.added":
                 placed.append((entry.seq, _message(log, entry, "content")))
     for each in summaries:

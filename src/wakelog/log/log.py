@@ -95,9 +95,11 @@ class Log(Appending):
     def head(self) -> Head:
         return self.engine.head(self.id)
 
-    def entries(self, *, after: Seq = 0, upto: Seq | None = None) -> Iterator[Entry]:
-        """The events with `after` < seq ≤ `upto`, through forks, every byte checked."""
-        return read_entries(self.engine, self.segments, after=after, upto=upto)
+    def entries(self, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False) -> Iterator[Entry]:
+        """The events with `after` < seq ≤ `upto`, through forks, every byte checked. With `payloads`, for whoever needs
+        most of them, those are read along, unless the engine keeps them apart."""
+        along = payloads and not getattr(self.engine, "payloads_apart", False)
+        return read_entries(self.engine, self.segments, after=after, upto=upto, payloads=along)
 
     def entry(self, seq: Seq) -> Entry:
         """One event, or NotFoundError."""

@@ -7,6 +7,7 @@ hash, each commit against the one before.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -44,12 +45,22 @@ class Segment(msgspec.Struct, frozen=True):
 class Entry:
     """One event as read: header, chain hash, and the body decoded when asked for."""
 
-    def __init__(self, session: SessionId, commit_id: str, header: Header, hash: bytes, record: Record) -> None:
+    def __init__(
+        self,
+        session: SessionId,
+        commit_id: str,
+        header: Header,
+        hash: bytes,
+        record: Record,
+        payloads: tuple[tuple[bytes, bytes], ...] = (),
+    ) -> None:
         self.session = session
         self.commit_id = commit_id
         self.header = header
         self.hash = hash
         self.record = record
+        self.payloads = payloads
+        """Those that its commit brought, when they were read along."""
 
     @property
     def seq(self) -> Seq:
@@ -117,12 +128,14 @@ def read_entries(
     after: Seq = 0,
     upto: Seq | None = None,
     prev: bytes | None = None,
+    payloads: bool = False,
 ) -> Iterator[Entry]:
-    """The events of a history with `after` < seq ≤ `upto`. `prev`, if known, is the chain's hash at `after`."""
+    """The events of a history with `after` < seq ≤ `upto`. `prev`, if known, is the chain's hash at `after`. With
+    `payloads` those are read along, for whoever needs most of them: a page at a time instead of one by one."""
     expected = prev
     seq = after
     for segment in segments:
-        for commit in read_commits(engine, [segment], after=after, upto=upto):
+        for commit in read_commits(engine, [segment], after=after, upto=upto, payloads=payloads):
             for entry in open_commit(commit):
                 if entry.seq <= after or (upto is not None and entry.seq > upto):
                     continue
@@ -142,7 +155,7 @@ def open_commit(commit: Commit) -> list[Entry]:
     """The events of one commit, bytes checked against hashes."""
     headers, hashes = check_commit(commit)
     return [
-        Entry(commit.session, commit.commit_id, header, chain, record)
+        Entry(commit.session, commit.commit_id, header, chain, record, commit.payloads)
         for header, chain, record in zip(headers, hashes, commit.records, strict=True)
     ]
 
@@ -173,21 +186,24 @@ def resolve(engine: Engine, segments: list[Segment], entry: Entry, value: Value)
     ref = as_ref(value)
     if ref is None:
         return value
-    content = fetch(engine, segments, ref.at or entry.seq, bytes.fromhex(ref.hash))
+    seq, digest = ref.at or entry.seq, bytes.fromhex(ref.hash)
+    along = next((content for known, content in entry.payloads if known == digest), None)
+    content = fetch(engine, segments, seq, digest) if along is None else _checked(along, seq, digest)
     return decode_payload(content, ref.media)
 
 
 def fetch(engine: Engine, segments: list[Segment], seq: Seq, digest: bytes) -> bytes:
     """The payload that came with event `seq`."""
-    import hashlib
-
     for segment in reversed(segments):
         if segment.first <= seq:
-            content = engine.payload(segment.session, seq, digest)
-            if hashlib.sha256(content).digest() != digest:
-                raise CorruptLogError(f"a payload of event {seq} was altered", seq=seq)
-            return content
+            return _checked(engine.payload(segment.session, seq, digest), seq, digest)
     raise NotFoundError(f"there is no event {seq}", kind="event-not-found")
+
+
+def _checked(content: bytes, seq: Seq, digest: bytes) -> bytes:
+    if hashlib.sha256(content).digest() != digest:
+        raise CorruptLogError(f"a payload of event {seq} was altered", seq=seq)
+    return content
 
 
 class Folded(msgspec.Struct):

@@ -48,7 +48,7 @@ def demo_command(ctx: Context, name: str, into: Path | None, when: str | None, l
         ctx.answer("demos", shown, lambda: ctx.say("\n".join(f"{d.name:<11} {d.shows}" for d in DEMOS.values())))
         return
     names = list(DEMOS) if name == "all" else [_known(name)]
-    folder = into or Path(ctx.given_url or FOLDER)
+    folder = str(into or ctx.given_url or FOLDER)
     built: list[Built] = []
     with open_store(folder) as store:
         if not is_demo_store(store):
@@ -63,7 +63,7 @@ def demo_command(ctx: Context, name: str, into: Path | None, when: str | None, l
             with Progress(ctx, f"building {each}", demo.events) as progress:
                 built.append(build(each, store.engine, at_us=at, progress=progress))
     commands = [_command(c, folder) for n in names for c in DEMOS[n].commands]
-    data = [{**msgspec.to_builtins(b), "store": str(folder), "commands": commands} for b in built]
+    data = [{**msgspec.to_builtins(b), "store": folder, "commands": commands} for b in built]
     ctx.answer("demo", data, lambda: _show(ctx, built, folder, names))
 
 
@@ -75,11 +75,11 @@ def _known(name: str) -> str:
     return name
 
 
-def _command(command: str, folder: Path) -> str:
+def _command(command: str, folder: str) -> str:
     return f"wakelog --store {folder} {command}"
 
 
-def _show(ctx: Context, built: list[Built], folder: Path, names: list[str]) -> None:
+def _show(ctx: Context, built: list[Built], folder: str, names: list[str]) -> None:
     for each in built:
         what = f"{len(each.sessions)} {'session' if len(each.sessions) == 1 else 'sessions'}, {each.events:,} events"
         state = what if each.is_new else "was there already"

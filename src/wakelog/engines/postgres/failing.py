@@ -11,7 +11,14 @@ import ssl
 
 import asyncpg
 
-from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError, UnavailableError, WakelogError
+from wakelog.errors import (
+    InvalidInputError,
+    NotAllowedError,
+    NotFoundError,
+    UnavailableError,
+    UnsupportedError,
+    WakelogError,
+)
 
 _STOPPING = (asyncpg.CannotConnectNowError, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError)
 _LOST = (
@@ -72,6 +79,12 @@ def _refused(exc: BaseException) -> WakelogError | None:
             if "no encryption" in str(exc):
                 hint = "the server wants TLS: add sslmode=require to the URL"
             return NotAllowedError(f"the server refused the login: {exc}", kind="login-refused", hint=hint)
+        case asyncpg.UndefinedTableError():
+            return UnsupportedError(
+                f"the tables of this store are of an older version: {exc}",
+                kind="migration-waits",
+                hint="wakelog store migrate",
+            )
         case asyncpg.InvalidCatalogNameError():
             return NotFoundError(
                 f"the server has no such database: {exc}",
