@@ -53,6 +53,9 @@ def _run(options: argparse.Namespace, saved: Results | None) -> Results:
         size = msgspec.structs.replace(size, rounds=options.rounds)
     if options.minutes:
         size = msgspec.structs.replace(size, minutes=options.minutes)
+    if options.lengths:
+        chosen = tuple(length for length in suite.FULL.lengths if length.turns in options.lengths)
+        size = msgspec.structs.replace(size, lengths=chosen)
     words = ["--quick"] * options.quick + [f"--only {name!r}" for name in options.only]
     words += [f"--rounds {options.rounds}"] * bool(options.rounds)
     return suite.run(
@@ -63,6 +66,7 @@ def _run(options: argparse.Namespace, saved: Results | None) -> Results:
         say=_say,
         keep=lambda results: _write(results, Path(options.json)) if options.json else None,
         known=saved.seconds if saved and not (options.quick or options.only) else None,
+        before=_read(Path(options.more)) if options.more else None,
     )
 
 
@@ -98,6 +102,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--only", nargs="+", default=[], metavar="NAME", help="contenders whose names begin so; the base always runs")
     add("--rounds", type=int, metavar="N", help="how often everything is measured")
     add("--minutes", type=float, metavar="N", help="begin no round that would end later than this")
+    add("--lengths", nargs="+", type=int, default=[], metavar="N", help="sessions of these many turns only")
+    add("--more", metavar="FILE", help="add rounds to a run written before, up to --rounds of them")
     add("--json", metavar="FILE", help="write the results, every round of them")
     add("--read", metavar="FILE", help="show results written before instead of running")
     add("--against", metavar="FILE", default=str(SAVED), help="the run to compare with; by default the saved one")

@@ -62,6 +62,7 @@ def together(kind: type[Contender], place: str, sessions: int, turns: list[Turn]
     """`sessions` sessions at once, each appending `turns`; every session's state is compared afterwards."""
     first = kind(place, "bench-0")
     contenders = [first, *(kind(place, f"bench-{i}", first) for i in range(1, sessions))]
+    kind(place, "bench-warm", first).append(turns[0])  # what a process does once is not what this is about
     writers = [_Writer(contender, turns, time.perf_counter, cap_s) for contender in contenders]
     elapsed, cpu = _run(writers)
     wrong = 0

@@ -109,13 +109,14 @@ def run(
     say: Say,
     keep: Callable[[Results], None] = lambda results: None,
     known: dict[str, float] | None = None,
+    before: Results | None = None,
 ) -> Results:
     """Measures everything and checks what was measured. Ctrl-C ends it early; what there is by then is given. `keep`
-    gets it after each round."""
+    gets it after each round. `before` is a run of the same contenders that this one adds rounds to."""
     say("making the workload")
     longest = max(length.turns for length in size.lengths)
     make_turns(max(longest, size.together_turns, size.parts_turns))
-    results = Results(
+    results = before or Results(
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         command=command,
         machine=describe(),
@@ -133,7 +134,7 @@ def run(
                     _rounds(size, kinds, places, folder, results, say, keep, known or {})
             finally:
                 places.close()
-            if any(kind.name == OURS for kind in kinds):
+            if before is None and any(kind.name == OURS for kind in kinds):
                 _ours(size, folder, results, say)
     except KeyboardInterrupt:
         say("stopped; what was measured so far follows")
@@ -157,9 +158,12 @@ def _rounds(
     steps = [*lengths, *crowds, same, starting]
     progress = Progress(steps, size.rounds, known, say)
     late = {length.turns: Late() for length in size.lengths}
-    began = time.monotonic()
-    for number in range(size.rounds):
-        if number and time.monotonic() - began + sum(progress.seconds.values()) > size.minutes * 60:
+    for each in results.troubles:
+        if each.kind == "stopped" and each.size in late:
+            late[each.size].stopped.add(each.contender)
+    began, first = time.monotonic(), results.rounds
+    for number in range(first, size.rounds):
+        if number > first and time.monotonic() - began + sum(progress.seconds.values()) > size.minutes * 60:
             say(f"{number} rounds are what {size.minutes:g} minutes allow")
             return
         now = Round(number, places, results, progress.tell)
