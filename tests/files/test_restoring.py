@@ -145,6 +145,27 @@ def test_edits_through_a_shell_come_back(agent: Agent, repo: Path, shell: Shell)
     assert not report.is_partial
 
 
+def test_a_folder_that_was_a_link_before_is_gone_back_from_twice(agent: Agent, repo: Path) -> None:
+    """The link is on the way to what is to be gone; it is as it should be, and so is that."""
+    agent("ln -s nowhere d")
+    agent("rm d; mkdir d; echo 1 > d/f")
+    for _ in range(2):
+        report = agent.session.restore_files("@1")
+        assert not report.is_partial, report
+        assert (repo / "d").readlink() == Path("nowhere")
+
+
+def test_what_a_link_leads_to_is_never_removed(agent: Agent, repo: Path) -> None:
+    agent("mkdir d; echo 1 > d/f")
+    (repo / "own").mkdir()
+    (repo / "own" / "f").write_text("mine")
+    (repo / "d" / "f").unlink()
+    (repo / "d").rmdir()
+    (repo / "d").symlink_to("own")
+    agent.session.restore_files("@0", force=True)
+    assert (repo / "own" / "f").read_text() == "mine"
+
+
 def test_the_log_stays_true(agent: Agent, repo: Path, shell: Shell) -> None:
     """What was restored is recorded as the user's change, so that the next step rests on it."""
     shell("echo 0 > f")

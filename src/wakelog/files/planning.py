@@ -157,6 +157,8 @@ class _Planner:
             return self._unknown(past, place)
         with Tree(place.root) as tree:
             disk = tree.look(place.parts)
+        if disk.blocked and not past.then.exists:
+            disk = Disk("none")  # it is to be gone, and what a link leads to is another file
         if disk.blocked:
             step = self._unknown(past, "a folder on its way is a symbolic link")
             return msgspec.structs.replace(step, place=place, disk=disk)
