@@ -182,7 +182,7 @@ def median_ms(work: Callable[[], object], rounds: int) -> float:
 # Growth
 
 
-def fill(url: str, ns: str, count: int) -> list[str]:
+def fill(url: str, ns: str, count: int) -> Sequence[str]:
     """Adds sessions of three commits each; returns their ids."""
     with Store(PostgresEngine(url, ns=ns)) as store:
         pattern = store.find("pattern") if store.engine.find("pattern") else _pattern(store)
@@ -228,7 +228,7 @@ def measure_growth(url: str, sizes: list[int], rounds: int) -> None:
         sys.stdout.flush()
 
 
-def _line(url: str, ids: list[str], rounds: int) -> str:
+def _line(url: str, ids: Sequence[str], rounds: int) -> str:
     with wakelog.open(url, redact=None) as store:
         engine = store.engine
         logs = iter([store.resume(each).log for each in random.sample(ids, rounds)])

@@ -8,8 +8,6 @@ from wakelog.testing.contract import EngineContract
 
 
 class TestMemory(EngineContract):
-    is_durable = False
-
     def make_engine(self, tmp_path: Path) -> Engine:
         return MemoryEngine()
 

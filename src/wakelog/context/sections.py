@@ -195,25 +195,25 @@ class Teller:
     def _pending(self, action: str, pending: dict[str, Any]) -> Line:
         seq, status = pending["seq"], pending["status"]
         if pending["tool"] == "input":
-            return self.said(pending.get("prompt", ""), seq, lead="asks a person: ", tail=self._todo(action, "input"))
+            return self.said(pending.get("prompt", ""), seq, lead="asks a person: ", tail=self._remedy(action, "input"))
         given = self._given(seq)
         asked = text_of(pending["tool"]) + (f" {given}" if given else "")
         key = f", key {one_line(pending['key'], 80)}" if pending.get("key") and self.numbers else ""
         words = f" ({pending['effect']}{key}) {_STATUS.get(status, status)}"
-        return self.said(asked, seq, what="call", tail=words + self._todo(action, status))
+        return self.said(asked, seq, what="call", tail=words + self._remedy(action, status))
 
     def _given(self, seq: Seq) -> str:
         entry = self._entry(seq)
         value = content_of(self.log, entry, "input") if entry is not None else None
         return "" if value is None else one_line(value, 200)
 
-    def _todo(self, action: str, status: str) -> str:
+    def _remedy(self, action: str, status: str) -> str:
         """What to do about a pending call, as an exact command."""
         if not self.numbers:
             return ""
         is_plain = action.isprintable() and action.isascii()
         named = shlex.quote(action) if is_plain else "ACTION"
-        command = _TODO.get(status, "").format(session=self.handle, action=named)
+        command = _REMEDY.get(status, "").format(session=self.handle, action=named)
         return f"; {command}" if command else ""
 
     def _evicted(self, left: Evicted, describe: bool) -> Line:
@@ -255,7 +255,7 @@ _STATUS = {
     "running": "is running",
     "requested": "has not begun",
 }
-_TODO = {
+_REMEDY = {
     "uncertain": "find out, then `wakelog reconcile {session} {action} --succeeded | --failed | --never-ran`",
     "waiting": "`wakelog approve {session} {action}` or `wakelog deny {session} {action}`",
     "running": "wait for it; if its process is gone, find out and `wakelog reconcile {session} {action} …`",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from wakelog.engine import Change, Known, Surgery, head_after, judge
-from wakelog.errors import NotFoundError
+from wakelog.errors import NotFoundError, UnavailableError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
@@ -49,7 +49,15 @@ class MemoryEngine:
         self._names: dict[str, SessionId] = {}
         self._marks: dict[str, str] = {}
         self._feed: list[tuple[SessionId, Seq]] = []
-        self._news = threading.Condition(threading.RLock())
+        self._condition = threading.Condition(threading.RLock())
+        self._is_closed = False
+
+    @property
+    def _news(self) -> threading.Condition:
+        """What every verb holds, and what tells of news."""
+        if self._is_closed:
+            raise UnavailableError("the store in memory was closed, and is gone", kind="store-closed")
+        return self._condition
 
     def submit(self, *commits: Commit) -> _Done:
         with self._news:
@@ -160,7 +168,8 @@ class MemoryEngine:
             return self._names.setdefault(name, session)
 
     def find(self, name: str) -> SessionId | None:
-        return self._names.get(name)
+        with self._news:
+            return self._names.get(name)
 
     def beat(self, session: SessionId, beat: Heartbeat) -> None:
         with self._news:
@@ -171,10 +180,12 @@ class MemoryEngine:
             return self._get(session).beat
 
     def mark(self, name: str) -> str | None:
-        return self._marks.get(name)
+        with self._news:
+            return self._marks.get(name)
 
     def set_mark(self, name: str, value: str) -> None:
-        self._marks[name] = value
+        with self._news:
+            self._marks[name] = value
 
     def operate(self, surgery: Surgery) -> Head:
         with self._news:
@@ -232,7 +243,9 @@ class MemoryEngine:
             return True
 
     def close(self) -> None:
-        pass
+        with self._condition:
+            self._is_closed = True
+            self._condition.notify_all()
 
     def _get(self, session: SessionId) -> _Session:
         entry = self._sessions.get(session)

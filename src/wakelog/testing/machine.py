@@ -64,8 +64,8 @@ class LogMachine(RuleBasedStateMachine):
         self._ids = 0
 
     def make_engine(self, folder: Path) -> Engine:
-        """An engine on the store that belongs to this folder."""
-        raise NotImplementedError
+        """An engine on the store that belongs to this folder. Yours to supply."""
+        raise AssertionError(f"{type(self).__name__} does not say which engine: it has no make_engine")
 
     def reopen(self, engine: Engine) -> Engine:
         """The store after it was closed and opened again."""

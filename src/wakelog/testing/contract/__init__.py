@@ -7,8 +7,7 @@
             return MyEngine(tmp_path / "store")
 
 That is all an engine's test file needs. `make_engine` is called again with the same folder to open the same store a
-second time. An engine that keeps nothing on a disk sets `is_durable = False` and returns its only object from `another`
-and `reopen`.
+second time. An engine that keeps nothing on a disk returns its only object from `another` and `reopen`.
 """
 
 from wakelog.testing.contract.appending import Appending

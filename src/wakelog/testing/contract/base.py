@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import pytest
 
@@ -26,15 +27,12 @@ _KEPT = (
 )
 
 
-class Hooks:
+class Hooks(ABC):
     """What an engine's author supplies."""
 
-    is_durable: ClassVar[bool] = True
-    """False for an engine that is gone with its object: what is about closing and reopening is then skipped."""
-
+    @abstractmethod
     def make_engine(self, tmp_path: Path) -> Engine:
         """An engine on the store that belongs to this folder; a new and empty one the first time."""
-        raise NotImplementedError
 
     def another(self, engine: Engine, tmp_path: Path) -> Engine:
         """A second engine object on the same store, as another process would have."""
