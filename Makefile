@@ -12,7 +12,7 @@ BENCH_RESULTS := benchmarks/results
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all check format bench bench-quick bench-docs bench-venv wheel clean
+.PHONY: help venv demo test test-all check format bench bench-quick bench-docs bench-venv coverage release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,9 +65,11 @@ bench-quick: venv ## ours beside bare loops, compared with the saved run; under 
 bench-docs: bench-venv ## run the peers' comparison, save it, and write it into the docs
 	$(BENCH_PY) -m benchmarks --json $(BENCH_RESULTS)/full.json --save --write-docs
 
-wheel: venv ## build a wheel into dist/
-	rm -f dist/*.whl
-	$(PY) -m pip wheel -qq --no-deps -w dist .
+coverage: venv ## run the tests with branch coverage; fails below the floor in pyproject.toml
+	$(PY) -m pytest -q -n 2 -m "not slow" --cov --cov-report=term:skip-covered --cov-report=html
+
+release: venv ## collect the changelog, build wheel and sdist, try both; DRY=1 changes no file
+	$(PY) scripts/release.py $(if $(DRY),--dry-run)
 
 clean: ## remove the environment, builds and caches
 	rm -rf $(VENV) $(BENCH_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
