@@ -6,13 +6,22 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import signals
 from tests.engines.on_postgres import is_sampled
 from tests.engines.postgres_server import Server
+from tests.seeds import EXAMPLES, SEED
 
 # No deadline: a machine under load is not a bug. The blob brings a failure back on another machine.
 settings.register_profile(
-    "wakelog", deadline=None, print_blob=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+    "wakelog",
+    deadline=None,
+    print_blob=True,
+    max_examples=EXAMPLES,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
+# For `make test-fuzz`, which gives the seed too.
+settings.register_profile("fuzz", settings.get_profile("wakelog"), derandomize=False, max_examples=10 * EXAMPLES)
 settings.load_profile("wakelog")
 
 
@@ -20,6 +29,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("postgres") and not is_sampled(item.nodeid):
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_report_header() -> str:
+    return f"seed: {SEED}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_signals() -> Iterator[None]:
+    with signals.default_for_children():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

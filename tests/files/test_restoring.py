@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import wakelog
 from tests.files.conftest import Agent, Shell, git_state, run, tree
+from tests.seeds import examples
 from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
 from wakelog.files.capture import Capture, record_changes
 from wakelog.files.planning import RestorePlan, plan_restore
@@ -96,7 +97,7 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @example([[("link", "d", b"a")], [("write", "d/e/f", b"1")], [("link", "d", b"a")]], 2, 2)
 @example([[("write", "d/e/f", b"1")], [("link", "d", b"a")], [("write", "d/a", b"1")]], 1, 1)
 @example([[("write", "d/e/f", b"1")], [("link", "d/e", b"a")], [("link", "d", b"a")]], 2, 1)
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40))
 @given(turns, st.integers(0, 4), st.integers(0, 4))
 def test_any_history_can_be_gone_back_and_forth(
     tmp_path_factory: pytest.TempPathFactory, committed: Path, turns: list[list[Any]], to: int, then: int
