@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import signals
+from tests.engines.leaks import open_connections
 from tests.engines.on_postgres import is_sampled
 from tests.engines.postgres_server import Server
 from tests.seeds import EXAMPLES, SEED
@@ -48,6 +49,18 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         folder = tmp_path_factory.mktemp("cache")
         patch.setenv("WAKELOG_CACHE", str(folder))
         yield folder
+
+
+@pytest.fixture(autouse=True)
+def _no_connection_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that uses PostgreSQL leaves no connection open; what lasts longer than a test may stay."""
+    if not ({"postgres", "rough"} & {*request.fixturenames} or request.node.get_closest_marker("postgres")):
+        yield
+        return
+    before = {id(each) for each in open_connections()}
+    yield
+    left = [each for each in open_connections() if id(each) not in before]
+    assert not left, f"{len(left)} connections were left open"
 
 
 @pytest.fixture(scope="session")

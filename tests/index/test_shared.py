@@ -167,6 +167,8 @@ def test_words_are_found_and_ranked_as_in_sqlite(postgres: Server, texts: list[s
 @pytest.fixture(scope="module")
 def patterns(postgres: Server) -> Iterator[SharedDatabase]:
     place = SharedDatabase(postgres.url, "patterns")
+    with place.glancing():
+        pass  # its connection is this fixture's, not that of the first test
     yield place
     place.close()
 
