@@ -341,7 +341,7 @@ def test_a_store_that_is_closed_while_somebody_waits_lets_them_go(rough: Server,
         while not engine._connections.asked_again:
             reader.join(0.01)
         engine.close()
-        reader.join(10)
+        reader.join(60)
         assert not reader.is_alive()
         assert told[0].kind in ("store-closed", "unreachable")
     finally:

@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.history.story import Story
@@ -90,7 +90,6 @@ def test_a_large_rewrite_is_still_answered() -> None:
     assert find_line(s.log, "a.py", made, 2).seq == made[0]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_lines_that_are_all_different_are_traced_exactly(data: st.DataObject) -> None:
     """Every line is named after the edit that makes it, so the truth is written in the file."""

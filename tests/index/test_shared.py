@@ -20,6 +20,7 @@ from tests.index.asking import contents
 from tests.index.conftest import Viewed
 from tests.index.play import Player
 from tests.index.test_fresh import start
+from tests.seeds import examples
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.index import Index, dialect
@@ -109,7 +110,7 @@ def answers(index: Index, sessions: Sequence[str]) -> dict[str, Any]:
     return out
 
 
-@settings(max_examples=6)
+@settings(max_examples=examples(6))
 @given(seed=st.integers(0, 2**32))
 def test_both_places_give_the_same_answers(postgres: Server, seed: int) -> None:
     engine = PostgresEngine(postgres.url, ns=uuid.uuid4().hex)
@@ -141,7 +142,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(texts=st.lists(TEXTS, min_size=1, max_size=8), data=st.data())
 def test_words_are_found_and_ranked_as_in_sqlite(postgres: Server, texts: list[str], data: st.DataObject) -> None:
     said = sorted({word for text in texts for word in text.replace("\0", " ").split() if '"' not in word}) or ["a"]
@@ -166,6 +167,8 @@ def test_words_are_found_and_ranked_as_in_sqlite(postgres: Server, texts: list[s
 @pytest.fixture(scope="module")
 def patterns(postgres: Server) -> Iterator[SharedDatabase]:
     place = SharedDatabase(postgres.url, "patterns")
+    with place.glancing():
+        pass  # its connection is this fixture's, not that of the first test
     yield place
     place.close()
 

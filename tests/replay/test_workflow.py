@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wakelog
+from tests.seeds import examples
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.replay.plan import Plan, as_reference, fill, references
 from wakelog.session import Session
@@ -293,7 +294,7 @@ values = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     text=st.text(min_size=1, max_size=30),
     calls=st.lists(st.dictionaries(st.sampled_from("pqr"), values, min_size=1), min_size=1, max_size=4),

@@ -67,6 +67,7 @@ class PostgresEngine:
         self._loop = Loop("wakelog postgres")
         self._bells: set[threading.Event] = set()
         self._listener: Any = None
+        self._listening = asyncio.Lock()
         self._notifier: Any = None
         self._notifying: asyncio.Task[None] | None = None
         self._links = Connections(self.url, patience_s=self._patience_s)
@@ -322,13 +323,20 @@ class PostgresEngine:
             for bell in tuple(self._bells):
                 bell.set()
 
-        async def listen() -> Any:
-            connection = await self._connections.connect()
-            await connection.add_listener(CHANNEL, heard)
-            return connection
+        async def listen() -> None:
+            async with self._listening:  # of several who wait, one connects for all
+                if self._listener is not None and not self._listener.is_closed():
+                    return
+                connection = await self._connections.connect()
+                try:
+                    await connection.add_listener(CHANNEL, heard)
+                except BaseException:
+                    connection.terminate()
+                    raise
+                self._listener = connection
 
         with contextlib.suppress(WakelogError):  # then it is looked for more often
-            self._listener = self._run(listen())
+            self._run(listen())
 
     # Care
 
@@ -384,16 +392,22 @@ class PostgresEngine:
         self._closed = True
 
         async def end() -> None:
-            await self._line.drain()
+            """Whatever fails here, the rest is closed all the same: a connection left open is one less for others."""
+            with contextlib.suppress(Exception):
+                await self._line.drain()
             if self._notifying is not None:
                 self._notifying.cancel()
                 await asyncio.wait({self._notifying})
+            with contextlib.suppress(Exception):
+                await self._links.close()
+            if waiting := asyncio.all_tasks() - {asyncio.current_task()}:
+                for task in waiting:
+                    task.cancel()  # a caller in another thread still waits for it
+                await asyncio.wait(waiting, timeout=1)
             for connection in (self._listener, self._notifier):
                 if connection is not None:
-                    await connection.close(timeout=1)
-            await self._links.close()
-            for task in asyncio.all_tasks() - {asyncio.current_task()}:
-                task.cancel()  # a caller in another thread still waits for it
+                    with contextlib.suppress(Exception):  # the driver cuts off what it cannot close
+                        await connection.close(timeout=1)
 
         if self._pid == os.getpid():
             with contextlib.suppress(Exception):
