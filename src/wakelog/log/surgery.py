@@ -43,6 +43,37 @@ _TRIES = 100
 
 def erase(log: Log, seqs: Iterable[Seq], *, why: str = "", by: str = "") -> Head:
     """Erases bodies and payloads of events, here and in every fork that shares them. There is no way back."""
+    origin, targets = _origin(log, seqs)
+    planned: set[SessionId] = set()
+
+    def plan() -> Surgery:
+        commits: list[Commit] = []
+        rewritten: list[Commit] = []
+        stale: dict[SessionId, Seq] = {}
+        for member, first, replaced in _touched(log, origin, targets):
+            rewritten += _with_replaced(member, {r.seq: _encode(r.body) for r in replaced})
+            stale[member.id] = first
+            if member.head().status != "deleted":
+                commits.append(_seal_on_head(member, ev.PayloadErased(erased=tuple(replaced), why=why, by=by)))
+        planned.update(stale)
+        return Surgery(tuple(commits), tuple(rewritten), stale_from=stale)
+
+    _operate(log, plan)
+    for member in _sharing(log.engine, origin, targets):
+        if member.id not in planned:  # forked while the plan was made: its snapshot may hold what is gone
+            log.engine.drop_snapshots(member.id)
+    return log.head()
+
+
+def reach(log: Log, seqs: Iterable[Seq]) -> dict[SessionId, tuple[Seq, ...]]:
+    """What `erase` would change, by session: the events themselves, in forks and adopters too, and whatever repeats
+    them."""
+    origin, targets = _origin(log, seqs)
+    return {member.id: tuple(r.seq for r in replaced) for member, _, replaced in _touched(log, origin, targets)}
+
+
+def _origin(log: Log, seqs: Iterable[Seq]) -> tuple[SessionId, frozenset[Seq]]:
+    """The session that holds the events, and the events."""
     targets = frozenset(seqs)
     _check_targets(log, targets)
     holder = {next(s.session for s in reversed(log.segments) if s.first <= seq) for seq in targets}
@@ -52,32 +83,18 @@ def erase(log: Log, seqs: Iterable[Seq], *, why: str = "", by: str = "") -> Head
             kind="erase-across-forks",
             hint="erase those of one session at a time",
         )
-    origin = holder.pop()
-    planned: set[SessionId] = set()
+    return holder.pop(), targets
 
-    def plan() -> Surgery:
-        commits: list[Commit] = []
-        rewritten: list[Commit] = []
-        stale: dict[SessionId, Seq] = {}
-        for part in _spread(Part(origin, targets), log):
-            for member in _sharing(log.engine, part.origin, part.all, log.clock):
-                shared, adopted = (_targets_in(member, part.origin, seqs) for seqs in (part.targets, part.adopted))
-                _refuse_if_in_a_base(member, shared | adopted)
-                replaced = replacements_for(member, shared, adopted=adopted, said=part.said)
-                if not replaced and not shared:
-                    continue  # it adopted the fork, and nothing of this
-                rewritten += _with_replaced(member, {r.seq: _encode(r.body) for r in replaced})
-                stale[member.id] = min(shared | adopted)
-                if member.head().status != "deleted":
-                    commits.append(_seal_on_head(member, ev.PayloadErased(erased=tuple(replaced), why=why, by=by)))
-        planned.update(stale)
-        return Surgery(tuple(commits), tuple(rewritten), stale_from=stale)
 
-    _operate(log, plan)
-    for member in _sharing(log.engine, origin, targets):
-        if member.id not in planned:  # forked while the plan was made: its snapshot may hold what is gone
-            log.engine.drop_snapshots(member.id)
-    return log.head()
+def _touched(log: Log, origin: SessionId, targets: frozenset[Seq]) -> Iterator[tuple[Log, Seq, list[ev.Replacement]]]:
+    """Every session with something to replace: its log, from which event on its state changes, the replacements."""
+    for part in _spread(Part(origin, targets), log):
+        for member in _sharing(log.engine, part.origin, part.all, log.clock):
+            shared, adopted = (_targets_in(member, part.origin, seqs) for seqs in (part.targets, part.adopted))
+            _refuse_if_in_a_base(member, shared | adopted)
+            replaced = replacements_for(member, shared, adopted=adopted, said=part.said)
+            if replaced or shared:  # else it adopted the fork, and nothing of this
+                yield member, min(shared | adopted), replaced
 
 
 class Part(msgspec.Struct, frozen=True):

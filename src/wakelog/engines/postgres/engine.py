@@ -20,6 +20,7 @@ import msgspec
 
 from wakelog.engine import Change, Finding, Known, Step, Surgery
 from wakelog.engines.postgres import feed, inspecting, migrating
+from wakelog.engines.postgres import rewrite as rewriting
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.failing import translated
 from wakelog.engines.postgres.loop import Loop
@@ -244,6 +245,7 @@ class PostgresEngine:
             for session, seq in surgery.pruned_to.items():
                 await db.execute(sql.DROP_SNAPSHOTS, *self._key(session), 0, seq)
 
+        self._note_due()
         head = self._run(self._writer.store(surgery.commits, rewrite))
         self._vacuum()
         return head
@@ -257,6 +259,7 @@ class PostgresEngine:
                 await db.execute(sql.DROP_TITLE, *key)
             await self._drop_if_unread(db, commit.session)
 
+        self._note_due()
         head = self._run(self._writer.store((commit,), drop))
         self._vacuum()
         return msgspec.structs.replace(head, name="")
@@ -285,8 +288,14 @@ class PostgresEngine:
             unseen += [h.session for h in forks]
         return False
 
+    def rewrite(self, *, most: int | None = None) -> bool:
+        return self._run(self._connections.ask(lambda db: rewriting.rewrite(db, self.ns, most)))
+
+    def _note_due(self) -> None:
+        self._run(self._connections.ask(lambda db: rewriting.note(db, self.ns)))
+
     def _vacuum(self) -> None:
-        """Gives the space of removed rows free, to be written over. The server's own archives are its keeper's."""
+        """Gives the space of removed rows free, to be written over. That nothing is left of them, `rewrite` sees to."""
         for table in ("wl_commit", "wl_snapshot"):
             with contextlib.suppress(UnavailableError):
                 self._execute(f"vacuum {table}")
