@@ -27,7 +27,7 @@ from wakelog.log.adopting import adoptions
 from wakelog.log.appending import Clock, now_us
 from wakelog.log.log import Log
 from wakelog.log.masking import Said, mentions, replacements_for, said_by
-from wakelog.log.reading import fold_at, open_commit, read_entries
+from wakelog.log.reading import fold_at, open_commit, read_entries, rewind_at
 from wakelog.log.seal import Step, Tip, seal
 from wakelog.model import events as ev
 from wakelog.model.document import HOLD_LABEL
@@ -138,13 +138,30 @@ def prune(log: Log, upto: Seq, *, why: str = "") -> Head:
             if fork.head().status != "deleted":
                 refuse_if_held(log.engine, fork.id)
         base = _encode(fold_at(log.engine, log.segments, upto).fold.doc)
-        event = ev.RangePruned(upto=upto, last_hash=log.entry(upto).hash.hex(), base=Payload(base, "json"), why=why)
+        event = ev.RangePruned(
+            upto=upto,
+            last_hash=log.entry(upto).hash.hex(),
+            base=Payload(base, "json"),
+            rewinds=rewinds_of(log, upto),
+            why=why,
+        )
         still_used = {digest for e in log.entries(after=upto) for digest, at in mentions(e) if 0 < at <= upto}
         rewritten = tuple(_with_pruned(log, upto, still_used))
         return Surgery((_seal_on_head(log, event),), rewritten, stale_from={}, pruned_to={log.id: upto})
 
     _operate(log, plan)
     return log.head()
+
+
+def rewinds_of(log: Log, upto: Seq) -> tuple[tuple[Seq, Seq, Seq], ...]:
+    """The session's own rewinds up to an event, also those that were pruned before: seq, `to` and `under` of each."""
+    own = log.segments[-1].first
+    commits = log.engine.read(log.id, after=own - 1, upto=upto)
+    seqs = [
+        e.seq for c in commits if "history.rewound" in c.kinds for e in open_commit(c) if e.kind == "history.rewound"
+    ]
+    told = ((seq, *rewind_at(log.engine, log.segments, seq)) for seq in seqs if seq <= upto)
+    return tuple(each for each in told if each[1])
 
 
 def delete(log: Log, *, why: str = "") -> Head:
