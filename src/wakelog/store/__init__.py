@@ -111,11 +111,13 @@ def _engine(url: str, create: bool, key: str = "") -> Engine:
 
 
 def _postgres(url: str, create: bool) -> Engine:
-    """`postgresql://user@host/database?namespace=team`; with `index=local` the index is kept on this machine."""
+    """`postgresql://user@host/database?namespace=team`; with `index=local` the index is kept on this machine. A server
+    that is away is waited for, for `patience` seconds."""
     from urllib.parse import parse_qsl, urlencode, urlsplit
 
     try:
         from wakelog.engines.postgres import PostgresEngine
+        from wakelog.engines.postgres.patience import PATIENCE_S
     except ImportError as exc:
         raise UnsupportedError(
             "a PostgreSQL store needs asyncpg", kind="missing-extra", hint="pip install 'wakelog[postgres]'"
@@ -128,7 +130,12 @@ def _postgres(url: str, create: bool) -> Engine:
         raise InvalidInputError(
             f"the index cannot be {keeps_index!r}", kind="bad-url", hint="index=shared or index=local"
         )
-    engine = PostgresEngine(parts._replace(query=urlencode(query)).geturl(), ns=namespace, create=create)
+    try:
+        patience_s = float(query.pop("patience", PATIENCE_S))
+    except ValueError as exc:
+        raise InvalidInputError("patience is a number of seconds", kind="bad-url", hint="patience=15") from exc
+    place = parts._replace(query=urlencode(query)).geturl()
+    engine = PostgresEngine(place, ns=namespace, create=create, patience_s=patience_s)
     engine.keeps_index = keeps_index == "shared"
     return engine
 

@@ -51,14 +51,14 @@ class PostgresEngine:
     """Whether the index is kept in this database too."""
 
     def __init__(self, url: str, *, ns: str = "default", create: bool = True, patience_s: float = PATIENCE_S) -> None:
-        """A server that is lost is waited for, for `patience_s`; but whether there is one at all is told at once."""
+        """A server that is away is waited for, for `patience_s`: when it is lost, and when the store is opened."""
         self.url = url
         self.ns = ns
         self._patience_s = patience_s
         self._closed = False
         self._begin()
         try:
-            self._run(self._connections.ask(lambda db: self._prepare(db, create), patience_s=0))
+            self._run(self._connections.ask(lambda db: self._prepare(db, create)))
         except BaseException:
             self.close()
             raise
@@ -331,13 +331,17 @@ class PostgresEngine:
             for bell in tuple(self._bells):
                 bell.set()
 
-        async def listen() -> Any:
+        async def listen() -> None:
             connection = await self._connections.connect()
-            await connection.add_listener(CHANNEL, heard)
-            return connection
+            try:
+                await connection.add_listener(CHANNEL, heard)
+            except BaseException:
+                connection.terminate()
+                raise
+            self._listener = connection  # on the loop, where it is closed too
 
         with contextlib.suppress(WakelogError):  # then it is looked for more often
-            self._listener = self._run(listen())
+            self._run(listen())
 
     # Care
 
@@ -401,8 +405,11 @@ class PostgresEngine:
                 if connection is not None:
                     await connection.close(timeout=1)
             await self._links.close()
-            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in tasks:
                 task.cancel()  # a caller in another thread still waits for it
+            if tasks:
+                await asyncio.wait(tasks, timeout=5)  # a connection that is being opened is let go of on the way
 
         if self._pid == os.getpid():
             with contextlib.suppress(Exception):
