@@ -136,7 +136,8 @@ class Engine(Protocol):
     def last_beat(self, session: SessionId) -> Heartbeat | None: ...
 
     def operate(self, surgery: Surgery) -> Head:
-        """Rewrites stored bytes as erasing and pruning need, and leaves nothing of the old ones in the files."""
+        """Rewrites stored bytes as erasing and pruning need, and leaves nothing of the old ones in the files; one that
+        `Rewrites` does so when it is asked to."""
         ...
 
     def delete(self, commit: Commit) -> Head:
@@ -216,6 +217,19 @@ class KeepsMarks(Protocol):
 
     def set_mark(self, name: str, value: str) -> None:
         """UnsupportedError where the store has no place for it yet."""
+        ...
+
+
+@runtime_checkable
+class Rewrites(Protocol):
+    """An engine that leaves removed bytes in its files until its tables are written anew, which locks them."""
+
+    def rewrite(self, *, most: int | None = None) -> bool:
+        """Writes the tables anew if something was removed since that was last done; whether it was.
+
+        UnavailableError (`scrub-pending`) when it has to wait: somebody still sees the old bytes, or the tables hold
+        more than `most` bytes.
+        """
         ...
 
 

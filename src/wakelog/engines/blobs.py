@@ -31,6 +31,7 @@ _PASSED_ON = (
     "migrate",
     "mark",
     "set_mark",
+    "rewrite",
     "end_of_feed",
     "table_bytes",
     "session_bytes",

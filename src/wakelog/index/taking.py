@@ -330,7 +330,7 @@ class Taking:
         if tokens or usd_micros or duration_us:
             gone = (row.no, seq, 0, at, "", "", "", "", tokens, 0, usd_micros, duration_us)
             self._batch.added["wl_cost"].append(gone)
-        visible.resume(self._batch, row.no, row.first, doc["view"])
+        visible.resume(self._batch, self._engine, self._segments(), row.no, row.first, doc["view"])
         keep_durable(self._batch, row, doc, seq)
 
 

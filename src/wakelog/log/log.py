@@ -12,7 +12,7 @@ from wakelog.engine import Engine
 from wakelog.errors import ConflictError, NotFoundError, UnavailableError
 from wakelog.log.appending import RESEAL_MAX, Appending, Clock, now_us
 from wakelog.log.door import Redact, admit, default_redact
-from wakelog.log.reading import Entry, fold_at, lineage, read_entries, resolve
+from wakelog.log.reading import Entry, fold_at, lineage, read_entries, resolve, rewind_at
 from wakelog.log.seal import Step, Tip, check_epoch, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id
@@ -159,9 +159,8 @@ class Log(Appending):
         ranges: list[tuple[Seq, Seq]] = []
         while rewound:
             ranges.append((rewound, last))
-            last, rewound = to, self.entry(rewound).body.get("under", 0)
-            # A rewind that was pruned no longer tells where it went; below it nothing can be read anyway.
-            to = self.entry(rewound).body.get("to", 0) if rewound else 0
+            told, under = rewind_at(self.engine, self.segments, rewound)
+            last, rewound, to = told or to, under, 0
         ranges.append((1, last))
         return ranges[::-1]
 

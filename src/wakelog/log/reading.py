@@ -283,10 +283,32 @@ def _nearest(engine: Engine, segments: list[Segment], seq: Seq) -> tuple[Fold, S
     return Fold(), 0, 0
 
 
+def rewind_at(engine: Engine, segments: list[Segment], seq: Seq) -> tuple[Seq, Seq]:
+    """Where the rewind at `seq` went back to, and the one it was made under. One that was pruned is told by its prune;
+    zeros where that was made before prunes told."""
+    for entry in read_entries(engine, segments, after=seq - 1, upto=seq):
+        if entry.record.body:
+            return entry.body.get("to", 0), entry.body.get("under", 0)
+    for known, to, under in _prune_over(engine, _holder(segments, seq), seq).body.get("rewinds", ()):
+        if known == seq:
+            return to, under
+    return 0, 0
+
+
+def _holder(segments: list[Segment], seq: Seq) -> SessionId:
+    return next(s.session for s in reversed(segments) if s.first <= seq)
+
+
 def _base_state(engine: Engine, segments: list[Segment], pruned: Seq) -> tuple[Fold, Seq]:
-    """The base state of the newest prune that covers event `pruned`, which may stand after a fork's last shared
-    event."""
-    holder = next(s.session for s in reversed(segments) if s.first <= pruned)
+    """The base state of the newest prune that covers event `pruned`."""
+    holder = _holder(segments, pruned)
+    found = _prune_over(engine, holder, pruned)
+    doc = resolve(engine, [Segment(holder, 1, None)], found, found.body["base"])
+    return Fold(doc), found.body["upto"]
+
+
+def _prune_over(engine: Engine, holder: SessionId, pruned: Seq) -> Entry:
+    """The newest prune that covers an event, which may stand after a fork's last shared event."""
     found: Entry | None = None
     for commit in engine.read(holder, after=pruned):
         if "range.pruned" in commit.kinds:
@@ -295,6 +317,4 @@ def _base_state(engine: Engine, segments: list[Segment], pruned: Seq) -> tuple[F
                     found = entry
     if found is None:
         raise CorruptLogError(f"the body of event {pruned} is missing, and nothing says it was pruned", seq=pruned)
-    own = [Segment(holder, 1, None)]
-    doc = resolve(engine, own, found, found.body["base"])
-    return Fold(doc), found.body["upto"]
+    return found

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from wakelog.engine import Engine
+from wakelog.engine import Engine, Rewrites
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, UnsupportedError
 from wakelog.log import Log
@@ -32,11 +32,14 @@ if TYPE_CHECKING:
     from wakelog.index.results import Costs
     from wakelog.monitors.rules import Given
     from wakelog.monitors.watching import Watcher
+    from wakelog.store.erasing import Erased
 
 DEFAULT_FOLDER = ".wakelog"
 FILES = (".db", ".sqlite", ".sqlite3")
 PAGE = 1000
 """How many sessions are asked for at once."""
+REWRITE_MAX = 64 << 20
+"""An engine's tables of so many bytes are written anew right after an erasure; larger ones by a scrub."""
 
 
 def open(
@@ -108,11 +111,13 @@ def _engine(url: str, create: bool, key: str = "") -> Engine:
 
 
 def _postgres(url: str, create: bool) -> Engine:
-    """`postgresql://user@host/database?namespace=team`; with `index=local` the index is kept on this machine."""
+    """`postgresql://user@host/database?namespace=team`; with `index=local` the index is kept on this machine. A server
+    that is away is waited for, for `patience` seconds."""
     from urllib.parse import parse_qsl, urlencode, urlsplit
 
     try:
         from wakelog.engines.postgres import PostgresEngine
+        from wakelog.engines.postgres.patience import PATIENCE_S
     except ImportError as exc:
         raise UnsupportedError(
             "a PostgreSQL store needs asyncpg", kind="missing-extra", hint="pip install 'wakelog[postgres]'"
@@ -125,7 +130,12 @@ def _postgres(url: str, create: bool) -> Engine:
         raise InvalidInputError(
             f"the index cannot be {keeps_index!r}", kind="bad-url", hint="index=shared or index=local"
         )
-    engine = PostgresEngine(parts._replace(query=urlencode(query)).geturl(), ns=namespace, create=create)
+    try:
+        patience_s = float(query.pop("patience", PATIENCE_S))
+    except ValueError as exc:
+        raise InvalidInputError("patience is a number of seconds", kind="bad-url", hint="patience=15") from exc
+    place = parts._replace(query=urlencode(query)).geturl()
+    engine = PostgresEngine(place, ns=namespace, create=create, patience_s=patience_s)
     engine.keeps_index = keeps_index == "shared"
     return engine
 
@@ -278,6 +288,19 @@ class Store:
         self.scrub_index()
         return head
 
+    def erase(self, session: Session[Any], events: int | str | Iterable[int], *, why: str = "", by: str = "") -> Erased:
+        """Erases the content of events for good: in the log, in every fork that shares them and session that adopted
+        them, in the index, and in the files. `events` are their numbers, or a selector such as "e12" or "@3..@4".
+        Headers stay, so the chain still verifies; and so do keys and paths, which `names` lists."""
+        from wakelog.history.selectors import resolve_range
+        from wakelog.store.erasing import erase_everywhere
+
+        if isinstance(events, str):
+            span = resolve_range(session.log, events)
+            events = range(max(span.first, 1), span.last + 1)
+        chosen = [events] if isinstance(events, int) else events
+        return erase_everywhere(self, session.log, chosen, why=why, by=by)
+
     def cost(
         self,
         sessions: str | Iterable[str] | None = None,
@@ -335,6 +358,13 @@ class Store:
         path = self._index_path
         if "index" in self.__dict__ or self._is_index_shared or (path is not None and path.exists()):
             self.index.scrub()
+
+    def scrub_removed(self) -> None:
+        """After an erasure: nothing of it stays in the index, nor in files that the engine keeps old bytes in.
+        UnavailableError (`scrub-pending`) when that has to wait."""
+        self.scrub_index()
+        if isinstance(self.engine, Rewrites):
+            self.engine.rewrite(most=REWRITE_MAX)
 
     @property
     def _is_index_shared(self) -> bool:

@@ -6,7 +6,8 @@ engine is asked for what no session shows: rows and blobs that belong to nobody,
 come is kept in the store as a mark, so that a nightly job with ten minutes goes on where the last one stopped, on
 whatever machine. What shows only once, because somebody was writing, is not told.
 
-Repairing touches nothing that could be lost: snapshots, the index, and what belongs to nobody."""
+Repairing touches nothing that could be lost: snapshots, the index, and what belongs to nobody. What an erasure had to
+leave in files, because somebody was looking, is finished by any scrub."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from wakelog.engine import Finding, Inspects, KeepsMarks
-from wakelog.errors import NotAllowedError, NotFoundError, UnsupportedError, WakelogError
+from wakelog.engine import Finding, Inspects, KeepsMarks, Rewrites
+from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError, UnsupportedError, WakelogError
 from wakelog.log import Log
 from wakelog.log.verify import Fault, is_of_cache, verify
 from wakelog.model.ids import SessionId
@@ -144,6 +145,7 @@ class _Scrub:
     def _rest(self) -> None:
         """What belongs to no session; asked last, because it cannot be done in parts."""
         engine = self.store.engine
+        self._rewrite()
         found = [*_index_findings(self.store, self.repair), *(engine.inspect() if isinstance(engine, Inspects) else ())]
         if self.repair and isinstance(engine, Inspects) and any(f.can_tidy for f in found):
             engine.tidy()
@@ -154,6 +156,20 @@ class _Scrub:
             self._tell(finding)
         damage = sum(f.is_damage for f in found)
         self.at = msgspec.structs.replace(self.at, damage=self.at.damage + damage)
+
+    def _rewrite(self) -> None:
+        """Finishes what an erasure had to leave: old bytes in files."""
+        engine = self.store.engine
+        if not isinstance(engine, Rewrites):
+            return
+        try:
+            self.repaired += engine.rewrite()
+        except UnsupportedError:  # a server that cannot be asked to
+            return
+        except UnavailableError as exc:
+            if exc.kind != "scrub-pending":
+                raise
+            self._tell(Finding(exc.message, is_damage=False, fix="wakelog store scrub, when nobody else is at work"))
 
     def _tell(self, finding: Finding) -> None:
         self.findings.append(finding)

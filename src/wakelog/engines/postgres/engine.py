@@ -20,6 +20,7 @@ import msgspec
 
 from wakelog.engine import Change, Finding, Known, Step, Surgery
 from wakelog.engines.postgres import feed, inspecting, migrating
+from wakelog.engines.postgres import rewrite as rewriting
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.failing import translated
 from wakelog.engines.postgres.loop import Loop
@@ -50,14 +51,14 @@ class PostgresEngine:
     """Whether the index is kept in this database too."""
 
     def __init__(self, url: str, *, ns: str = "default", create: bool = True, patience_s: float = PATIENCE_S) -> None:
-        """A server that is lost is waited for, for `patience_s`; but whether there is one at all is told at once."""
+        """A server that is away is waited for, for `patience_s`: when it is lost, and when the store is opened."""
         self.url = url
         self.ns = ns
         self._patience_s = patience_s
         self._closed = False
         self._begin()
         try:
-            self._run(self._connections.ask(lambda db: self._prepare(db, create), patience_s=0))
+            self._run(self._connections.ask(lambda db: self._prepare(db, create)))
         except BaseException:
             self.close()
             raise
@@ -245,6 +246,7 @@ class PostgresEngine:
             for session, seq in surgery.pruned_to.items():
                 await db.execute(sql.DROP_SNAPSHOTS, *self._key(session), 0, seq)
 
+        self._note_due()
         head = self._run(self._writer.store(surgery.commits, rewrite))
         self._vacuum()
         return head
@@ -258,6 +260,7 @@ class PostgresEngine:
                 await db.execute(sql.DROP_TITLE, *key)
             await self._drop_if_unread(db, commit.session)
 
+        self._note_due()
         head = self._run(self._writer.store((commit,), drop))
         self._vacuum()
         return msgspec.structs.replace(head, name="")
@@ -286,8 +289,14 @@ class PostgresEngine:
             unseen += [h.session for h in forks]
         return False
 
+    def rewrite(self, *, most: int | None = None) -> bool:
+        return self._run(self._connections.ask(lambda db: rewriting.rewrite(db, self.ns, most)))
+
+    def _note_due(self) -> None:
+        self._run(self._connections.ask(lambda db: rewriting.note(db, self.ns)))
+
     def _vacuum(self) -> None:
-        """Gives the space of removed rows free, to be written over. The server's own archives are its keeper's."""
+        """Gives the space of removed rows free, to be written over. That nothing is left of them, `rewrite` sees to."""
         for table in ("wl_commit", "wl_snapshot"):
             with contextlib.suppress(UnavailableError):
                 self._execute(f"vacuum {table}")
@@ -403,7 +412,7 @@ class PostgresEngine:
             if waiting := asyncio.all_tasks() - {asyncio.current_task()}:
                 for task in waiting:
                     task.cancel()  # a caller in another thread still waits for it
-                await asyncio.wait(waiting, timeout=1)
+                await asyncio.wait(waiting, timeout=5)  # a connection being opened is let go of on the way
             for connection in (self._listener, self._notifier):
                 if connection is not None:
                     with contextlib.suppress(Exception):  # the driver cuts off what it cannot close
