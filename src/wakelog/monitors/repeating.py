@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections import deque
 
 from wakelog.log.reading import Entry
+from wakelog.model.events import Severity
 from wakelog.model.ids import Seq
-from wakelog.monitors.rules import Finding, Found, Severity, over
+from wakelog.monitors.rules import Finding, Found, over
 from wakelog.monitors.seen import EFFECTS, Call, Seen, identity
 
 KEPT = 256

@@ -52,7 +52,7 @@ def _show(ctx: Context, session: Session[Any], stand: Standing) -> None:
         ctx.say(f"  {ctx.style('pending  ', fg='yellow')}  {fit(line, room)}")
     _more(ctx, len(stand.pending), "pending")
     for name, flag in list(document["flags"].items())[:_SHOWN]:
-        color = "red" if flag.get("severity") == "error" else "yellow"
+        color = "red" if flag.get("severity") in ("error", "alarm") else "yellow"
         line = f"{glyph('warn')} {name}: {text_of(flag.get('message', ''))}  e{flag['seq']}"
         ctx.say(f"  {ctx.style('flag     ', fg=color)}  {fit(line, room)}")
     _more(ctx, len(document["flags"]), "flags")

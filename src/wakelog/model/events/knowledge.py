@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.model.events.base import Cost, Event, core
+from wakelog.model.events.base import Cost, Event, Severity, core
 from wakelog.model.values import Value
 
 
@@ -147,8 +147,9 @@ class FlagRaised(Event, frozen=True, gc=False):
     flag: str
     rule: str = ""
     message: str = ""
-    severity: Literal["info", "warning", "error"] = "warning"
+    severity: Severity = "warning"
     targets: tuple[int, ...] = ()
+    count: int = 1
 
 
 @core("flag.cleared")
