@@ -20,6 +20,7 @@ import click
 import msgspec
 
 from wakelog import errors
+from wakelog.cli.failing import NO
 from wakelog.cli.text import inert, inert_json
 from wakelog.history.selectors import Selector, parse_selector
 from wakelog.model.ids import SessionId
@@ -217,7 +218,7 @@ class Context:
         is_yes = answer in ("y", "yes") if show is not None else click.confirm(question, default=False, err=True)
         if not is_yes:
             click.echo("Nothing was done.", err=True)
-            raise click.Abort
+            raise click.exceptions.Exit(NO)  # an answer, and no interruption
 
     def close(self) -> None:
         self._flush()

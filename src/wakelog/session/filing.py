@@ -98,7 +98,7 @@ class Filing(Base[S]):
         from wakelog.files.restoring import Restored, restore
 
         to = self.seq(at) or 1
-        project = project_of(self.capture)
+        project = project_of(self.log, self.capture)
         plan = plan_restore(self.log, to, folder=project.folder, roots=project.roots, paths=paths, force=force)
         if dry_run:
             return Restored(plan, (), 0, plan.head)
