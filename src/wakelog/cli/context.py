@@ -6,6 +6,7 @@ schema name, `--ndjson` one record a line. Field names are frozen per schema ver
 
 from __future__ import annotations
 
+import difflib
 import functools
 import io
 import os
@@ -19,6 +20,7 @@ import click
 import msgspec
 
 from wakelog import errors
+from wakelog.cli.failing import NO
 from wakelog.cli.text import inert, inert_json
 from wakelog.history.selectors import Selector, parse_selector
 from wakelog.model.ids import SessionId
@@ -91,11 +93,12 @@ class Context:
         """Whether -s named a session, as opposed to the newest being meant."""
         return bool(self._session)
 
-    def session(self, name: str = "") -> Session[Any]:
-        """The session of that name, id or prefix; `.` or nothing is the newest, `-` the one before it."""
+    def session(self, name: str = "", *, in_full: bool = False) -> Session[Any]:
+        """The session of that name, id, or the beginning of either; `.` or nothing is the newest, `-` the one before
+        it. What destroys something wants a name `in_full`."""
         name = name or self._session or "."
         if name not in (".", "-"):
-            return self.store.resume(self.store.find(name))
+            return self.store.resume(self.store.find(name) if in_full else self.find(name))
         newest = sorted(self.store.sessions(), key=lambda h: h.at, reverse=True)
         place = 0 if name == "." else 1
         if len(newest) <= place:
@@ -105,6 +108,31 @@ class Context:
                 hint="wakelog demo makes some",
             )
         return self.store.resume(newest[place].session)
+
+    def find(self, name: str) -> SessionId:
+        """The session that a word of the command line names: exactly, or as the only one whose name begins so."""
+        try:
+            return self.store.find(name)
+        except errors.NotFoundError as exc:
+            if exc.kind != "session-not-found":
+                raise
+            names = {head.name: head.session for head in self.store.sessions() if head.name}
+        begun = sorted(each for each in names if each.startswith(name))
+        if len(begun) == 1:
+            return names[begun[0]]
+        if begun:
+            more = f" and {len(begun) - 8} more" if len(begun) > 8 else ""
+            raise errors.NotFoundError(
+                f"{name!r} begins the names of {len(begun)} sessions: {', '.join(begun[:8])}{more}",
+                kind="ambiguous-session",
+                hint="give more of the name",
+            )
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+        raise errors.NotFoundError(
+            f"there is no session {name!r}",
+            kind="session-not-found",
+            hint=f"did you mean {near[0]}?" if near else "wakelog ls shows what there is",
+        )
 
     def select(self, text: str = "") -> tuple[Session[Any], Selector]:
         """A selector's session, and the places in it."""
@@ -190,7 +218,7 @@ class Context:
         is_yes = answer in ("y", "yes") if show is not None else click.confirm(question, default=False, err=True)
         if not is_yes:
             click.echo("Nothing was done.", err=True)
-            raise click.Abort
+            raise click.exceptions.Exit(NO)  # an answer, and no interruption
 
     def close(self) -> None:
         self._flush()

@@ -12,10 +12,12 @@ import msgspec
 
 from wakelog.model.values import Value
 
-# Controls, bidirectional overrides, zero-width and tag characters: all that a reader would not see.
+# Controls, bidirectional overrides, zero-width and tag characters: all that a reader would not see. The end of a line
+# may have two characters.
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\u115f\u1160\u3164\uffa0\U000e0000-\U000e007f]"
+    "|\r(?!\n)"
 )
 _TICKS = re.compile("`+")
 _SPACE = re.compile(r"\s+")

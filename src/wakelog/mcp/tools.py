@@ -135,7 +135,8 @@ class Tools:
 
     @told
     def diff(self, session_id: Id, a: Point = "", b: Point = "") -> str:
-        """What changed between two places, by which event and why; without places, what the last turn changed."""
+        """What changed between two places, by which event and why. One place alone is what it changed: "@2" what turn 2
+        did; since turn 2 is a="@2", b="@", or a="@2..@5". Without places, what the last turn changed."""
         found = self._session(session_id).diff(a or None, b or None)
         rows: list[dict[str, Any]] = []
         room = ANSWER_MAX

@@ -252,7 +252,7 @@ class Beginning:
                 kind="bad-probe",
                 hint="return wakelog.Found(outcome, output), or None when it cannot be told",
             )
-        mark = Mark(policy.trust, policy.source)
+        mark = policy.mark(call.tool)
         by = f"probe of {call.tool}"
         seq = reconcile(self.log, call.action, found.outcome, output=found.output, by=by, why=found.why, mark=mark)
         if found.outcome != "never_ran":

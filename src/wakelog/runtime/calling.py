@@ -104,7 +104,7 @@ class Runtime(Beginning):
         """Records what came of a call. What the log no longer accepts is kept as evidence."""
         event, status = ending(running, end)
         call, policy = running.call, running.given.tool.policy
-        mark = Mark(policy.trust, policy.source)
+        mark = policy.mark(call.tool)
         if policy.effect in ("pure", "model"):
             mark = mark.lowered(running.mark)
         draft = self.flow.draft(event, actor="agent" if not running.is_open else "tool", mark=mark)
@@ -147,7 +147,8 @@ class Runtime(Beginning):
         if status == "uncertain":
             return
         try:
-            self.log.append(Draft(event, actor="tool", source=policy.source, trust=policy.trust), guard=self.guard)
+            mark = policy.mark(running.call.tool)
+            self.log.append(Draft(event, actor="tool", source=mark.source, trust=mark.trust), guard=self.guard)
         except (NotAllowedError, ConflictError):
             self._give_evidence(running.call.action, status, end)
         except WakelogError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from wakelog.errors import NotFoundError
 from wakelog.model import events as ev
@@ -70,7 +70,7 @@ class Guarding(Base[S]):
         name: str,
         message: str = "",
         *,
-        severity: Literal["info", "warning", "error"] = "warning",
+        severity: ev.Severity = "warning",
         on: Where = None,
     ) -> Seq:
         """Points at something in the session, or at one event of it, by hand."""

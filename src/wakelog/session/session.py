@@ -6,14 +6,17 @@ want to do. The verbs are grouped by what they are for, one file a group; here a
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Literal
 
-from wakelog.errors import InvalidInputError, NotAllowedError
+from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
 from wakelog.log import Log
+from wakelog.log.surgery import delete
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
-from wakelog.model.ids import Seq
+from wakelog.model.ids import Seq, fork_id
+from wakelog.model.names import check_name
 from wakelog.model.records import Draft, Head
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import replaying
@@ -160,8 +163,19 @@ class Session(
     # Forks
 
     def fork(self, at: Where = None, *, name: str = "", why: str = "") -> Session[S]:
-        """A new session sharing the history up to a point. `Store.fork` also binds its name."""
-        log = self.log.fork(self.seq(at), name=name, why=why)
+        """A new session sharing the history up to a point. A name is bound to it, and must be free."""
+        engine = self.log.engine
+        if name and engine.find(check_name(name)) is not None:
+            raise _name_taken(name)
+        session = fork_id(self.id, os.urandom(5))
+        log = self.log.fork(self.seq(at), name=name, why=why, session=session)
+        if name and engine.claim(name, session) != session:
+            delete(log, why=f"the name {name} was taken meanwhile")
+            raise _name_taken(name)
         child: Session[S] = Session(log, name=name, data_type=self.data_type)
         child.store = self.store
         return child
+
+
+def _name_taken(name: str) -> ConflictError:
+    return ConflictError(f"the name {name!r} is taken", kind="name-taken", hint="choose another name")

@@ -40,7 +40,8 @@ def effect_of(doc: Doc, event: ev.Event, place: Place) -> Delta:
     effect = _EFFECTS.get(kind)
     if effect is not None:
         effect(doc, event, place, delta)
-    if place.trust != "trusted":
+    if place.trust != "trusted" and kind != "state.patched":
+        # A patch is stored as its own delta, with nothing beside it: what is folded now must be what is read later.
         delta.append(_put(f"/trust/{escape(place.source or kind)}", {"trust": place.trust, "seq": place.seq}))
     return delta
 
@@ -282,6 +283,8 @@ def _spend(doc: Doc, cost: ev.Cost, out: Delta) -> None:
 
 def _flag_raised(doc: Doc, e: ev.FlagRaised, at: Place, out: Delta) -> None:
     flag = {"rule": e.rule, "message": e.message, "severity": e.severity, "seq": at.seq}
+    if e.count > 1:
+        flag["count"] = e.count
     out.append(_put(f"/flags/{escape(e.flag)}", flag))
 
 

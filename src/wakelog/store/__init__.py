@@ -17,7 +17,8 @@ from wakelog.log.appending import Clock, now_us
 from wakelog.log.door import Redact, default_redact
 from wakelog.log.surgery import delete
 from wakelog.model import events as ev
-from wakelog.model.ids import SessionId, fork_id, is_session_id, root_id
+from wakelog.model.ids import SessionId, is_session_id, root_id
+from wakelog.model.names import check_name
 from wakelog.model.records import Draft, Head
 from wakelog.model.values import check_text
 from wakelog.monitors.budgets import Amount, first_limits, left_of
@@ -190,9 +191,9 @@ class Store:
         return session
 
     def _open_or_create(self, name: str, opened: ev.SessionOpened) -> tuple[Log, bool]:
-        check_name(name)
-        session = self.engine.find(name)
+        session = self.engine.find(check_text(name, "a name"))
         if session is None:
+            check_name(name)
             # The name is settled first: if this process dies before the session is opened, the next one that asks
             # gets the same id and opens it.
             session = self.engine.claim(name, root_id(self.clock(), os.urandom(10)))
@@ -249,17 +250,8 @@ class Store:
     def fork(
         self, session: Session[Any], at: int | str | None = None, *, name: str = "", why: str = ""
     ) -> Session[Any]:
-        """Forks a session and binds the fork's name, which must be free."""
-        if name:
-            check_name(name)
-            if self.engine.find(name) is not None:
-                raise _name_taken(name)
-        child = fork_id(session.id, os.urandom(5))
-        log = session.log.fork(session.seq(at), name=name, why=why, session=child)
-        if name and self.engine.claim(name, child) != child:
-            delete(log, why=f"the name {name} was taken meanwhile")
-            raise _name_taken(name)
-        forked: Session[Any] = Session(log, name=name, data_type=session.data_type)
+        """Forks a session; a name is bound to the fork, and must be free. The same as `Session.fork`."""
+        forked = session.fork(at, name=name, why=why)
         forked.store = self
         return forked
 
@@ -406,21 +398,6 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _name_taken(name: str) -> ConflictError:
-    return ConflictError(f"the name {name!r} is taken", kind="name-taken", hint="choose another name")
-
-
-def check_name(name: str) -> None:
-    """InvalidInputError unless `name` can name a session."""
-    check_text(name, "a name")
-    if not name or is_session_id(name) or any(c in name for c in "@\n") or name[0] in "-.~" or name != name.strip():
-        raise InvalidInputError(
-            f"{name!r} cannot name a session: a name is not empty, does not look like an id, holds no @ or line break"
-            " and does not start with - . or ~",
-            kind="bad-name",
-        )
 
 
 def _bring_forward(session: Session[Any]) -> None:

@@ -28,11 +28,13 @@ def verify_command(ctx: Context, session: str, everything: bool, against: Path |
     Exit code 4 when something does not hold. Without an anchor, nobody can tell whether the newest events were cut off.
     """
     anchor = _read_anchor(against) if against else None
+    if everything and anchor is not None:
+        raise click.UsageError("an anchor is of one session: leave out --all")
     if everything:
         reports = [ctx.store.resume(head.session).verify() for head in ctx.store.sessions()]
     else:
         reports = [ctx.session(session or (anchor.session if anchor else "")).verify(anchor)]
-    ctx.answer("verify", [_plain(ctx, r) for r in reports], lambda: _show_all(ctx, reports))
+    ctx.answer("verify", [_plain(ctx, r) for r in reports], lambda: _show_all(ctx, reports, anchor))
     return 0 if all(r.ok for r in reports) else INTEGRITY
 
 
@@ -40,12 +42,12 @@ def _plain(ctx: Context, report: VerifyReport) -> dict[str, object]:
     return {**msgspec.to_builtins(report), "ok": report.ok, "name": ctx.name_of(report.session)}
 
 
-def _show_all(ctx: Context, reports: list[VerifyReport]) -> None:
+def _show_all(ctx: Context, reports: list[VerifyReport], anchor: Anchor | None) -> None:
     for report in reports:
-        _show(ctx, report)
+        _show(ctx, report, anchor)
 
 
-def _show(ctx: Context, report: VerifyReport) -> None:
+def _show(ctx: Context, report: VerifyReport, anchor: Anchor | None) -> None:
     name = ctx.name_of(report.session)
     mark = ctx.style("✔", fg="green") if report.ok else ctx.style("✗", fg="red", bold=True)
     ctx.say(f"{mark} {name}  {report.events:,} events, head {report.head_hash[:12]}")
@@ -56,14 +58,21 @@ def _show(ctx: Context, report: VerifyReport) -> None:
             ctx.say(f"    {'':<13}e{fault.seq}: {fault.what}")
     gone = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in report.scope.items() if count)
     ctx.say(f"    {'scope':<13}{'everything is there' if not gone else f'not checkable: {gone}'}")
-    if not report.anchored:
+    if anchor is None:
         ctx.say(f"    {'anchor':<13}none given: a cut-off end would not be seen (wakelog anchor, kept elsewhere)")
+    elif report.ok:
+        later = report.events - anchor.seq
+        since = f", {later:,} event{'s' * (later != 1)} came after it" if later else ", which is the head"
+        ctx.say(f"    {'anchor':<13}holds: e{anchor.seq} is the one it names{since}")
 
 
 def _read_anchor(path: Path) -> Anchor:
+    """An anchor as `wakelog anchor` prints or writes it, with --json or without."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Anchor)
-    except msgspec.DecodeError as exc:
+        document = msgspec.json.decode(path.read_bytes())
+        inner = document.get("data") if isinstance(document, dict) and "hash" not in document else document
+        return msgspec.convert(inner, Anchor)
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise InvalidInputError(
             f"{path} is not an anchor: {exc}", kind="bad-anchor", hint="make one with wakelog anchor"
         ) from exc

@@ -69,7 +69,7 @@ def is_error(entry: Entry) -> bool:
     """Whether something went wrong here."""
     body = entry.body
     if entry.kind in _BAD:
-        return entry.kind != "flag.raised" or body.get("severity") == "error"
+        return entry.kind != "flag.raised" or body.get("severity") in ("error", "alarm")
     return (
         bool(body.get("error"))
         or (entry.kind == "turn.ended" and body.get("outcome", "completed") != "completed")

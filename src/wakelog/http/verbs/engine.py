@@ -16,8 +16,8 @@ from wakelog.http.problems import too_slow
 from wakelog.http.table import Call, route
 from wakelog.log.removing import take_deletion, take_surgery
 from wakelog.model.ids import SessionId, parse_session_id
+from wakelog.model.names import check_name
 from wakelog.model.records import Commit, Head
-from wakelog.store import check_name
 from wakelog.store.scrubbing import LAST, POSITION
 
 PAGE_COMMITS = 256

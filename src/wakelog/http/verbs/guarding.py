@@ -11,6 +11,7 @@ from wakelog.http.shapes import EventRecord, Limits, NotEmpty, Position, Query, 
 from wakelog.http.table import Call, route
 from wakelog.http.verbs.recording import Recorded
 from wakelog.index.results import Costs
+from wakelog.model.events import Severity
 from wakelog.model.values import Value
 
 
@@ -29,7 +30,7 @@ class Flag(Question, frozen=True):
 
     name: NotEmpty
     message: str = ""
-    severity: Literal["info", "warning", "error"] = "warning"
+    severity: Severity = "warning"
     on: str = ""
 
 

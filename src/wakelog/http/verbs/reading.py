@@ -195,7 +195,8 @@ def messages(call: Call, query: At) -> MessagesAnswer:
 
 @route("GET", "/sessions/{session}/diff", by_head=True)
 def diff(call: Call, query: DiffQuery) -> TurnDiff:
-    """What changed between two points, each change with its event, tool and reason."""
+    """What changed between two points, each change with its event, tool and reason. `a` alone, as @2, is what that turn
+    changed; a range, as @2..@5, is what changed since."""
     session = call.session()
     other = call.space.session(query.other) if query.other else None
     return session.diff(query.a or None, query.b or None, other=other)

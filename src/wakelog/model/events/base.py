@@ -23,6 +23,8 @@ Effect = Literal["model", "pure", "read", "write", "external"]
 """What a call does to the world. Undeclared means `external`: the class that is never silently repeated."""
 
 Trust = Literal["trusted", "unverified", "untrusted"]
+Severity = Literal["info", "warning", "error", "alarm"]
+"""How much a flag matters: good to know, worth a look, something went wrong, somebody must look now."""
 
 Amount = Annotated[int, msgspec.Meta(ge=-INT_MAX, le=INT_MAX)]
 """An integer that every JSON reader reads exactly."""
