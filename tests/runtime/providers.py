@@ -1,5 +1,7 @@
-"""A provider on the loopback interface that speaks the streams of OpenAI and Anthropic as they are on the wire, so that
-their real clients can be driven. Each request is answered by the next stream in the list; `asked` keeps the requests."""
+"""A provider on the loopback interface that speaks the streams of OpenAI and Anthropic as they are on the wire.
+
+So their real clients can be driven. Each request is answered by the next stream in the list; `asked` keeps them all.
+"""
 
 import contextlib
 import json
@@ -106,7 +108,7 @@ def chat(*, ending: Ending = "whole", upto: int = 99) -> Play:
 
 def messages(*, ending: Ending = "whole", upto: int = 99) -> Play:
     """The same in Anthropic's words."""
-    start = {
+    start: dict[str, Any] = {
         "id": "m1",
         "type": "message",
         "role": "assistant",

@@ -14,6 +14,7 @@ from tests.runtime.lives import Desk, Killed
 from wakelog.codec.canonical import hash_value
 from wakelog.engines.memory import MemoryEngine
 from wakelog.log.reading import Entry
+from wakelog.model.events import InputRequested
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -459,6 +460,7 @@ def test_a_model_answer_that_cannot_be_stored_is_refused_too(session: Session[An
 
 
 def test_what_people_say_of_a_call_must_be_storable(session: Session[Any]) -> None:
-    with pytest.raises(wakelog.InvalidInputError, match="the input of the turn"), session.turn(Cursor()):
-        pass
-    assert session.state().turn.number == 0
+    session.append(InputRequested(request="q", prompt="which one?"))
+    with pytest.raises(wakelog.InvalidInputError, match="the answer cannot be stored"):
+        session.answer("q", Cursor())
+    assert "q" in session.log.part("pending_actions")

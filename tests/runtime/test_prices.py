@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import wakelog
+from wakelog.model.events import Cost
 from wakelog.session import Session
 
 OWN = """
@@ -184,7 +185,7 @@ def test_a_limit_in_tokens_needs_no_price(session: Session[Any]) -> None:
 
 def test_a_caller_that_says_what_it_costs_needs_no_price(session: Session[Any]) -> None:
     session.set_budget(usd="1.00")
-    policy = wakelog.Policy(effect="model", cost=lambda answer: wakelog.Cost(usd_micros=7))
+    policy = wakelog.Policy(effect="model", cost=lambda answer: Cost(usd_micros=7))
     session.model(answers({}), [], model="nobody-knows", policy=policy)
     assert session.state().budget.spent["usd_micros"] == 7
 

@@ -15,7 +15,7 @@ import wakelog
 from tests.runtime.lives import Desk, Killed
 from tests.runtime.providers import Play, Provider, chat, messages, provider, responses
 from wakelog.log.reading import Entry
-from wakelog.model.parts import answer_text
+from wakelog.model.parts import content_text
 from wakelog.session import Session
 
 SAID = 'Hello there\n(asks for look: {"where":"north"})'
@@ -109,7 +109,7 @@ def test_a_stream_is_passed_on_and_its_whole_answer_is_recorded(
         assert not of(session, "action.succeeded"), "it is not over yet"
         assert "".join(map(way.text, stream)) == "Hello there"
         (outcome,) = of(session, "action.succeeded")
-    assert answer_text(output(session, outcome)) == SAID
+    assert content_text(output(session, outcome)) == SAID
     cost = outcome.body["cost"]
     assert (cost["tokens_in"], cost["tokens_out"], cost["cache_read_tokens"]) == (1000, 100, 400)
     assert outcome.body["stop_reason"] in ("tool_calls", "tool_use", "completed")
@@ -122,7 +122,7 @@ def test_what_is_stored_of_a_stream_is_what_the_provider_would_have_answered_at_
     for way in WAYS.values():
         remote.plays.append(way.play())
         read(session, way, remote)
-    kinds = {
+    kinds: dict[str, Any] = {
         "openai.chat": openai.types.chat.ChatCompletion,
         "openai.responses": openai.types.responses.Response,
         "anthropic.messages": anthropic.types.Message,
@@ -141,7 +141,7 @@ def test_a_stream_that_breaks_is_recorded_as_failed_with_what_had_come(
     assert not of(session, "action.succeeded")
     (failed,) = of(session, "action.failed")
     assert failed.body["error"]["type"] == type(caught.value).__name__
-    assert answer_text(output(session, failed)).startswith("Hello")
+    assert content_text(output(session, failed)).startswith("Hello")
 
 
 def test_a_stream_that_stops_without_saying_that_it_is_over_is_not_a_success(
@@ -187,7 +187,7 @@ def test_a_reader_may_leave_once_the_answer_is_whole(session: Session[Any], remo
             if part.choices[0].finish_reason:
                 break
     (outcome,) = of(session, "action.succeeded")
-    assert answer_text(output(session, outcome)) == SAID
+    assert content_text(output(session, outcome)) == SAID
 
 
 def test_a_reader_that_is_interrupted_is_told_apart_from_one_that_leaves(
@@ -229,7 +229,7 @@ def test_the_clients_own_helper_is_recorded_too(session: Session[Any], remote: P
     with session.model(client.messages.stream, **given) as stream:
         assert stream.get_final_text() == "Hello there"
     for outcome in of(session, "action.succeeded"):
-        assert answer_text(output(session, outcome)) == SAID
+        assert content_text(output(session, outcome)) == SAID
     assert len(of(session, "action.succeeded")) == 2
 
 
@@ -324,7 +324,7 @@ def test_an_awaited_stream_is_recorded_too(session: Session[Any], remote: Provid
         return said
 
     assert asyncio.run(script()) == ["Hello there"] * 3
-    assert [answer_text(output(session, e)) for e in of(session, "action.succeeded")] == [SAID] * 3
+    assert [content_text(output(session, e)) for e in of(session, "action.succeeded")] == [SAID] * 3
 
 
 def test_an_awaited_helper_is_recorded_too(session: Session[Any], remote: Provider) -> None:
@@ -405,7 +405,8 @@ def test_after_a_crash_a_helper_is_given_again_as_the_clients_own(desk: Desk, re
         with session.model(client.messages.stream, model="claude-test", messages=ASK, max_tokens=9) as stream:
             text = "".join(stream.text_stream)
             final = stream.get_final_message()
-        return text, (final.content[1].input, final.stop_reason, final.usage.output_tokens)
+        asked: Any = final.content[1]
+        return text, (asked.input, final.stop_reason, final.usage.output_tokens)
 
     first, second = _twice(desk, script)
     assert first == second == ("Hello there", ({"where": "north"}, "tool_use", 100))
@@ -466,7 +467,8 @@ def test_a_stream_that_was_left_is_given_again_as_far_as_it_was_read(desk: Desk)
         yield {"n": 2}
 
     def script(session: Session[Any]) -> Any:
-        with session.model(say, "hi") as stream:
+        stream: Any = session.model(say, "hi")
+        with stream:
             return next(stream)
 
     assert _twice(desk, script) == ({"n": 1}, {"n": 1})
@@ -480,7 +482,8 @@ def test_reading_on_where_the_first_reader_left_says_that_no_more_is_recorded(de
     reads = [1, 2]
 
     def script(session: Session[Any]) -> Any:
-        with session.model(say, "hi") as stream:
+        stream: Any = session.model(say, "hi")
+        with stream:
             return [next(stream) for _ in range(reads.pop(0))]
 
     with pytest.raises(wakelog.CallFailedError) as caught:

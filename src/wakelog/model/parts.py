@@ -17,6 +17,13 @@ from wakelog.model.values import Value, check_value
 
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_BLOCKS = frozenset(
+    {
+        *("text", "input_text", "output_text", "refusal", "image", "image_url", "input_image"),
+        *("thinking", "redacted_thinking", "reasoning"),
+        *("tool_use", "tool_result", "function_call", "function_call_output"),
+    }
+)
 _DATA_URL = re.compile(r"data:(?P<media>[\w/+.-]+);base64,(?P<data>.+)", re.DOTALL)
 
 
@@ -100,9 +107,11 @@ def is_answer(value: Value) -> bool:
     return value.get("role") == "assistant" and value.keys() >= {"content", "type"}
 
 
-def answer_text(value: Value) -> str:
-    """What a model's whole answer says and asks for, as text; empty for any other value."""
-    return flat(parts_of(value)) if is_answer(value) else ""
+def content_text(value: Value) -> str:
+    """What a model's whole answer, or a list of content blocks, says and asks for, as text; empty for any other
+    value."""
+    is_blocks = isinstance(value, list) and bool(value) and all(_is_block(b) and b["type"] in _BLOCKS for b in value)
+    return flat(parts_of(value)) if is_blocks or is_answer(value) else ""
 
 
 def reply_of(answer: Value) -> Value:

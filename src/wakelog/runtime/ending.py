@@ -9,7 +9,7 @@ import msgspec
 from wakelog.errors import InvalidInputError
 from wakelog.log.reading import Entry
 from wakelog.model import events as ev
-from wakelog.model.parts import answer_text
+from wakelog.model.parts import content_text
 from wakelog.runtime.ambient import inside
 from wakelog.runtime.given import End, Running
 from wakelog.runtime.models import stop_reason
@@ -98,7 +98,7 @@ def _summary(running: Running, end: End) -> str:
     if summary is not None and end.error is None:
         with contextlib.suppress(Exception):
             return text_of(summary(end.result), str)
-    return summarise(answer_text(end.output) or end.output)
+    return summarise(content_text(end.output) or end.output)
 
 
 def cost_of(running: Running, end: End) -> ev.Cost:

@@ -19,7 +19,7 @@ from wakelog.model.records import Draft
 from wakelog.model.values import Value
 from wakelog.runtime.calling import Runtime
 from wakelog.runtime.recovery import OpenTurn, remember, settling
-from wakelog.runtime.values import storable
+from wakelog.runtime.values import plain
 from wakelog.state.diff import diff
 from wakelog.state.patch import equal
 
@@ -86,7 +86,7 @@ def _continued(log: Log, spans: list[Span], started: ev.TurnStarted, resume: Res
 
 def _stored(log: Log, started: ev.TurnStarted) -> Value:
     """A turn's input as the log keeps it: without secrets."""
-    event = msgspec.structs.replace(started, input=storable(started.input, "the input of the turn"))
+    event = msgspec.structs.replace(started, input=plain(started.input))
     kept = log.redact(event)[0] if log.redact is not None else event
     assert isinstance(kept, ev.TurnStarted)
     return kept.input
