@@ -142,6 +142,11 @@ def clock(at_us: int, *, utc: bool = False, long: bool = False) -> str:
     return when.strftime("%Y-%m-%d %H:%M:%S" if long else "%H:%M")
 
 
+def other_time(happened_us: int, stored_us: int) -> str:
+    """The mark beside a time that is not the one of storing."""
+    return "*" if abs(happened_us - stored_us) >= 1_000_000 else ""
+
+
 def iso(at_us: int) -> str:
     """RFC 3339 in UTC, for machines."""
     return dt.datetime.fromtimestamp(at_us / 1e6, tz=dt.UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

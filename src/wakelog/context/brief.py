@@ -14,7 +14,6 @@ import msgspec
 from wakelog.context.counting import Count, estimate
 from wakelog.context.fitting import Line, Part, Section, fit
 from wakelog.context.items import least
-from wakelog.context.parts import flat, parts_of
 from wakelog.context.quoting import one_line
 from wakelog.context.sections import Teller
 from wakelog.errors import InvalidInputError, NotFoundError
@@ -23,6 +22,7 @@ from wakelog.log import Log
 from wakelog.log.reading import Entry
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.parts import flat, parts_of
 from wakelog.model.values import Value
 
 DEFAULT_BUDGET = 2000

@@ -14,13 +14,13 @@ import msgspec
 
 from wakelog.context.answers import Answer, answer_of
 from wakelog.context.keys import Coverage, item_key
-from wakelog.context.parts import Part, Text, flat, parts_of
-from wakelog.context.quoting import fenced, text_of
+from wakelog.context.quoting import fenced
 from wakelog.history.messages import content_of
 from wakelog.log import Log
 from wakelog.log.reading import Entry
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
+from wakelog.model.parts import Part, Text, flat, parts_of, text_of
 from wakelog.model.payloads import as_ref
 from wakelog.model.values import Value
 

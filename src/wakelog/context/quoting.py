@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
+from wakelog.model.parts import text_of
 from wakelog.model.values import Value
 
 # Controls, bidirectional overrides, zero-width and tag characters: all that a reader would not see. The end of a line
@@ -26,21 +25,6 @@ _SPACE = re.compile(r"\s+")
 def show_hidden(text: str) -> str:
     """The text with characters that cannot be seen written as their numbers."""
     return _HIDDEN.sub(lambda m: f"\u27e6U+{ord(m[0]):04X}\u27e7", text)
-
-
-def text_of(value: Value) -> str:
-    """A value as text: strings as they are, the rest as JSON; what is gone says so."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        return f"({len(value):,} bytes)"
-    if isinstance(value, dict) and "$erased" in value:
-        return f"(erased, e{value['$erased']})"
-    return msgspec.json.encode(value, enc_hook=_as_text).decode()
-
-
-def _as_text(value: object) -> str:
-    return f"({len(value):,} bytes)" if isinstance(value, bytes) else str(value)
 
 
 def one_line(value: Value, limit: int = 400) -> str:

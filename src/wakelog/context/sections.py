@@ -16,13 +16,14 @@ from typing import Any
 
 from wakelog.context.fitting import Line, Part
 from wakelog.context.keys import Evicted, read_evicted
-from wakelog.context.quoting import fenced, mark_of, one_line, text_of
+from wakelog.context.quoting import fenced, mark_of, one_line
 from wakelog.errors import NotFoundError
 from wakelog.history.messages import content_of
 from wakelog.log import Log
 from wakelog.log.reading import Entry
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
+from wakelog.model.parts import text_of
 from wakelog.model.values import Value
 
 LINE = 400

@@ -71,6 +71,12 @@ class Entry:
         return self.header.kind
 
     @property
+    def happened_at(self) -> int:
+        """When it happened: what its author says, else when it was stored."""
+        said = self.body.get("occurred_at") if self.record.body else None
+        return said if type(said) is int and said > 0 else self.header.at
+
+    @property
     def is_intact(self) -> bool:
         """Whether the body is the one first written: not erased, not pruned."""
         return is_intact(self.record)

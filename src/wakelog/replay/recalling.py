@@ -39,6 +39,7 @@ class Recalled(msgspec.Struct, frozen=True):
     attempts: int
     entries: tuple[Entry, ...]
     summary: str
+    stream: dict[str, Value]
 
 
 def recall(log: Log, step: Step, tool: Tool | None) -> Recalled:
@@ -66,6 +67,7 @@ def recall(log: Log, step: Step, tool: Tool | None) -> Recalled:
         sum(e.kind == "action.started" for e in entries) or 1,
         entries,
         str(told.body.get("output_summary", "")),
+        told.body.get("stream") or {},
     )
 
 
@@ -138,5 +140,6 @@ def _in_one(step: Step, recalled: Recalled, origin: Log) -> ev.ActionRecorded:
         output_summary=recalled.summary,
         error=recalled.error,
         params=step.params,
+        stream=recalled.stream,
         why=f"answered from the record: e{step.outcome} of {name}",
     )

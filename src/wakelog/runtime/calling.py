@@ -19,6 +19,7 @@ from wakelog.runtime.beginning import Approver, Beginning
 from wakelog.runtime.ending import ending, failure_of, retrying
 from wakelog.runtime.given import End, Given, Running
 from wakelog.runtime.outcome import Outcome, is_stop
+from wakelog.runtime.streams import StreamRecord, is_stream, live
 from wakelog.runtime.tools import Do, Run, Sleep, Steps, TimedOut
 from wakelog.runtime.values import plain
 
@@ -35,6 +36,7 @@ class Runtime(Beginning):
         """All of one call."""
         running = self.prepare(given)
         self.at_work.append(running.call.action)
+        is_live = False
         try:
             known = yield from self.begun(running)
             if known is not None:
@@ -44,12 +46,31 @@ class Runtime(Beginning):
                 if not self._tries_again(running, end):
                     break
                 yield from self._retried(running, end)
+            if end.how == "succeeded" and given.tool.policy.effect == "model" and is_stream(end.result):
+                is_live = True
+                return self._streamed(running, end)
             outcome: Outcome = yield Do(functools.partial(self._finish, running, end))
             if end.how == "interrupted" and end.exception is not None:
                 raise end.exception
             return outcome
         finally:
-            self.at_work.remove(running.call.action)
+            if not is_live:
+                self.at_work.remove(running.call.action)
+
+    def _streamed(self, running: Running, opened: End) -> Outcome:
+        """A call whose answer is only now coming: it is over, and recorded, when its stream is."""
+        call, turn = running.call, self.turn
+
+        def record(end: End) -> None:
+            try:
+                self._finish(running, end)
+            finally:
+                self.at_work.remove(call.action)
+
+        taken = StreamRecord(
+            record, lambda exc: self._ended_by(exc, running.given), lambda: self.turn is turn, opened.took_us
+        )
+        return Outcome(call.action, call.tool, "succeeded", live(opened.result, taken), attempts=call.attempt)
 
     def _tried(self, running: Running) -> Steps[End]:
         """One try, and how it ended."""
@@ -135,7 +156,7 @@ class Runtime(Beginning):
         return [Draft(c, actor="tool") for c in self.capture.changes(running.picture, action=running.call.action)]
 
     def _give_evidence(self, action: str, status: str, end: End) -> Seq:
-        output = plain(end.result) if end.error is None else plain(end.error)
+        output = end.output if end.error is None else plain(end.error)
         event = ev.ActionEvidence(action=action, outcome=status, output=output, epoch=self.guard or 0)
         return self.log.record(Draft(event, actor="tool"))
 

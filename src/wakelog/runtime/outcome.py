@@ -87,7 +87,7 @@ def running_error(session: str, action: str, tool: str) -> NotAllowedError:
 STOPS = frozenset(
     {
         *("uncertain-call", "approval-needed", "call-running", "budget-reached", "session-paused"),
-        *("turn-taken-over", "fenced"),
+        *("turn-taken-over", "fenced", "price-unknown"),
     }
 )
 """Errors by which the runtime stops a turn for somebody to look: it is interrupted, not failed, and the same script run

@@ -13,7 +13,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.machines import ACTION, legal_for_action
 from wakelog.model.records import Draft
 from wakelog.runtime.ambient import Mark
-from wakelog.runtime.values import plain, summarise
+from wakelog.runtime.values import storable, summarise
 
 OUTCOMES = ("succeeded", "failed", "never_ran")
 
@@ -71,7 +71,7 @@ def reconcile(
         raise InvalidInputError(
             f"{outcome!r} is not an outcome of a call", kind="bad-outcome", hint=f"one of {', '.join(OUTCOMES)}"
         )
-    value = plain(output)
+    value = storable(output, "the output")
     event = ev.ActionReconciled(
         action=action,
         outcome=outcome,  # type: ignore[arg-type]
@@ -100,7 +100,9 @@ def answer(log: Log, request: str, given: Any, *, by: str = "", why: str = "") -
         raise InvalidInputError(
             f"{given!r} is none of the answers to {request}", kind="bad-answer", hint=f"one of {', '.join(options)}"
         )
-    return log.record(Draft(ev.InputAnswered(request=request, answer=plain(given), by=by, why=why), actor="user"))
+    return log.record(
+        Draft(ev.InputAnswered(request=request, answer=storable(given, "the answer"), by=by, why=why), actor="user")
+    )
 
 
 def abandon(log: Log, action: str, *, why: str = "") -> Seq:

@@ -31,6 +31,7 @@ from wakelog.store.guards import Guards
 if TYPE_CHECKING:
     from wakelog.index.index import Index
     from wakelog.index.results import Costs
+    from wakelog.monitors.prices import Prices
     from wakelog.monitors.rules import Given
     from wakelog.monitors.watching import Watcher
     from wakelog.store.erasing import Erased
@@ -338,6 +339,14 @@ class Store:
     def on_effect(self) -> str:
         """What an effect with untrusted content in the model's window leads to: `flag`, or `ask`, which pauses."""
         return self._guards.on_effect
+
+    @functools.cached_property
+    def prices(self) -> Prices:
+        """What models cost: the table that is shipped, and the user's `prices.toml` over it. Read once."""
+        from wakelog.monitors.prices import FILE, load
+        from wakelog.store.config import user_file
+
+        return load(user_file().parent / FILE)
 
     @functools.cached_property
     def _guards(self) -> Guards:

@@ -12,7 +12,7 @@ from wakelog.cli.render.places import key_of, select
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import scalar
-from wakelog.cli.text import clock, glyph
+from wakelog.cli.text import clock, glyph, other_time
 from wakelog.history.blame import Blame
 
 _COLUMNS = (
@@ -68,7 +68,7 @@ def _row(ctx: Context, each: Blame) -> Row:
         Cell(f"  {each.pointer}", {"fg": "cyan"}),
         value,
         f"@{writer.turn}" if writer.turn else glyph("dash"),
-        Cell(clock(writer.at, utc=ctx.utc), {"dim": True}),
+        Cell(clock(writer.at, utc=ctx.utc) + other_time(writer.at, writer.stored_at), {"dim": True}),
         who(writer),
         Cell(f"e{writer.seq}", {"fg": "cyan"}),
         Cell(mark, {"fg": "yellow"}),

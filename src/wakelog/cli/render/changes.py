@@ -211,6 +211,7 @@ def plain_writer(writer: Writer | None) -> dict[str, Any] | None:
     return {
         "seq": writer.seq,
         "timestamp": iso(writer.at),
+        "stored_at": iso(writer.stored_at),
         "kind": writer.kind,
         "turn": writer.turn or None,
         "attempt": writer.attempt if writer.turn else None,

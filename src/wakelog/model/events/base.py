@@ -60,6 +60,14 @@ class Cost(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     tokens_out: Amount = 0
     usd_micros: Amount = 0
     duration_us: Amount = 0
+    cache_read_tokens: Amount = 0
+    """Of `tokens_in`, those read from a provider's cache."""
+    cache_write_tokens: Amount = 0
+    """Of `tokens_in`, those written to it."""
+    reasoning_tokens: Amount = 0
+    """Of `tokens_out`, those that are known to be reasoning."""
+    price: str = ""
+    """The price that the money was reckoned with; empty when it was reported, or when no price is known."""
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
