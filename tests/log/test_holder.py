@@ -34,8 +34,10 @@ class Time:
 
 
 @pytest.fixture
-def time() -> Time:
-    return Time()
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    time = Time()
+    monkeypatch.setattr(holders, "now_us", time)
+    return time
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from wakelog.errors import ConflictError, UnavailableError
+from wakelog.log.appending import now_us
 from wakelog.model.records import Heartbeat
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Hold:
     def __init__(self, log: Log) -> None:
         pid = os.getpid()
         self.log = log
-        self.holder = Holder(pid, _host(), _machine(), _born_here(pid), log.clock(), secrets.token_hex(3))
+        self.holder = Holder(pid, _host(), _machine(), _born_here(pid), now_us(), secrets.token_hex(3))
         self.text = str(self.holder)
         self._until = self.holder.since + int(TTL_S * 1e6)
         _pulse.add(self)
@@ -117,7 +118,7 @@ class Hold:
 
     def beat(self) -> None:
         """Gives a sign of life, if the last one is getting old."""
-        log, now = self.log, self.log.clock()
+        log, now = self.log, now_us()
         if self._until - now > int(TTL_S * 2e6 / 3):
             return
         turn, lease = log.part("turn"), log.part("lease")
@@ -136,7 +137,7 @@ def living_turn(log: Log) -> Holder | None:
     holder = open_turn_holder(log)
     if holder is None or holder.is_gone:
         return None
-    if holder.is_held_here or holder.is_heard(log.clock(), log.engine.last_beat(log.id)):
+    if holder.is_held_here or holder.is_heard(now_us(), log.engine.last_beat(log.id)):
         return holder
     return None
 

@@ -72,3 +72,10 @@ class End(msgspec.Struct):
     exception: BaseException | None = None
     took_us: int = 0
     late: Late | None = None
+    is_open: bool = False
+    """Whether what the tool raised says nothing about its effect."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known what became of the effect."""
+        return self.how == "succeeded" or (self.how == "failed" and not self.is_open)
