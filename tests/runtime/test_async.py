@@ -312,13 +312,13 @@ async def test_a_timeout_around_a_call_is_the_callers_own(session: Session[Any])
     assert statuses(session) == ["uncertain"]
 
 
-async def test_a_timeout_error_of_the_tool_itself_is_its_failure(session: Session[Any]) -> None:
+async def test_a_timeout_error_of_the_tool_itself_is_not_the_runtimes(session: Session[Any]) -> None:
     @session.tool(timeout_s=60)
     async def odd() -> None:
         raise TimeoutError("upstream")
 
     outcome = await session.acall("odd")
-    assert (outcome.status, outcome.error and outcome.error.message) == ("failed", "upstream")
+    assert (outcome.status, outcome.error and outcome.error.message) == ("uncertain", "upstream")
 
 
 async def test_retries_wait_without_blocking(session: Session[Any]) -> None:
@@ -328,7 +328,7 @@ async def test_retries_wait_without_blocking(session: Session[Any]) -> None:
     async def flaky() -> str:
         tries.append(1)
         if len(tries) < 3:
-            raise ConnectionError("not yet")
+            raise wakelog.NotSentError("not yet")
         return "done"
 
     assert await flaky() == "done"
@@ -341,7 +341,7 @@ async def test_a_call_cancelled_between_two_tries_is_not_left_running(session: S
     @session.tool(retry=2, backoff_s=60)
     async def flaky() -> None:
         tried.set()
-        raise ConnectionError("not yet")
+        raise wakelog.NotSentError("not yet")
 
     await cancelled_at(tried, threading.Event(), flaky)
     assert statuses(session) == []

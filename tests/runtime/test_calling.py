@@ -140,7 +140,7 @@ def test_retries_are_tries_of_one_action_under_one_key(session: Session[Any]) ->
         assert call is not None
         keys.append((call.key, call.attempt))
         if len(keys) < 3:
-            raise ConnectionError("reset")
+            raise wakelog.NotSentError("reset")
         return "done"
 
     assert flaky() == "done"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import wakelog
-from tests.runtime.lives import Desk, Killed, effect, stopped
+from tests.runtime.lives import Desk, Killed, effect, seem_dead, stopped
 from wakelog import CallFailedError, Found, events
 from wakelog.history.points import attempts_of
 
@@ -339,6 +339,7 @@ def test_what_a_late_worker_says_of_an_uncertain_call_settles_it(desk: Desk) -> 
     thread = threading.Thread(target=work)
     thread.start()
     came.wait(60)
+    seem_dead(slow)
     script = dies_inside(desk, after=False)
     with stopped("uncertain-call"):
         script()

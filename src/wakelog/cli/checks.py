@@ -124,7 +124,7 @@ def _sessions(store: Store) -> Iterator[Check]:
         try:
             log = Log(store.engine, head.session, clock=store.clock)
             holder = log.state()["lease"]["holder"]
-            if holder and not log.living_holder():
+            if holder and not log.lease_holder():
                 stale.append(f"{head.name or head.session} ({holder}, {age(head.at, now)})")
         except WakelogError as exc:
             yield Check("session", "fail", exc.message, f"wakelog verify {head.name or head.session}")

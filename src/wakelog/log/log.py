@@ -12,6 +12,7 @@ from wakelog.engine import Engine
 from wakelog.errors import ConflictError, NotFoundError, UnavailableError
 from wakelog.log.appending import RESEAL_MAX, Appending, Clock, now_us
 from wakelog.log.door import Redact, admit, default_redact
+from wakelog.log.holder import living_turn
 from wakelog.log.reading import Entry, fold_at, lineage, read_entries, resolve, rewind_at
 from wakelog.log.seal import Step, Tip, check_epoch, seal
 from wakelog.model import events as ev
@@ -256,8 +257,13 @@ class Log(Appending):
         is polite; that the old writer is shut out rests on the epoch alone.
         """
         while True:
-            living = self.living_holder()
-            if living and living != holder and not force:
+            living = self.lease_holder()
+            if living == holder or force:
+                living = ""
+            elif not living:
+                turn = living_turn(self)
+                living = turn.name if turn is not None and not turn.is_here else ""
+            if living:
                 raise ConflictError(
                     f"session {self.id} is being written by {living}",
                     kind="leased",
@@ -275,11 +281,20 @@ class Log(Appending):
             return epoch
 
     def living_holder(self) -> str:
-        """Who holds the lease and was heard of within its time; empty when nobody."""
+        """Who is writing the session: the holder of its lease, or the process that has the open turn, if it was heard
+        of in time; empty when nobody."""
+        if holder := self.lease_holder():
+            return holder
+        turn = living_turn(self)
+        return turn.name if turn is not None else ""
+
+    def lease_holder(self) -> str:
+        """Who took the lease and was heard of within its time; empty when nobody."""
         lease, beat = self.part("lease"), self.engine.last_beat(self.id)
         if not lease["holder"] or beat is None or beat.epoch != lease["epoch"] or beat.until < self.clock():
             return ""
-        return str(lease["holder"])
+        # Between the lease's own beats may lie one of a turn, of a writer that came when the lease was stale.
+        return str(lease["holder"]) if beat.holder != self.part("turn").get("holder") else ""
 
     def beat(self, epoch: int, holder: str, *, ttl_s: float = 30.0) -> None:
         """Says that the lease's holder is alive, and for how long that may be believed."""

@@ -24,10 +24,12 @@ Text = str | Erased
 """Text that a person or a model wrote, and that can be erased."""
 
 
-class Turn(msgspec.Struct, frozen=True):
+class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     number: int
     attempt: int
     status: str
+    holder: str = ""
+    """While it is open, the process that has it."""
 
 
 class View(msgspec.Struct, frozen=True):

@@ -20,7 +20,8 @@ from wakelog.model.values import Value
 from wakelog.replay.raising import exception_of
 from wakelog.replay.recording import Step
 from wakelog.runtime.ambient import Mark
-from wakelog.runtime.ending import UncertainError, status_of
+from wakelog.runtime.doubt import UncertainError
+from wakelog.runtime.ending import status_of
 from wakelog.runtime.flow import Flow
 from wakelog.runtime.given import Given
 from wakelog.runtime.outcome import Status
@@ -77,6 +78,8 @@ def _told(step: Step, request: Entry, told: Entry) -> tuple[Status, ev.Failure |
     limit = policy.get("timeout_s") if type(policy) is dict else None
     if step.status == "uncertain":
         why = str(told.body.get("why", ""))
+        if type(raised := told.body.get("error")) is dict:
+            return "uncertain", msgspec.convert(raised, ev.Failure)
         return "uncertain", ev.Failure("timeout" if why.startswith("no answer within") else "UncertainError", why)
     status, error = status_of(told)
     if status == "timed_out":
@@ -90,7 +93,7 @@ def _exception(error: ev.Failure, status: Status, tool: Tool, seq: Seq) -> Excep
     found: Exception | None
     if error.type == "timeout" and status in ("timed_out", "uncertain"):
         found = TimeoutError(f"{tool.name}: {error.message}")
-    elif status == "uncertain":
+    elif status == "uncertain" and error.type == "UncertainError":
         found = UncertainError(error.message)
     else:
         found = exception_of(error, tool.function, tool.policy.retry_on)

@@ -8,6 +8,7 @@ generator, walked through by a blocking or an awaiting driver (tools.py), so tha
 from __future__ import annotations
 
 import functools
+import sys
 import time
 
 from wakelog.errors import ConflictError, NotAllowedError, WakelogError
@@ -16,6 +17,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
 from wakelog.runtime.ambient import Mark
 from wakelog.runtime.beginning import Approver, Beginning
+from wakelog.runtime.doubt import NotSentError, leaves_open, mark_unsure
 from wakelog.runtime.ending import ending, failure_of, retrying
 from wakelog.runtime.given import End, Given, Running
 from wakelog.runtime.outcome import Outcome, is_stop
@@ -76,11 +78,11 @@ class Runtime(Beginning):
         """One try, and how it ended."""
         given = running.given
         run = Run(given.run, running.call, given.tool.policy.timeout_s)
-        started = time.monotonic_ns()
+        started, outer = time.monotonic_ns(), sys.exc_info()[1]
         try:
             end = End("succeeded", (yield run))
         except BaseException as exc:
-            end = self._ended_by(exc, given)
+            end = self._ended_by(exc, given, outer)
         end.took_us, end.late = (time.monotonic_ns() - started) // 1000, run.late
         return end
 
@@ -98,13 +100,15 @@ class Runtime(Beginning):
             raise
 
     @staticmethod
-    def _ended_by(exc: BaseException, given: Given) -> End:
+    def _ended_by(exc: BaseException, given: Given, outer: BaseException | None = None) -> End:
         policy = given.tool.policy
         if isinstance(exc, TimedOut):
             error = ev.Failure("timeout", f"no answer within {policy.timeout_s} s", retryable=policy.is_safe)
             return End("timed_out", error=error, exception=TimeoutError(f"{given.tool.name}: {error.message}"))
         if isinstance(exc, Exception) and not is_stop(exc):
-            return End("failed", error=failure_of(exc, policy.retry_on), exception=exc)
+            is_open = leaves_open(exc, outer)
+            error = failure_of(exc, () if is_open and not policy.repeats else (NotSentError, *policy.retry_on))
+            return End("failed", error=error, exception=exc, is_open=is_open)
         # Nobody knows how far it came. So too when a call inside this one stopped the turn.
         why = exc.message if isinstance(exc, WakelogError) else type(exc).__name__
         return End("interrupted", error=ev.Failure("interrupted", why, retryable=policy.is_safe), exception=exc)
@@ -114,9 +118,11 @@ class Runtime(Beginning):
         policy = running.given.tool.policy
         if running.call.attempt > policy.retry or not running.is_open:
             return False
+        if not end.is_known and not policy.repeats:
+            return False
         if end.how == "timed_out":
-            return policy.is_safe and issubclass(TimeoutError, policy.retry_on)
-        return end.how == "failed" and isinstance(end.exception, policy.retry_on)
+            return issubclass(TimeoutError, policy.retry_on)
+        return end.how == "failed" and isinstance(end.exception, (NotSentError, *policy.retry_on))
 
     def _note_retry(self, running: Running, end: End) -> None:
         self.log.append(Draft(retrying(running, end), actor="tool"), *self._changed_files(running), guard=self.guard)
@@ -144,6 +150,8 @@ class Runtime(Beginning):
             self.flow.answered(seq, Mark(draft.trust, draft.source))
         for guard in self.guards:
             guard()
+        if status == "uncertain" and end.exception is not None:
+            mark_unsure(end.exception, call.action)
         error = None if status == "succeeded" else end.error
         result = end.result if error is None else None
         return Outcome(

@@ -17,10 +17,6 @@ from wakelog.runtime.outcome import Status
 from wakelog.runtime.values import storable, summarise, text_of
 
 
-class UncertainError(Exception):
-    """Raised by a tool that cannot tell whether its effect happened: the call becomes uncertain, not failed."""
-
-
 def ending(running: Running, end: End) -> tuple[ev.Event, Status]:
     """The event that ends a call. Where nobody can know whether an effect happened, that is what it says."""
     call, policy = running.call, running.given.tool.policy
@@ -31,9 +27,9 @@ def ending(running: Running, end: End) -> tuple[ev.Event, Status]:
     if end.how == "succeeded":
         return _succeeded(running, end, spent), "succeeded"
     assert end.error is not None
-    is_known = end.how == "failed" and not isinstance(end.exception, UncertainError)
-    if not is_known and not policy.is_safe and policy.uncertain != "fail":
-        return ev.ActionUncertain(action=call.action, why=end.error.message), "uncertain"
+    if not end.is_known and not policy.is_safe and policy.uncertain != "fail":
+        error = end.error if end.how == "failed" else None
+        return ev.ActionUncertain(action=call.action, error=error, why=end.error.message), "uncertain"
     if end.how == "timed_out":
         return ev.ActionTimedOut(action=call.action, after_us=end.took_us, cost=spent), "timed_out"
     failed = ev.ActionFailed(action=call.action, error=end.error, output=end.output, cost=spent, stream=end.stream)

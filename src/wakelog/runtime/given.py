@@ -78,3 +78,10 @@ class End(msgspec.Struct):
     """What is stored of the result, or of as much of a stream as came."""
     stream: dict[str, Value] = {}
     """How a stream came; empty for any other call."""
+    is_open: bool = False
+    """Whether what the tool raised says nothing about its effect."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known what became of the effect."""
+        return self.how == "succeeded" or (self.how == "failed" and not self.is_open)

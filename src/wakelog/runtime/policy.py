@@ -34,7 +34,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     effect: Effect = "external"
     timeout_s: float | None = None
     retry: int = 0
-    """How many times more, after the first try failed."""
+    """How many times more, after the first try failed. One that may have had its effect is not sent again unless it is
+    safe to repeat, or has a key."""
     retry_on: tuple[type[BaseException], ...] = (TimeoutError, ConnectionError)
     backoff_s: float = 0.5
     """The wait before the second try; it doubles each time, up to `backoff_max_s`, with some chance in it."""
@@ -85,6 +86,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         """How far a result of the tool can be trusted, and where it is from."""
         trust: Trust = self.trust or ("unverified" if self.effect in READS else "trusted")
         return Mark(trust, self.source or ("" if trust == "trusted" else f"tool:{tool}"))
+
+    @property
+    def repeats(self) -> bool:
+        """Whether `retry` also covers a try whose outcome is unknown: the other side knows it again by its key."""
+        return self.is_safe or self.key is not None
 
     def wait_s(self, tried: int) -> float:
         """How long to wait after the `tried`-th try: full jitter above a half, so that a crowd spreads."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log import Log
+from wakelog.log.holder import end_of_holder, refuse_if_held
 from wakelog.log.reading import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
@@ -55,6 +56,8 @@ def reconcile(
             hint="approve or deny it",
             legal=legal_for_action("waiting"),
         )
+    if pending["status"] == "running" and pending["turn"] == log.part("turn")["number"]:
+        refuse_if_held(log)  # its process is alive, and will say itself what became of it
     if not outcome:
         found = evidence(log, action)
         if not found:
@@ -85,7 +88,8 @@ def reconcile(
     settled = Draft(event, actor=actor, source=found_by.source, trust=found_by.trust)
     if pending["status"] == "uncertain":
         return log.record(settled)
-    return log.record(Draft(ev.ActionUncertain(action=action, why="its process is gone"), actor=actor), settled) + 1
+    unknown = ev.ActionUncertain(action=action, why=end_of_holder(log))
+    return log.record(Draft(unknown, actor=actor), settled) + 1
 
 
 def answer(log: Log, request: str, given: Any, *, by: str = "", why: str = "") -> Seq:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
 
 from wakelog.errors import InvalidInputError
+from wakelog.log.holder import end_of_holder, refuse_if_held
 from wakelog.log.reading import Entry
 from wakelog.model.ids import Seq
 from wakelog.runtime import settling
@@ -140,9 +141,12 @@ class Calling(Base[S]):
         """What late or fenced workers have said about a pending call."""
         return settling.evidence(self.log, action)
 
-    def recover(self, *, why: str = "its process is gone") -> list[str]:
+    def recover(self, *, why: str = "", force: bool = False) -> list[str]:
         """Settles what a dead process left open, by each call's own policy; returns the actions that are uncertain now.
-        A new turn does this by itself; call it only when nothing else is working on the session."""
+        A new turn does this by itself. Refused while a living process has the open turn, unless forced."""
+        if not force:
+            refuse_if_held(self.log)
+        why = why or end_of_holder(self.log)
         events = left_open(self.log, why, at_work=self.runtime.at_work)
         if events:
             self.append(*events)

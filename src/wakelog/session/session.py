@@ -12,6 +12,7 @@ from typing import Literal
 
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
 from wakelog.log import Log
+from wakelog.log.holder import Hold, end_of_holder
 from wakelog.log.surgery import delete
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
@@ -116,14 +117,23 @@ class Session(
             raise
         return self.runtime.turn.within
 
-    def start_turn(self, user: Value = None, *, source: str = "", trust: Trust = "trusted", role: str = "user") -> int:
+    def start_turn(
+        self,
+        user: Value = None,
+        *,
+        source: str = "",
+        trust: Trust = "trusted",
+        role: str = "user",
+        hold: Hold | None = None,
+    ) -> int:
         """Begins a turn without a `with`, for callers in several processes, and returns its number. One that was left
-        open is first recorded as interrupted."""
+        open is first recorded as interrupted; one that a living process has is refused. With a `hold`, which the
+        caller keeps until the turn is over, the turn is this process's own."""
         left = []
         if self.log.part("turn")["status"] == "open":
             refuse_if_leased(self.runtime)
-            left = settling(self.log, "a new turn was started")
-        opening: list[ev.Event | Draft] = [ev.TurnStarted(input=user)]
+            left = settling(self.log, end_of_holder(self.log))
+        opening: list[ev.Event | Draft] = [ev.TurnStarted(input=user, holder=hold.text if hold is not None else "")]
         if user is not None:
             opening.append(Draft(ev.MessageAdded(role=role, content=user), actor="user", source=source, trust=trust))
         self.runtime.flow.new_turn()
@@ -139,6 +149,8 @@ class Session(
         with self._turn_lock:
             if self._turn is turn:
                 self._turn = None
+                if self.runtime.turn is not None and self.runtime.turn.hold is not None:
+                    self.runtime.turn.hold.let_go()
                 self.runtime.turn = None
 
     # The typed part

@@ -65,7 +65,7 @@ def _forked(doc: Doc, e: ev.SessionForked, at: Place, out: Delta) -> None:
     if doc["lease"]["epoch"]:
         out.append(_put("/lease", {"epoch": 0, "holder": ""}))
     if doc["turn"]["status"] == "open":
-        out.append(_put("/turn/status", "interrupted"))
+        _leave_turn(doc, "interrupted", out)
 
 
 def _lease_taken(doc: Doc, e: ev.LeaseTaken, at: Place, out: Delta) -> None:
@@ -95,13 +95,23 @@ def _merge(current: Doc, changes: dict[str, Any], path: str, out: Delta) -> None
 def _turn_started(doc: Doc, e: ev.TurnStarted, at: Place, out: Delta) -> None:
     turn = doc["turn"]
     attempt = turn["attempt"] + 1 if e.retry else 1
-    out.append(_put("/turn", {"number": at.turn, "attempt": attempt, "status": "open"}))
+    now: dict[str, Value] = {"number": at.turn, "attempt": attempt, "status": "open"}
+    if e.holder:
+        now["holder"] = e.holder
+    out.append(_put("/turn", now))
 
 
 def _turn_ended(doc: Doc, e: ev.TurnEnded, at: Place, out: Delta) -> None:
-    out.append(_put("/turn/status", e.outcome))
+    _leave_turn(doc, e.outcome, out)
     if e.error is not None:
         _error(e.error, at, out)
+
+
+def _leave_turn(doc: Doc, status: str, out: Delta) -> None:
+    """The turn is over, and nobody has it: two that ended alike are alike, whoever had them."""
+    if "holder" in doc["turn"]:
+        out.append(_drop("/turn/holder"))
+    out.append(_put("/turn/status", status))
 
 
 def _error(error: ev.Failure, at: Place, out: Delta, tool: str = "") -> None:

@@ -80,7 +80,9 @@ class Reconcile(Decide, frozen=True):
 
 
 class Recover(Question, frozen=True):
-    why: str = "its process is gone"
+    why: str = ""
+    force: bool = False
+    """Also while the process that has the open turn is alive."""
 
 
 class Uncertain(msgspec.Struct, frozen=True):
@@ -181,4 +183,4 @@ def evidence(call: Call) -> Evidence:
 @route("POST", "/sessions/{session}/recover", scope="write")
 def recover(call: Call, body: Recover) -> Uncertain:
     """Settles what a dead process left open, by each call's own policy. Only when nothing else works on the session."""
-    return Uncertain(tuple(call.session().recover(why=body.why)))
+    return Uncertain(tuple(call.session().recover(why=body.why, force=body.force)))

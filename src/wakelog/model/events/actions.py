@@ -104,6 +104,8 @@ class ActionUncertain(Event, frozen=True, gc=False):
     """Nobody knows whether the effect happened. It stays pending until reconciled."""
 
     action: str
+    error: Failure | None = None
+    """What the tool raised, if it did."""
 
 
 @core("action.reconciled", payloads=("output",))
