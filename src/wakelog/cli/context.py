@@ -13,18 +13,21 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
 
 from wakelog import errors
 from wakelog.cli.text import inert, inert_json
-from wakelog.history.selectors import Selector, parse_selector
-from wakelog.model.ids import SessionId
-from wakelog.session import Session
-from wakelog.store import Store, default_url
-from wakelog.store import open as open_store
+
+if TYPE_CHECKING:
+    # What reads a store is loaded by the command that reads one: help, completion and the first answer of a server
+    # come without it.
+    from wakelog.history.selectors import Selector
+    from wakelog.model.ids import SessionId
+    from wakelog.session import Session
+    from wakelog.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,11 +57,15 @@ class Context:
     def url(self) -> str:
         """Where the store is: found when it is asked for, so that a bad setting does not stop the command that mends
         it."""
+        from wakelog.store import default_url
+
         return self._url or default_url()
 
     @functools.cached_property
     def store(self) -> Store:
         """The store, which must exist: looking at nothing is an error, not an empty answer."""
+        from wakelog.store import open as open_store
+
         try:
             self._store = open_store(self.url, create=False)
         except errors.NotFoundError as exc:
@@ -73,6 +80,8 @@ class Context:
 
     def new_store(self) -> Store:
         """The store, made if there is none: for commands that bring something in."""
+        from wakelog.store import open as open_store
+
         self._store = open_store(self.url)
         return self._store
 
@@ -108,6 +117,8 @@ class Context:
 
     def select(self, text: str = "") -> tuple[Session[Any], Selector]:
         """A selector's session, and the places in it."""
+        from wakelog.history.selectors import Selector, parse_selector
+
         selector = parse_selector(text) if text else Selector("", "", "")
         return self.session(selector.session), selector
 

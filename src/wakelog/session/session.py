@@ -113,16 +113,25 @@ class Session(
             raise
         return self.runtime.turn.within
 
-    def start_turn(self, user: Value = None, *, source: str = "", trust: Trust = "trusted", role: str = "user") -> int:
+    def start_turn(
+        self,
+        user: Value = None,
+        *,
+        source: str = "",
+        trust: Trust = "trusted",
+        role: str = "user",
+        actor: str = "user",
+    ) -> int:
         """Begins a turn without a `with`, for callers in several processes, and returns its number. One that was left
-        open is first recorded as interrupted."""
+        open is first recorded as interrupted. `actor` is whose word the input is: an agent that tells what it was
+        asked is not the user."""
         left = []
         if self.log.part("turn")["status"] == "open":
             refuse_if_leased(self.runtime)
             left = settling(self.log, "a new turn was started")
-        opening: list[ev.Event | Draft] = [ev.TurnStarted(input=user)]
+        opening = [Draft(ev.TurnStarted(input=user), source=source, trust=trust)]
         if user is not None:
-            opening.append(Draft(ev.MessageAdded(role=role, content=user), actor="user", source=source, trust=trust))
+            opening.append(Draft(ev.MessageAdded(role=role, content=user), actor=actor, source=source, trust=trust))
         self.runtime.flow.new_turn()
         self.append(*left, *opening)
         number: int = self.log.part("turn")["number"]
