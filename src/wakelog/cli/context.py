@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def open_store(url: str, **how: Any) -> Store:
+    from wakelog.store import open
+
+    return open(url, **how)
+
+
 class Context:
     """One run of one command."""
 
@@ -64,8 +70,6 @@ class Context:
     @functools.cached_property
     def store(self) -> Store:
         """The store, which must exist: looking at nothing is an error, not an empty answer."""
-        from wakelog.store import open as open_store
-
         try:
             self._store = open_store(self.url, create=False)
         except errors.NotFoundError as exc:
@@ -80,8 +84,6 @@ class Context:
 
     def new_store(self) -> Store:
         """The store, made if there is none: for commands that bring something in."""
-        from wakelog.store import open as open_store
-
         self._store = open_store(self.url)
         return self._store
 
@@ -209,6 +211,11 @@ class Context:
             self._store.close()
 
     @property
+    def is_piped(self) -> bool:
+        """Whether the answer goes to a program or a file, which nobody gave a width."""
+        return not sys.stdout.isatty() and not os.environ.get("COLUMNS")
+
+    @property
     def columns(self) -> int:
         return max(60, min(shutil.get_terminal_size((100, 24)).columns, 160))
 
@@ -264,6 +271,12 @@ def common(function: F) -> F:
     return wrapped  # type: ignore[return-value]
 
 
+def _sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    from wakelog.cli.completing import complete_session
+
+    return list(complete_session(ctx, param, incomplete))
+
+
 _OPTIONS = (
     click.option(
         "--store", "store_url", metavar="PATH", help="The store (default: WAKELOG_STORE, or the nearest .wakelog)."
@@ -273,6 +286,7 @@ _OPTIONS = (
         "--session",
         "session_name",
         metavar="NAME",
+        shell_complete=_sessions,
         help="The session: name, id, prefix, . (newest) or - (the one before).",
     ),
     click.option("--json", "as_json", is_flag=True, help="One JSON document."),
