@@ -38,6 +38,7 @@ DONE_BY = {
     "Session.expand": "expand",
     "Session.follow": "tail",
     "Session.file_diff": "diff",
+    "Session.files": "files",
     "Session.flag": "flag",
     "Session.fork": "fork",
     "Session.head": "status",

@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
@@ -22,13 +22,22 @@ import msgspec
 from wakelog import errors
 from wakelog.cli.failing import NO
 from wakelog.cli.text import inert, inert_json
-from wakelog.history.selectors import Selector, parse_selector
-from wakelog.model.ids import SessionId
-from wakelog.session import Session
-from wakelog.store import Store, default_url
-from wakelog.store import open as open_store
+
+if TYPE_CHECKING:
+    # What reads a store is loaded by the command that reads one: help, completion and the first answer of a server
+    # come without it.
+    from wakelog.history.selectors import Selector
+    from wakelog.model.ids import SessionId
+    from wakelog.session import Session
+    from wakelog.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def open_store(url: str, **how: Any) -> Store:
+    from wakelog.store import open
+
+    return open(url, **how)
 
 
 class Context:
@@ -56,6 +65,8 @@ class Context:
     def url(self) -> str:
         """Where the store is: found when it is asked for, so that a bad setting does not stop the command that mends
         it."""
+        from wakelog.store import default_url
+
         return self._url or default_url()
 
     @functools.cached_property
@@ -136,6 +147,8 @@ class Context:
 
     def select(self, text: str = "") -> tuple[Session[Any], Selector]:
         """A selector's session, and the places in it."""
+        from wakelog.history.selectors import Selector, parse_selector
+
         selector = parse_selector(text) if text else Selector("", "", "")
         return self.session(selector.session), selector
 
@@ -226,6 +239,11 @@ class Context:
             self._store.close()
 
     @property
+    def is_piped(self) -> bool:
+        """Whether the answer goes to a program or a file, which nobody gave a width."""
+        return not sys.stdout.isatty() and not os.environ.get("COLUMNS")
+
+    @property
     def columns(self) -> int:
         return max(60, min(shutil.get_terminal_size((100, 24)).columns, 160))
 
@@ -281,6 +299,12 @@ def common(function: F) -> F:
     return wrapped  # type: ignore[return-value]
 
 
+def _sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    from wakelog.cli.completing import complete_session
+
+    return list(complete_session(ctx, param, incomplete))
+
+
 _OPTIONS = (
     click.option(
         "--store", "store_url", metavar="PATH", help="The store (default: WAKELOG_STORE, or the nearest .wakelog)."
@@ -290,6 +314,7 @@ _OPTIONS = (
         "--session",
         "session_name",
         metavar="NAME",
+        shell_complete=_sessions,
         help="The session: name, id, prefix, . (newest) or - (the one before).",
     ),
     click.option("--json", "as_json", is_flag=True, help="One JSON document."),

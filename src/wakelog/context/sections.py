@@ -54,8 +54,16 @@ class Teller:
 
     def goal(self) -> Part:
         goal = self.state["goal"]
-        lines = iter([Line(f"- {one_line(goal, 2000)}")] if goal is not None else [])
+        lines = iter([self.goal_line()] if goal is not None else [])
         return Part("goal", "Goal", 0 if goal is None else 1, lines, self.shows("goal"), first=True)
+
+    def goal_line(self, limit: int = 2000) -> Line:
+        """The goal; fenced when somebody other than the user set it."""
+        goal, mark = self.state["goal"], self.state.get("goal_from")
+        if mark is None or isinstance(goal, dict):
+            return Line(f"- {one_line(goal, limit)}")
+        block = textwrap.indent(fenced(goal, trust=mark["trust"], source=mark["source"], limit=limit), "  ")
+        return Line(f"- goal, {block.lstrip()}", mark["seq"], mark["trust"], mark["source"])
 
     def pending(self, *, weight: int = 3) -> Part:
         told = [p for p in self.state["pending_actions"].items() if self._is_told(p[1]["turn"], p[1]["seq"])]

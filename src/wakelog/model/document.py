@@ -96,6 +96,14 @@ class Budget(msgspec.Struct, frozen=True):
     spent: dict[str, int]
 
 
+class GoalFrom(msgspec.Struct, frozen=True):
+    """The event that set a goal which is not trusted."""
+
+    seq: int
+    trust: str
+    source: str = ""
+
+
 class State(msgspec.Struct, frozen=True):
     """The whole document. Numbers called `seq` or `last` are positions in the log."""
 
@@ -121,6 +129,8 @@ class State(msgspec.Struct, frozen=True):
     checkpoints: dict[str, int]
     trust: dict[str, dict[str, Value]]
     data: dict[str, Value]
+    goal_from: GoalFrom | None = None
+    """Where the goal is from, if that is not trusted; absent else."""
 
     def _repr_html_(self) -> str:
         from wakelog.model.html import box, tree

@@ -9,6 +9,7 @@ import msgspec
 
 from wakelog.history.blame import Blame, blame
 from wakelog.history.diff import TurnDiff, turn_diff
+from wakelog.history.files import ChangedFiles, changed_files
 from wakelog.history.messages import Message, read_messages
 from wakelog.history.selectors import Point, Range, resolve_change, resolve_range
 from wakelog.history.slices import Slice, read_slice
@@ -71,6 +72,10 @@ class Reading(Base[S]):
     def blame(self, pointer: str = "", at: Where = None) -> list[Blame]:
         """Who last wrote each key below a pointer: event, turn, tool and reason."""
         return blame(self.log, pointer, self.seq(at))
+
+    def files(self, last: int = 5, *, at: Where = None) -> ChangedFiles:
+        """The files changed in the last turns in view: in which turns, by which tool and event, how often. 0 is all."""
+        return changed_files(self.log, last, at=None if at is None else self.seq(at))
 
     def follow(self, *, after: Seq | None = None, timeout_s: float | None = None) -> Iterator[Entry]:
         """Events as they come, from any process, each once and in order."""

@@ -124,18 +124,21 @@ class Session(
         source: str = "",
         trust: Trust = "trusted",
         role: str = "user",
+        actor: str = "user",
         hold: Hold | None = None,
     ) -> int:
         """Begins a turn without a `with`, for callers in several processes, and returns its number. One that was left
         open is first recorded as interrupted; one that a living process has is refused. With a `hold`, which the
-        caller keeps until the turn is over, the turn is this process's own."""
+        caller keeps until the turn is over, the turn is this process's own. `actor` is whose word the input is: an
+        agent that tells what it was asked is not the user."""
         left = []
         if self.log.part("turn")["status"] == "open":
             refuse_if_leased(self.runtime)
             left = settling(self.log, end_of_holder(self.log))
-        opening: list[ev.Event | Draft] = [ev.TurnStarted(input=user, holder=hold.text if hold is not None else "")]
+        begun = ev.TurnStarted(input=user, holder=hold.text if hold is not None else "")
+        opening: list[ev.Event | Draft] = [Draft(begun, source=source, trust=trust)]
         if user is not None:
-            opening.append(Draft(ev.MessageAdded(role=role, content=user), actor="user", source=source, trust=trust))
+            opening.append(Draft(ev.MessageAdded(role=role, content=user), actor=actor, source=source, trust=trust))
         self.runtime.flow.new_turn()
         self.append(*left, *opening)
         number: int = self.log.part("turn")["number"]

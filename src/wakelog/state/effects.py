@@ -58,6 +58,8 @@ def _drop(path: str) -> dict[str, Value]:
 def _opened(doc: Doc, e: ev.SessionOpened, at: Place, out: Delta) -> None:
     first = empty_document()
     first.update(goal=e.goal, labels=dict(e.labels), data=e.data, budget={"limits": dict(e.limits), "spent": {}})
+    if e.goal is not None and at.trust != "trusted":
+        first["goal_from"] = _goal_from(at)
     out.append({"op": "replace", "path": "", "value": first})
 
 
@@ -78,6 +80,14 @@ def _lease_released(doc: Doc, e: ev.LeaseReleased, at: Place, out: Delta) -> Non
 
 def _goal(doc: Doc, e: ev.GoalSet, at: Place, out: Delta) -> None:
     out.append(_put("/goal", e.goal))
+    if at.trust != "trusted":
+        out.append(_put("/goal_from", _goal_from(at)))
+    elif "goal_from" in doc:
+        out.append(_drop("/goal_from"))
+
+
+def _goal_from(at: Place) -> Value:
+    return {"seq": at.seq, "trust": at.trust, "source": at.source}
 
 
 def _labels(doc: Doc, e: ev.LabelsSet, at: Place, out: Delta) -> None:

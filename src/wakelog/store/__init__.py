@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -109,7 +110,19 @@ def _engine(url: str, create: bool, key: str = "") -> Engine:
     from wakelog.engines.sqlite import SqliteEngine
 
     path = Path(rest if separator else url)
-    return SqliteEngine(path if path.suffix in FILES else path / "log.db", create=create)
+    if path.suffix in FILES:
+        return SqliteEngine(path, create=create)
+    is_new = create and not path.exists()
+    engine = SqliteEngine(path / "log.db", create=create)
+    if is_new:
+        _ignore(path)
+    return engine
+
+
+def _ignore(folder: Path) -> None:
+    """Keeps a folder that we made out of git: it may stand in a project, and holds what nobody means to publish."""
+    with contextlib.suppress(OSError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
+        file.write("# Written by wakelog. A session can hold anything a tool has seen.\n*\n")
 
 
 def _postgres(url: str, create: bool) -> Engine:

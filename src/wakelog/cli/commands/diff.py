@@ -8,6 +8,7 @@ from typing import Any
 import click
 import msgspec
 
+from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.failing import NO
 from wakelog.cli.render.changes import FileLines, change_lines, plain_change
@@ -42,7 +43,7 @@ class _PathsLast(click.Command):
 
 
 @click.command("diff", cls=_PathsLast)
-@click.argument("places", nargs=-1, metavar="[A] [B] [KEY] [-- PATH...]")
+@click.argument("places", nargs=-1, metavar="[A] [B] [KEY] [-- PATH...]", shell_complete=complete_selector)
 @click.option("--files", "files", is_flag=True, help="What changed in files, line by line, as far as it was captured.")
 @click.option("--stat", "stat", is_flag=True, help="Only how much changed in each part.")
 @click.option("--patch", "patch", is_flag=True, help="The change as a JSON Patch (RFC 6902).")

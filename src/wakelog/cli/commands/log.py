@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.events import brief, show_line
 from wakelog.cli.render.flags import mark_flags
@@ -26,7 +27,7 @@ TURNS, EVENTS, PAGE = 40, 100, 512
 
 
 @click.command("log")
-@click.argument("where", required=False, default="", metavar="[SEL|RANGE]")
+@click.argument("where", required=False, default="", metavar="[SEL|RANGE]", shell_complete=complete_selector)
 @click.option("-p", "--patch", "patch", is_flag=True, help="What each turn changed, beneath it.")
 @click.option("--stat", "stat", is_flag=True, help="The files each turn changed.")
 @click.option("--oneline", "oneline", is_flag=True, help="Turn, glyph and title only.")
@@ -38,7 +39,7 @@ TURNS, EVENTS, PAGE = 40, 100, 512
 @click.option("-n", "limit", type=click.IntRange(0), help=f"How many (default {TURNS} turns, {EVENTS} events; 0: all).")
 @click.option("--since", "since", metavar="T", help="From then on: 10m, 2h, today, 2026-11-15T18:00.")
 @click.option("--until", "until", metavar="T", help="Up to then.")
-@click.option("--at", "at", default="", metavar="SEL", help="As it was at that point.")
+@click.option("--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="As it was at that point.")
 @common
 def log_command(
     ctx: Context,

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import msgspec
 
+from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.detail import event_lines, turn_lines
 from wakelog.cli.render.events import record
@@ -37,7 +38,7 @@ class _Shown(msgspec.Struct, frozen=True):
 
 
 @click.command("show")
-@click.argument("places", nargs=-1, metavar="[SEL]...")
+@click.argument("places", nargs=-1, metavar="[SEL]...", shell_complete=complete_selector)
 @click.option("--raw", "raw", is_flag=True, help="The stored header and body of each event, a line each.")
 @click.option("--with-output", "with_output", is_flag=True, help="In a turn, also what calls were given and gave back.")
 @click.option(

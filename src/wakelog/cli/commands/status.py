@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.places import select
 from wakelog.cli.render.sessions import Standing, handle, pending_text, plain_session, standing, status_words
@@ -18,8 +19,8 @@ _SHOWN = 8
 
 
 @click.command("status")
-@click.argument("session", required=False, default="")
-@click.option("--at", "at", default="", metavar="SEL", help="As it was at that point.")
+@click.argument("session", required=False, default="", shell_complete=complete_selector)
+@click.option("--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="As it was at that point.")
 @common
 def status_command(ctx: Context, session: str, at: str) -> None:
     """Where the newest session (or SESSION) stands: head, turn, goal, budget, what is pending, what went wrong."""

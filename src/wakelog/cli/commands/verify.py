@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
 from wakelog.errors import InvalidInputError
 from wakelog.log.verify import VerifyReport
@@ -16,7 +17,7 @@ INTEGRITY = 4
 
 
 @click.command("verify")
-@click.argument("session", required=False, default="")
+@click.argument("session", required=False, default="", shell_complete=complete_session)
 @click.option("-A", "--all", "everything", is_flag=True, help="All sessions of the store.")
 @click.option(
     "--against", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="An anchor kept elsewhere."
