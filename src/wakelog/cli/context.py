@@ -47,6 +47,8 @@ class Context:
             sys.stdout.reconfigure(errors="backslashreplace")
         self._store: Store | None = None
         self._lines: list[str] = []
+        self.even_damaged = False
+        """Whether this command reads what is left of a damaged session."""
 
     # The store and its sessions
 
@@ -95,7 +97,7 @@ class Context:
         """The session of that name, id or prefix; `.` or nothing is the newest, `-` the one before it."""
         name = name or self._session or "."
         if name not in (".", "-"):
-            return self.store.resume(self.store.find(name))
+            return self.store.resume(self.store.find(name), even_damaged=self.even_damaged)
         newest = sorted(self.store.sessions(), key=lambda h: h.at, reverse=True)
         place = 0 if name == "." else 1
         if len(newest) <= place:
@@ -104,7 +106,7 @@ class Context:
                 kind="session-not-found",
                 hint="wakelog demo makes some",
             )
-        return self.store.resume(newest[place].session)
+        return self.store.resume(newest[place].session, even_damaged=self.even_damaged)
 
     def select(self, text: str = "") -> tuple[Session[Any], Selector]:
         """A selector's session, and the places in it."""
@@ -112,7 +114,11 @@ class Context:
         return self.session(selector.session), selector
 
     def name_of(self, session: SessionId) -> str:
-        return self.store.engine.head(session).name or session
+        """What a session is called; a damaged one may not tell."""
+        try:
+            return self.store.engine.head(session).name or session
+        except errors.CorruptLogError:
+            return session
 
     # Answers
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from wakelog.engine import Engine
+from wakelog.engine import Engine, KnowsDamage
 from wakelog.errors import CorruptLogError, WakelogError
-from wakelog.log.reading import Entry, Segment, open_commit
+from wakelog.log.reading import Entry, Segment, open_commit, sound_head
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit
 
@@ -86,10 +86,26 @@ def _end_of_damage(engine: Engine, session: SessionId, at: Seq, upto: Seq, probl
 
 
 def entries_around(
-    engine: Engine, segments: list[Segment], *, after: Seq, upto: Seq, told: Told, payloads: bool = False
+    engine: Engine, segments: list[Segment], *, after: Seq, upto: Seq | None, told: Told, payloads: bool = False
 ) -> Iterator[Entry]:
     """The events of a history with `after` < seq ≤ `upto`, each checked within its commit; `told` hears of the
-    holes, in their place."""
+    holes, in their place, and of an end that is not the head."""
+    own = segments[-1].session
+    end: Hole | None = None
+    if upto is None:
+        upto = sound_head(engine, own).seq
+        try:
+            engine.head(own)
+        except CorruptLogError as exc:
+            end = Hole(own, upto + 1, max(exc.upto, upto + 1), exc.message)
+    yield from _around(engine, segments, after, upto, told, payloads)
+    if end is not None:
+        told(end)
+
+
+def _around(
+    engine: Engine, segments: list[Segment], after: Seq, upto: Seq, told: Told, payloads: bool
+) -> Iterator[Entry]:
     prev: bytes | None = None
     for segment in segments:
         last = upto if segment.last is None else min(segment.last, upto)
@@ -116,9 +132,8 @@ def entries_around(
                     yield entry
 
 
-def every_id(engine: Engine) -> Iterator[tuple[SessionId, WakelogError | None]]:
-    """All sessions of a store that are not deleted; with those that cannot be opened, why."""
-    after = ""
+def every_id(engine: Engine, after: str = "") -> Iterator[tuple[SessionId, WakelogError | None]]:
+    """All sessions of a store that are not deleted, in order of id; with those that cannot be opened, why."""
     try:
         while page := engine.sessions(after=after, limit=1000):
             for head in page:
@@ -127,8 +142,6 @@ def every_id(engine: Engine) -> Iterator[tuple[SessionId, WakelogError | None]]:
         return
     except CorruptLogError as exc:
         problem = exc
-    from wakelog.engine import KnowsDamage
-
     if not isinstance(engine, KnowsDamage):
         raise problem
     for session in engine.session_ids():

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, NotFoundError, UnavailableError
 from wakelog.log.appending import RESEAL_MAX, Appending, Clock, now_us
-from wakelog.log.door import Redact, admit, default_redact
 from wakelog.log.damage import Told, entries_around
+from wakelog.log.door import Redact, admit, default_redact
 from wakelog.log.reading import Entry, fold_at, lineage, read_entries, resolve, sound_head
 from wakelog.log.seal import Step, Tip, check_epoch, seal
 from wakelog.model import events as ev
@@ -43,7 +43,7 @@ class Log(Appending):
         A deleted session whose content is still there, because forks read through it, opens when `even_deleted`. When
         `even_damaged`, a session whose head cannot be trusted opens for reading, up to the newest event that can be.
         """
-        self._even_damaged = even_damaged
+        self.even_damaged = even_damaged
         self.engine = engine
         self.id = session
         if self.head().status == "deleted" and not even_deleted:
@@ -97,7 +97,7 @@ class Log(Appending):
     # Reading
 
     def head(self) -> Head:
-        return sound_head(self.engine, self.id) if self._even_damaged else self.engine.head(self.id)
+        return sound_head(self.engine, self.id) if self.even_damaged else self.engine.head(self.id)
 
     def entries(
         self, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False, told: Told | None = None
@@ -107,8 +107,7 @@ class Log(Appending):
         hears of it: then it is read around."""
         along = payloads and not getattr(self.engine, "payloads_apart", False)
         if told is not None:
-            last = self.head().seq if upto is None else upto
-            return entries_around(self.engine, self.segments, after=after, upto=last, told=told, payloads=along)
+            return entries_around(self.engine, self.segments, after=after, upto=upto, told=told, payloads=along)
         return read_entries(self.engine, self.segments, after=after, upto=upto, payloads=along)
 
     def entry(self, seq: Seq) -> Entry:

@@ -102,7 +102,9 @@ def sound_head(engine: Engine, session: SessionId) -> Head:
         return found
 
 
-def lineage(engine: Engine, session: SessionId, head: Callable[[Engine, SessionId], Head] | None = None) -> list[Segment]:
+def lineage(
+    engine: Engine, session: SessionId, head: Callable[[Engine, SessionId], Head] | None = None
+) -> list[Segment]:
     """The segments of a session's history, oldest first."""
     segments: list[Segment] = []
     last: Seq | None = None

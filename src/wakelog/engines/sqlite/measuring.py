@@ -17,7 +17,7 @@ from wakelog.engines.sqlite import tables
 from wakelog.engines.sqlite.connection import _NETWORK, _file_system_of, connect, translated
 from wakelog.engines.sqlite.forking import gate
 from wakelog.engines.sqlite.rows import checksum
-from wakelog.errors import CorruptLogError, WakelogError
+from wakelog.errors import CorruptLogError
 from wakelog.model.ids import SessionId, is_session_id
 
 # SQLite tells the length of a blob without reading it.
@@ -52,16 +52,6 @@ def stored_bytes(path: Path) -> dict[SessionId, int]:
     with _looking(path) as db:
         rows: Any = db.execute(_SIZES).fetchall()
         return {SessionId(session): count for session, count in rows}
-
-
-def quick_fault(path: Path) -> str:
-    """The first thing that SQLite's quick check finds wrong with the file; empty when it finds nothing."""
-    try:
-        with _looking(path) as db:
-            verdict: Any = db.execute("pragma quick_check(1)").get
-    except WakelogError as exc:
-        verdict = exc.message
-    return "" if verdict == "ok" else str(verdict)
 
 
 def integrity_faults(path: Path, *, vfs: str | None = None) -> list[str]:

@@ -54,7 +54,7 @@ def asked(db: apsw.Connection, query: str, values: tuple[Any, ...], *, without: 
 def _found(db: apsw.Connection, found: str, twin: str, values: tuple[Any, ...]) -> tuple[Any, bool]:
     """One value, and whether the other way to it says that it is there: both asked at once, as one moment's answer."""
     rows = asked(db, f"select ({found}), exists ({twin})", values, without=f"select ({found}), 0")
-    return rows[0]
+    return rows[0][0], bool(rows[0][1])
 
 
 def number_of(db: apsw.Connection, session: str) -> int:
@@ -130,7 +130,9 @@ def refuse_lost_sessions(db: apsw.Connection) -> None:
 
 def refuse_lost_children(db: apsw.Connection, session: str) -> None:
     """CorruptLogError when a session's forks cannot all be found."""
-    twin = "select count(*) from session indexed by session_parent_twin where length(parent) = length(?1) and parent = ?1"
+    twin = (
+        "select count(*) from session indexed by session_parent_twin where length(parent) = length(?1) and parent = ?1"
+    )
     query = f"select (select count(*) from session where parent = ?1) = ({twin})"
     if not asked(db, query, (session,), without="select ?1 is not null")[0][0]:
         raise CorruptLogError(f"the list of forks of session {session} is damaged", session=session)
@@ -150,8 +152,7 @@ def commit_by_id(db: apsw.Connection, number: int, session: str, commit_id: str)
     """What is stored under an id that its caller chose."""
     found = "select last || ' ' || checksum from commit_id where session = ?1 and id = ?2"
     twin = (
-        "select 1 from commit_id indexed by commit_id_twin"
-        " where session = ?1 and length(id) = length(?2) and id = ?2"
+        "select 1 from commit_id indexed by commit_id_twin where session = ?1 and length(id) = length(?2) and id = ?2"
     )
     row, is_there = _found(db, found, twin, (number, commit_id))
     if row is None and not is_there:
