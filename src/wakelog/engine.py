@@ -272,6 +272,25 @@ class Inspects(Protocol):
         ...
 
 
+@runtime_checkable
+class KnowsDamage(Protocol):
+    """An engine that can tell more of damaged sessions than that they cannot be opened."""
+
+    def session_ids(self) -> Sequence[SessionId]:
+        """The ids of all sessions that something is stored of, in order; deleted and damaged ones too."""
+        ...
+
+    def last_sound(self, session: SessionId) -> Head | None:
+        """The newest head that can still be told of a session whose head is damaged. It is for reading what is left:
+        appending on it would write history anew."""
+        ...
+
+    def faults(self, session: SessionId) -> Sequence[str]:
+        """What is wrong with what is kept beside a session's commits: its name, the commit ids that callers chose, the
+        list of its forks. Readers would only find less."""
+        ...
+
+
 def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None:
     """The checks on append, in their order. Returns the original answer for a repeated commit, None to go ahead.
 

@@ -58,6 +58,8 @@ class Context:
             sys.stdout.reconfigure(errors="backslashreplace")
         self._store: Store | None = None
         self._lines: list[str] = []
+        self.even_damaged = False
+        """Whether this command reads what is left of a damaged session."""
 
     # The store and its sessions
 
@@ -109,7 +111,8 @@ class Context:
         it. What destroys something wants a name `in_full`."""
         name = name or self._session or "."
         if name not in (".", "-"):
-            return self.store.resume(self.store.find(name) if in_full else self.find(name))
+            found = self.store.find(name) if in_full else self.find(name)
+            return self.store.resume(found, even_damaged=self.even_damaged)
         newest = sorted(self.store.sessions(), key=lambda h: h.at, reverse=True)
         place = 0 if name == "." else 1
         if len(newest) <= place:
@@ -118,7 +121,7 @@ class Context:
                 kind="session-not-found",
                 hint="wakelog demo makes some",
             )
-        return self.store.resume(newest[place].session)
+        return self.store.resume(newest[place].session, even_damaged=self.even_damaged)
 
     def find(self, name: str) -> SessionId:
         """The session that a word of the command line names: exactly, or as the only one whose name begins so."""
@@ -153,7 +156,11 @@ class Context:
         return self.session(selector.session), selector
 
     def name_of(self, session: SessionId) -> str:
-        return self.store.engine.head(session).name or session
+        """What a session is called; a damaged one may not tell."""
+        try:
+            return self.store.engine.head(session).name or session
+        except errors.CorruptLogError:
+            return session
 
     # Answers
 

@@ -6,6 +6,7 @@ are made visible, and long outputs are cut with a word about how much is missing
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from wakelog.cli.render.events import line_of
 from wakelog.cli.render.values import fetched, readable, text_of
 from wakelog.cli.text import inert, iso
+from wakelog.errors import CorruptLogError
 from wakelog.log.reading import Entry
 from wakelog.session import Session
 
@@ -27,7 +29,9 @@ def transcript(session: Session[Any], entries: Iterable[Entry]) -> Iterator[str]
     head = session.head
     yield f"# {_plain(session.name or session.id)}"
     yield ""
-    goal = session.log.state()["goal"]
+    goal = None
+    with contextlib.suppress(CorruptLogError):  # of a damaged session the state may not be known
+        goal = session.log.state()["goal"]
     if goal is not None:
         yield f"Goal: {_plain(text_of(goal))}"
         yield ""

@@ -35,6 +35,9 @@ _PASSED_ON = (
     "end_of_feed",
     "table_bytes",
     "session_bytes",
+    "session_ids",
+    "last_sound",
+    "faults",
 )
 """What the engine inside can do beyond the protocol, if it can."""
 _MARK = b"wakelog blob"

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, NotFoundError, UnavailableError
 from wakelog.log.appending import RESEAL_MAX, Appending, Clock, now_us
+from wakelog.log.damage import Told, entries_around
 from wakelog.log.door import Redact, admit, default_redact
 from wakelog.log.holder import living_turn
-from wakelog.log.reading import Entry, fold_at, lineage, read_entries, resolve, rewind_at
+from wakelog.log.reading import Entry, fold_at, lineage, read_entries, resolve, rewind_at, sound_head
 from wakelog.log.seal import Step, Tip, check_epoch, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id
@@ -36,16 +37,19 @@ class Log(Appending):
         clock: Clock = now_us,
         redact: Redact | None = default_redact,
         even_deleted: bool = False,
+        even_damaged: bool = False,
     ) -> None:
         """Opens an existing session; NotFoundError when there is none or it was deleted.
 
-        A deleted session whose content is still there, because forks read through it, opens when `even_deleted`.
+        A deleted session whose content is still there, because forks read through it, opens when `even_deleted`. When
+        `even_damaged`, a session whose head cannot be trusted opens for reading, up to the newest event that can be.
         """
-        if engine.head(session).status == "deleted" and not even_deleted:
-            raise NotFoundError(f"session {session} was deleted", kind="session-deleted")
+        self.even_damaged = even_damaged
         self.engine = engine
         self.id = session
-        self.segments = lineage(engine, session)
+        if self.head().status == "deleted" and not even_deleted:
+            raise NotFoundError(f"session {session} was deleted", kind="session-deleted")
+        self.segments = lineage(engine, session, sound_head if even_damaged else None)
         self.clock = clock
         self.redact = redact
         self._start()
@@ -94,12 +98,17 @@ class Log(Appending):
     # Reading
 
     def head(self) -> Head:
-        return self.engine.head(self.id)
+        return sound_head(self.engine, self.id) if self.even_damaged else self.engine.head(self.id)
 
-    def entries(self, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False) -> Iterator[Entry]:
+    def entries(
+        self, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False, told: Told | None = None
+    ) -> Iterator[Entry]:
         """The events with `after` < seq ≤ `upto`, through forks, every byte checked. With `payloads`, for whoever needs
-        most of them, those are read along, unless the engine keeps them apart."""
+        most of them, those are read along, unless the engine keeps them apart. What is damaged raises, unless `told`
+        hears of it: then it is read around."""
         along = payloads and not getattr(self.engine, "payloads_apart", False)
+        if told is not None:
+            return entries_around(self.engine, self.segments, after=after, upto=upto, told=told, payloads=along)
         return read_entries(self.engine, self.segments, after=after, upto=upto, payloads=along)
 
     def entry(self, seq: Seq) -> Entry:

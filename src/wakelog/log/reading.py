@@ -8,7 +8,7 @@ hash, each commit against the one before.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import msgspec
@@ -24,12 +24,12 @@ from wakelog.codec.records import (
     is_intact,
     link,
 )
-from wakelog.engine import Engine
+from wakelog.engine import Engine, KnowsDamage
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.payloads import as_ref, decode_payload
-from wakelog.model.records import Commit, Header, Record
+from wakelog.model.records import Commit, Head, Header, Record
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold
 
@@ -97,13 +97,26 @@ class Entry:
         return f"<event {self.seq} {self.kind} of {self.session}>"
 
 
-def lineage(engine: Engine, session: SessionId) -> list[Segment]:
+def sound_head(engine: Engine, session: SessionId) -> Head:
+    """Where a session stands; where a damaged one stood, as far as it can be told."""
+    try:
+        return engine.head(session)
+    except CorruptLogError:
+        found = engine.last_sound(session) if isinstance(engine, KnowsDamage) else None
+        if found is None:
+            raise
+        return found
+
+
+def lineage(
+    engine: Engine, session: SessionId, head: Callable[[Engine, SessionId], Head] | None = None
+) -> list[Segment]:
     """The segments of a session's history, oldest first."""
     segments: list[Segment] = []
     last: Seq | None = None
     at: SessionId | None = session
     while at is not None:
-        fork = engine.head(at).fork
+        fork = (engine.head(at) if head is None else head(engine, at)).fork
         segments.append(Segment(at, fork.at + 1 if fork else 1, last))
         # A fork of a fork may leave below the point where its parent began: then the parent holds nothing of it.
         at, last = (fork.parent, min(fork.at, last) if last is not None else fork.at) if fork else (None, None)
@@ -137,7 +150,8 @@ def read_entries(
     payloads: bool = False,
 ) -> Iterator[Entry]:
     """The events of a history with `after` < seq ≤ `upto`. `prev`, if known, is the chain's hash at `after`. With
-    `payloads` those are read along, for whoever needs most of them: a page at a time instead of one by one."""
+    `payloads` those are read along, for whoever needs most of them: a page at a time instead of one by one. What is
+    damaged raises; damage.py reads around it."""
     expected = prev
     seq = after
     for segment in segments:
@@ -170,21 +184,28 @@ def check_commit(commit: Commit) -> tuple[list[Header], list[bytes]]:
     """The headers of a commit and the chain's hash after each, every byte checked against the hash that covers it."""
     records = commit.records
     if not records or len(records) != commit.last - commit.first + 1:
-        raise CorruptLogError(f"the commit at event {commit.first} of {commit.session} lacks records", seq=commit.first)
-    headers = [decode_header(r.header) for r in records]
+        raise _altered(commit, commit.first, f"the commit at event {commit.first} of {commit.session} lacks records")
+    try:
+        headers = [decode_header(r.header) for r in records]
+    except CorruptLogError as exc:
+        raise _altered(commit, commit.first, f"{exc.message} (event {commit.first} of {commit.session})") from exc
     chain, hashes = commit.prev, []
     for seq, (header, record) in enumerate(zip(headers, records, strict=True), commit.first):
         if header.seq != seq:
-            raise CorruptLogError(f"event {seq} of {commit.session} calls itself {header.seq}", seq=seq)
+            raise _altered(commit, seq, f"event {seq} of {commit.session} calls itself {header.seq}")
         if record.salt and hash_body(record.salt, record.body) != header.body_hash:
-            raise CorruptLogError(f"the body of event {seq} of {commit.session} was altered", seq=seq)
+            raise _altered(commit, seq, f"the body of event {seq} of {commit.session} was altered")
         chain = link(chain, record.header)
         hashes.append(chain)
     if chain != commit.hash:
-        raise CorruptLogError(
-            f"a header of {commit.session} in {commit.first}..{commit.last} was altered", seq=commit.first
-        )
+        what = f"a header of {commit.session} in {commit.first}..{commit.last} was altered"
+        raise _altered(commit, commit.first, what)
     return headers, hashes
+
+
+def _altered(commit: Commit, seq: Seq, what: str) -> CorruptLogError:
+    hint = f"wakelog verify {commit.session}"
+    return CorruptLogError(what, hint=hint, seq=seq, upto=commit.last, session=commit.session)
 
 
 def resolve(engine: Engine, segments: list[Segment], entry: Entry, value: Value) -> Value:
@@ -279,7 +300,7 @@ def _nearest(engine: Engine, segments: list[Segment], seq: Seq) -> tuple[Fold, S
         if segment.first > seq:
             continue
         upto = seq if segment.last is None else min(seq, segment.last)
-        while (snapshot := engine.snapshot(segment.session, upto=upto)) is not None:
+        while (snapshot := engine.snapshot(segment.session, upto=upto)) is not None and snapshot.seq <= upto:
             try:
                 state = unpack_snapshot(snapshot.data)
                 return Fold.load(state), snapshot.seq, len(state)

@@ -222,12 +222,19 @@ class Store:
             return Log(self.engine, session, clock=self.clock, redact=self.redact), False
 
     def resume(
-        self, name_or_id: str, *, data: Any = None, version: int = 1, migrate: Migrations | None = None
+        self,
+        name_or_id: str,
+        *,
+        data: Any = None,
+        version: int = 1,
+        migrate: Migrations | None = None,
+        even_damaged: bool = False,
     ) -> Session[Any]:
-        """An existing session by name or id; never creates one."""
+        """An existing session by name or id; never creates one. When `even_damaged`, one whose newest commit is damaged
+        opens too, for reading what is left."""
         session = self.find(name_or_id)
         kind, _ = initial(data)
-        log = Log(self.engine, session, clock=self.clock, redact=self.redact)
+        log = Log(self.engine, session, clock=self.clock, redact=self.redact, even_damaged=even_damaged)
         found: Session[Any] = Session(
             log, name=log.head().name, data_type=DataType(kind, version=version, migrate=migrate)
         )

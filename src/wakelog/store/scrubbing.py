@@ -19,14 +19,16 @@ import msgspec
 
 from wakelog.engine import Finding, Inspects, KeepsMarks, Rewrites
 from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError, UnsupportedError, WakelogError
-from wakelog.log import Log
-from wakelog.log.verify import Fault, is_of_cache, verify
+from wakelog.log.damage import every_id
+from wakelog.log.reading import sound_head
+from wakelog.log.verify import Fault, is_of_cache, verify_session
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Head
 
 if TYPE_CHECKING:
     from wakelog.store import Store
 
+_BACKUP = "restore it from a backup"
 POSITION, LAST = "scrub", "scrubbed"
 KEEP_S = 5.0
 """How often the mark is written meanwhile."""
@@ -108,18 +110,24 @@ class _Scrub:
         known = None if anew else open_pass(self.store)
         self.at = known or Pass(began=self.store.clock())
         self._keep(self.at, must=for_s is not None)
-        while page := self.store.engine.sessions(after=self.at.after):
-            for head in page:
-                self._session(head)
-                if for_s is not None and time.monotonic() - begun >= for_s:
-                    return self._end(known is not None)
-                if rate:
-                    time.sleep(max(0.0, begun + self.events / rate - time.monotonic()))
+        for session, _ in every_id(self.store.engine, self.at.after):
+            self._session(session)
+            if for_s is not None and time.monotonic() - begun >= for_s:
+                return self._end(known is not None)
+            if rate:
+                time.sleep(max(0.0, begun + self.events / rate - time.monotonic()))
         self._rest()
         self.at = msgspec.structs.replace(self.at, ended=self.store.clock())
         return self._end(known is not None)
 
-    def _session(self, head: Head) -> None:
+    def _session(self, session: SessionId) -> None:
+        try:
+            head = sound_head(self.store.engine, session)
+        except WakelogError as exc:
+            if not isinstance(exc, NotFoundError):
+                self._tell(Finding(exc.message, session, getattr(exc, "seq", 0), fix=_BACKUP))
+                self._passed(session, 0, 1)
+            return
         found = _faults(self.store, head)
         if found:  # it may have been written to just then: what is damaged stays so
             again = _faults(self.store, head)
@@ -131,11 +139,13 @@ class _Scrub:
             found = left
         for fault in found:
             self._tell(_finding(head, fault))
-        own = head.seq - (head.fork.at if head.fork else 0)
+        self._passed(session, head.seq - (head.fork.at if head.fork else 0), len(found))
+
+    def _passed(self, session: SessionId, own: int, damage: int) -> None:
         self.sessions, self.events = self.sessions + 1, self.events + own
         at = self.at
         self.at = msgspec.structs.replace(
-            at, after=head.session, sessions=at.sessions + 1, events=at.events + own, damage=at.damage + len(found)
+            at, after=session, sessions=at.sessions + 1, events=at.events + own, damage=at.damage + damage
         )
         if self.progress is not None:
             self.progress(own)
@@ -217,7 +227,7 @@ def _faults(store: Store, head: Head) -> list[Fault]:
     engine = store.engine
     try:
         own = head.fork is not None and engine.head(head.fork.parent).status != "deleted"
-        report = verify(Log(engine, head.session, clock=store.clock), own=own)
+        report = verify_session(engine, head.session, own=own)
     except WakelogError as exc:
         if isinstance(exc, NotFoundError) and _is_gone(store, head.session):
             return []

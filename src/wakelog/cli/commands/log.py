@@ -11,12 +11,14 @@ import click
 
 from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
+from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.events import brief, show_line
 from wakelog.cli.render.flags import mark_flags
 from wakelog.cli.render.places import place, select
 from wakelog.cli.render.sessions import Standing, handle, plain_session, standing
 from wakelog.cli.render.spine import Look, header_line, say_spine
 from wakelog.cli.render.turns import TurnRow, gather, plain_turn
+from wakelog.errors import CorruptLogError
 from wakelog.history.points import attempts_of, first_commit, seq_at_time
 from wakelog.history.selectors import Range, parse_time
 from wakelog.log.reading import Entry
@@ -56,20 +58,27 @@ def log_command(
     since: str | None,
     until: str | None,
     at: str,
-) -> None:
+) -> int:
     """The turns of a session, newest first, one line each; of a session without turns, its events.
 
     A point shows the history up to it (fix-auth@5); a range includes both its ends (@3..@7 is five turns).
     """
+    ctx.even_damaged = True
     session, spot, seq = select(ctx, where, at)
-    stand = standing(session, seq)
-    span = _span(ctx, session, spot, since, until, stand.seq)
-    if events or kinds or tool or not stand.document["turn"]["number"]:
-        entries = _events(session, span, kinds, tool, reverse)
-        _answer_events(ctx, session, stand, entries, EVENTS if limit is None else limit)
-        return
-    look = Look(patch=patch, stat=stat, oneline=oneline, graph=graph, reverse=reverse)
-    _answer_turns(ctx, session, stand, span, TURNS if limit is None else limit, look)
+    span = Range(1, session.head.seq)
+    try:
+        stand = standing(session, seq)
+        span = _span(ctx, session, spot, since, until, stand.seq)
+        if events or kinds or tool or not stand.document["turn"]["number"]:
+            entries = _events(session, span, kinds, tool, reverse)
+            _answer_events(ctx, session, stand, entries, EVENTS if limit is None else limit)
+        else:
+            look = Look(patch=patch, stat=stat, oneline=oneline, graph=graph, reverse=reverse)
+            _answer_turns(ctx, session, stand, span, TURNS if limit is None else limit, look)
+    except CorruptLogError as exc:
+        shown = EVENTS if limit is None else limit
+        return answer_damaged(ctx, "log", session, exc, span, limit=shown, reverse=not reverse)
+    return 0
 
 
 def _span(ctx: Context, session: Session[Any], spot: str, since: str | None, until: str | None, last: Seq) -> Range:

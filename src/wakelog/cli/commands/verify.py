@@ -9,11 +9,16 @@ import msgspec
 
 from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
+from wakelog.cli.text import inert
+from wakelog.engine import Inspects
 from wakelog.errors import InvalidInputError
-from wakelog.log.verify import VerifyReport
+from wakelog.log.damage import every_id
+from wakelog.log.verify import Fault, VerifyReport, verify_session
+from wakelog.model.ids import SessionId
 from wakelog.model.records import Anchor
 
 INTEGRITY = 4
+STORE = "the store itself"
 
 
 @click.command("verify")
@@ -31,16 +36,30 @@ def verify_command(ctx: Context, session: str, everything: bool, against: Path |
     anchor = _read_anchor(against) if against else None
     if everything and anchor is not None:
         raise click.UsageError("an anchor is of one session: leave out --all")
+    ctx.even_damaged = True
     if everything:
-        reports = [ctx.store.resume(head.session).verify() for head in ctx.store.sessions()]
+        reports = [verify_session(ctx.store.engine, each) for each, _ in every_id(ctx.store.engine)]
+        reports += _of_store(ctx)
     else:
         reports = [ctx.session(session or (anchor.session if anchor else "")).verify(anchor)]
     ctx.answer("verify", [_plain(ctx, r) for r in reports], lambda: _show_all(ctx, reports, anchor))
     return 0 if all(r.ok for r in reports) else INTEGRITY
 
 
+def _of_store(ctx: Context) -> list[VerifyReport]:
+    """What is damaged and belongs to no session, as a report without one; none when nothing is."""
+    engine = ctx.store.engine
+    found = [f for f in engine.inspect() if f.is_damage] if isinstance(engine, Inspects) else []
+    faults = tuple(Fault(f.seq, f.what) for f in found)
+    return [VerifyReport(SessionId(""), 0, "", faults, (), {}, anchored=False)] if faults else []
+
+
 def _plain(ctx: Context, report: VerifyReport) -> dict[str, object]:
-    return {**msgspec.to_builtins(report), "ok": report.ok, "name": ctx.name_of(report.session)}
+    return {**msgspec.to_builtins(report), "ok": report.ok, "name": _name(ctx, report)}
+
+
+def _name(ctx: Context, report: VerifyReport) -> str:
+    return ctx.name_of(report.session) if report.session else STORE
 
 
 def _show_all(ctx: Context, reports: list[VerifyReport], anchor: Anchor | None) -> None:
@@ -49,8 +68,13 @@ def _show_all(ctx: Context, reports: list[VerifyReport], anchor: Anchor | None) 
 
 
 def _show(ctx: Context, report: VerifyReport, anchor: Anchor | None) -> None:
-    name = ctx.name_of(report.session)
+    name = _name(ctx, report)
     mark = ctx.style("✔", fg="green") if report.ok else ctx.style("✗", fg="red", bold=True)
+    if not report.session:
+        ctx.say(f"{mark} {name}")
+        for fault in report.integrity:
+            ctx.say(f"    {ctx.style(inert(fault.what, lines=False), fg='red')}")
+        return
     ctx.say(f"{mark} {name}  {report.events:,} events, head {report.head_hash[:12]}")
     for word, faults in (("integrity", report.integrity), ("completeness", report.completeness)):
         verdict = "holds" if not faults else ctx.style(f"first fault at e{faults[0].seq}: {faults[0].what}", fg="red")

@@ -268,5 +268,5 @@ def error_of(problem: Problem) -> WakelogError:
     if cls is NotAllowedError:
         return NotAllowedError(problem.detail, legal=problem.legal, **said)
     if cls is CorruptLogError:
-        return CorruptLogError(problem.detail, seq=problem.seq, **said)
+        return CorruptLogError(problem.detail, kind=problem.kind, hint=problem.hint, seq=problem.seq)
     return cls(problem.detail, **said)
