@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+import pytest
+
 import wakelog
 from tests.http.asking import Asker
 
@@ -74,6 +76,15 @@ class ServerProcess:
     def signal(self, number: int) -> None:
         assert self._process is not None
         os.kill(self._process.pid, number)
+
+    def peak_bytes(self) -> int:
+        """The most memory it has had, as the system counts it."""
+        assert self._process is not None
+        status = Path(f"/proc/{self._process.pid}/status")
+        if not status.exists():
+            pytest.skip("this system does not tell")
+        [line] = [line for line in status.read_text().splitlines() if line.startswith("VmHWM:")]
+        return int(line.split()[1]) * 1024
 
     def wait(self) -> int:
         assert self._process is not None

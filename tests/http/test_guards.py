@@ -152,7 +152,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(serve: Serve) -> None:
 
 
 def test_a_head_that_does_not_come_is_not_waited_for(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wakelog.http.serving._Protocol.head_s", 0.2)
+    monkeypatch.setattr("wakelog.http.protocol.Protocol.head_s", 0.2)
     running = serve(rate=0)
     for sent in (b"", b"GET /healthz HTTP/1.1\r\nHost: 127", b"G"):
         with _connected(running) as sock:
@@ -204,7 +204,7 @@ def test_a_verb_that_takes_too_long_is_answered_as_unknown(serve: Serve, monkeyp
 
 
 def test_more_requests_at_once_than_it_can_hold_are_turned_away(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    running = serve(rate=0, pending_max=2)
+    running = serve(rate=0, pending_max=4)
     release = threading.Event()
     busy = threading.Semaphore(0)
     engine = running.server.spaces.get("default").engine

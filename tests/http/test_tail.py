@@ -249,7 +249,7 @@ def test_a_revoked_key_ends_its_tail_also_while_there_is_always_news(serve: Serv
 
 
 def test_there_are_only_so_many_tails(serve: Serve) -> None:
-    running = serve(rate=0, watchers_max=2)
+    running = serve(rate=0, watchers_max=4)
     asker = Asker(running.url, running.key)
     with Tail(asker, "/v1/tail") as one, Tail(asker, "/v1/tail") as two:
         assert one._block() == two._block() == "retry: 1000"

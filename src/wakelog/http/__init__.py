@@ -5,7 +5,7 @@ checks, decoding, the OpenAPI document, the reference page and the tests of isol
 can forget a route.
 
     app.py         from a request to an answer          table.py     what a route is
-    guards.py      hosts, origins, rates                verbs/       the routes, a file for each group
+    protocol.py    limits before any key                verbs/       the routes, a file for each group
     keys.py        API keys                             shapes.py    what routes take and give
     spaces.py      namespace → store                    openapi.py   the document
     hub.py         news, for those who wait             serving.py   starting and stopping

@@ -25,6 +25,7 @@ from wakelog.http import problems
 from wakelog.http.decoding import GoneError, Request, decode_query, take_body
 from wakelog.http.keys import Key
 from wakelog.http.rendering import Rendered, rendered, send_answer
+from wakelog.http.shares import Hold
 from wakelog.http.spaces import DEFAULT, Space
 from wakelog.http.state import Server
 from wakelog.http.table import Call, Route, Tree, all_routes
@@ -100,6 +101,8 @@ class App:
 
     async def _handle(self, request: Request, told: _Told) -> Rendered:
         server = self.server
+        if request.twice:
+            raise InvalidInputError(f"the header {request.twice} is given twice", kind="bad-request")
         server.doors.check(request.host, request.origin)
         route, names, space_name = self._find(request, told)
         if request.method == "OPTIONS":
@@ -110,34 +113,55 @@ class App:
         told.space = space.name if space else ""
         if server.is_stopping:
             raise problems.stopping()
-        if server.pending >= server.settings.pending_max:
-            raise problems.busy()
         call = Call(server, route, key or _NOBODY, space, names, request.headers)
-        server.pending += 1
-        server.metrics.pending.inc()
-        try:
-            return await self._perform(call, request)
-        finally:
-            server.pending -= 1
-            server.metrics.pending.dec()
+        with server.bodies.hold(call.who) as bodies:
+            given = await self._take(call, request, bodies)
+            # Only now: who sends slowly must not keep others from being answered.
+            with (server.tails if route.waits else server.slots).hold(call.who) as slot:
+                try:
+                    slot.add(1)
+                except BaseException:
+                    _let_go(given)
+                    raise
+                server.metrics.pending.inc()
+                try:
+                    return await self._perform(call, request, given)
+                finally:
+                    server.metrics.pending.dec()
 
-    async def _perform(self, call: Call, request: Request) -> Rendered:
-        route, settings = call.route, self.server.settings
+    async def _take(self, call: Call, request: Request, bodies: Hold) -> dict[str, Any]:
+        """What the verb is given: the query and the body, decoded."""
+        route, server = call.route, self.server
         given: dict[str, Any] = {}
         if route.query is not None:
             given["query"] = decode_query(request.query, route.query)
         elif request.query:
             raise InvalidInputError("this route takes no query", kind="bad-request")
         if route.body is not None:
-            given["body"] = await take_body(request, route.body, settings)
+            with server.arrivals.hold(call.who) as arrival:
+                arrival.add(1)
+                given["body"] = await take_body(request, route, server, call.who, bodies)
+        return given
+
+    async def _perform(self, call: Call, request: Request, given: dict[str, Any]) -> Rendered:
+        route, limit_s = call.route, self.server.settings.answer_s
         if route.is_async:
             return rendered(await route.verb(call, **given), route, request)
-        work = self.server.run(_work, call, request, given)
+        has_begun = False
+
+        def work() -> Rendered:
+            nonlocal has_begun
+            has_begun = True
+            return _work(call, request, given)
+
         try:
-            async with asyncio.timeout(settings.answer_s):
-                return await asyncio.shield(work)
+            async with asyncio.timeout(limit_s):
+                return await call.run(work)
         except TimeoutError:
-            raise problems.too_slow(settings.answer_s) from None
+            if has_begun:
+                raise problems.too_slow(limit_s) from None
+            _let_go(given)
+            raise problems.busy() from None
 
     def _find(self, request: Request, told: _Told) -> tuple[Route, dict[str, str], str]:
         """The route, the names in its path, and the namespace that the path names, if any."""
@@ -259,6 +283,13 @@ def _work(call: Call, request: Request, given: dict[str, Any]) -> Rendered:
     if tag:
         answer.headers |= {"etag": tag, "cache-control": "private, no-cache", "vary": "accept"}
     return answer
+
+
+def _let_go(given: dict[str, Any]) -> None:
+    """Closes a body that no verb will read."""
+    body = given.get("body")
+    if body is not None and hasattr(body, "close"):
+        body.close()
 
 
 def _tag(call: Call, request: Request, given: dict[str, Any]) -> str:

@@ -28,8 +28,11 @@ KINDS = {
     "no-such-method": 405,
     "body-too-slow": 408,
     "body-too-large": 413,
+    "body-too-complex": 413,
+    "bundle-too-large": 413,
     "wrong-media": 415,
     "too-many-requests": 429,
+    "head-too-large": 431,
 }
 
 
@@ -84,6 +87,14 @@ def too_many(wait_s: float) -> NotAllowedError:
 
 def busy() -> UnavailableError:
     return UnavailableError("the server has more to do than it can hold", kind="server-busy", hint="ask again")
+
+
+def share_used(what: str, whose: str, most: int) -> UnavailableError:
+    return UnavailableError(
+        f"{whose} has {most:,} {what} already, as many as one may have so that others have some left",
+        kind="server-busy",
+        hint="ask again when some of them are done",
+    )
 
 
 def stopping() -> UnavailableError:

@@ -6,7 +6,6 @@ and long waits end at once, requests at work go on to their end, then the stores
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import socket
@@ -16,51 +15,17 @@ from typing import Any
 
 import msgspec
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from wakelog.errors import UnavailableError
 from wakelog.http.app import App
+from wakelog.http.protocol import Protocol
 from wakelog.http.state import Server, Settings
 
 PORT = 8425
 GRACE_S = 30
 IDLE_S = 75
-HEAD_S = 30.0
 _log = logging.getLogger("wakelog.http")
 _RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-
-
-class _Protocol(HttpToolsProtocol):
-    """uvicorn's, with a limit to how long the head of a request may take: else a connection that sends it letter by
-    letter, or nothing, would be kept for ever."""
-
-    head_s = HEAD_S
-    _limit: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._start_limit()
-
-    def on_message_begin(self) -> None:
-        self._start_limit()
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        self._end_limit()
-        super().on_headers_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._end_limit()
-        super().connection_lost(exc)
-
-    def _start_limit(self) -> None:
-        self._end_limit()
-        self._limit = self.loop.call_later(self.head_s, self.timeout_keep_alive_handler)
-
-    def _end_limit(self) -> None:
-        if self._limit is not None:
-            self._limit.cancel()
-            self._limit = None
 
 
 class _Uvicorn(uvicorn.Server):
@@ -107,7 +72,7 @@ def _uvicorn(server: Server, tls: tuple[str, str] | None = None) -> _Uvicorn:
         date_header=False,
         proxy_headers=False,
         ws="none",
-        http=_Protocol,
+        http=Protocol,
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=GRACE_S,
         ssl_certfile=tls[0] if tls else None,

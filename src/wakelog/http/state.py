@@ -19,6 +19,7 @@ from wakelog.http.hub import Hub
 from wakelog.http.keys import ANY, PREFIX, Key, make_key
 from wakelog.http.lane import Lane
 from wakelog.http.metrics import Metrics
+from wakelog.http.shares import Queue, Share, Who
 from wakelog.http.spaces import Space, Spaces
 from wakelog.log.appending import Clock, now_us
 
@@ -26,6 +27,8 @@ T = TypeVar("T")
 
 FAILURES_PER_S, FAILURES_BURST = 2.0, 50.0
 """How often one address may come with a key that is not valid."""
+SPARE_THREADS = 4
+"""For the server's own: finding keys, opening namespaces, sending files."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -37,21 +40,24 @@ class Settings(msgspec.Struct, frozen=True):
     host_names: tuple[str, ...] = LOOPBACK
     trusted_origins: tuple[str, ...] = ()
     body_max: int = 64 << 20
-    bundle_max: int = 512 << 20
+    bundle_max: int = 256 << 20
+    """Of a bundle, as it comes and when it is unpacked."""
     rate: float = 1000.0
     """Requests a second for each key; 0: no limit."""
     answer_s: float = 30.0
     """How long a verb may take before its caller is told that the answer is unknown."""
     body_s: float = 30.0
-    """How long a request's body may take to arrive."""
+    """How long a request's body may take to arrive; for each 64 KB of it that came, a second more."""
     stall_s: float = 60.0
     """How long a watcher may not read before it is cut off."""
     keepalive_s: float = 15.0
     threads: int = 32
     pending_max: int = 512
-    """Requests at work or waiting for a thread."""
+    """Requests at work or waiting for a thread; as many more may be sending their body."""
+    bodies_max: int = 512 << 20
+    """Bytes of bodies in memory."""
     watchers_max: int = 1000
-    """Open tails, of all keys together."""
+    """Open tails, and others who wait for news."""
 
 
 class Server:
@@ -70,16 +76,36 @@ class Server:
         self.rates = Rates(settings.rate, 2 * settings.rate)
         self.failures = Rates(FAILURES_PER_S, FAILURES_BURST)
         self.metrics = Metrics()
-        self.executor = ThreadPoolExecutor(settings.threads, thread_name_prefix="verb")
+        self.executor = ThreadPoolExecutor(settings.threads + SPARE_THREADS, thread_name_prefix="verb")
         self.is_stopping = False
-        self.pending = 0
-        self.watchers = 0
+        most = settings.pending_max
+        self.slots = Share(most, "requests at work")
+        self.arrivals = Share(most, "requests that are still coming in")
+        self.bodies = Share(max(settings.bodies_max, 2 * settings.body_max), "bytes of requests in memory")
+        self.tails = Share(settings.watchers_max, "tails or waits")
+        self._threads = Queue(settings.threads)
         self._hubs: dict[str, Hub] = {}
         self._lanes: dict[str, Lane] = {}
 
     def run(self, function: Callable[..., T], *args: object) -> asyncio.Future[T]:
         """Runs something that blocks in a thread."""
         return asyncio.get_running_loop().run_in_executor(self.executor, functools.partial(function, *args))
+
+    async def work(self, who: Who, function: Callable[..., T], *args: object) -> T:
+        """The same in somebody's name: nobody has more threads than their share, whoever asks for more waits. If the
+        caller stops waiting, what has begun goes on, and keeps its thread until it ends."""
+        await self._threads.enter(who)
+        try:
+            work = self.run(function, *args)
+        except BaseException:
+            self._threads.leave(who)
+            raise
+        work.add_done_callback(lambda _: self._threads.leave(who))
+        return await asyncio.shield(work)
+
+    @property
+    def watchers(self) -> int:
+        return self.tails.used
 
     def lane(self, space: Space) -> Lane:
         """The line of commits to be stored in a space. Called on the event loop."""

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Mapping
-from typing import IO, TYPE_CHECKING, Any, Literal
+from collections.abc import Awaitable, Callable, Mapping
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
 from wakelog.http.keys import Key, Scope
+from wakelog.http.shares import Who
 from wakelog.model.records import Head
 from wakelog.session import Session
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from wakelog.http.spaces import Space
     from wakelog.http.state import Server
 
+T = TypeVar("T")
 Method = Literal["GET", "POST", "DELETE"]
 Body = Literal["none", "struct", "bytes"]
 Reach = Literal["space", "server", "anyone"]
@@ -52,6 +54,8 @@ class Route(msgspec.Struct, frozen=True):
     status: int
     reach: Reach
     """Who it is about: one namespace; the whole server, for keys that see all of it; or anyone may ask."""
+    waits: bool = False
+    """It mostly waits for news, and is counted with the tails."""
 
     @property
     def name(self) -> str:
@@ -68,6 +72,10 @@ class Route(msgspec.Struct, frozen=True):
     @property
     def is_async(self) -> bool:
         return inspect.iscoroutinefunction(self.verb)
+
+    @property
+    def takes_file(self) -> bool:
+        return self.body is bytes or self.body == IO[bytes]
 
     @property
     def full_path(self) -> str:
@@ -119,6 +127,15 @@ class Call:
         return self.server.hub(self.space)
 
     @property
+    def who(self) -> Who:
+        """In whose name threads and other things that are shared out are taken."""
+        return Who(self.key.id, self._space.name if self._space is not None else "")
+
+    def run(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
+        """Runs something that blocks in a thread of the caller's share."""
+        return self.server.work(self.who, function, *args)
+
+    @property
     def now(self) -> int:
         return self.server.clock()
 
@@ -139,6 +156,7 @@ def route(
     status: int = 200,
     media: str = "",
     reach: Reach = "space",
+    waits: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enters a verb into the table."""
 
@@ -157,6 +175,7 @@ def route(
                 by_head=by_head,
                 status=status,
                 reach=reach,
+                waits=waits,
             )
         )
         return verb

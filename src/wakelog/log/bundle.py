@@ -18,9 +18,8 @@ import base64
 import binascii
 import hashlib
 import itertools
-import zlib
 from collections.abc import Iterator
-from typing import IO, NoReturn
+from typing import IO
 
 import msgspec
 
@@ -28,7 +27,8 @@ from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import refuse_newer
 from wakelog.engine import Engine, Surgery, TakesBundles
 from wakelog.engines.memory import MemoryEngine
-from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, WakelogError
+from wakelog.errors import CorruptLogError, NotFoundError, WakelogError
+from wakelog.log.bundle_lines import read_lines, refuse_bundle
 from wakelog.log.log import Log
 from wakelog.log.reading import fold_at
 from wakelog.log.verify import NONSENSE, verify
@@ -37,7 +37,7 @@ from wakelog.model.names import is_name
 from wakelog.model.records import FORMAT_VERSION, Commit, ForkPoint, Head, Record
 
 BUNDLE_MAX = 1 << 30
-_GZIP = b"\x1f\x8b"
+"""How much a bundle may hold when it is unpacked, if whoever takes it in does not say."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -144,11 +144,12 @@ def _history(log: Log, ancestry: list[Head], head: Head) -> Iterator[Commit]:
     yield from log.engine.read(log.id, upto=head.seq, payloads=True)
 
 
-def import_bundle(engine: Engine, source: IO[bytes]) -> Log:
-    """Takes in a bundle, all of it or nothing, after verifying it whole. What is already there is left as it is."""
+def import_bundle(engine: Engine, source: IO[bytes], *, size_max: int | None = None) -> Log:
+    """Takes in a bundle, all of it or nothing, after verifying it whole. What is already there is left as it is.
+    `size_max` is the most it may hold when unpacked."""
     if isinstance(engine, TakesBundles):
         return Log(engine, engine.take_bundle(source.read()))
-    first, commits = _parse(source)
+    first, commits = _parse(source, BUNDLE_MAX if size_max is None else size_max)
     trial = MemoryEngine()
     try:
         trial.submit(*commits).result()
@@ -193,51 +194,62 @@ def _has_less(commit: Commit, here: Commit) -> bool:
     return any(mine.salt and not theirs.salt for mine, theirs in zip(here.records, commit.records, strict=False))
 
 
-def _parse(source: IO[bytes]) -> tuple[_First, list[Commit]]:
+def _parse(source: IO[bytes], size_max: int) -> tuple[_First, list[Commit]]:
+    """Line by line, so that no more than one of them is held as text."""
     digest = hashlib.sha256()
-    lines: list[bytes] = []
-    for line in _read_lines(source):
-        lines.append(line)
-    if len(lines) < 3:
-        _refuse("it has no beginning, no content or no end")
-    for line in lines[:-1]:
-        digest.update(line)
+    lines = read_lines(source, size_max)
+    top = next(lines, b"")
+    last = next(lines, b"")
+    count = 1
+    reader: _Reader | None = None
+    commits: list[Commit] = []
     try:
-        end = msgspec.json.decode(lines[-1], type=_End)
-        if end.end != len(lines) - 1 or end.sha256 != digest.hexdigest():
-            _refuse("its end line does not fit what comes before: it was cut or changed")
-        refuse_newer(lines[0], "wakelog")
-        first = msgspec.json.decode(lines[0], type=_First)
-        return first, _commits(first, lines[1:-1])
+        refuse_newer(top, "wakelog")
+        digest.update(top)
+        reader = _Reader(msgspec.json.decode(top, type=_First))
+        for line in lines:
+            # Only the line after it tells that a line is not the end.
+            commits.append(reader.commit(last))
+            digest.update(last)
+            last, count = line, count + 1
+        end = msgspec.json.decode(last, type=_End)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
-        _refuse(str(exc), exc)
+        refuse_bundle(str(exc), exc)
     except (ValueError, binascii.Error) as exc:
         if isinstance(exc, WakelogError):
             raise
-        _refuse(str(exc), exc)
+        refuse_bundle(str(exc), exc)
+    if end.end != count or end.sha256 != digest.hexdigest():
+        refuse_bundle("its end line does not fit what comes before: it was cut or changed")
+    if not commits:
+        refuse_bundle("it has no content")
+    return reader.first, commits
 
 
-def _commits(first: _First, lines: list[bytes]) -> list[Commit]:
-    segments = {s.session: s for s in first.segments}
-    if first.session not in segments or len(segments) != len(first.segments):
-        _refuse("its first line does not describe its sessions")
-    for parent, child in itertools.pairwise((None, *first.segments)):
-        if child is None or (child.fork.parent if child.fork else None) != (parent.session if parent else None):
-            _refuse("its sessions are not one line of forks")
-    if first.segments[-1].session != first.session:
-        _refuse("its first line does not end with the session it names")
-    tree = root_of(parse_session_id(first.session))
-    seen: set[str] = set()
-    out: list[Commit] = []
-    for line in lines:
+class _Reader:
+    """Makes commits of lines, by what the first line says of the sessions."""
+
+    def __init__(self, first: _First) -> None:
+        self.first = first
+        self._segments = {s.session: s for s in first.segments}
+        if first.session not in self._segments or len(self._segments) != len(first.segments):
+            refuse_bundle("its first line does not describe its sessions")
+        for parent, child in itertools.pairwise((None, *first.segments)):
+            if child is None or (child.fork.parent if child.fork else None) != (parent.session if parent else None):
+                refuse_bundle("its sessions are not one line of forks")
+        if first.segments[-1].session != first.session:
+            refuse_bundle("its first line does not end with the session it names")
+        self._tree = root_of(parse_session_id(first.session))
+        self._seen: set[str] = set()
+
+    def commit(self, line: bytes) -> Commit:
         value = msgspec.json.decode(line, type=_Line)
-        segment = segments.get(value.session)
-        if segment is None or root_of(parse_session_id(value.session)) != tree:
-            _refuse(f"a commit is of session {value.session}, which the first line does not name")
-        fork = segment.fork if value.session not in seen else None
-        seen.add(value.session)
-        out.append(_commit(value, fork))
-    return out
+        segment = self._segments.get(value.session)
+        if segment is None or root_of(parse_session_id(value.session)) != self._tree:
+            refuse_bundle(f"a commit is of session {value.session}, which the first line does not name")
+        fork = segment.fork if value.session not in self._seen else None
+        self._seen.add(value.session)
+        return _commit(value, fork)
 
 
 def _commit(value: _Line, fork: _Fork | None) -> Commit:
@@ -263,23 +275,3 @@ def _commit(value: _Line, fork: _Fork | None) -> Commit:
         fork=ForkPoint(parse_session_id(fork.parent), fork.at, bytes.fromhex(fork.hash)) if fork else None,
         late=True,  # it happened, whatever the session's status was; the chain decides where it goes
     )
-
-
-def _read_lines(source: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a plain or gzipped stream."""
-    start = source.read(2)
-    try:
-        if start == _GZIP:
-            unzip = zlib.decompressobj(wbits=31)
-            data = unzip.decompress(start + source.read(), BUNDLE_MAX)
-            if not unzip.eof:
-                _refuse("it is cut off, or larger than can be taken in")
-        else:
-            data = start + source.read(BUNDLE_MAX)
-    except zlib.error as exc:
-        _refuse(str(exc), exc)
-    yield from data.splitlines(keepends=True)
-
-
-def _refuse(why: str, cause: BaseException | None = None) -> NoReturn:
-    raise InvalidInputError(f"this is not a whole wakelog bundle: {why}", kind="bad-bundle") from cause

@@ -140,9 +140,7 @@ def _share(sizes: list[int], room: int) -> list[int]:
     return rooms
 
 
-def event_answer(
-    session: Session[Any], entry: Entry, *, full: bool = False, room: int = ROOM
-) -> dict[str, Value]:
+def event_answer(session: Session[Any], entry: Entry, *, full: bool = False, room: int = ROOM) -> dict[str, Value]:
     """One event: where it stands, how far it is trusted, and what it says. `cut` names what is not shown whole."""
     header = entry.header
     said: dict[str, Value] = {"e": entry.seq, "kind": entry.kind}

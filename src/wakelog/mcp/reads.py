@@ -73,8 +73,7 @@ class Reads:
             at, _, last = cursor.partition(".")
             if not at.isdecimal():
                 raise ToolError(
-                    f"[bad-cursor] {shorten(cursor, 100)!r} is not from an answer's `next`;"
-                    " leave it out to begin again"
+                    f"[bad-cursor] {shorten(cursor, 100)!r} is not from an answer's `next`; leave it out to begin again"
                 )
             heads = [h for h in heads if _newest(h) > (-int(at), last)]
         rows, room, reached = [], ROOM, 0

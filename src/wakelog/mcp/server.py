@@ -45,6 +45,7 @@ from wakelog.store import Store
 NEWS_S = 1.0
 RESOURCE_MAX = 100_000
 
+
 def build_server(store: Store | Place, *, read_only: bool = False) -> MCPServer[Any]:
     """A server over a store; `read_only` leaves out every tool that writes."""
     place = Place.of(store) if isinstance(store, Store) else store

@@ -104,9 +104,7 @@ class Tools(Reads):
         return self._stands(session)
 
     @told
-    def fork(
-        self, session_id: Id, at: Point = "", name: Annotated[str, Field(max_length=200)] = ""
-    ) -> str:
+    def fork(self, session_id: Id, at: Point = "", name: Annotated[str, Field(max_length=200)] = "") -> str:
         """A new session sharing the history up to a place, to try another way."""
         return self._stands(self._place.store.fork(self._session(session_id), at or None, name=name))
 

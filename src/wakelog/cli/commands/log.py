@@ -41,7 +41,9 @@ TURNS, EVENTS, PAGE = 40, 100, 512
 @click.option("-n", "limit", type=click.IntRange(0), help=f"How many (default {TURNS} turns, {EVENTS} events; 0: all).")
 @click.option("--since", "since", metavar="T", help="From then on: 10m, 2h, today, 2026-11-15T18:00.")
 @click.option("--until", "until", metavar="T", help="Up to then.")
-@click.option("--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="As it was at that point.")
+@click.option(
+    "--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="As it was at that point."
+)
 @common
 def log_command(
     ctx: Context,

@@ -21,7 +21,14 @@ from wakelog.session import Session
 
 @click.command("state")
 @click.argument("key", required=False, default="", shell_complete=complete_key)
-@click.option("--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="At that point: @5, fix-auth@5, e1042, t:2h.")
+@click.option(
+    "--at",
+    "at",
+    default="",
+    metavar="SEL",
+    shell_complete=complete_selector,
+    help="At that point: @5, fix-auth@5, e1042, t:2h.",
+)
 @click.option("--schema", "schema", is_flag=True, help="The JSON Schema of the state instead.")
 @common
 def state_command(ctx: Context, key: str, at: str, schema: bool) -> None:

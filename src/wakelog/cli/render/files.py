@@ -31,7 +31,9 @@ def plan_lines(ctx: Context, log: Log, plan: RestorePlan) -> Iterator[str]:
     rescue = _short(rescue_home(log, plan.folder))
     for step in steps:
         if step.path not in left_out:
-            yield pad(step.path, column, middle=True) + ctx.style(inert(_words(step, rescue), lines=False), fg=_COLORS[step.do])
+            yield pad(step.path, column, middle=True) + ctx.style(
+                inert(_words(step, rescue), lines=False), fg=_COLORS[step.do]
+            )
     if left_out:
         yield f"and {len(left_out):,} more to be brought back (--json lists them)"
     yield from _unseen_lines(ctx, plan)

@@ -34,6 +34,6 @@ def take_bundle(call: Call, body: IO[bytes]) -> Imported:
     nor judged: so it needs `admin`.
     """
     with body:
-        head = import_bundle(call.space.engine, body).head()
+        head = import_bundle(call.space.engine, body, size_max=call.server.settings.bundle_max).head()
     call.space.forget(head.session)
     return Imported(head.session, head.name, head)

@@ -180,7 +180,7 @@ def rewrite(call: Call, body: wire.Rewrite) -> wire.Rewritten:
     return wire.Rewritten(isinstance(engine, Rewrites) and engine.rewrite(most=body.most))
 
 
-@route("POST", "/engine/wait")
+@route("POST", "/engine/wait", waits=True)
 async def wait(call: Call, body: wire.Wait) -> wire.News:
     """Waits until something new was stored, for half a minute at most."""
     deadline = time.monotonic() + min(max(body.timeout_s, 0.0), WAIT_MAX_S)
@@ -191,13 +191,13 @@ async def wait(call: Call, body: wire.Wait) -> wire.News:
 
 async def _wait_for_session(call: Call, session: SessionId, after: int, deadline: float) -> wire.News:
     engine, server = call.space.engine, call.server
-    if (await server.run(engine.head, session)).seq > after:
+    if (await call.run(engine.head, session)).seq > after:
         return wire.News(True)
     if time.monotonic() >= deadline:
         return wire.News(False)
     channel = await call.hub.join(session)
     try:
-        came = (await server.run(engine.head, session)).seq > after
+        came = (await call.run(engine.head, session)).seq > after
         while not came and not server.is_stopping:
             bell = channel.event
             if channel.seen > after:

@@ -14,7 +14,7 @@ import msgspec
 
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.http.hub import PAGE, Channel, Frame, frame, frames_of, told_of
-from wakelog.http.problems import busy, problem
+from wakelog.http.problems import problem
 from wakelog.http.rendering import Stream
 from wakelog.http.shapes import Position, Query, record_of
 from wakelog.http.spaces import Space
@@ -43,7 +43,7 @@ class TailAllQuery(Query, frozen=True):
 @route("GET", "/sessions/{session}/tail", media="text/event-stream")
 async def tail(call: Call, query: TailQuery) -> Stream:
     """The events of a session as they come, each once and in order. The id of an event is its seq."""
-    head = await call.server.run(call.head)
+    head = await call.run(call.head)
     place = call.headers.get("last-event-id", "")
     if place and not (place.isdecimal() and len(place) <= 15):
         raise InvalidInputError(f"{place!r} is not the id of an event here", kind="bad-request")
@@ -62,7 +62,7 @@ async def tail_all(call: Call, query: TailAllQuery) -> Stream:
     """The events of all sessions as they come, in order within each session. An id is a place in the feed."""
     place = call.headers.get("last-event-id", query.after)
     if place:
-        await call.server.run(_feed_frames, call.space, place)  # a place that is none is told before the tail begins
+        await call.run(_feed_frames, call.space, place)  # a place that is none is told before the tail begins
 
     def read(after: str) -> Sequence[Frame]:
         return _feed_frames(call.space, after)
@@ -73,8 +73,7 @@ async def tail_all(call: Call, query: TailAllQuery) -> Stream:
 async def _stream(
     call: Call, session: SessionId | None, place: str | None, kinds: tuple[str, ...], read: Read
 ) -> Stream:
-    if call.server.watchers >= call.server.settings.watchers_max:
-        raise busy()
+    call.server.tails.check(call.who)
     channel = await call.hub.join(session)
     start = call.hub.cursor if place is None else place
     return Stream(_watch(call, channel, start, kinds, read))
@@ -82,10 +81,11 @@ async def _stream(
 
 async def _watch(call: Call, channel: Channel, place: str, kinds: tuple[str, ...], read: Read) -> AsyncIterator[bytes]:
     server = call.server
-    server.watchers += 1
     server.metrics.watchers.inc()
     checked = time.monotonic()
+    hold = server.tails.hold(call.who)
     try:
+        hold.add(1)
         yield b"retry: 1000\n\n"
         while not server.is_stopping:
             if time.monotonic() - checked > server.settings.keepalive_s:
@@ -95,7 +95,7 @@ async def _watch(call: Call, channel: Channel, place: str, kinds: tuple[str, ...
             bell = channel.event
             frames: Sequence[Frame] | None = channel.ring.after(place)
             if frames is None:
-                frames = await server.run(read, place)
+                frames = await call.run(read, place)
             if frames:
                 place = frames[-1].id
                 if wanted := b"".join(f.data for f in frames if _is_wanted(f.kind, kinds)):
@@ -109,7 +109,7 @@ async def _watch(call: Call, channel: Channel, place: str, kinds: tuple[str, ...
     except WakelogError as exc:
         yield b"event: end\ndata: %b\n\n" % _encode(problem(exc))
     finally:
-        server.watchers -= 1
+        hold.release()
         server.metrics.watchers.dec()
         call.hub.leave(channel)
 
