@@ -28,6 +28,20 @@ from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, No
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
+TEXT_MAX = 256
+"""So many characters a session's name and a commit id may have: the same on every engine, whatever its database takes
+in a key. Held where they come in (`check_length`), not by the engines, so that older and longer ones can be moved."""
+
+
+def check_length(text: str, what: str) -> None:
+    """InvalidInputError when a name or id is longer than any engine has to take."""
+    if len(text) > TEXT_MAX:
+        raise InvalidInputError(
+            f"{what} has {len(text)} characters, and may have {TEXT_MAX}: {text[:24]!r}…",
+            kind="too-long",
+            hint="shorten it, or use a hash of it",
+        )
+
 
 class Pending(Protocol):
     """An append under way."""

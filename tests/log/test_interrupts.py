@@ -72,7 +72,7 @@ class Strike:
         return self._trace
 
 
-ACTS = [append, append_something_illegal, append_as_the_second, ask_for_the_hash]
+ACTS: list[Callable[[Log, Log], None]] = [append, append_something_illegal, append_as_the_second, ask_for_the_hash]
 STRIDE = 7
 
 

@@ -6,8 +6,8 @@ another process came first, what is in flight is undone, the missed events are f
 again; events that are no longer legal then raise.
 
 An interrupt may strike anywhere, and leave the tip ahead of what was sent, half applied or half undone, or a commit in
-flight that has landed. So whoever moves the tip first says that it is not whole, and last that it is; and an append that
-an interrupt leaves says so too. Who finds it so drops the tip, and folds what is stored.
+flight that has landed. So whoever moves the tip first says that it is not whole, and last that it is; and an append
+that an interrupt leaves says so too. Who finds it so drops the tip, and folds what is stored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from wakelog.engine import Engine
+from wakelog.engine import Engine, check_length
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, UnavailableError, WakelogError
 from wakelog.log.reading import Segment, fold_at, read_entries
 from wakelog.log.seal import Sealed, Step, Tip, fingerprint_of, seal
@@ -70,6 +70,7 @@ class Appending:
     def _append_patiently(self, steps: Sequence[Step], expect: Seq | None, commit_id: str, guard: int | None) -> Head:
         if commit_id and (answer := self._repeated(steps, commit_id)) is not None:
             return answer
+        check_length(commit_id, "a commit id")
         for tries in range(RESEAL_MAX):
             head = self._land(self._launch(steps, expect, commit_id, guard))
             if head is not None:

@@ -22,7 +22,7 @@ from typing import NoReturn
 import msgspec
 
 from wakelog.codec.records import SALT_SIZE, decode_delta, decode_event, decode_header
-from wakelog.engine import Engine, Pending, judge
+from wakelog.engine import Engine, Pending, check_length, judge
 from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError, WakelogError
 from wakelog.log.adopting import plan_adoption
 from wakelog.log.appending import Clock, now_us
@@ -193,6 +193,7 @@ class Taking:
     def unseal(self, commit: Commit, find: Fetch, allowed: frozenset[str] = frozenset()) -> Unsealed:
         """The events of a commit as they were before they were sealed, payloads in place, looked through for
         secrets."""
+        check_length(commit.commit_id, "a commit id")
         if commit.at > self._clock() + AHEAD_MAX_US:
             raise InvalidInputError(
                 f"the commit for event {commit.first} of {commit.session} is dated more than"

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from wakelog.engine import Engine
+from wakelog.engine import Engine, check_length
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, UnsupportedError
 from wakelog.log import Log
@@ -183,6 +183,7 @@ class Store:
         check_name(name)
         session = self.engine.find(name)
         if session is None:
+            check_length(name, "a name")
             # The name is settled first: if this process dies before the session is opened, the next one that asks
             # gets the same id and opens it.
             session = self.engine.claim(name, root_id(self.clock(), os.urandom(10)))
@@ -249,6 +250,7 @@ class Store:
         """Forks a session and binds the fork's name, which must be free."""
         if name:
             check_name(name)
+            check_length(name, "a name")
             if self.engine.find(name) is not None:
                 raise _name_taken(name)
         child = fork_id(session.id, os.urandom(5))

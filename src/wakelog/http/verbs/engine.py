@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+from wakelog.engine import check_length
 from wakelog.engines.remote import wire
 from wakelog.errors import InvalidInputError
 from wakelog.http.problems import too_slow
@@ -105,6 +106,7 @@ def drop_snapshots(call: Call, body: wire.OfSession) -> wire.Done:
 def claim(call: Call, body: wire.Claim) -> wire.Named:
     """Binds a name to an id if it is free, and tells whose it is."""
     check_name(body.name)
+    check_length(body.name, "a name")
     return wire.Named(call.space.engine.claim(body.name, parse_session_id(body.session)))
 
 
