@@ -150,7 +150,7 @@ class Log(Appending):
         if at is None:
             with self._locked():
                 if not self._flight:
-                    return self._pending_tip(refresh=True).fold.state_hash()
+                    return self._hash_of(self._pending_tip(refresh=True))
         return self._fold(at).state_hash()
 
     def _fold(self, at: Seq | None) -> Fold:
