@@ -70,6 +70,11 @@ class Base(Generic[S]):
         """The prices by which model calls are paid for: the store's."""
         return self.store.prices if self.store is not None else built_in()
 
+    @property
+    def is_answering(self) -> bool:
+        """Whether a turn is open here that was completed before, and is only answered from the record."""
+        return self.runtime.turn is not None and self.runtime.turn.is_done
+
     def seq(self, where: Where = None) -> Seq:
         """The event a point stands for."""
         if where is None:
@@ -79,12 +84,18 @@ class Base(Generic[S]):
     def append(
         self, *events: ev.Event | Draft, expect: Seq | None = None, commit_id: str = "", guard: int | None = None
     ) -> Head:
-        """Appends typed events as one durable commit. See `Log.append`."""
+        """Appends typed events as one durable commit. See `Log.append`. In a turn that is done it writes nothing."""
+        if self.is_answering:
+            return self.head
         return self.log.append(*events, expect=expect, commit_id=commit_id, guard=guard)
 
     def _record(self, event: ev.Event, *, actor: str = "agent", source: str = "", trust: Trust = "trusted") -> Seq:
         return self._write(self.runtime.flow.draft(event, actor=actor, mark=Mark(trust, source)))
 
     def _write(self, draft: Draft) -> Seq:
-        """Records an event, unless another process has taken over the turn or the lease."""
+        """Records an event, unless another process has taken over the turn or the lease. In a turn that is done nothing
+        is recorded again; then it is the seq of that turn's end."""
+        turn = self.runtime.turn
+        if turn is not None and turn.record is not None and turn.is_done:
+            return turn.record.ended
         return self.log.record(self.runtime.placed(draft), guard=self.runtime.guard)
