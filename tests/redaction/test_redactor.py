@@ -175,12 +175,31 @@ def test_text_that_is_not_ascii_keeps_its_places() -> None:
             "/A+b",
             "\\",
         ),
+        *(
+            "curl ",
+            "curl -u a",
+            "curl \\\n",
+            "machine a login b password c\n",
+            "default login a ",
+            "<password>a",
+            "secret_key_base=",
+            "abc8Q~",
+            "&sig=%41",
+            '"auth": "aGVsbG86aGVsbG86aGVsbG8',
+            "MTIzMTIzMTIzMTIzMTIzMTIz.",
+            "123456789:AAaaaaaaaaaaaaaaaaaaaaaaaa",
+            "devops_pat aaaaaaaaaaaaaaaaaaaaaaaaaB ",
+        ),
     ],
 )
 def test_time_grows_with_the_text_whatever_it_repeats(unit: str) -> None:
     """Anything quadratic would take minutes here."""
     unit = make(unit, 1)
     redact_text(unit * (100_000 // len(unit)))
+
+
+def test_every_row_says_who_tells_its_form() -> None:
+    assert [pattern.name for pattern in PATTERNS if not pattern.source] == []
 
 
 def test_every_name_is_explained() -> None:
