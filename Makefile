@@ -12,7 +12,7 @@ BENCH_RESULTS := benchmarks/results
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all check format bench bench-quick bench-docs bench-venv wheel clean
+.PHONY: help venv demo test test-all test-fuzz check format bench bench-quick bench-docs bench-venv coverage release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,12 @@ test: venv ## run the tests, without the slow ones
 test-all: venv ## run every test
 	$(PY) -m pip install -qq -c constraints.txt -e '.[test-all]'
 	$(PY) -m pytest -q -n 2
+
+test-fuzz: venv ## search with a fresh seed; `make test-fuzz SEED=…` repeats a search
+	$(eval SEED ?= $(shell $(PY) -c 'import random; print(random.randrange(1 << 30))'))
+	@echo "SEED=$(SEED)"
+	WAKELOG_TEST_SEED=$(SEED) $(PY) -m pytest -q -n 2 --hypothesis-profile=fuzz --hypothesis-seed=$(SEED) \
+		-m "(hypothesis or seeded) and not slow" || { echo "to repeat: make test-fuzz SEED=$(SEED)"; exit 1; }
 
 check: venv ## format, lint, types, layers, docs
 	$(PY) -m ruff format --check .
@@ -65,9 +71,11 @@ bench-quick: venv ## ours beside bare loops, compared with the saved run; under 
 bench-docs: bench-venv ## run the peers' comparison, save it, and write it into the docs
 	$(BENCH_PY) -m benchmarks --json $(BENCH_RESULTS)/full.json --save --write-docs
 
-wheel: venv ## build a wheel into dist/
-	rm -f dist/*.whl
-	$(PY) -m pip wheel -qq --no-deps -w dist .
+coverage: venv ## run the tests with branch coverage; fails below the floor in pyproject.toml
+	$(PY) -m pytest -q -n 2 -m "not slow" --cov --cov-report=term:skip-covered --cov-report=html
+
+release: venv ## collect the changelog, build wheel and sdist, try both; DRY=1 changes no file
+	$(PY) scripts/release.py $(if $(DRY),--dry-run)
 
 clean: ## remove the environment, builds and caches
 	rm -rf $(VENV) $(BENCH_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

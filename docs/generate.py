@@ -38,7 +38,7 @@ from wakelog.state.effects import Place, effect_of
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))  # for when this file is run by its path
-from docs import protocol, routes  # noqa: E402
+from docs import opening, protocol, routes  # noqa: E402
 
 SOURCE = DOCS.parent / "src" / "wakelog"
 SCHEMA = DOCS / "reference" / "state.schema.json"
@@ -53,6 +53,7 @@ def outputs() -> dict[Path, str]:
     out = {page: _rewritten(text) for page, text in pages.items() if _PART.search(text)}
     out[SCHEMA] = state_schema()
     out[protocol.SCHEMA] = protocol.schema()
+    out[opening.FILE] = opening.text()
     return out
 
 

@@ -6,13 +6,23 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests import signals
+from tests.engines.leaks import open_connections
 from tests.engines.on_postgres import is_sampled
 from tests.engines.postgres_server import Server
+from tests.seeds import EXAMPLES, SEED
 
 # No deadline: a machine under load is not a bug. The blob brings a failure back on another machine.
 settings.register_profile(
-    "wakelog", deadline=None, print_blob=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+    "wakelog",
+    deadline=None,
+    print_blob=True,
+    max_examples=EXAMPLES,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
+# For `make test-fuzz`, which gives the seed too.
+settings.register_profile("fuzz", settings.get_profile("wakelog"), derandomize=False, max_examples=10 * EXAMPLES)
 settings.load_profile("wakelog")
 
 
@@ -22,6 +32,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+def pytest_report_header() -> str:
+    return f"seed: {SEED}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_signals() -> Iterator[None]:
+    with signals.default_for_children():
+        yield
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Indexes of shared stores are kept in the user's cache: not those of tests."""
@@ -29,6 +49,18 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         folder = tmp_path_factory.mktemp("cache")
         patch.setenv("WAKELOG_CACHE", str(folder))
         yield folder
+
+
+@pytest.fixture(autouse=True)
+def _no_connection_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that uses PostgreSQL leaves no connection open; what lasts longer than a test may stay."""
+    if not ({"postgres", "rough"} & {*request.fixturenames} or request.node.get_closest_marker("postgres")):
+        yield
+        return
+    before = {id(each) for each in open_connections()}
+    yield
+    left = [each for each in open_connections() if id(each) not in before]
+    assert not left, f"{len(left)} connections were left open"
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wakelog.replay.plan import Plan
     from wakelog.runtime.ambient import current, current_call, untrusted
     from wakelog.runtime.binding import tool
-    from wakelog.runtime.ending import UncertainError
+    from wakelog.runtime.doubt import NotSentError, UncertainError
     from wakelog.runtime.outcome import Outcome
     from wakelog.runtime.policy import Found, Policy
     from wakelog.session import Session, Turn
@@ -48,6 +48,7 @@ _HOMES = {
     "Log": "wakelog.log",
     "NotAllowedError": "wakelog.errors",
     "NotFoundError": "wakelog.errors",
+    "NotSentError": "wakelog.runtime.doubt",
     "ModelMessage": "wakelog.history.messages",
     "Outcome": "wakelog.runtime.outcome",
     "Plan": "wakelog.replay.plan",
@@ -55,7 +56,7 @@ _HOMES = {
     "Session": "wakelog.session",
     "Store": "wakelog.store",
     "Turn": "wakelog.session",
-    "UncertainError": "wakelog.runtime.ending",
+    "UncertainError": "wakelog.runtime.doubt",
     "UserMessage": "wakelog.history.messages",
     "UnavailableError": "wakelog.errors",
     "UnsupportedError": "wakelog.errors",
@@ -79,6 +80,7 @@ __all__ = [
     "ModelMessage",
     "NotAllowedError",
     "NotFoundError",
+    "NotSentError",
     "Outcome",
     "Plan",
     "Policy",

@@ -136,7 +136,8 @@ class Engine(Protocol):
     def last_beat(self, session: SessionId) -> Heartbeat | None: ...
 
     def operate(self, surgery: Surgery) -> Head:
-        """Rewrites stored bytes as erasing and pruning need, and leaves nothing of the old ones in the files."""
+        """Rewrites stored bytes as erasing and pruning need, and leaves nothing of the old ones in the files; one that
+        `Rewrites` does so when it is asked to."""
         ...
 
     def delete(self, commit: Commit) -> Head:
@@ -220,6 +221,19 @@ class KeepsMarks(Protocol):
 
 
 @runtime_checkable
+class Rewrites(Protocol):
+    """An engine that leaves removed bytes in its files until its tables are written anew, which locks them."""
+
+    def rewrite(self, *, most: int | None = None) -> bool:
+        """Writes the tables anew if something was removed since that was last done; whether it was.
+
+        UnavailableError (`scrub-pending`) when it has to wait: somebody still sees the old bytes, or the tables hold
+        more than `most` bytes.
+        """
+        ...
+
+
+@runtime_checkable
 class MeasuresTables(Protocol):
     """An engine on a server that tells how much its tables take there."""
 
@@ -255,6 +269,25 @@ class Inspects(Protocol):
 
     def tidy(self) -> int:
         """Mends what can be mended without loss; how many things that were."""
+        ...
+
+
+@runtime_checkable
+class KnowsDamage(Protocol):
+    """An engine that can tell more of damaged sessions than that they cannot be opened."""
+
+    def session_ids(self) -> Sequence[SessionId]:
+        """The ids of all sessions that something is stored of, in order; deleted and damaged ones too."""
+        ...
+
+    def last_sound(self, session: SessionId) -> Head | None:
+        """The newest head that can still be told of a session whose head is damaged. It is for reading what is left:
+        appending on it would write history anew."""
+        ...
+
+    def faults(self, session: SessionId) -> Sequence[str]:
+        """What is wrong with what is kept beside a session's commits: its name, the commit ids that callers chose, the
+        list of its forks. Readers would only find less."""
         ...
 
 

@@ -72,13 +72,17 @@ class UnsupportedError(WakelogError):
 
 class CorruptLogError(WakelogError):
     """Stored bytes disagree with their hash or their form. Nothing is served from them; `seq` is the first bad
-    event."""
+    event and `upto` the last one that went with it, `session` whose they are; 0 and empty where that is not known."""
 
     kind = "corrupt-log"
 
-    def __init__(self, message: str, *, kind: str = "", hint: str = "", seq: int = 0) -> None:
+    def __init__(
+        self, message: str, *, kind: str = "", hint: str = "", seq: int = 0, upto: int = 0, session: str = ""
+    ) -> None:
         super().__init__(message, kind=kind, hint=hint)
         self.seq = seq
+        self.upto = upto
+        self.session = session
 
 
 class DivergenceError(WakelogError):

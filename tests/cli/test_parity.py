@@ -38,6 +38,7 @@ DONE_BY = {
     "Session.expand": "expand",
     "Session.follow": "tail",
     "Session.file_diff": "diff",
+    "Session.files": "files",
     "Session.flag": "flag",
     "Session.fork": "fork",
     "Session.head": "status",
@@ -67,6 +68,7 @@ DONE_BY = {
     "Session.why": "why",
     "Store.cost": "cost",
     "Store.delete": "delete",
+    "Store.erase": "erase",
     "Store.find": "ls",
     "Store.fork": "fork",
     "Store.index": "search",
@@ -79,6 +81,7 @@ RECORDING = "recording is for the program that does the work; a person would be 
 PLUMBING = "a building block of the verbs above, without an answer of its own"
 NOT_DONE = {
     **dict.fromkeys(["Session.capture", "Session.capture_files"], "files are captured around the calls of a program"),
+    "Store.scrub_removed": "part of every erasure; `store scrub` does what had to wait",
     "Store.scrub_index": "part of every removal; commands that remove call it",
     **dict.fromkeys(
         [

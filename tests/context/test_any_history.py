@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.context.histories import histories, histories_with_removals, new_log, play
 from tests.context.validity import check
+from tests.seeds import examples
 from wakelog.context import window
 from wakelog.context.brief import make_brief
 from wakelog.context.compacting import compact, compactions, expand
@@ -26,7 +27,7 @@ from wakelog.state.patch import equal
 
 SHAPES = [shape for shape in get_args(Shape) if shape != "items"]
 DURABLE = sorted(set(empty_document()) - {"evicted_keys", "view"})
-many = settings(max_examples=40)
+many = settings(max_examples=examples(40))
 
 
 def _contexts(log: Log, budget: int | None, **how: Any) -> list[Context]:

@@ -9,12 +9,12 @@ from docs.generate import DOCS, outputs, rows_without_sentence
 OUTPUTS = outputs()
 
 
-@pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.relative_to(DOCS).as_posix())
+@pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.relative_to(DOCS.parent).as_posix())
 def test_generated_parts_are_up_to_date(path: Path) -> None:
     assert path.read_text(encoding="utf-8") == OUTPUTS[path], "run: .venv/bin/python docs/generate.py"
 
 
-@pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.relative_to(DOCS).as_posix())
+@pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.relative_to(DOCS.parent).as_posix())
 def test_every_row_has_its_sentence(path: Path) -> None:
     missing = rows_without_sentence(OUTPUTS[path])
     assert not missing, f"write what these mean in the last column of their row: {missing}"

@@ -1,11 +1,13 @@
 """The PostgreSQL engine keeps the contract, on a real server."""
 
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.engines.leaks import open_connections
 from tests.engines.postgres_server import Server
 from wakelog.engine import Engine
 from wakelog.engines.postgres import PostgresEngine
@@ -61,3 +63,45 @@ def test_an_answer_is_synced_also_for_a_user_who_is_set_not_to_wait_for_it(postg
     [row] = engine._fetch("select current_setting('synchronous_commit') as value")
     assert row["value"] == "on"
     engine.close()
+
+
+def test_many_who_wait_share_one_listener_and_closing_leaves_nothing_open(postgres: Server, tmp_path: Path) -> None:
+    engine = PostgresEngine(postgres.url, ns=tmp_path.name)
+    session = Store(engine).session("s")
+    connects: list[int] = []
+    connect = engine._connections.connect
+    together = threading.Barrier(8)
+
+    async def counted(**settings: str) -> Any:
+        if not settings:  # the one that tells others of appends has some
+            connects.append(1)
+        return await connect(**settings)
+
+    engine._connections.connect = counted  # type: ignore[method-assign]
+
+    def wait() -> None:
+        together.wait(60)
+        engine.wait(session.id, after=session.head.seq, timeout_s=0.0)
+
+    threads = [threading.Thread(target=wait) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert connects == [1]
+    engine.close()
+    assert open_connections() == []
+
+
+def test_what_cannot_be_closed_in_order_does_not_keep_the_rest_open(postgres: Server, tmp_path: Path) -> None:
+    engine = PostgresEngine(postgres.url, ns=tmp_path.name)
+    session = Store(engine).session("s")
+    engine.wait(session.id, after=session.head.seq, timeout_s=0.0)
+    assert len(open_connections()) >= 2
+
+    async def fails() -> None:
+        raise OSError("the line is dead")
+
+    engine._line.drain = fails  # type: ignore[method-assign]
+    engine.close()
+    assert open_connections() == []

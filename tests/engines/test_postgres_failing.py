@@ -170,8 +170,40 @@ def test_a_server_that_restarts_under_load_loses_nothing_and_nobody_is_told(
 
 
 def test_nobody_there(tmp_path: Path) -> None:
-    told = refusal(lambda: PostgresEngine(f"postgresql://postgres@127.0.0.1:{free_port()}/postgres"))
+    nowhere = f"postgresql://postgres@127.0.0.1:{free_port()}/postgres"
+    told = refusal(lambda: PostgresEngine(nowhere, patience_s=0.1))
     assert (type(told), told.kind) == (errors.UnavailableError, "unreachable")
+
+
+def test_opening_waits_for_a_server_that_is_starting(rough: Server, tmp_path: Path) -> None:
+    rough.halt()
+    made: list[PostgresEngine] = []
+    opening = threading.Thread(target=lambda: made.append(PostgresEngine(rough.url, ns=str(tmp_path))))
+    try:
+        opening.start()
+        opening.join(0.2)
+        assert opening.is_alive()
+    finally:
+        rough.start(fsync="off")
+    opening.join(30)
+    Store(made[0]).session("s")
+    made[0].close()
+
+
+def test_closing_lets_go_of_a_connection_that_is_being_opened(tmp_path: Path, rough: Server) -> None:
+    engine = PostgresEngine(rough.url, ns=str(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(30)
+        engine._links._hosts = [f"postgresql://postgres@127.0.0.1:{silent.getsockname()[1]}/postgres"]
+        listening = threading.Thread(target=engine._listen)
+        listening.start()
+        taken, _ = silent.accept()
+        with taken:
+            engine.close()
+            listening.join(30)
+            taken.settimeout(30)
+            while taken.recv(1000):
+                pass  # what it had asked; then the end, since the other side let go
 
 
 def test_a_server_that_went_away_is_waited_for_and_then_told(rough: Server, tmp_path: Path) -> None:
@@ -341,7 +373,7 @@ def test_a_store_that_is_closed_while_somebody_waits_lets_them_go(rough: Server,
         while not engine._connections.asked_again:
             reader.join(0.01)
         engine.close()
-        reader.join(10)
+        reader.join(60)
         assert not reader.is_alive()
         assert told[0].kind in ("store-closed", "unreachable")
     finally:

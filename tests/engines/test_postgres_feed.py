@@ -63,7 +63,12 @@ def test_a_cursor_is_short_however_many_sessions_are_busy(engine: PostgresEngine
     assert len(engine.end_of_feed()) < 1000
 
 
-def test_what_becomes_visible_behind_what_was_told_is_told_too(engine: PostgresEngine, postgres: Server) -> None:
+@pytest.mark.parametrize("slack_us", [feed.SLACK_US, 0])
+def test_what_becomes_visible_behind_what_was_told_is_told_too(
+    engine: PostgresEngine, postgres: Server, slack_us: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the append took longer than the feed looks back where it is not told."""
+    monkeypatch.setattr(feed, "SLACK_US", slack_us)
     slow, quick = opened(engine), opened(engine)
     _, cursor = follow(engine)
     commit = slow.seal(fact("began first"))
@@ -107,20 +112,42 @@ def test_times_do_not_go_back_when_the_clock_of_the_next_server_is_behind(
 
 
 def test_where_the_work_of_others_is_hidden_the_horizon_lies_back(engine: PostgresEngine, postgres: Server) -> None:
-    writer = opened(engine)
+    opened(engine)
 
-    async def ask(url: str) -> float:
-        db = await asyncpg.connect(url)
+    async def ask(url: str, *, work: str = "") -> float:
+        """How far the horizon lies back, in times of the slack, while another transaction is at work."""
+        db, other = await asyncpg.connect(url), await asyncpg.connect(postgres.url)
         try:
-            before = int(await db.fetchval(f"select {sql.NOW}"))
-            return (before - await feed._horizon(db)) / feed.SLACK_US
+            async with other.transaction():
+                await other.fetch(work or "select 1")
+                before = int(await db.fetchval(f"select {sql.NOW}"))
+                return (before - await feed._horizon(db)) / feed.SLACK_US
         finally:
             await db.close()
+            await other.close()
 
-    assert asyncio.run(ask(postgres.url)) < 0.5
+    stores = "update wl_commit set last = last where false"
+    assert asyncio.run(ask(postgres.url, work=stores)) < 0.5
     engine._execute("create role nobody_else login")
-    engine.head(writer.session)
-    assert asyncio.run(ask(postgres.url.replace("postgres@", "nobody_else@"))) > 0.5
+    stranger = postgres.url.replace("postgres@", "nobody_else@")
+    assert asyncio.run(ask(stranger, work=stores)) > 0.5
+    assert asyncio.run(ask(stranger)) < 0.5, "one that stores nothing hides nothing"
+
+
+@pytest.mark.parametrize("hold", ["select count(*) from wl_commit", "create table other_work (a int)"])
+def test_who_stores_nothing_does_not_hold_the_horizon_back(engine: PostgresEngine, postgres: Server, hold: str) -> None:
+    async def play() -> None:
+        db, other = await asyncpg.connect(postgres.url), await asyncpg.connect(postgres.url)
+        transaction = other.transaction()
+        await transaction.start()
+        await other.execute(hold)
+        now = int(await db.fetchval(f"select {sql.NOW}"))
+        assert await feed._horizon(db) > now
+        await transaction.rollback()
+        await db.close()
+        await other.close()
+
+    asyncio.run(play())
 
 
 def test_many_writers_and_readers_at_once(engine: PostgresEngine, postgres: Server) -> None:

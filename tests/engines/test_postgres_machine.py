@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.engines.postgres_server import Server
+from tests.seeds import examples
 from wakelog.engine import Engine
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.testing.machine import LogMachine
@@ -20,9 +21,9 @@ def machine(server: Server) -> type[LogMachine]:
     return PostgresMachine
 
 
-def _settings(examples: int, steps: int) -> settings:
+def _settings(count: int, steps: int) -> settings:
     return settings(
-        max_examples=examples,
+        max_examples=examples(count),
         stateful_step_count=steps,
         deadline=None,
         print_blob=True,

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.files.conftest import Shell
@@ -124,7 +124,6 @@ def _cleared(root: str) -> None:
             shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     paths=st.lists(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4).map("/".join), min_size=4, max_size=20),
     top=lines,

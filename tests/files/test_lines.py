@@ -4,7 +4,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wakelog.files import lines
@@ -19,7 +19,6 @@ def test_lines_put_together_are_the_text(whole: str) -> None:
     assert "".join(split(whole)) == whole
 
 
-@settings(max_examples=60, deadline=None)
 @given(text, text, st.booleans())
 def test_a_diff_is_a_patch(before: str, after: str, is_short: bool) -> None:
     """Also where the texts are too long to be compared in full."""

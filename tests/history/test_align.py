@@ -1,6 +1,6 @@
 """Alignment: every step in one row, the same from both sides, and a change found where it was made."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wakelog import events
@@ -50,7 +50,6 @@ def pair_of(a: list[Made], b: list[Made]) -> Pair:
     return compare(select_extent(log_of(a)), select_extent(log_of(b))).pairs[0]
 
 
-@settings(deadline=None)
 @given(courses, courses)
 def test_every_step_of_both_courses_stands_in_one_row_in_order(a: list[Made], b: list[Made]) -> None:
     pair = pair_of(a, b)
@@ -70,7 +69,6 @@ def test_every_step_of_both_courses_stands_in_one_row_in_order(a: list[Made], b:
             assert row.what
 
 
-@settings(deadline=None)
 @given(courses, courses)
 def test_from_the_other_side_it_looks_the_same(a: list[Made], b: list[Made]) -> None:
     one, two = pair_of(a, b), pair_of(b, a)
@@ -85,7 +83,6 @@ def test_from_the_other_side_it_looks_the_same(a: list[Made], b: list[Made]) -> 
         assert one.divergence.same_before == two.divergence.same_before
 
 
-@settings(deadline=None)
 @given(courses)
 def test_the_same_course_in_another_log_has_no_divergence(a: list[Made]) -> None:
     pair = pair_of(a, a)
@@ -94,7 +91,6 @@ def test_the_same_course_in_another_log_has_no_divergence(a: list[Made]) -> None
     assert {row.verdict for row in pair.rows} <= {"same"}
 
 
-@settings(deadline=None)
 @given(courses, made, st.integers(0, 13), st.sampled_from(["put in", "left out", "changed"]))
 def test_a_change_at_a_step_is_found_at_that_step(a: list[Made], new: Made, at: int, how: str) -> None:
     at = min(at, len(a) - (how != "put in"))

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.history.story import Story
+from tests.seeds import examples
 from wakelog.history.graph import Graph
 from wakelog.history.maxima import Maxima
 from wakelog.history.walking import walk_back, walk_on
@@ -260,7 +261,6 @@ def _edges(draw: st.DrawFn) -> list[tuple[int, list[tuple[int, int]]]]:
     return out
 
 
-@settings(max_examples=60, deadline=None)
 @given(_edges(), st.data())
 def test_walks_are_the_transitive_closure(edges: list[tuple[int, list[tuple[int, int]]]], data: st.DataObject) -> None:
     s = Story()
@@ -287,7 +287,6 @@ def _spread(direct: dict[int, set[int]], starts: set[int], stops: frozenset[int]
     return reached
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 30), max_size=12))
 def test_the_view_is_the_logs_own(moves: list[int]) -> None:
     s = Story()
@@ -316,7 +315,6 @@ _STEPS: dict[str, Any] = {
 }
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(sorted(_STEPS)), min_size=1, max_size=25), st.booleans(), st.data())
 def test_every_event_is_reached_over_the_strongest_way(steps: list[str], wide: bool, data: st.DataObject) -> None:
     s = Story()
@@ -360,7 +358,7 @@ def _strengths_on(direct: dict[int, list[tuple[int, int]]], start: int) -> dict[
     return best
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=900), st.data())
 def test_maxima_are_those_of_the_list(values: list[int], data: st.DataObject) -> None:
     run = Maxima()

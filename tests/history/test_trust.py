@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.history.story import WEB, Story
+from tests.seeds import examples
 from wakelog.history.graph import Graph
 from wakelog.history.trust import Trusts, effective_trust, exposure
 from wakelog.model import events as ev
@@ -188,7 +189,7 @@ def _sessions(draw: st.DrawFn) -> list[dict[str, Any]]:
     return events
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(_sessions())
 def test_trust_is_what_a_plain_recursion_says(events: list[dict[str, Any]]) -> None:
     s = Story()

@@ -41,7 +41,7 @@ def between(running: Running, *faults: Callable[[socket.socket, bytes, Callable[
     lock = threading.Lock()
 
     def relay(client: socket.socket) -> None:
-        with client, socket.create_connection((host, int(port)), timeout=20) as server:
+        with client, socket.create_connection((host, int(port)), timeout=60) as server:
             while request := _message(client):
 
                 def served(sent: bytes = request) -> bytes:

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis.specs.openapi import checks
 
 from tests.http.world import World
+from tests.seeds import SEED, examples
 from wakelog.http.guards import Rates
 from wakelog.http.openapi import document
 from wakelog.http.serving import Running, serving
@@ -69,13 +70,13 @@ def _operations() -> dict[str, Any]:
 OPERATIONS = _operations()
 
 
-def fuzz(name: str, target: Target, examples: int, number: int) -> None:
+def fuzz(name: str, target: Target, count: int, number: int) -> None:
     """Sends requests made for one route and holds the answers against the document."""
 
     def plan(mode: schemathesis.GenerationMode) -> Any:
         def decorate(play: Any) -> Any:
             wanted = settings(
-                max_examples=examples,
+                max_examples=examples(count),
                 database=None,
                 deadline=None,
                 phases=[Phase.generate],
@@ -104,13 +105,14 @@ def test_every_route_is_fuzzed() -> None:
     assert set(OPERATIONS) | STREAMS == {route.name for route in all_routes()}
 
 
+@pytest.mark.seeded
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_whatever_is_sent_is_answered_as_documented(name: str, target: Target) -> None:
-    fuzz(name, target, examples=2, number=1)
+    fuzz(name, target, count=2, number=SEED)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 3, 4])
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_whatever_is_sent_at_length(name: str, number: int, target: Target) -> None:
-    fuzz(name, target, examples=12, number=number)
+    fuzz(name, target, count=12, number=number)

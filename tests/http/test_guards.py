@@ -193,7 +193,7 @@ def test_a_verb_that_takes_too_long_is_answered_as_unknown(serve: Serve, monkeyp
 
     def slow(name: str) -> None:
         began.set()
-        release.wait(20)
+        release.wait(60)
 
     monkeypatch.setattr(engine, "find", slow)
     reply = Asker(running.url, running.key).post("/v1/engine/find", {"name": "s"})
@@ -211,7 +211,7 @@ def test_more_requests_at_once_than_it_can_hold_are_turned_away(serve: Serve, mo
 
     def slow(name: str) -> None:
         busy.release()
-        release.wait(20)
+        release.wait(60)
 
     monkeypatch.setattr(engine, "find", slow)
     asker = Asker(running.url, running.key)
@@ -219,7 +219,7 @@ def test_more_requests_at_once_than_it_can_hold_are_turned_away(serve: Serve, mo
     for thread in threads:
         thread.start()
     for _ in threads:
-        assert busy.acquire(timeout=20)
+        assert busy.acquire(timeout=60)
     reply = asker.get("/v1/info")
     release.set()
     for thread in threads:
@@ -242,7 +242,7 @@ def test_a_fault_of_its_own_is_told_without_its_insides(running: Running, monkey
 
 def _connected(running: Running) -> socket.socket:
     host, _, port = running.url.removeprefix("http://").partition(":")
-    return socket.create_connection((host, int(port)), timeout=20)
+    return socket.create_connection((host, int(port)), timeout=60)
 
 
 def _head(running: Running, *headers: str) -> bytes:

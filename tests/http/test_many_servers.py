@@ -56,7 +56,7 @@ def servers(postgres: Database) -> Iterator[Servers]:
         yield made
 
 
-def until(ask: Callable[[], Any], within_s: float = 20) -> Any:
+def until(ask: Callable[[], Any], within_s: float = 60) -> Any:
     """The first answer that is one."""
     deadline = time.monotonic() + within_s
     while not (answer := ask()):
@@ -185,7 +185,7 @@ def test_a_key_is_valid_everywhere_at_once_and_refused_everywhere_once_revoked(s
     assert [each.get("/ns/default/v1/info").status for each in askers] == [404, 404], "it sees its own only"
     assert "many-team" in run(servers, "key", "ls")[-1]["namespaces"]
     run(servers, "key", "revoke", "team")
-    until(lambda: [each.get("/v1/info").kind for each in askers] == ["key-refused"] * 2, within_s=5)
+    until(lambda: [each.get("/v1/info").kind for each in askers] == ["key-refused"] * 2, within_s=60)
 
 
 def test_a_namespace_made_through_one_is_there_for_all(servers: Servers) -> None:
@@ -212,7 +212,7 @@ def test_a_wait_hears_what_comes_through_others(servers: Servers, is_about_all: 
     waiting = threading.Thread(target=lambda: answers.append(b.post("/v1/engine/wait", question)))
     waiting.start()
     append(a, "waited", 1)
-    waiting.join(25)
+    waiting.join(60)
     assert answers[0].json["came"] is True
 
 

@@ -27,23 +27,24 @@ def test_a_request_at_work_is_finished_and_answered(tmp_path: Path, monkeypatch:
 
     def slow(name: str) -> Any:
         began.set()
-        release.wait(20)
+        release.wait(60)
         return original(name)
 
     monkeypatch.setattr(engine, "find", slow)
     with ThreadPoolExecutor(2) as pool:
         asked = pool.submit(Asker(running.url, running.key).post, "/v1/engine/find", {"name": "s"})
-        assert began.wait(20)
+        assert began.wait(60)
         stopped = pool.submit(context.__exit__, None, None, None)
         while not running.server.is_stopping:
             time.sleep(0.001)
         assert not stopped.done()
         release.set()
-        assert asked.result(20).json == {"session": None}
-        stopped.result(20)
+        assert asked.result(60).json == {"session": None}
+        stopped.result(60)
 
 
-def test_who_waits_is_let_go_at_once(tmp_path: Path) -> None:
+def test_who_waits_is_let_go_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wakelog.http.verbs.engine.WAIT_MAX_S", 3600.0)  # nobody here sees a wait end by itself
     context = serving(Settings(url=str(tmp_path), rate=0))
     running = context.__enter__()
     asker = Asker(running.url, running.key)
@@ -51,18 +52,16 @@ def test_who_waits_is_let_go_at_once(tmp_path: Path) -> None:
         session = store.session("s").id
     with ThreadPoolExecutor(2) as pool, Tail(asker, "/v1/tail") as feed, Tail(asker, "/v1/sessions/s/tail") as tail:
         assert feed._block() == tail._block() == "retry: 1000"
-        one = pool.submit(asker.post, "/v1/engine/wait", {"session": session, "after": 1, "timeout_s": 25})
-        any_ = pool.submit(asker.post, "/v1/engine/wait", {"timeout_s": 25})
+        one = pool.submit(asker.post, "/v1/engine/wait", {"session": session, "after": 1, "timeout_s": 3600})
+        any_ = pool.submit(asker.post, "/v1/engine/wait", {"timeout_s": 3600})
         hub = running.server.hub(running.server.spaces.get("default"))
         while hub.watchers < 4:
             time.sleep(0.001)
-        began = time.monotonic()
         context.__exit__(None, None, None)
         assert feed.next() is None
         assert tail.next() is None
-        assert one.result(20).json["came"] is False
-        assert any_.result(20).json["came"] is False
-    assert time.monotonic() - began < 20, "it waited until the waiting was over by itself"
+        assert one.result(60).json["came"] is False
+        assert any_.result(60).json["came"] is False
 
 
 def test_sigterm_under_writers_loses_nothing_and_ends_well(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ def test_reading_answers_what_the_library_does(asker: Asker, session: Session[An
     assert told("/state", at="@0")["value"] == {}
     assert told("/diff", a="@1", b="@2") == plain(session.diff("@1", "@2"))
     assert told("/blame", pointer="/data")["keys"] == plain(session.blame("/data"))
+    assert told("/files", last=0) == plain(session.files(0))
     assert told("/messages")["messages"] == plain(session.messages())
     assert told("/messages")["messages"][-1]["content"] == BIG
     assert told("/attempts", turn=1)["attempts"] == plain(session.attempts_of(1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import apsw
 import pytest
 
 from tests.index.asking import contents
+from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import CorruptLogError, UnavailableError, UnsupportedError
 from wakelog.index import Index
@@ -170,15 +172,29 @@ def test_an_index_of_another_store_is_noticed(engine: SqliteEngine, log: Log, pa
     other.close()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_without_a_place_to_write_it_is_kept_in_memory(engine: SqliteEngine, path: Path, wanted: object) -> None:
-    path.parent.chmod(0o500)
-    try:
-        with Index(engine, path) as index:
-            assert contents(index) == wanted
-            assert index.path is None
-    finally:
-        path.parent.chmod(0o700)
+@pytest.fixture
+def unwritable() -> Iterator[Path]:
+    """A folder that may only be looked at. Root may write anywhere, so it steps down for the time."""
+    folder = Path(tempfile.mkdtemp(prefix="wakelog-ro-"))
+    folder.chmod(0o555)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    yield folder
+    if root:
+        os.seteuid(0)
+    folder.rmdir()
+
+
+def test_without_a_place_to_write_it_is_kept_in_memory(unwritable: Path) -> None:
+    engine = MemoryEngine()
+    Log.create(engine, new_session(), ev.SessionOpened(name="x")).append(ev.NoteAdded(text="kept"))
+    with pytest.raises(PermissionError):
+        (unwritable / "anything").touch()
+    with Index(engine, None) as index, Index(engine, unwritable / "index.db") as other:
+        assert contents(other) == contents(index)
+        assert other.path is None
+        assert other.search("kept").rows
 
 
 def test_without_a_folder_it_is_kept_in_memory(engine: SqliteEngine, tmp_path: Path, wanted: object) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.seeds import examples
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import InvalidInputError, NotFoundError, WakelogError
@@ -321,7 +322,7 @@ def brute(world: World, logs: list[Log]) -> Amounts:
     return (total[0], total[1], total[2], total[3])
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=examples(120))
 @given(_steps)
 def test_costs_are_the_sum_over_distinct_events(steps: list[tuple[str, int, int, Cost]]) -> None:
     world = World()

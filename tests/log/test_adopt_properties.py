@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.log.test_adopt import messages
@@ -18,7 +18,6 @@ from wakelog.testing.strategies import knowledge, patches
 _STEPS = st.lists(knowledge, min_size=1, max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
 @given(before=_STEPS, inside=_STEPS, rewinds=st.lists(st.integers(0, 30), max_size=2), data=st.data())
 def test_whatever_a_fork_did_its_parent_has_the_same_afterwards(
     before: list[ev.Event], inside: list[ev.Event], rewinds: list[int], data: st.DataObject

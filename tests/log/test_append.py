@@ -7,7 +7,6 @@ import pytest
 
 from tests.log.conftest import NewLog
 from wakelog.engine import Engine
-from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, UnavailableError
 from wakelog.log import Log, appending
 from wakelog.log.verify import verify
@@ -468,8 +467,3 @@ def test_snapshots_are_taken_and_change_no_answer(engine: Engine, log: Log) -> N
     assert verify(log).ok
     engine.drop_snapshots(log.id)
     assert [Log(engine, log.id).state(at) for at in range(1, 62)] == states
-
-
-def test_the_memory_engine_needs_no_closing() -> None:
-    engine = MemoryEngine()
-    engine.close()

@@ -17,7 +17,7 @@ from wakelog.engines.sqlite.rows import checksum
 from wakelog.errors import CorruptLogError, InvalidInputError, WakelogError
 from wakelog.log import Log
 from wakelog.log.surgery import erase, prune
-from wakelog.log.verify import verify
+from wakelog.log.verify import verify, verify_session
 from wakelog.model import events as ev
 from wakelog.model.records import Anchor, Commit, Record
 from wakelog.testing.builders import Writer, fact, message, new_session, raw_commit, raw_record
@@ -67,7 +67,7 @@ def sql(path: Path, statement: str, *values: Any) -> None:
 
 def faults(log: Log, anchor: Anchor | None = None) -> tuple[set[int], set[int]]:
     """Where verification, done anew, sees integrity and completeness hurt."""
-    report = verify(Log(log.engine, log.id), anchor)
+    report = verify_session(log.engine, log.id, anchor)
     assert report.ok == (not report.integrity and not report.completeness)
     return {f.seq for f in report.integrity}, {f.seq for f in report.completeness}
 

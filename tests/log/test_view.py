@@ -6,6 +6,7 @@ import pytest
 
 from tests.log.conftest import NewLog
 from wakelog.errors import NotAllowedError, NotFoundError
+from wakelog.index import Index
 from wakelog.log import Log
 from wakelog.log.surgery import prune
 from wakelog.log.verify import verify
@@ -126,3 +127,27 @@ def test_the_view_can_be_told_after_the_rewind_was_pruned(new_log: NewLog) -> No
     prune(log, 5)  # 6
     assert log.view()[-1][1] == 6
     assert log.view()[-1][0] <= 5
+
+
+def test_a_pruned_rewind_into_the_parent_still_shows_what_was_inherited(new_log: NewLog) -> None:
+    parent = new_log(*(fact("k", i) for i in range(2, 7)))  # 1..6
+    fork = parent.fork(6)  # 7
+    fork.rewind(3)  # 8: into the parent
+    fork.append(fact("k", 9))  # 9
+    fork.rewind(5)  # 10: into the parent, elsewhere
+    fork.rewind(9)  # 11: under the first
+    fork.append(fact("k", 12))  # 12
+    before = fork.view()
+    assert before == [(1, 3), (8, 9), (11, 12)]
+    prune(fork, 10)  # the first two rewinds are gone
+    assert fork.view(12) == before
+    assert fork.view() == [(1, 3), (8, 9), (11, 13)]
+    prune(fork, 13)  # and so is the third
+    assert fork.view() == [(1, 3), (8, 9), (11, 14)]
+    fork.rewind(14)
+    assert Log(fork.engine, fork.id).view() == [(1, 3), (8, 9), (11, 14), (15, 15)]
+    with Index(fork.engine, None) as index:
+        shown = [event.seq for event in index.events(fork.id, kinds=["fact.recorded"], limit=50)]
+        assert [seq for seq in shown if seq < 7] == [2, 3]
+    report = verify(fork)
+    assert report.ok, report

@@ -51,7 +51,7 @@ def serving(app: Any) -> Iterator[int]:
         yield server.servers[0].sockets[0].getsockname()[1]
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)
 
 
 @contextlib.contextmanager

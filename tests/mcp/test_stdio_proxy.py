@@ -12,6 +12,10 @@ import pytest
 
 import wakelog
 from tests.mcp.servers import ECHO
+from wakelog.cli.app import run as run_cli
+from wakelog.cli.commands.proxy import DURABLE_WAIT_S
+from wakelog.mcp.recorder import Recorder
+from wakelog.mcp.stdio_proxy import run_proxy
 
 SERVER = [sys.executable, "-c", ECHO]
 
@@ -189,6 +193,7 @@ def test_signals_go_to_the_server_and_its_death_is_ours(tmp_path: Path) -> None:
 
 
 def test_durable_calls_are_stored_before_the_server_sees_them(tmp_path: Path) -> None:
+    """Run here, with more patience than the command has: on a busy machine a second is over before a store is open."""
     looking = tmp_path / "look.py"
     looking.write_text(
         "import sys, json, wakelog\n"
@@ -197,8 +202,53 @@ def test_durable_calls_are_stored_before_the_server_sees_them(tmp_path: Path) ->
         "    pending = len(s.resume('rec').state().pending_actions)\n"
         "print(json.dumps({'jsonrpc': '2.0', 'id': line['id'], 'result': {'pending': pending}}), flush=True)\n"
     )
-    command = [*proxied(tmp_path / "store", "--durable")[: -len(SERVER)], sys.executable, str(looking)]
-    assert json.loads(run(command, lines(call(1, "send"))).stdout)["result"] == {"pending": 1}
+    with wakelog.open(tmp_path / "store") as store, (tmp_path / "sent").open("w+b") as sent:
+        sent.write(lines(call(1, "send")))
+        sent.seek(0)
+        with (tmp_path / "answered").open("w+b") as answered:
+            recorder = Recorder(lambda: store.session("rec"), name="looking")
+            command = [sys.executable, str(looking)]
+            assert run_proxy(command, recorder, wait_s=300, stdin=sent.fileno(), stdout=answered.fileno()) == 0
+    assert json.loads((tmp_path / "answered").read_bytes())["result"] == {"pending": 1}
+
+
+@pytest.mark.parametrize("flags", [(), ("--durable",)])
+def test_only_durable_calls_are_held_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...]
+) -> None:
+    waits: list[float] = []
+
+    def no_server(command: tuple[str, ...], recorder: Recorder, *, wait_s: float) -> int:
+        waits.append(wait_s)
+        return 0
+
+    monkeypatch.setattr("wakelog.mcp.stdio_proxy.run_proxy", no_server)
+    assert run_cli(["proxy", "--store", str(tmp_path), *flags, "--", "anything"]) == 0
+    assert waits == [DURABLE_WAIT_S if flags else 0.0]
+
+
+@pytest.mark.parametrize("takes", [1, 0])
+def test_a_slow_store_is_waited_for_and_one_that_takes_nothing_is_given_up(store: wakelog.Store, takes: int) -> None:
+    class Writer:
+        """In place of the thread that writes: `takes` frames in the time that is waited for it."""
+
+        waited = 0
+
+        def is_alive(self) -> bool:
+            return not recorder._queue.empty()
+
+        def join(self, timeout_s: float) -> None:
+            self.waited += 1
+            for _ in range(takes):
+                recorder._queue.get()
+
+    recorder = Recorder(lambda: store.session("rec"), name="slow")
+    recorder.close()
+    recorder._thread = writer = Writer()  # type: ignore[assignment]
+    for n in range(5):
+        recorder.passed("client", call(n, "send"))
+    recorder.close()
+    assert (writer.waited, recorder._queue.qsize()) == ((6, 0) if takes else (1, 6))
 
 
 def test_a_command_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import wakelog
 from tests.monitors.play import SECOND, Play
+from tests.seeds import examples
 from wakelog.errors import InvalidInputError, NotAllowedError, WakelogError
 from wakelog.log import Log
 from wakelog.model import events as ev
@@ -202,7 +203,7 @@ class _Twin:
         self.spent = spent
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.lists(
         st.tuples(

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.monitors.play import Play
+from tests.seeds import examples
 from wakelog.errors import WakelogError
 from wakelog.model import events as ev
 from wakelog.monitors.builtin import built_in
@@ -105,7 +106,7 @@ def play(script: Script, plan: list[Step], between: Callable[[int], object]) -> 
     return script.outcome()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=examples(150))
 @given(plans, st.sets(st.integers(0, 40), max_size=6))
 def test_looking_after_every_event_or_at_the_end_or_with_restarts_gives_the_same_flags(
     plan: list[Step], restarts: set[int]
@@ -129,7 +130,6 @@ def test_looking_after_every_event_or_at_the_end_or_with_restarts_gives_the_same
     assert len(set(at_the_end)) == len(at_the_end)
 
 
-@settings(deadline=None, max_examples=60)
 @given(plans)
 def test_what_was_flagged_and_did_not_end_is_what_stands(plan: list[Step]) -> None:
     script = Script()

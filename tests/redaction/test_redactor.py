@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 
 import pytest
 
@@ -193,9 +194,20 @@ def test_text_that_is_not_ascii_keeps_its_places() -> None:
     ],
 )
 def test_time_grows_with_the_text_whatever_it_repeats(unit: str) -> None:
-    """Anything quadratic would take minutes here."""
+    """Eight times the text takes about eight times as long; anything quadratic would take sixty-four times."""
     unit = make(unit, 1)
-    redact_text(unit * (100_000 // len(unit)))
+    short, long = (_cpu_s(unit * (size // len(unit))) for size in (12_500, 100_000))
+    assert long < 24 * short
+
+
+def _cpu_s(text: str) -> float:
+    """What it takes of this thread, without what others do to the machine meanwhile: the best of several."""
+    times = []
+    for _ in range(4):
+        began = time.thread_time()
+        redact_text(text)
+        times.append(time.thread_time() - began)
+    return min(times)
 
 
 def test_every_row_says_who_tells_its_form() -> None:

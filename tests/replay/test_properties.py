@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wakelog
+from tests.seeds import examples
 from wakelog.errors import DivergenceError
 from wakelog.session import Session
 
@@ -81,7 +82,6 @@ def call(session: Session[Any], here: Any, what: str, given: Any) -> Any:
         return str(exc)
 
 
-@settings(deadline=None, max_examples=60)
 @given(program=programs)
 def test_a_deterministic_agent_replays_as_the_same(program: Program) -> None:
     with wakelog.open("memory:") as store:
@@ -96,7 +96,7 @@ def test_a_deterministic_agent_replays_as_the_same(program: Program) -> None:
         assert replay.session.head.seq == session.head.seq
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=examples(100))
 @given(program=programs, data=st.data())
 def test_one_step_that_is_different_is_named(program: Program, data: st.DataObject) -> None:
     places = [(t, s) for t, turn in enumerate(program) for s in range(len(turn))]

@@ -391,7 +391,7 @@ def test_retries_and_timeouts_come_out_as_they_did(session: Session[Any]) -> Non
 
     @wakelog.tool(effect="read", timeout_s=0.02)
     def slow() -> None:
-        release.wait(5)
+        release.wait(60)
 
     @wakelog.tool(effect="read", retry=2, backoff_s=0.001)
     def thrice() -> str:
@@ -422,7 +422,7 @@ def test_a_call_nobody_knows_the_outcome_of_is_told_as_it_was(session: Session[A
 
     @wakelog.tool(timeout_s=0.02)
     def pay() -> str:
-        release.wait(5)
+        release.wait(60)
         return "paid"
 
     @wakelog.tool

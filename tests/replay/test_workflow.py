@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wakelog
+from tests.seeds import examples
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.replay.plan import Plan, as_reference, fill, references
 from wakelog.session import Session
@@ -293,7 +294,7 @@ values = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     text=st.text(min_size=1, max_size=30),
     calls=st.lists(st.dictionaries(st.sampled_from("pqr"), values, min_size=1), min_size=1, max_size=4),
@@ -322,3 +323,83 @@ def test_a_plan_run_on_the_recorded_inputs_makes_the_recorded_calls(text: str, c
 def test_a_value_that_looks_like_a_reference_is_a_value() -> None:
     assert as_reference({"use": "x"}) is None
     assert fill({"$value": {"$use": "x"}}, {}, {}) == {"$use": "x"}
+
+
+# Lists
+
+moved: list[str] = []
+FOLDER: dict[str, Any] = {"files": ["a.txt", "b.txt"]}
+
+
+@wakelog.tool(effect="read")
+def list_files() -> Any:
+    return FOLDER["files"]
+
+
+@wakelog.tool(effect="write")
+def move(path: str) -> str:
+    moved.append(path)
+    return "ok"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "now"),
+    [
+        (["a.txt", "b.txt"], ["c.txt", "d.txt", "e.txt", "f.txt", "g.txt"]),
+        (["alpha.txt"], ["c.txt", "d.txt"]),
+        ("alpha.txt\nbeta.txt\n", "c.txt\nd.txt\ne.txt\n"),
+        ({"in": [{"path": "a.txt"}, {"path": "b.txt"}]}, {"in": [{"path": "c.txt"}]}),
+    ],
+)
+def test_a_loop_over_a_list_of_another_length_is_refused_before_its_first_item(
+    session: Session[Any], store: wakelog.Store, monkeypatch: pytest.MonkeyPatch, recorded: Any, now: Any
+) -> None:
+    monkeypatch.setitem(FOLDER, "files", recorded)
+    with session.turn(user="tidy up"):
+        found = list_files()
+        names = (
+            found.split() if isinstance(found, str) else [f["path"] for f in found["in"]] if "in" in found else found
+        )
+        for name in names:
+            move(name)
+    plan = Plan.from_json(session.workflow("@1").to_json())
+    moved.clear()
+    assert plan.run(store.session("same"), tools=[list_files, move]).ok
+    assert moved == names
+    monkeypatch.setitem(FOLDER, "files", now)
+    moved.clear()
+    done = plan.run(store.session("today"), tools=[list_files, move])
+    assert not done.ok
+    assert f"where the recording had {len(names)} and a step for each" in done.stopped
+    assert moved == []
+
+
+def test_choosing_one_of_several_is_no_loop(
+    session: Session[Any], store: wakelog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FOLDER, "files", ["alpha.txt", "beta.txt"])
+    with session.turn(user="tidy up"):
+        move(list_files()[0])
+    plan = session.workflow("@1")
+    monkeypatch.setitem(FOLDER, "files", ["c.txt", "d.txt", "e.txt"])
+    moved.clear()
+    assert plan.run(store.session("today"), tools=[list_files, move]).ok
+    assert moved == ["c.txt"]
+
+
+def test_a_list_that_is_given_is_taken_item_by_item_and_only_at_its_length(
+    session: Session[Any], store: wakelog.Store
+) -> None:
+    with session.turn(user={"files": ["a.txt", "b.txt"]}):
+        for name in ("a.txt", "b.txt"):
+            move(name)
+    plan = Plan.from_json(session.workflow("@1").to_json())
+    assert [p.name for p in plan.parameters] == ["files_1", "files_2"]
+    moved.clear()
+    assert plan.run(store.session("today"), {"files": ["c.txt", "d.txt"]}, tools=[move]).ok
+    assert moved == ["c.txt", "d.txt"]
+    moved.clear()
+    with pytest.raises(InvalidInputError) as caught:
+        plan.run(store.session("later"), {"files": ["c.txt", "d.txt", "e.txt"]}, tools=[move])
+    assert caught.value.kind == "list-length"
+    assert moved == []

@@ -323,6 +323,34 @@ def run_at_once(variant: str, store: str, world: str, lease: bool, lives: int) -
             return
 
 
+def send_slowly(store: str, is_async: bool) -> None:
+    """A script whose one call waits for a word from outside. Says what it is told when it may not begin."""
+    session: Session[Any] = wakelog.open(store).session("agent")
+
+    def wait() -> str:
+        say("ready")
+        return sys.stdin.readline().strip()
+
+    async def run() -> None:
+        @session.tool(effect="read")
+        async def look() -> str:
+            return wait()
+
+        async with session.turn("go") as turn:
+            said = await look()
+            say(f"attempt {turn.attempt} {said}")
+
+    try:
+        if is_async:
+            asyncio.run(run())
+        else:
+            with session.turn("go") as turn:
+                said = session.tool(effect="read")(wait)()
+                say(f"attempt {turn.attempt} {said}")
+    except ConflictError as exc:
+        say(f"refused {exc.kind} {exc.message}")
+
+
 def main() -> None:
     function: Any = globals()[sys.argv[1]]
     function(**json.loads(sys.argv[2]))

@@ -131,6 +131,14 @@ def effect(world: World, life: Life, tool: str, *, once: bool = False) -> Callab
     return act
 
 
+def seem_dead(session: Session[Any]) -> None:
+    """Nothing is heard any longer of the process that has the session's open turn. It may come back."""
+    turn = session.runtime.turn
+    assert turn is not None
+    assert turn.hold is not None
+    turn.hold.let_go()
+
+
 @contextlib.contextmanager
 def stopped(kind: str) -> Iterator[None]:
     with pytest.raises(NotAllowedError) as caught:

@@ -79,7 +79,7 @@ class Agent:
             assert call is not None
             tries[call.key] += 1
             if call.attempt < 2 and tries[call.key] < 2:
-                raise ConnectionError("not yet")
+                raise wakelog.NotSentError("not yet")
             life.moment()
             answer = world.do("flaky", n, call.key)
             life.moment()

@@ -43,7 +43,7 @@ class Gate:
         self._left -= 1
         if self._left == 0:
             self.came.set()
-            assert self.go_on.wait(10)
+            assert self.go_on.wait(60)
         return self._engine.submit(*commits)
 
     def __getattr__(self, name: str) -> Any:
@@ -54,7 +54,7 @@ async def cancelled_at(came: threading.Event, go_on: threading.Event, work: Call
     """Runs some work, and cancels it when it has come to a point; then lets it go on from there."""
     async with anyio.create_task_group() as group:
         group.start_soon(work)
-        await anyio.to_thread.run_sync(came.wait, 10)
+        await anyio.to_thread.run_sync(came.wait, 60)
         assert came.is_set()
         group.cancel_scope.cancel()
         threading.Timer(0.05, go_on.set).start()
@@ -192,15 +192,15 @@ async def test_a_plain_function_that_was_cancelled_ends_later_and_what_it_says_c
     @session.tool
     def act() -> str:
         came.set()
-        go_on.wait(10)
+        go_on.wait(60)
         return "done after all"
 
     async with anyio.create_task_group() as group:
         group.start_soon(session.acall, "act")
-        await anyio.to_thread.run_sync(came.wait, 10)
+        await anyio.to_thread.run_sync(came.wait, 60)
         group.cancel_scope.cancel()
     assert statuses(session) == ["uncertain"]
-    follow = session.follow(after=session.head.seq, timeout_s=10)
+    follow = session.follow(after=session.head.seq, timeout_s=60)
     go_on.set()
     entry = await anyio.to_thread.run_sync(next, follow, None)
     assert entry is not None
@@ -249,11 +249,11 @@ async def test_cancelled_twice_is_recorded_all_the_same(session: Session[Any]) -
         async def inner() -> None:
             async with anyio.create_task_group() as group:
                 group.start_soon(work)
-                await anyio.to_thread.run_sync(started.wait, 10)
+                await anyio.to_thread.run_sync(started.wait, 60)
                 group.cancel_scope.cancel()
 
         outer.start_soon(inner)
-        await anyio.to_thread.run_sync(gate.came.wait, 10)
+        await anyio.to_thread.run_sync(gate.came.wait, 60)
         outer.cancel_scope.cancel()
         threading.Timer(0.05, gate.go_on.set).start()
     assert statuses(session) == ["uncertain"]
@@ -289,13 +289,12 @@ async def test_a_plain_function_that_takes_too_long_is_not_waited_for(session: S
 
     @session.tool(timeout_s=0.02)
     def slow() -> str:
-        go_on.wait(10)
+        go_on.wait(60)
         return "late"
 
-    with anyio.fail_after(9):
-        outcome = await session.acall("slow")
-    assert outcome.status == "uncertain"
-    follow = session.follow(after=session.head.seq, timeout_s=10)
+    outcome = await session.acall("slow")
+    assert outcome.status == "uncertain", "it was waited for"
+    follow = session.follow(after=session.head.seq, timeout_s=60)
     go_on.set()
     entry = await anyio.to_thread.run_sync(next, follow, None)
     assert entry is not None
@@ -313,13 +312,13 @@ async def test_a_timeout_around_a_call_is_the_callers_own(session: Session[Any])
     assert statuses(session) == ["uncertain"]
 
 
-async def test_a_timeout_error_of_the_tool_itself_is_its_failure(session: Session[Any]) -> None:
+async def test_a_timeout_error_of_the_tool_itself_is_not_the_runtimes(session: Session[Any]) -> None:
     @session.tool(timeout_s=60)
     async def odd() -> None:
         raise TimeoutError("upstream")
 
     outcome = await session.acall("odd")
-    assert (outcome.status, outcome.error and outcome.error.message) == ("failed", "upstream")
+    assert (outcome.status, outcome.error and outcome.error.message) == ("uncertain", "upstream")
 
 
 async def test_retries_wait_without_blocking(session: Session[Any]) -> None:
@@ -329,7 +328,7 @@ async def test_retries_wait_without_blocking(session: Session[Any]) -> None:
     async def flaky() -> str:
         tries.append(1)
         if len(tries) < 3:
-            raise ConnectionError("not yet")
+            raise wakelog.NotSentError("not yet")
         return "done"
 
     assert await flaky() == "done"
@@ -342,7 +341,7 @@ async def test_a_call_cancelled_between_two_tries_is_not_left_running(session: S
     @session.tool(retry=2, backoff_s=60)
     async def flaky() -> None:
         tried.set()
-        raise ConnectionError("not yet")
+        raise wakelog.NotSentError("not yet")
 
     await cancelled_at(tried, threading.Event(), flaky)
     assert statuses(session) == []
@@ -551,7 +550,7 @@ def test_a_loop_that_is_shut_down_leaves_the_outcome_on_record(store: Store) -> 
 
     async def main() -> None:
         task = asyncio.create_task(act())
-        await asyncio.to_thread(gate.came.wait, 10)
+        await asyncio.to_thread(gate.came.wait, 60)
         threading.Timer(0.05, gate.go_on.set).start()
         assert not task.done()
 

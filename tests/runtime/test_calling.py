@@ -140,7 +140,7 @@ def test_retries_are_tries_of_one_action_under_one_key(session: Session[Any]) ->
         assert call is not None
         keys.append((call.key, call.attempt))
         if len(keys) < 3:
-            raise ConnectionError("reset")
+            raise wakelog.NotSentError("reset")
         return "done"
 
     assert flaky() == "done"
@@ -176,7 +176,7 @@ def test_a_timeout_of_a_read_is_typed(session: Session[Any]) -> None:
 
     @session.tool(effect="read", timeout_s=0.01)
     def slow() -> None:
-        release.wait(5)
+        release.wait(60)
 
     outcome = session.call("slow")
     release.set()
@@ -191,13 +191,13 @@ def test_a_timeout_of_an_effect_is_uncertain_until_its_late_end_is_known(session
 
     @session.tool(timeout_s=0.01)
     def pay() -> str:
-        release.wait(5)
+        release.wait(60)
         return "paid"
 
     outcome = session.call("pay")
     assert outcome.status == "uncertain"
     assert session.state().pending_actions[outcome.action].status == "uncertain"
-    follow = session.follow(after=session.head.seq, timeout_s=10)
+    follow = session.follow(after=session.head.seq, timeout_s=60)
     release.set()
     entry = next(follow)
     assert (entry.kind, entry.body["output"]) == ("action.succeeded", "paid")
@@ -209,12 +209,12 @@ def test_a_late_end_after_reconciling_is_kept_as_evidence(session: Session[Any])
 
     @session.tool(timeout_s=0.01)
     def pay() -> str:
-        release.wait(5)
+        release.wait(60)
         return "paid"
 
     outcome = session.call("pay")
     session.reconcile(outcome.action, "never_ran", by="ada", why="the bank says so")
-    follow = session.follow(after=session.head.seq, timeout_s=10)
+    follow = session.follow(after=session.head.seq, timeout_s=60)
     release.set()
     entry = next(follow)
     assert (entry.kind, entry.body["outcome"], entry.body["output"]) == ("action.evidence", "succeeded", "paid")

@@ -14,6 +14,7 @@ from tests.runtime.lives import Desk, Killed
 from wakelog.codec.canonical import hash_value
 from wakelog.engines.memory import MemoryEngine
 from wakelog.log.reading import Entry
+from wakelog.model.events import InputRequested
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -421,3 +422,45 @@ def test_storage_grows_with_what_was_said_and_not_with_the_square_of_it() -> Non
     small, large = _stored_bytes(50), _stored_bytes(200)
     assert large < 4.4 * small
     assert large < 200 * 3000, "each call costs its message and a little more"
+
+
+# Results that cannot be stored
+
+
+class Cursor:
+    """Something that is of no use after the process."""
+
+
+@pytest.mark.parametrize("result", [Cursor(), {"rows": [Cursor()]}, 2**60, open, iter([1])])
+def test_a_result_that_cannot_be_stored_is_refused_with_the_reason_and_never_stored_as_its_repr(
+    session: Session[Any], result: Any
+) -> None:
+    ran = []
+
+    @session.tool
+    def query(sql: str) -> Any:
+        ran.append(sql)
+        return result
+
+    with pytest.raises(wakelog.InvalidInputError, match="the result of query cannot be stored") as caught:
+        query("select 1")
+    assert caught.value.kind == "not-storable"
+    assert ran == ["select 1"]
+    assert not of(session, "action.succeeded")
+    (failed,) = of(session, "action.failed")
+    assert failed.body["error"]["type"] == "not-storable"
+    assert failed.body["error"]["message"].startswith("it ran, but")
+    assert "repr" not in str(failed.body)
+
+
+def test_a_model_answer_that_cannot_be_stored_is_refused_too(session: Session[Any]) -> None:
+    with pytest.raises(wakelog.InvalidInputError, match="cannot be stored"):
+        session.model(lambda messages: Cursor(), [])
+    assert not of(session, "action.succeeded")
+
+
+def test_what_people_say_of_a_call_must_be_storable(session: Session[Any]) -> None:
+    session.append(InputRequested(request="q", prompt="which one?"))
+    with pytest.raises(wakelog.InvalidInputError, match="the answer cannot be stored"):
+        session.answer("q", Cursor())
+    assert "q" in session.log.part("pending_actions")

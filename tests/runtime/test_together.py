@@ -1,6 +1,7 @@
 """Several processes on one session: no effect happens twice, with a lease or without."""
 
 import json
+import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 import wakelog
 from tests.crash import processes
-from tests.runtime.lives import Desk, Killed, Life, born, effect, found, stopped
+from tests.runtime.lives import Desk, Killed, Life, born, effect, found, seem_dead, stopped
 from tests.runtime.test_crash import EFFECTS
 from wakelog import ConflictError
 from wakelog.session import Session
@@ -43,6 +44,36 @@ def test_with_a_lease_one_process_works_and_the_others_are_told(tmp_path: Path) 
     assert all("refused leased" in lines for lines in said if lines[-1] != "ended 0")
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_same_script_started_twice_is_refused_and_after_a_kill_goes_on_at_once(
+    tmp_path: Path, is_async: bool
+) -> None:
+    call: dict[str, Any] = {"module": MODULE, "store": str(tmp_path / "store"), "is_async": is_async}
+    with processes.child("send_slowly", stdin=subprocess.PIPE, **call) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "ready\n"
+        (refused,) = processes.run("send_slowly", **call)
+        assert refused.startswith("refused leased ")
+        assert f"process {first.pid} on " in refused
+        first.kill()
+        processes.finish(first, killed=True)
+    said = processes.run_all([("send_slowly", call)])
+    assert said == [["attempt 2 go"]]
+    with wakelog.open(tmp_path / "store") as store:
+        ended = [e.body.get("why") for e in store.resume("agent").events(kind="turn.ended")]
+    assert ended == ["the process ended inside it", None]
+
+
+def test_a_script_started_twice_leaves_the_first_alone(tmp_path: Path) -> None:
+    call: dict[str, Any] = {"module": MODULE, "store": str(tmp_path / "store"), "is_async": False}
+    with processes.child("send_slowly", stdin=subprocess.PIPE, **call) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "ready\n"
+        processes.run("send_slowly", **call)
+        out, _ = first.communicate("word\n", timeout=processes.PATIENCE_S)
+    assert out == "attempt 1 word\n"
+
+
 # The same within one process, where the moments can be chosen
 
 
@@ -55,6 +86,7 @@ def test_a_process_whose_turn_was_taken_over_begins_no_further_call(desk: Desk) 
     act = _working(desk, first, life)
     with pytest.raises(ConflictError) as caught, first.turn("go") as turn:
         assert act(1) == "act(1) no 1"
+        seem_dead(first)
         second, other = desk.process()
         again = _working(desk, second, other)
         with second.turn("go") as taken:
@@ -83,6 +115,7 @@ def test_an_error_in_a_process_whose_turn_was_taken_over_does_not_end_the_turn(d
     first, _ = desk.process()
     second, _ = desk.process()
     with pytest.raises(ZeroDivisionError) as caught, first.turn("go"):
+        seem_dead(first)
         second.turn("go").__enter__()
         raise ZeroDivisionError
     assert "taken over" not in str(caught.value)
@@ -131,7 +164,7 @@ def test_what_a_fenced_worker_says_late_is_evidence_and_it_can_do_nothing_more(d
     @slow.tool
     def act(n: int) -> str:
         came.set()
-        go_on.wait(10)
+        go_on.wait(60)
         return "done after all"
 
     def work() -> None:
@@ -144,7 +177,7 @@ def test_what_a_fenced_worker_says_late_is_evidence_and_it_can_do_nothing_more(d
 
     thread = threading.Thread(target=work)
     thread.start()
-    came.wait(10)
+    came.wait(60)
     rescuer = found(born(desk.engine, Life()))
     epoch = rescuer.take_lease("rescuer", force=True)
     assert rescuer.runtime.guard == epoch
@@ -167,7 +200,7 @@ def test_what_a_fenced_worker_says_late_is_evidence_and_it_can_do_nothing_more(d
 
 
 def test_two_that_open_at_once_do_not_rewind_each_other(desk: Desk) -> None:
-    """Both see a cut turn. The slower finds what the quicker began, and takes that over as a whole."""
+    """Both see a cut turn. The slower finds that the quicker has it, and is told so."""
     session, life = desk.process()
     act = _working(desk, session, life)
     with pytest.raises(KeyboardInterrupt), session.turn("go"):
@@ -179,7 +212,7 @@ def test_two_that_open_at_once_do_not_rewind_each_other(desk: Desk) -> None:
     def work() -> None:
         each, own = desk.process()
         tool = _working(desk, each, own)
-        gate.wait(10)
+        gate.wait(60)
         try:
             with each.turn("go") as turn:
                 if not turn.data["said"]:
@@ -193,6 +226,7 @@ def test_two_that_open_at_once_do_not_rewind_each_other(desk: Desk) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert set(outcomes) <= {"completed", "turn-taken-over", "uncertain-call", "call-running", "draft-conflict"}
+    assert "completed" in outcomes
+    assert set(outcomes) <= {"completed", "leased"}
     assert max(desk.world.count().values()) == 1
     assert desk.operator.verify().ok

@@ -3,10 +3,11 @@
 from typing import Any
 
 import jsonpatch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wakelog
+from tests.seeds import examples
 from wakelog.state.digest import state_hash
 from wakelog.testing.strategies import values
 
@@ -43,7 +44,7 @@ def fold_with_a_foreign_library(session: Any, upto: int) -> Any:
     return state
 
 
-many = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many = settings(max_examples=examples(40))
 
 
 @many

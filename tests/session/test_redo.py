@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import wakelog
@@ -58,7 +58,6 @@ def test_undo_leaves_the_retries_of_a_turn_alone() -> None:
                 verb()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(["fact", "rewind", "undo", "redo"]), max_size=14), st.randoms(use_true_random=False))
 def test_any_order_follows_the_stack(steps: list[str], random: Any) -> None:
     with wakelog.open("memory:") as store:

@@ -229,7 +229,7 @@ def test_follow_sees_each_event_once_and_in_order(store: Store) -> None:
     thread.start()
     for n in range(20):
         session.fact("n", n)
-    thread.join(10)
+    thread.join(60)
     assert seen == list(range(1, 22))
 
 

@@ -82,5 +82,8 @@ def test_the_command_line_reads_it(url: str) -> None:
 
 def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(wakelog.UnavailableError) as caught:
-        wakelog.open("postgresql://postgres@127.0.0.1:9/nothing")
+        wakelog.open("postgresql://postgres@127.0.0.1:9/nothing?patience=0.1")
     assert caught.value.kind == "unreachable"
+    assert "pg_isready" in caught.value.hint
+    with pytest.raises(wakelog.InvalidInputError):
+        wakelog.open("postgresql://postgres@127.0.0.1:9/nothing?patience=long")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.seeds import examples
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.sqlite import SqliteEngine
@@ -14,7 +15,6 @@ from wakelog.testing.machine import LogMachine
 COMMON = settings(
     stateful_step_count=25,
     deadline=None,
-    derandomize=False,
     print_blob=True,
     suppress_health_check=list(HealthCheck),
 )
@@ -33,8 +33,8 @@ class SqliteMachine(LogMachine):
         return SqliteEngine(folder / "log.db")
 
 
-MemoryMachine.TestCase.settings = settings(COMMON, max_examples=40)
-SqliteMachine.TestCase.settings = settings(COMMON, max_examples=25)
+MemoryMachine.TestCase.settings = settings(COMMON, max_examples=examples(40))
+SqliteMachine.TestCase.settings = settings(COMMON, max_examples=examples(25))
 
 TestLogsOverMemory = MemoryMachine.TestCase
 TestLogsOverSqlite = SqliteMachine.TestCase
@@ -43,4 +43,4 @@ TestLogsOverSqlite = SqliteMachine.TestCase
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", [MemoryMachine, SqliteMachine])
 def test_for_longer(machine: type[LogMachine]) -> None:
-    run_state_machine_as_test(machine, settings=settings(COMMON, max_examples=300, stateful_step_count=40))
+    run_state_machine_as_test(machine, settings=settings(COMMON, max_examples=examples(300), stateful_step_count=40))

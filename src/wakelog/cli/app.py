@@ -28,6 +28,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "diff": ("diff", "What changed between two points, by whom and why."),
         "compare": ("compare", "Attempts, forks or sessions side by side; where they part."),
         "attempts": ("attempts", "The tries of a turn, and what made them differ."),
+        "files": ("files", "The files changed in the last turns."),
         "blame": ("blame", "Who last wrote each key of the state."),
         "why": ("why", "Back to where something came from, and how that is known."),
         "taint": ("taint", "Forward to what rests on a source, and its effects."),
@@ -93,6 +94,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "doctor": ("doctor", "Check this installation and store."),
         "config": ("config", "Settings, and where each comes from."),
         "completion": ("completion", "Shell completion for bash, zsh or fish."),
+        "help": ("help", "Help on wakelog, or on one command; -a lists all."),
     },
 }
 SHORT = ("status", "log", "show", "diff", "why", "search", "rewind", "resume", "verify", "demo")
@@ -149,25 +151,6 @@ def app(ctx: click.Context, store_url: str | None) -> None:
     ctx.meta["wakelog.store"] = store_url
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
-
-
-@app.command("help")
-@click.option("-a", "--all", "everything", is_flag=True, help="All commands.")
-@click.argument("name", required=False)
-@click.pass_context
-def help_command(ctx: click.Context, everything: bool, name: str | None) -> None:
-    """Help on wakelog, or on one command."""
-    parent = ctx.parent
-    assert parent is not None
-    parent.meta["wakelog.all"] = everything
-    if name is None:
-        click.echo(parent.get_help())
-        return
-    command = app.get_command(parent, name)
-    if command is None:
-        raise click.UsageError(f"No such command {name!r}.")
-    with click.Context(command, info_name=name, parent=parent) as inner:
-        click.echo(command.get_help(inner))
 
 
 def run(args: list[str] | None = None) -> int:

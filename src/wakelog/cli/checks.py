@@ -16,6 +16,8 @@ from wakelog.cli.context import Context, hide_password
 from wakelog.cli.text import age, size
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.log import Log
+from wakelog.log.damage import every_id
+from wakelog.model.records import Head
 from wakelog.store import Store, config
 from wakelog.store.checking import Check, version_check
 from wakelog.store.measures import INDEX_FILE, file_bytes, file_of, index_fault
@@ -116,15 +118,20 @@ def _index(path: Path) -> Check:
 
 def _sessions(store: Store) -> Iterator[Check]:
     now = time.time_ns() // 1000
-    heads = list(store.sessions())
+    heads: list[Head] = []
     stale: list[str] = []
-    for head in heads:
+    for session, problem in every_id(store.engine):
+        if problem is not None:
+            yield Check("session", "fail", f"{session}: {problem.message}", f"wakelog verify {session}")
+            continue
+        head = store.engine.head(session)
+        heads.append(head)
         if not head.epoch:
             continue
         try:
             log = Log(store.engine, head.session, clock=store.clock)
             holder = log.state()["lease"]["holder"]
-            if holder and not log.living_holder():
+            if holder and not log.lease_holder():
                 stale.append(f"{head.name or head.session} ({holder}, {age(head.at, now)})")
         except WakelogError as exc:
             yield Check("session", "fail", exc.message, f"wakelog verify {head.name or head.session}")

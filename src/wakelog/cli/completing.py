@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from wakelog.model.records import Head
+if TYPE_CHECKING:
+    from wakelog.model.records import Head
 
 MANY = 50
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]

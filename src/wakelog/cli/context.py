@@ -6,6 +6,7 @@ schema name, `--ndjson` one record a line. Field names are frozen per schema ver
 
 from __future__ import annotations
 
+import difflib
 import functools
 import io
 import os
@@ -13,20 +14,30 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
 
 from wakelog import errors
+from wakelog.cli.failing import NO
 from wakelog.cli.text import inert, inert_json
-from wakelog.history.selectors import Selector, parse_selector
-from wakelog.model.ids import SessionId
-from wakelog.session import Session
-from wakelog.store import Store, default_url
-from wakelog.store import open as open_store
+
+if TYPE_CHECKING:
+    # What reads a store is loaded by the command that reads one: help, completion and the first answer of a server
+    # come without it.
+    from wakelog.history.selectors import Selector
+    from wakelog.model.ids import SessionId
+    from wakelog.session import Session
+    from wakelog.store import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def open_store(url: str, **how: Any) -> Store:
+    from wakelog.store import open
+
+    return open(url, **how)
 
 
 class Context:
@@ -47,6 +58,8 @@ class Context:
             sys.stdout.reconfigure(errors="backslashreplace")
         self._store: Store | None = None
         self._lines: list[str] = []
+        self.even_damaged = False
+        """Whether this command reads what is left of a damaged session."""
 
     # The store and its sessions
 
@@ -54,6 +67,8 @@ class Context:
     def url(self) -> str:
         """Where the store is: found when it is asked for, so that a bad setting does not stop the command that mends
         it."""
+        from wakelog.store import default_url
+
         return self._url or default_url()
 
     @functools.cached_property
@@ -91,11 +106,13 @@ class Context:
         """Whether -s named a session, as opposed to the newest being meant."""
         return bool(self._session)
 
-    def session(self, name: str = "") -> Session[Any]:
-        """The session of that name, id or prefix; `.` or nothing is the newest, `-` the one before it."""
+    def session(self, name: str = "", *, in_full: bool = False) -> Session[Any]:
+        """The session of that name, id, or the beginning of either; `.` or nothing is the newest, `-` the one before
+        it. What destroys something wants a name `in_full`."""
         name = name or self._session or "."
         if name not in (".", "-"):
-            return self.store.resume(self.store.find(name))
+            found = self.store.find(name) if in_full else self.find(name)
+            return self.store.resume(found, even_damaged=self.even_damaged)
         newest = sorted(self.store.sessions(), key=lambda h: h.at, reverse=True)
         place = 0 if name == "." else 1
         if len(newest) <= place:
@@ -104,15 +121,46 @@ class Context:
                 kind="session-not-found",
                 hint="wakelog demo makes some",
             )
-        return self.store.resume(newest[place].session)
+        return self.store.resume(newest[place].session, even_damaged=self.even_damaged)
+
+    def find(self, name: str) -> SessionId:
+        """The session that a word of the command line names: exactly, or as the only one whose name begins so."""
+        try:
+            return self.store.find(name)
+        except errors.NotFoundError as exc:
+            if exc.kind != "session-not-found":
+                raise
+            names = {head.name: head.session for head in self.store.sessions() if head.name}
+        begun = sorted(each for each in names if each.startswith(name))
+        if len(begun) == 1:
+            return names[begun[0]]
+        if begun:
+            more = f" and {len(begun) - 8} more" if len(begun) > 8 else ""
+            raise errors.NotFoundError(
+                f"{name!r} begins the names of {len(begun)} sessions: {', '.join(begun[:8])}{more}",
+                kind="ambiguous-session",
+                hint="give more of the name",
+            )
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+        raise errors.NotFoundError(
+            f"there is no session {name!r}",
+            kind="session-not-found",
+            hint=f"did you mean {near[0]}?" if near else "wakelog ls shows what there is",
+        )
 
     def select(self, text: str = "") -> tuple[Session[Any], Selector]:
         """A selector's session, and the places in it."""
+        from wakelog.history.selectors import Selector, parse_selector
+
         selector = parse_selector(text) if text else Selector("", "", "")
         return self.session(selector.session), selector
 
     def name_of(self, session: SessionId) -> str:
-        return self.store.engine.head(session).name or session
+        """What a session is called; a damaged one may not tell."""
+        try:
+            return self.store.engine.head(session).name or session
+        except errors.CorruptLogError:
+            return session
 
     # Answers
 
@@ -190,12 +238,17 @@ class Context:
         is_yes = answer in ("y", "yes") if show is not None else click.confirm(question, default=False, err=True)
         if not is_yes:
             click.echo("Nothing was done.", err=True)
-            raise click.Abort
+            raise click.exceptions.Exit(NO)  # an answer, and no interruption
 
     def close(self) -> None:
         self._flush()
         if self._store is not None:
             self._store.close()
+
+    @property
+    def is_piped(self) -> bool:
+        """Whether the answer goes to a program or a file, which nobody gave a width."""
+        return not sys.stdout.isatty() and not os.environ.get("COLUMNS")
 
     @property
     def columns(self) -> int:
@@ -253,6 +306,12 @@ def common(function: F) -> F:
     return wrapped  # type: ignore[return-value]
 
 
+def _sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    from wakelog.cli.completing import complete_session
+
+    return list(complete_session(ctx, param, incomplete))
+
+
 _OPTIONS = (
     click.option(
         "--store", "store_url", metavar="PATH", help="The store (default: WAKELOG_STORE, or the nearest .wakelog)."
@@ -262,6 +321,7 @@ _OPTIONS = (
         "--session",
         "session_name",
         metavar="NAME",
+        shell_complete=_sessions,
         help="The session: name, id, prefix, . (newest) or - (the one before).",
     ),
     click.option("--json", "as_json", is_flag=True, help="One JSON document."),

@@ -1,7 +1,7 @@
 """How the command line fails: one table from error kinds to exit codes, one shape for messages.
 
-0 success · 1 the answer is "no" · 2 usage · 3 not found or ambiguous · 4 integrity · 5 busy or conflict
-6 refused by a rule · 7 done in part · 70 a fault of our own · 130 interrupted
+0 success · 1 the answer is "no", also somebody's when asked · 2 usage · 3 not found or ambiguous · 4 integrity
+5 busy or conflict · 6 refused by a rule · 7 done in part · 70 a fault of our own · 130 interrupted
 """
 
 from __future__ import annotations

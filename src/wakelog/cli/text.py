@@ -113,18 +113,30 @@ def fit(text: str, columns: int) -> str:
     line = inert(text, lines=False)
     if width(line) <= columns:
         return line
-    out, used = [], 0
-    for char in line:
+    return _first(line, columns - 1) + glyph("more")[:1]
+
+
+def fit_path(text: str, columns: int) -> str:
+    """The same, cut in the middle: of paths and keys the end tells most."""
+    line = inert(text, lines=False)
+    if width(line) <= columns:
+        return line
+    end = _first(line[::-1], max(0, columns - 1 - columns // 3))[::-1]
+    return _first(line, columns - 1 - width(end)) + glyph("more")[:1] + end
+
+
+def _first(line: str, columns: int) -> str:
+    used = 0
+    for place, char in enumerate(line):
         used += width(char)
-        if used > columns - 1:
-            break
-        out.append(char)
-    return "".join(out) + glyph("more")[:1]
+        if used > columns:
+            return line[:place]
+    return line
 
 
-def pad(text: str, columns: int) -> str:
+def pad(text: str, columns: int, *, middle: bool = False) -> str:
     """The text cut or filled to exactly `columns`."""
-    cut = fit(text, columns)
+    cut = fit_path(text, columns) if middle else fit(text, columns)
     return cut + " " * (columns - width(cut))
 
 
@@ -140,6 +152,11 @@ def clock(at_us: int, *, utc: bool = False, long: bool = False) -> str:
     when = dt.datetime.fromtimestamp(at_us / 1e6, tz=dt.UTC)
     when = when if utc else when.astimezone()
     return when.strftime("%Y-%m-%d %H:%M:%S" if long else "%H:%M")
+
+
+def other_time(happened_us: int, stored_us: int) -> str:
+    """The mark beside a time that is not the one of storing."""
+    return "*" if abs(happened_us - stored_us) >= 1_000_000 else ""
 
 
 def iso(at_us: int) -> str:

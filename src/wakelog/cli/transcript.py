@@ -6,13 +6,15 @@ are made visible, and long outputs are cut with a word about how much is missing
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from wakelog.cli.render.events import line_of
-from wakelog.cli.render.values import fetched, text_of
+from wakelog.cli.render.values import fetched, readable, text_of
 from wakelog.cli.text import inert, iso
+from wakelog.errors import CorruptLogError
 from wakelog.log.reading import Entry
 from wakelog.session import Session
 
@@ -27,7 +29,9 @@ def transcript(session: Session[Any], entries: Iterable[Entry]) -> Iterator[str]
     head = session.head
     yield f"# {_plain(session.name or session.id)}"
     yield ""
-    goal = session.log.state()["goal"]
+    goal = None
+    with contextlib.suppress(CorruptLogError):  # of a damaged session the state may not be known
+        goal = session.log.state()["goal"]
     if goal is not None:
         yield f"Goal: {_plain(text_of(goal))}"
         yield ""
@@ -52,12 +56,12 @@ def _event(session: Session[Any], entry: Entry, tools: dict[str, str]) -> Iterat
         who = {"user": "You", "assistant": "Agent"}.get(str(entry.body.get("role")), str(entry.body.get("role")))
         yield f"**{_plain(who)}**{trust} (e{entry.seq})"
         yield ""
-        yield from _quoted(text_of(fetched(session, entry, entry.body.get("content"), 0)))
+        yield from _quoted(readable(fetched(session, entry, entry.body.get("content"), 0)))
         return
     line = line_of(session, entry, tools)
     yield f"- {_plain(line.word)}: {_plain(line.text[:SHORT])}{trust} (e{entry.seq})"
     for field in ("input", "output") if entry.kind.startswith("action.") else ():
-        value = text_of(fetched(session, entry, entry.body.get(field), 0))
+        value = readable(fetched(session, entry, entry.body.get(field), 0))
         if entry.body.get(field) is not None and (len(value) > SHORT or "\n" in value):
             yield ""
             yield from _fenced(value)

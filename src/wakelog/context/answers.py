@@ -11,9 +11,8 @@ from typing import Any
 
 import msgspec
 
-from wakelog.context.parts import flat, parts_of
-from wakelog.context.quoting import text_of
 from wakelog.log.reading import Entry
+from wakelog.model.parts import flat, parts_of, text_of
 from wakelog.model.values import Value
 
 Read = Callable[[Entry, str], Value]

@@ -14,7 +14,6 @@ import msgspec
 from wakelog.context.counting import Count, estimate
 from wakelog.context.fitting import Line, Part, Section, fit
 from wakelog.context.items import least
-from wakelog.context.parts import flat, parts_of
 from wakelog.context.quoting import one_line
 from wakelog.context.sections import Teller
 from wakelog.errors import InvalidInputError, NotFoundError
@@ -23,6 +22,7 @@ from wakelog.log import Log
 from wakelog.log.reading import Entry
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.parts import flat, parts_of
 from wakelog.model.values import Value
 
 DEFAULT_BUDGET = 2000
@@ -94,7 +94,7 @@ def make_brief(log: Log, budget: int = DEFAULT_BUDGET, *, at: Seq | None = None,
         text=text + "\n",
         tokens=count(text),
         budget=budget,
-        exposure=least((line.trust, line.source) for line in lines)[0],
+        exposure=least((line.trust, line.source) for line in [*lines, *_goal_lines(teller)])[0],
         sections=fitted.sections,
     )
 
@@ -109,8 +109,14 @@ def _head(teller: Teller, at: Seq, budget: int) -> str:
         place.append(f"turn @{turn['number']} {turn['status']}{tries}")
     if head.fork:
         place.append(f"fork of {head.fork.parent} at e{head.fork.at}")
-    goal = one_line(state["goal"], budget) if state["goal"] is not None else "none was set"
+    goal = "none was set"
+    if state["goal"] is not None:
+        goal = teller.goal_line(budget).text.removeprefix("- goal, ").removeprefix("- ")
     return f"# Brief of {one_line(head.name or head.session, 80)}\n{' · '.join(place)}\n\nGoal: {goal}"
+
+
+def _goal_lines(teller: Teller) -> list[Line]:
+    return [teller.goal_line()] if teller.state["goal"] is not None else []
 
 
 def _turn_at(log: Log, seq: Seq) -> int:

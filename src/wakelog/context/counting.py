@@ -11,8 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from wakelog.context.items import Item
-from wakelog.context.parts import Image, Thinking
-from wakelog.context.quoting import text_of
+from wakelog.model.parts import Image, Thinking, text_of
 
 Count = Callable[[str], int]
 """From a text to its number of tokens."""

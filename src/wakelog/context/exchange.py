@@ -21,9 +21,9 @@ import msgspec
 
 from wakelog.context.answers import error
 from wakelog.context.items import Item
-from wakelog.context.parts import Answered, Asked, Image, Part, Text, Thinking
-from wakelog.context.quoting import fenced, text_of
+from wakelog.context.quoting import fenced
 from wakelog.model.ids import Seq
+from wakelog.model.parts import Answered, Asked, Image, Part, Text, Thinking, text_of
 from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder(order="sorted").encode

@@ -2,7 +2,7 @@
 
 Events become items in one pass. A call and its outcome are one item, so that no policy, compaction or rewind can part
 them: a call whose outcome is not in view is answered with why. What is not trusted and would speak with a user's or the
-system's voice is fenced here, once, for every shape.
+system's voice, or is a call's answer, is fenced here, once, for every shape.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import msgspec
 
 from wakelog.context.answers import Answer, answer_of
 from wakelog.context.keys import Coverage, item_key
-from wakelog.context.parts import Part, Text, flat, parts_of
-from wakelog.context.quoting import fenced, text_of
+from wakelog.context.quoting import fenced
 from wakelog.history.messages import content_of
 from wakelog.log import Log
 from wakelog.log.reading import Entry
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
+from wakelog.model.parts import Part, Text, flat, parts_of, text_of
 from wakelog.model.payloads import as_ref
 from wakelog.model.values import Value
 
@@ -277,13 +277,17 @@ class Builder:
         self.unread[item_key(seq)] = self._noted, noted
         shown = [e for e in slot.entries if e.seq in events]
         trust, source = least(map(self._mark, shown))
+        name = str(body.get("tool", ""))
+        answered, origin = least(self._mark(e) for e in shown if e is not request or e is slot.outcome)
+        if answered != "trusted":
+            answer = msgspec.structs.replace(answer, text=fenced(answer.text, trust=answered, source=origin or name))
         return Item(
             key=item_key(seq),
             seq=seq,
             turn=request.header.turn,
             kind="call",
             role="assistant",
-            name=str(body.get("tool", "")),
+            name=name,
             action=str(body.get("action", "")),
             input=given,
             answer=answer.text,

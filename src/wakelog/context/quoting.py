@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
+from wakelog.model.parts import text_of
 from wakelog.model.values import Value
 
-# Controls, bidirectional overrides, zero-width and tag characters: all that a reader would not see.
+# Controls, bidirectional overrides, zero-width and tag characters: all that a reader would not see. The end of a line
+# may have two characters.
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\u115f\u1160\u3164\uffa0\U000e0000-\U000e007f]"
+    "|\r(?!\n)"
 )
 _TICKS = re.compile("`+")
 _SPACE = re.compile(r"\s+")
@@ -24,21 +25,6 @@ _SPACE = re.compile(r"\s+")
 def show_hidden(text: str) -> str:
     """The text with characters that cannot be seen written as their numbers."""
     return _HIDDEN.sub(lambda m: f"\u27e6U+{ord(m[0]):04X}\u27e7", text)
-
-
-def text_of(value: Value) -> str:
-    """A value as text: strings as they are, the rest as JSON; what is gone says so."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        return f"({len(value):,} bytes)"
-    if isinstance(value, dict) and "$erased" in value:
-        return f"(erased, e{value['$erased']})"
-    return msgspec.json.encode(value, enc_hook=_as_text).decode()
-
-
-def _as_text(value: object) -> str:
-    return f"({len(value):,} bytes)" if isinstance(value, bytes) else str(value)
 
 
 def one_line(value: Value, limit: int = 400) -> str:

@@ -16,13 +16,14 @@ from typing import Any
 
 from wakelog.context.fitting import Line, Part
 from wakelog.context.keys import Evicted, read_evicted
-from wakelog.context.quoting import fenced, one_line, text_of
+from wakelog.context.quoting import fenced, mark_of, one_line
 from wakelog.errors import NotFoundError
 from wakelog.history.messages import content_of
 from wakelog.log import Log
 from wakelog.log.reading import Entry
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
+from wakelog.model.parts import text_of
 from wakelog.model.values import Value
 
 LINE = 400
@@ -53,8 +54,16 @@ class Teller:
 
     def goal(self) -> Part:
         goal = self.state["goal"]
-        lines = iter([Line(f"- {one_line(goal, 2000)}")] if goal is not None else [])
+        lines = iter([self.goal_line()] if goal is not None else [])
         return Part("goal", "Goal", 0 if goal is None else 1, lines, self.shows("goal"), first=True)
+
+    def goal_line(self, limit: int = 2000) -> Line:
+        """The goal; fenced when somebody other than the user set it."""
+        goal, mark = self.state["goal"], self.state.get("goal_from")
+        if mark is None or isinstance(goal, dict):
+            return Line(f"- {one_line(goal, limit)}")
+        block = textwrap.indent(fenced(goal, trust=mark["trust"], source=mark["source"], limit=limit), "  ")
+        return Line(f"- goal, {block.lstrip()}", mark["seq"], mark["trust"], mark["source"])
 
     def pending(self, *, weight: int = 3) -> Part:
         told = [p for p in self.state["pending_actions"].items() if self._is_told(p[1]["turn"], p[1]["seq"])]
@@ -83,7 +92,7 @@ class Teller:
         return Part("last_error", "Last error", 1 if error else 0, lines, self.shows("last_error"))
 
     def flags(self) -> Part:
-        flags = sorted(self.state["flags"].items(), key=lambda f: (f[1]["severity"] != "error", -f[1]["seq"]))
+        flags = sorted(self.state["flags"].items(), key=lambda f: (_GRAVE.get(f[1]["severity"], 2), -f[1]["seq"]))
         lines = (self._flag(name, flag) for name, flag in flags)
         return Part("flags", "Flags", len(flags), lines, self.shows("flags"))
 
@@ -143,11 +152,15 @@ class Teller:
     def said(
         self, value: Value, seq: Seq, *, what: str = "", lead: str = "", tail: str = "", trust: Trust | None = None
     ) -> Line:
-        """A line of recorded text: on one line when it is trusted; else fenced, after our own word for `what` it is."""
+        """A line of recorded text: on one line when it is trusted; else fenced, after our own word for `what` it is.
+        What the agent itself said after it had read something unverified stays on its line, with the mark."""
         trust, source = self.mark(seq, trust)
         number = f" (e{seq})" if self.numbers and seq else ""
         if trust == "trusted":
             return Line(f"- {lead}{one_line(value, LINE)}{tail}{number}", seq)
+        if trust == "unverified" and self._is_by_agent(seq):
+            marked = f"{number} [{mark_of(trust, source)}]"
+            return Line(f"- {lead}{one_line(value, LINE)}{tail}{marked}", seq, trust, source)
         block = textwrap.indent(fenced(value, trust=trust, source=source, limit=LINE), "  ")
         return Line(f"- {what or lead.rstrip(': ')}{tail}{number}, {block.lstrip()}", seq, trust, source)
 
@@ -160,6 +173,19 @@ class Teller:
         except NotFoundError:
             return trust or "trusted", ""
         return trust or header.trust, header.source
+
+    def _is_by_agent(self, seq: Seq) -> bool:
+        """Whether an event is the agent's own word, and is trusted less only because of what led to it."""
+        entry = self._entry(seq)
+        if entry is None or not entry.header.cause:
+            return False
+        cause = self._entry(entry.header.cause)
+        if cause is None or (cause.header.trust, cause.header.source) != (entry.header.trust, entry.header.source):
+            return False
+        if entry.kind == "message.added":
+            return entry.body.get("role") == "assistant"
+        is_answer = entry.kind.startswith("action.") and entry.kind != "action.requested"
+        return not is_answer or cause.body.get("effect") == "model"
 
     def _decision(self, seq: Seq, decision: dict[str, Any]) -> Line:
         text = text_of(decision["choice"])
@@ -248,6 +274,7 @@ def _json(value: Value) -> str:
     return text_of([value])[1:-1]
 
 
+_GRAVE = {"alarm": 0, "error": 1}
 _URGENT = {"uncertain": 0, "waiting": 1, "running": 2, "requested": 3}
 _STATUS = {
     "uncertain": "may or may not have happened",

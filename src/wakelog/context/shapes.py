@@ -13,7 +13,7 @@ import msgspec
 
 from wakelog.context.exchange import Call, Calls, Exchange, Said, exchanges, valid_name
 from wakelog.context.items import Item
-from wakelog.context.parts import Image, Text, Thinking, flat
+from wakelog.model.parts import Image, Text, Thinking, flat
 
 Shape = Literal["openai", "responses", "anthropic", "items"]
 Message = dict[str, Any]

@@ -31,9 +31,13 @@ _PASSED_ON = (
     "migrate",
     "mark",
     "set_mark",
+    "rewrite",
     "end_of_feed",
     "table_bytes",
     "session_bytes",
+    "session_ids",
+    "last_sound",
+    "faults",
 )
 """What the engine inside can do beyond the protocol, if it can."""
 _MARK = b"wakelog blob"

@@ -210,6 +210,7 @@ class Capture:
             before_mode=mode_text(old.mode) if old is not None and old.mode else "",
             after_mode=mode_text(new.mode) if new is not None and new.mode else "",
             missing=missing,
+            folder="" if name.startswith("/") else printable(self.folder)[0],
         )
 
     def _content(self, seen: Seen | None) -> bytes | None:

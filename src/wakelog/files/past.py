@@ -10,6 +10,7 @@ At a point, a file was what the next change found: if somebody edited it by hand
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from typing import Literal
 
@@ -17,6 +18,7 @@ import msgspec
 
 from wakelog.errors import NotFoundError
 from wakelog.files.manifest import IGNORED
+from wakelog.history.points import walk_back
 from wakelog.log import Log
 from wakelog.log.reading import Entry
 from wakelog.model.ids import Seq
@@ -76,6 +78,28 @@ def recorded_changes(log: Log, *, after: Seq = 0, upto: Seq | None = None) -> It
     for entry in log.entries(after=after, upto=upto):
         if entry.kind == "file.changed" and entry.body:
             yield recorded(entry)
+
+
+def find_project(log: Log, here: str) -> str:
+    """The folder that recorded paths begin in: this one if any recorded file is in it, else the one they were captured
+    in. NotFoundError, which names that one, when neither is there."""
+    # What a rewind took out of the view was captured all the same.
+    newest = next((e for e in walk_back(log) if e.kind == "file.changed" and e.body.get("folder")), None)
+    if newest is None:
+        return here
+    paths = {str(newest.body.get("path", "")), *log.part("files_modified")}
+    folder = str(newest.body["folder"])
+    if any(os.path.lexists(os.path.join(here, path)) for path in paths if path and not path.startswith("/")):
+        return here
+    if os.path.realpath(folder) == os.path.realpath(here):
+        return here
+    if os.path.isdir(folder):
+        return folder
+    raise NotFoundError(
+        f"none of the recorded files is in {here}: they were captured in {folder}, which is not here",
+        kind="folder-not-found",
+        hint="go to the project's folder, or name it with --root",
+    )
 
 
 def recorded(entry: Entry) -> Recorded:

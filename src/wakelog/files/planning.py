@@ -140,7 +140,8 @@ class _Planner:
         steps = [self._step(past) for past in found]
         # A symbolic link that came after the point may stand where a folder was; it goes first.
         freed = {step.place for step in steps if step.do == "delete"}
-        return [self._unblocked(step, past, freed) for step, past in zip(steps, found, strict=True)]
+        steps = [self._unblocked(step, past, freed) for step, past in zip(steps, found, strict=True)]
+        return [self._with_room(step, freed) for step in steps]
 
     def _unblocked(self, step: FileStep, past: Past, freed: set[Place | None]) -> FileStep:
         if step.disk is None or not step.disk.blocked or step.place is None:
@@ -148,6 +149,18 @@ class _Planner:
         if Place(step.place.root, step.disk.blocked) not in freed:
             return step
         return self._judge(past, step.place, Disk("none"))
+
+    def _with_room(self, step: FileStep, freed: set[Place | None]) -> FileStep:
+        """A folder may stand where a file was. It makes room when all that is in it goes."""
+        if step.do != "restore" or step.place is None or (step.disk is not None and step.disk.exists):
+            return step
+        root = step.place.root
+        with Tree(root) as tree:
+            other = next((p for p in tree.below(step.place.parts) if Place(root, p) not in freed), None)
+        if other is None:
+            return step
+        why = f"a folder is there now, and {'/'.join(other)} in it would be lost"
+        return msgspec.structs.replace(step, do="conflict", why=why, added=0, removed=0)
 
     def _step(self, past: Past) -> FileStep:
         if any(change.is_ignored for change in past.later):

@@ -23,7 +23,7 @@ from typing import Literal
 import msgspec
 
 from wakelog.errors import ConflictError, NotAllowedError
-from wakelog.files.capture import as_value, is_below, line_counts, mode_text
+from wakelog.files.capture import as_value, is_below, line_counts, mode_text, printable
 from wakelog.files.manifest import MAX_FILE_BYTES
 from wakelog.files.past import Side, content_of
 from wakelog.files.planning import FileStep, RestorePlan
@@ -240,6 +240,7 @@ class _Doing:
             before_mode=was.mode,
             after_mode=then.mode,
             missing={"before": was.missing} if was.exists and before is None else {},
+            folder="" if path.startswith("/") else printable(self._plan.folder)[0],
             why=f"restored to what it was at event {self._plan.at}",
         )
         self.drafts.append(Draft(event, actor="user"))

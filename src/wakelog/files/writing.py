@@ -173,6 +173,13 @@ class Tree:
                 copy.flush()
                 os.fsync(target)
 
+    def below(self, parts: Parts) -> Iterator[Parts]:
+        """Every file and link below a folder; nothing where there is none."""
+        with contextlib.suppress(OSError, _LinkError), self._parent(parts) as parent:
+            for place, folders, names, fd in os.fwalk(parts[-1], dir_fd=parent):
+                inner = (*parts[:-1], *place.split("/"))
+                yield from ((*inner, name) for name in [*names, *(f for f in folders if _is_link(f, fd))])
+
     def names(self, parts: Parts) -> list[str]:
         """What is in a folder; nothing where there is none."""
         try:
@@ -194,6 +201,8 @@ class Tree:
             try:
                 make(parent, part)
                 _check(parent, parts[-1], expect)
+                if not expect.exists:
+                    _clear(parent, parts[-1])
                 _swap(parent, part, parts[-1], is_new=not expect.exists)
                 os.fsync(parent)
             finally:
@@ -283,6 +292,20 @@ def _check(parent: int, name: str, expect: Disk) -> None:
         now = NOTHING
     if (now.kind, now.hash) != (expect.kind, expect.hash):
         raise ChangedError("it changed at this very moment")
+
+
+def _clear(parent: int, name: str) -> None:
+    """Takes away a folder with nothing but folders in it, as git does: it is no file, and so was never recorded."""
+    with contextlib.suppress(OSError):
+        if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+            return
+        for _, folders, names, fd in os.fwalk(name, dir_fd=parent):
+            if names or any(_is_link(folder, fd) for folder in folders):
+                return
+        for _, folders, _, fd in os.fwalk(name, topdown=False, dir_fd=parent):
+            for folder in folders:
+                os.rmdir(folder, dir_fd=fd)
+        os.rmdir(name, dir_fd=parent)
 
 
 def _swap(parent: int, part: str, name: str, *, is_new: bool) -> None:

@@ -43,7 +43,7 @@ class AdoptionPreview(msgspec.Struct, frozen=True):
 def _is_taken(change: Change) -> bool:
     """Whether adopting makes a change: it restores what a rewind does, and brings the fork's dead ends."""
     part = change.pointer.split("/")[1]
-    return part in REWOUND_PARTS or (part == "dead_ends" and change.how == "added")
+    return part in (*REWOUND_PARTS, "goal_from") or (part == "dead_ends" and change.how == "added")
 
 
 def preview_adoption(log: Log, fork: Log, at: Seq | None = None, *, force: bool = False) -> AdoptionPreview:

@@ -117,7 +117,14 @@ def _because(change: Change) -> str:
     writer = change.writer
     if writer is None:
         return ""
-    return f"  e{writer.seq}" + (f" {writer.tool}" if writer.tool else "") + (f": {writer.why}" if writer.why else "")
+    return (
+        f"  e{writer.seq}" + (f" {writer.tool}" if writer.tool else "") + (f": {reason(writer)}" if writer.why else "")
+    )
+
+
+def reason(writer: Writer) -> str:
+    """Why a change was made, with how that is known unless it was recorded."""
+    return writer.why if writer.known == "recorded" else f"{writer.why} ({writer.known})"
 
 
 def turn_diff(log_a: Log, a: Seq, log_b: Log, b: Seq, *, named: bool = True) -> TurnDiff:

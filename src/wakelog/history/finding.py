@@ -33,7 +33,7 @@ class Target(msgspec.Struct, frozen=True):
     """event, events, key, file, line or source."""
     seqs: tuple[Seq, ...]
     way: str = ""
-    """For a line: by following lines, or only the newest change."""
+    """For a line: by following lines, only the newest change, or none: it is older, or from elsewhere."""
     note: str = ""
     """What the way could not tell."""
 
@@ -102,7 +102,7 @@ def _file(graph: Graph, what: str) -> Target:
     changes = [s for s in every if graph.in_view(s)] or list(every)
     if match and path != what and _known_path(graph, what) == "":
         found = find_line(graph.log, path, changes, int(match["line"]))
-        return Target(f"{path}:{match['line']}", "line", (found.seq,), found.way, found.note)
+        return Target(f"{path}:{match['line']}", "line", (found.seq,) if found.seq else (), found.way, found.note)
     return Target(path, "file", tuple(reversed(changes)))
 
 

@@ -26,7 +26,7 @@ def key_writer(log: Log, pointer: str, at: Seq) -> Seq:
     """The last event up to `at` that wrote a key, or something in or around it; 0 when it was pruned."""
     tokens = tokens_of(pointer)
     lists = _lists(log.state(at), tokens, pointer)
-    is_restored = bool(tokens) and tokens[0] in REWOUND_PARTS
+    is_restored = bool(tokens) and tokens[0] in (*REWOUND_PARTS, "goal_from")
     marks = (f"/{tokens[0]}".encode() if tokens else b"", _ROOT)
     for entry in _backwards(log, log.view(at) if is_restored else [(1, at)]):
         if not entry.record.body:

@@ -17,7 +17,9 @@ from wakelog.log import Log
 from wakelog.log.reading import Entry
 from wakelog.model.ids import Seq
 
-Way = Literal["lines", "newest change"]
+Way = Literal["lines", "newest change", "older", "elsewhere"]
+"""How it was found: by following lines; as all that can be said; or not at all, because the line is older than the
+session, or came into the file from elsewhere between two recorded changes."""
 LINES_MAX = 3000
 """Differing parts up to this many lines on each side are compared in full."""
 
@@ -26,6 +28,7 @@ class LineFound(msgspec.Struct, frozen=True):
     """The change behind a line, and how it was found."""
 
     seq: Seq
+    """0 when no recorded change made it."""
     way: Way
     text: str
     """The line; empty when no content is recorded."""
@@ -62,14 +65,15 @@ def _follow(log: Log, changes: Sequence[Seq], version: _Version, place: int) -> 
         if was is None:
             return LineFound(version.seq, "lines", text)
         if not number:
-            return LineFound(version.seq, "lines", text, "the line was there before the first recorded change")
+            note = f"the line is older than this session; the first change of the file is e{version.seq}"
+            return LineFound(0, "older", text, note)
         if earlier.after is None:
-            return LineFound(
-                version.seq, "lines", text, "the line was there before, and no earlier content is recorded"
-            )
+            note = f"the line is older than e{version.seq}, and no earlier content is recorded"
+            return LineFound(earlier.seq, "newest change", text, note)
         then = was if earlier.after is before else _same_line(earlier.after, before, was)
         if then is None:
-            return LineFound(version.seq, "lines", text, "the line came in between recorded changes, from elsewhere")
+            note = f"the line came in between e{earlier.seq} and e{version.seq}, from elsewhere"
+            return LineFound(0, "elsewhere", text, note)
         version, place = earlier, then
     raise AssertionError("a file has at least one change")
 

@@ -26,6 +26,8 @@ def _change_row(change: Change) -> list[str]:
     writer = change.writer
     by = f"e{writer.seq} {text(writer.tool)}" if writer else ""
     why = text(writer.why, 120) if writer and writer.why else ""
+    if writer and why and writer.known != "recorded":
+        why += f" ({writer.known})"
     values = " → ".join(text(v, 80) for v in (change.before, change.after) if v is not None)
     return [_SIGNS[change.how], text(change.pointer, 120), values, by, why]
 

@@ -12,6 +12,7 @@ import msgspec
 
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
+from wakelog.log.damage import Hole, commits_around
 from wakelog.log.reading import Entry, read_commits
 from wakelog.model.ids import Seq
 from wakelog.model.records import Commit
@@ -39,12 +40,28 @@ def first_commit(log: Log, holds: Callable[[Commit], bool]) -> Commit | None:
     low, high = 1, log.head().seq
     found: Commit | None = None
     while low <= high:
-        commit = commit_at(log, (low + high) // 2)
-        if holds(commit):
+        middle = (low + high) // 2
+        commit = _readable(log, middle, high)
+        if commit is None:
+            high = middle - 1  # nothing from there on can be read
+        elif holds(commit):
             found, high = commit, commit.first - 1
         else:
             low = commit.last + 1
     return found
+
+
+def _readable(log: Log, seq: Seq, upto: Seq) -> Commit | None:
+    """The commit that holds an event, or the next one that is not damaged: a place can be found although another one
+    cannot be read."""
+    if not log.even_damaged:
+        return commit_at(log, seq)
+    for segment in log.segments:
+        last = upto if segment.last is None else min(segment.last, upto)
+        for found in commits_around(log.engine, segment.session, after=max(seq, segment.first) - 1, upto=last):
+            if not isinstance(found, Hole):
+                return found
+    return None
 
 
 def attempts_of(log: Log, turn: int) -> list[Span]:
@@ -56,7 +73,8 @@ def attempts_of(log: Log, turn: int) -> list[Span]:
         raise NotFoundError(f"no turn @{turn} in {log.id} ({known})", kind="turn-not-found")
     end = first_commit(log, lambda c: c.turn > turn)
     spans: list[Span] = []
-    for entry in log.entries(after=start.first - 1, upto=end.last if end else None):
+    told = (lambda _: None) if log.even_damaged else None
+    for entry in log.entries(after=start.first - 1, upto=end.last if end else None, told=told):
         header = entry.header
         if header.turn > turn:
             break

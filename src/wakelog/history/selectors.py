@@ -13,7 +13,8 @@
               first-error last-error last-user last-tool
 
 A session and a place that does not start with @ are joined by one: fix-auth@e12, fix-auth@last-error.
-Ranges include both ends: @3..@7 is turns 3, 4, 5, 6 and 7, as people count.
+Ranges include both ends: @3..@7 is turns 3, 4, 5, 6 and 7, as people count. Where a change is asked for (`diff`), a
+turn or event alone is what it changed, and @3..@7 is what changed from the end of turn 3 to the end of turn 7.
 """
 
 from __future__ import annotations
@@ -28,13 +29,11 @@ from wakelog.history.points import accepted, attempts_of, seq_at_time, walk_back
 from wakelog.log import Log
 from wakelog.log.reading import Entry, read_commits
 from wakelog.model.ids import Seq
+from wakelog.model.names import PLACE, WORDS
 
-_WORDS = ("first-error", "last-error", "last-user", "last-tool")
-_POINT = (
-    r"@(?:-?\d*|~\d+|\d+\.(?:\d+|best))|turn:\d+|e\d+|event:\d+|(?:c|commit):[0-9a-f]+|t:[^@]+?|cp:[^@]+?|"
-    + "|".join(_WORDS)
-)
-_SELECTOR = re.compile(rf"(?P<session>[^@]*?)(?P<joint>@(?=[a-z]))?(?P<first>{_POINT})(?:\.\.(?P<last>{_POINT}))?")
+_SELECTOR = re.compile(rf"(?P<session>[^@]*?)(?P<joint>@(?=[a-z]))?(?P<first>{PLACE})(?:\.\.(?P<last>{PLACE}))?")
+_BY_ITSELF = re.compile(r"@.*|turn:.*|e\d+|event:.*|(?:c|commit):.*|" + "|".join(WORDS))
+"""Places that something happened at, as opposed to those that only look at the state then."""
 _AGO = re.compile(r"(\d+)\s*(s|m|h|d|w)(?:\s+ago)?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -88,11 +87,36 @@ def resolve_range(log: Log, text: str) -> Range:
     return Range(first.first, last.last)
 
 
+def resolve_change(log: Log, where: Seq | str | None) -> tuple[Seq, Seq]:
+    """The two points that a single place means where a change is asked for.
+
+    A turn, an attempt, an event or a commit: what it changed, so from before it to its end. A range @2..@5: from the
+    end of the first to the end of the last. A time, a checkpoint, or @0: what changed since. None or @: what the last
+    turn changed.
+    """
+    head, text = log.head(), f"e{where}" if isinstance(where, int) and where else str(where or "@")
+    if where == 0:
+        text = "@0"
+    if text == "@":
+        return (attempts_of(log, head.turn)[-1].first - 1 if head.turn else 0), head.seq
+    selector = parse_selector(text)
+    if selector.session or selector.last:
+        ends = resolve_range(log, text)  # which also says what is wrong with it
+        return _resolve(log, selector.first).last, ends.last
+    found = _resolve(log, text)
+    if found.last == 0 or not _BY_ITSELF.fullmatch(text):
+        return found.last, head.seq
+    if re.fullmatch(r"(@|turn:)[^.]*", text):
+        spans = attempts_of(log, log.entry(found.last).header.turn)
+        found = Range(spans[-1].first, found.last)
+    return found.first - 1, found.last
+
+
 def _resolve(log: Log, text: str) -> Range:
     head = log.head()
     if text == "@":
         return Range(head.seq, head.seq)
-    if text in _WORDS:
+    if text in WORDS:
         return _search(log, text)
     scheme, colon, rest = text.partition(":")
     if colon and scheme in ("t", "cp", "c", "commit", "event", "turn"):

@@ -132,6 +132,7 @@ _SHAPES: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
     "history.adopted": ("adoption", "session", ("hash",), ()),
 }
 _ENDS = {"action.succeeded", "action.failed", "action.timed_out", "action.denied", "action.reconciled"}
+_AMOUNTS = tuple(name for name in Cost.__struct_fields__ if name != "price")
 _CALLS = ("action.requested", "action.recorded")
 _DEFAULTS: dict[str, dict[str, Value]] = {
     "turn.ended": {"outcome": "completed"},
@@ -382,17 +383,11 @@ def cost_of(entry: Entry) -> Cost:
     cost = entry.body.get("cost")
     if type(cost) is not dict or is_gone(cost):
         return Cost()
-    known = {k: v for k, v in cost.items() if k in Cost.__struct_fields__ and type(v) is int}
-    return Cost(**known)
+    return msgspec.convert({k: v for k, v in cost.items() if k in _AMOUNTS and type(v) is int}, Cost)
 
 
 def add_cost(a: Cost, b: Cost) -> Cost:
-    return Cost(
-        a.tokens_in + b.tokens_in,
-        a.tokens_out + b.tokens_out,
-        a.usd_micros + b.usd_micros,
-        a.duration_us + b.duration_us,
-    )
+    return msgspec.convert({name: getattr(a, name) + getattr(b, name) for name in _AMOUNTS}, Cost)
 
 
 def text_of(value: Any) -> str:

@@ -34,6 +34,8 @@ class Writer(msgspec.Struct, frozen=True):
     trust: str
     source: str
     at: int
+    """When it happened."""
+    stored_at: int
 
 
 class Writers:
@@ -97,7 +99,8 @@ class Writers:
             known=known if why else "unknown",  # type: ignore[arg-type]
             trust=header.trust,
             source=header.source,
-            at=header.at,
+            at=entry.happened_at,
+            stored_at=header.at,
         )
 
     def _tool(self, entry: Entry) -> str:

@@ -78,10 +78,11 @@ grouped as (
         cast(sum(case when c.known & 1 = 0 then c.tokens - c.tokens_out else 0 end) as bigint) as heard,
         cast(sum(case when c.known & 1 = 0 then c.tokens_out else 0 end) as bigint) as said,
         cast(sum(case when c.known & 2 = 0 then c.usd_micros else 0 end) as bigint) as usd,
-        cast(sum(case when c.known & 4 = 0 then c.duration_us else 0 end) as bigint) as took
+        cast(sum(case when c.known & 4 = 0 then c.duration_us else 0 end) as bigint) as took,
+        cast(sum(case when c.known & 1 = 0 then c.unpriced else 0 end) as bigint) as unpriced
     from c group by 1, 2
 )
-select key, place, heard, said, usd, took from grouped where heard <> 0 or said <> 0 or usd <> 0 or took <> 0
+select key, place, heard, said, usd, took, unpriced from grouped where heard <> 0 or said <> 0 or usd <> 0 or took <> 0
 """
 )
 _SUBS = _PAID + " select distinct sub from paid where sub <> ''"
@@ -148,7 +149,7 @@ def _days(found: list[tuple[Any, ...]], utc: bool) -> Iterator[CostRow]:
     days: dict[str, list[int]] = {}
     for _, quarter, *amounts in found:
         day = _day(quarter * _QUARTER_US // 1_000_000, utc)
-        days[day] = [a + b for a, b in zip(days.get(day, (0, 0, 0, 0)), amounts, strict=True)]
+        days[day] = [a + b for a, b in zip(days.get(day, (0, 0, 0, 0, 0)), amounts, strict=True)]
     for day in sorted(days):
         yield CostRow(day, *days[day])
 
@@ -206,4 +207,5 @@ def _total(rows: tuple[CostRow, ...]) -> CostRow:
         sum(row.tokens_out for row in rows),
         sum(row.usd_micros for row in rows),
         sum(row.duration_us for row in rows),
+        sum(row.unpriced_tokens for row in rows),
     )

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from wakelog.model.events import KINDS
+from wakelog.model.parts import content_text
 from wakelog.model.values import Value
 
 TEXT_MAX = 16 * 1024
@@ -73,6 +74,7 @@ _UNSAID = frozenset(
         "spawner",
         "state_hash",
         "stop_reason",
+        "stream",
     ]
 )
 _UNSAID_ANYWHERE = frozenset({"delta", "$erased"})
@@ -142,6 +144,8 @@ class Facets(msgspec.Struct, gc=False):
     summary: str = ""
     text: str = ""
     tokens_out: int = 0
+    is_priced: bool = False
+    """Whether its money was reckoned by a price, which may come to nothing."""
     occurred: int = 0
 
 
@@ -163,17 +167,26 @@ def facets_of(kind: str, body: dict[str, Value], fetch: Fetch) -> Facets:
     cost = body.get("cost")
     if type(cost) is dict:
         out.tokens_out = as_int(cost.get("tokens_out"))
+        out.is_priced = bool(cost.get("price"))
     if kind == "file.changed":
         out.path = as_text(body.get("path"))
     name = _KEY.get(kind)
     if name is not None:
         out.key = as_text(body.get(name))
     said = {field: text_of(value, fetch) for field, value in _said(kind, body) if value is not None}
+    if _repeats(said.get("output_summary", ""), said.get("output", "")):
+        del said["output_summary"]
     if type(body.get("error")) is dict and "error" in said:
         said["error"] = ": ".join(filter(None, failure_of(body["error"])))
     out.text = "\n".join(filter(None, said.values()))[:TEXT_MAX]
     out.summary = one_line(next(filter(None, (said.get(f, "") for f in _SUMMARY.get(kind, ()))), "") or out.text)
     return out
+
+
+def _repeats(summary: str, output: str) -> bool:
+    """Whether a summary only says again how the output begins; also one of before, when answers were taken as JSON."""
+    is_old = summary.startswith("{") and not output.startswith("{")
+    return bool(summary and output) and (is_old or " ".join(output.split()).startswith(summary.removesuffix("…")))
 
 
 def _said(kind: str, body: dict[str, Value]) -> list[tuple[str, Value]]:
@@ -216,6 +229,8 @@ def text_of(value: Value, fetch: Fetch) -> str:
         value = fetch(value)
         if type(value) is str:
             return value[:TEXT_MAX]
+    if said := content_text(value):
+        return said[:TEXT_MAX]
     parts: list[str] = []
     _collect(value, parts, [TEXT_MAX])
     return "\n".join(parts)

@@ -180,6 +180,8 @@ class CostRow(msgspec.Struct, frozen=True):
     tokens_out: int
     usd_micros: int
     duration_us: int
+    unpriced_tokens: int = 0
+    """Of the tokens, those whose money is not known: it was not reported, and there was no price."""
 
 
 class Costs(msgspec.Struct, frozen=True):

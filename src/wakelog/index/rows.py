@@ -33,7 +33,7 @@ ADDED = {
     "wl_fact": 5,
     "wl_error": 5,
     "wl_message": 3,
-    "wl_cost": 12,
+    "wl_cost": 13,
     "wl_spawn": 4,
     "wl_lineage": 4,
 }

@@ -204,7 +204,7 @@ create table wl_tool (
 
 -- What was spent, one row for an event that cost something. `call` names a call by its own account of when it was made,
 -- so that one that was imported twice is known again; `sub` is the sub-agent whose cost is repeated here. What pruned
--- events had cost is one row at the last of them.
+-- events had cost is one row at the last of them. `unpriced` are the tokens whose money is not known.
 create table wl_cost (
     session     integer not null,
     seq         integer not null,
@@ -218,6 +218,7 @@ create table wl_cost (
     tokens_out  integer not null,
     usd_micros  integer not null,
     duration_us integer not null,
+    unpriced    integer not null,
     primary key (session, seq)
 ) strict, without rowid;
 

@@ -9,6 +9,7 @@ error, and `AND`, `-` or `:` are just text. Case and accents do not count; a wor
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from wakelog.index.connection import Connection, as_rows
@@ -17,6 +18,9 @@ from wakelog.index.rows import SEQ_BITS
 from wakelog.index.scope import Scope
 from wakelog.index.statements import TRUST_NAME
 
+_BODIES = """
+select t.id, t.body from wl_text t where t.id in (select cast(value ->> 0 as bigint) from json_each(:ids))
+"""
 _TERM = re.compile(r'"([^"]*)"?(\*?)|([^\s"]+)')
 _WORDS_MAX = 64
 
@@ -24,7 +28,8 @@ _WORDS_MAX = 64
 # and where that is comes from the database (Words.find), in place of {found}, {source}, {session} and {seq}.
 _FIND = f"""
 select h.id, h.name, e.seq, e.turn, e.attempt, e.kind, e.occurred, e.tool, {TRUST_NAME},
-    exists (select 1 from wl_visible v where v.session = h.no and e.seq between v.first and v.last), {{{{found}}}}
+    exists (select 1 from wl_visible v where v.session = h.no and e.seq between v.first and v.last),
+    e.session, {{{{found}}}}
 from {{{{source}}}}
 cross join wl_event e on e.session = {{{{session}}}} and e.seq = {{{{seq}}}}
 cross join wl_session h on h.no = {{0}}
@@ -45,25 +50,62 @@ _OF_ONE = _FIND.format(
 
 
 def find(db: Connection, text: str, scope: Scope | None, kind: str | None, since: int, limit: int) -> list[Hit]:
-    """The events that match, the best first."""
+    """The events that match, the best first. What several events of a turn say is found once."""
     query = as_query(text)
     if not query:
         return []
     values: dict[str, Any] = {"kind": kind, "since": since, "low": 0, "high": (1 << 63) - 1}
-    if scope is None:
-        rows = db.words.find(_OF_ALL, query, values, limit)
-    else:
+    statement = _OF_ALL
+    if scope is not None:
         holders = [holder for holder, _, _ in scope.spans]
         values |= {"number": scope.number, "spans": as_rows(scope.spans)}
         # Numbers of a fork tree are not always neighbours, but the search can skip what lies outside of them.
         values |= {"low": min(holders) << SEQ_BITS, "high": (max(holders) + 1 << SEQ_BITS) - 1}
-        rows = db.words.find(_OF_ONE, query, values, limit)
-    return [_hit(list(row)) for row in rows]
+        statement = _OF_ONE
+    asked = limit
+    while True:
+        rows = db.words.find(statement, query, values, asked)
+        hits = _once(db, rows)
+        if len(hits) >= limit or len(rows) < asked:
+            return hits[:limit]
+        asked *= 2
+
+
+def _once(db: Connection, rows: Sequence[tuple[Any, ...]]) -> list[Hit]:
+    """The hits without those that only repeat another. A turn's input is its first message as well, a call's output the
+    message that hands it on, a model's answer what the agent then says; and a second attempt repeats what the first
+    had. Of those, what is in view comes first, then the message."""
+    hits = [_hit(list(row)) for row in rows]
+    together: dict[tuple[str, int], list[int]] = {}
+    for place, hit in enumerate(hits):
+        together.setdefault((hit.session, hit.turn), []).append(place)
+    alike = [places for (_, turn), places in together.items() if turn and len(places) > 1]
+    ids = {place: rows[place][10] << SEQ_BITS | hits[place].seq for places in alike for place in places}
+    bodies: Any = db.execute(_BODIES, {"ids": as_rows((id_,) for id_ in ids.values())}).fetchall() if ids else []
+    texts = {id_: " ".join(body.split()) for id_, body in bodies}
+    repeated: set[int] = set()
+    for places in alike:
+        kept: list[tuple[Hit, str]] = []
+        for place in sorted(places, key=lambda p: (not hits[p].in_view, hits[p].kind != "message.added", p)):
+            hit, text = hits[place], texts.get(ids[place], "")
+            if any(_is_repeated(hit, text, *other) for other in kept):
+                repeated.add(place)
+            else:
+                kept.append((hit, text))
+    return [hit for place, hit in enumerate(hits) if place not in repeated]
 
 
 def _hit(row: list[Any]) -> Hit:
+    del row[10]  # which session holds it
     row[9] = bool(row[9])
     return Hit(*row)
+
+
+def _is_repeated(hit: Hit, text: str, other: Hit, said: str) -> bool:
+    if (hit.kind, hit.attempt) == (other.kind, other.attempt):
+        return False  # said twice is said twice
+    # An answer that also asks for calls begins with what the message says.
+    return text == said or (hit.kind.startswith("action.") and other.kind == "message.added" and text.startswith(said))
 
 
 def as_query(text: str) -> str:

@@ -162,7 +162,8 @@ class Taking:
         call = f"{said.action}@{said.occurred}" if said.action and said.occurred else ""
         sub = said.key if header.kind == "subagent.returned" else ""
         place = (self._row.no, header.seq, header.turn, said.occurred or header.at)
-        amounts = (tokens, said.tokens_out, usd_micros, duration_us)
+        unpriced = tokens if not usd_micros and not said.is_priced else 0
+        amounts = (tokens, said.tokens_out, usd_micros, duration_us, unpriced)
         self._batch.added["wl_cost"].append((*place, said.tool, said.model, call, sub, *amounts))
 
     def _name_tool(self, said: Facets) -> None:
@@ -328,9 +329,9 @@ class Taking:
         self._carried.doc = {part: doc[part] for part in PARTS if part in doc}
         tokens, usd_micros, duration_us = _difference(before, _amounts(doc))
         if tokens or usd_micros or duration_us:
-            gone = (row.no, seq, 0, at, "", "", "", "", tokens, 0, usd_micros, duration_us)
+            gone = (row.no, seq, 0, at, "", "", "", "", tokens, 0, usd_micros, duration_us, 0)
             self._batch.added["wl_cost"].append(gone)
-        visible.resume(self._batch, row.no, row.first, doc["view"])
+        visible.resume(self._batch, self._engine, self._segments(), row.no, row.first, doc["view"])
         keep_durable(self._batch, row, doc, seq)
 
 

@@ -18,7 +18,7 @@ from wakelog.engine import Engine
 from wakelog.index.facets import as_int
 from wakelog.index.rows import Batch
 from wakelog.index.view import OPEN_END, Range
-from wakelog.log.reading import Segment, read_entries
+from wakelog.log.reading import Segment, rewind_at
 from wakelog.model.ids import Seq
 
 _REWIND = "select w.back_to, w.under from wl_rewind w where w.session = ? and w.seq = ?"
@@ -34,13 +34,16 @@ def rewind(
     batch.show(session, [*ranges, (seq, OPEN_END)])
 
 
-def resume(batch: Batch, session: int, first: Seq, view: dict[str, Seq]) -> None:
-    """Puts in view what the state says where a pruned range ends. Of the rewinds in that range only the newest is
-    known, and of it only where it went."""
+def resume(
+    batch: Batch, engine: Engine, segments: list[Segment], session: int, first: Seq, view: dict[str, Seq]
+) -> None:
+    """Puts in view what the state says where a pruned range ends."""
     seq, to = as_int(view.get("rewound")), as_int(view.get("to"))
-    if seq >= first:
-        batch.db.execute(_REWOUND, (session, seq, to, 0))
-        batch.show(session, [(1, to), (seq, OPEN_END)])
+    if seq < first:
+        return
+    under = rewind_at(engine, segments, seq)[1]
+    batch.db.execute(_REWOUND, (session, seq, to, under))
+    batch.show(session, [*view_at(batch, engine, segments, session, [], to, under), (seq, OPEN_END)])
 
 
 def view_at(
@@ -68,7 +71,4 @@ def _rewind(batch: Batch, engine: Engine, segments: list[Segment], session: int,
     row: Any = batch.db.execute(_REWIND, (session, seq)).fetchone()
     if row is not None:
         return row[0], row[1]
-    for entry in read_entries(engine, segments, after=seq - 1, upto=seq):
-        # Once it was pruned nobody knows any more where it went, and what it went back to is pruned as well.
-        return as_int(entry.body.get("to")), as_int(entry.body.get("under"))
-    return 0, 0
+    return rewind_at(engine, segments, seq)

@@ -33,6 +33,7 @@ from wakelog.log.log import Log
 from wakelog.log.reading import fold_at
 from wakelog.log.verify import NONSENSE, verify
 from wakelog.model.ids import SessionId, parse_session_id, root_of
+from wakelog.model.names import is_name
 from wakelog.model.records import FORMAT_VERSION, Commit, ForkPoint, Head, Record
 
 BUNDLE_MAX = 1 << 30
@@ -169,7 +170,7 @@ def import_bundle(engine: Engine, source: IO[bytes], *, size_max: int | None = N
         commits[-1] = msgspec.structs.replace(commits[-1], snapshot=pack_snapshot(fold.dump()))
         engine.submit(*commits).result()
     for segment in first.segments:
-        if segment.name:
+        if is_name(segment.name):  # an older store may have bound what only looks like one
             engine.claim(segment.name, SessionId(segment.session))
     return Log(engine, SessionId(first.session))
 

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, NotFoundError, UnavailableError
 from wakelog.log.appending import RESEAL_MAX, Appending, Clock, now_us
+from wakelog.log.damage import Told, entries_around
 from wakelog.log.door import Redact, admit, default_redact
-from wakelog.log.reading import Entry, fold_at, lineage, read_entries, resolve
+from wakelog.log.holder import living_turn
+from wakelog.log.reading import Entry, fold_at, lineage, read_entries, resolve, rewind_at, sound_head
 from wakelog.log.seal import Step, Tip, check_epoch, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id
@@ -35,16 +37,19 @@ class Log(Appending):
         clock: Clock = now_us,
         redact: Redact | None = default_redact,
         even_deleted: bool = False,
+        even_damaged: bool = False,
     ) -> None:
         """Opens an existing session; NotFoundError when there is none or it was deleted.
 
-        A deleted session whose content is still there, because forks read through it, opens when `even_deleted`.
+        A deleted session whose content is still there, because forks read through it, opens when `even_deleted`. When
+        `even_damaged`, a session whose head cannot be trusted opens for reading, up to the newest event that can be.
         """
-        if engine.head(session).status == "deleted" and not even_deleted:
-            raise NotFoundError(f"session {session} was deleted", kind="session-deleted")
+        self.even_damaged = even_damaged
         self.engine = engine
         self.id = session
-        self.segments = lineage(engine, session)
+        if self.head().status == "deleted" and not even_deleted:
+            raise NotFoundError(f"session {session} was deleted", kind="session-deleted")
+        self.segments = lineage(engine, session, sound_head if even_damaged else None)
         self.clock = clock
         self.redact = redact
         self._start()
@@ -93,12 +98,17 @@ class Log(Appending):
     # Reading
 
     def head(self) -> Head:
-        return self.engine.head(self.id)
+        return sound_head(self.engine, self.id) if self.even_damaged else self.engine.head(self.id)
 
-    def entries(self, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False) -> Iterator[Entry]:
+    def entries(
+        self, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False, told: Told | None = None
+    ) -> Iterator[Entry]:
         """The events with `after` < seq ≤ `upto`, through forks, every byte checked. With `payloads`, for whoever needs
-        most of them, those are read along, unless the engine keeps them apart."""
+        most of them, those are read along, unless the engine keeps them apart. What is damaged raises, unless `told`
+        hears of it: then it is read around."""
         along = payloads and not getattr(self.engine, "payloads_apart", False)
+        if told is not None:
+            return entries_around(self.engine, self.segments, after=after, upto=upto, told=told, payloads=along)
         return read_entries(self.engine, self.segments, after=after, upto=upto, payloads=along)
 
     def entry(self, seq: Seq) -> Entry:
@@ -159,9 +169,8 @@ class Log(Appending):
         ranges: list[tuple[Seq, Seq]] = []
         while rewound:
             ranges.append((rewound, last))
-            last, rewound = to, self.entry(rewound).body.get("under", 0)
-            # A rewind that was pruned no longer tells where it went; below it nothing can be read anyway.
-            to = self.entry(rewound).body.get("to", 0) if rewound else 0
+            told, under = rewind_at(self.engine, self.segments, rewound)
+            last, rewound, to = told or to, under, 0
         ranges.append((1, last))
         return ranges[::-1]
 
@@ -257,8 +266,13 @@ class Log(Appending):
         is polite; that the old writer is shut out rests on the epoch alone.
         """
         while True:
-            living = self.living_holder()
-            if living and living != holder and not force:
+            living = self.lease_holder()
+            if living == holder or force:
+                living = ""
+            elif not living:
+                turn = living_turn(self)
+                living = turn.name if turn is not None and not turn.is_here else ""
+            if living:
                 raise ConflictError(
                     f"session {self.id} is being written by {living}",
                     kind="leased",
@@ -276,11 +290,20 @@ class Log(Appending):
             return epoch
 
     def living_holder(self) -> str:
-        """Who holds the lease and was heard of within its time; empty when nobody."""
+        """Who is writing the session: the holder of its lease, or the process that has the open turn, if it was heard
+        of in time; empty when nobody."""
+        if holder := self.lease_holder():
+            return holder
+        turn = living_turn(self)
+        return turn.name if turn is not None else ""
+
+    def lease_holder(self) -> str:
+        """Who took the lease and was heard of within its time; empty when nobody."""
         lease, beat = self.part("lease"), self.engine.last_beat(self.id)
         if not lease["holder"] or beat is None or beat.epoch != lease["epoch"] or beat.until < self.clock():
             return ""
-        return str(lease["holder"])
+        # Between the lease's own beats may lie one of a turn, of a writer that came when the lease was stale.
+        return str(lease["holder"]) if beat.holder != self.part("turn").get("holder") else ""
 
     def beat(self, epoch: int, holder: str, *, ttl_s: float = 30.0) -> None:
         """Says that the lease's holder is alive, and for how long that may be believed."""

@@ -8,7 +8,7 @@ hash, each commit against the one before.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import msgspec
@@ -24,12 +24,12 @@ from wakelog.codec.records import (
     is_intact,
     link,
 )
-from wakelog.engine import Engine
+from wakelog.engine import Engine, KnowsDamage
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.payloads import as_ref, decode_payload
-from wakelog.model.records import Commit, Header, Record
+from wakelog.model.records import Commit, Head, Header, Record
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold
 
@@ -71,6 +71,12 @@ class Entry:
         return self.header.kind
 
     @property
+    def happened_at(self) -> int:
+        """When it happened: what its author says, else when it was stored."""
+        said = self.body.get("occurred_at") if self.record.body else None
+        return said if type(said) is int and said > 0 else self.header.at
+
+    @property
     def is_intact(self) -> bool:
         """Whether the body is the one first written: not erased, not pruned."""
         return is_intact(self.record)
@@ -91,13 +97,26 @@ class Entry:
         return f"<event {self.seq} {self.kind} of {self.session}>"
 
 
-def lineage(engine: Engine, session: SessionId) -> list[Segment]:
+def sound_head(engine: Engine, session: SessionId) -> Head:
+    """Where a session stands; where a damaged one stood, as far as it can be told."""
+    try:
+        return engine.head(session)
+    except CorruptLogError:
+        found = engine.last_sound(session) if isinstance(engine, KnowsDamage) else None
+        if found is None:
+            raise
+        return found
+
+
+def lineage(
+    engine: Engine, session: SessionId, head: Callable[[Engine, SessionId], Head] | None = None
+) -> list[Segment]:
     """The segments of a session's history, oldest first."""
     segments: list[Segment] = []
     last: Seq | None = None
     at: SessionId | None = session
     while at is not None:
-        fork = engine.head(at).fork
+        fork = (engine.head(at) if head is None else head(engine, at)).fork
         segments.append(Segment(at, fork.at + 1 if fork else 1, last))
         # A fork of a fork may leave below the point where its parent began: then the parent holds nothing of it.
         at, last = (fork.parent, min(fork.at, last) if last is not None else fork.at) if fork else (None, None)
@@ -131,7 +150,8 @@ def read_entries(
     payloads: bool = False,
 ) -> Iterator[Entry]:
     """The events of a history with `after` < seq ≤ `upto`. `prev`, if known, is the chain's hash at `after`. With
-    `payloads` those are read along, for whoever needs most of them: a page at a time instead of one by one."""
+    `payloads` those are read along, for whoever needs most of them: a page at a time instead of one by one. What is
+    damaged raises; damage.py reads around it."""
     expected = prev
     seq = after
     for segment in segments:
@@ -164,21 +184,28 @@ def check_commit(commit: Commit) -> tuple[list[Header], list[bytes]]:
     """The headers of a commit and the chain's hash after each, every byte checked against the hash that covers it."""
     records = commit.records
     if not records or len(records) != commit.last - commit.first + 1:
-        raise CorruptLogError(f"the commit at event {commit.first} of {commit.session} lacks records", seq=commit.first)
-    headers = [decode_header(r.header) for r in records]
+        raise _altered(commit, commit.first, f"the commit at event {commit.first} of {commit.session} lacks records")
+    try:
+        headers = [decode_header(r.header) for r in records]
+    except CorruptLogError as exc:
+        raise _altered(commit, commit.first, f"{exc.message} (event {commit.first} of {commit.session})") from exc
     chain, hashes = commit.prev, []
     for seq, (header, record) in enumerate(zip(headers, records, strict=True), commit.first):
         if header.seq != seq:
-            raise CorruptLogError(f"event {seq} of {commit.session} calls itself {header.seq}", seq=seq)
+            raise _altered(commit, seq, f"event {seq} of {commit.session} calls itself {header.seq}")
         if record.salt and hash_body(record.salt, record.body) != header.body_hash:
-            raise CorruptLogError(f"the body of event {seq} of {commit.session} was altered", seq=seq)
+            raise _altered(commit, seq, f"the body of event {seq} of {commit.session} was altered")
         chain = link(chain, record.header)
         hashes.append(chain)
     if chain != commit.hash:
-        raise CorruptLogError(
-            f"a header of {commit.session} in {commit.first}..{commit.last} was altered", seq=commit.first
-        )
+        what = f"a header of {commit.session} in {commit.first}..{commit.last} was altered"
+        raise _altered(commit, commit.first, what)
     return headers, hashes
+
+
+def _altered(commit: Commit, seq: Seq, what: str) -> CorruptLogError:
+    hint = f"wakelog verify {commit.session}"
+    return CorruptLogError(what, hint=hint, seq=seq, upto=commit.last, session=commit.session)
 
 
 def resolve(engine: Engine, segments: list[Segment], entry: Entry, value: Value) -> Value:
@@ -273,7 +300,7 @@ def _nearest(engine: Engine, segments: list[Segment], seq: Seq) -> tuple[Fold, S
         if segment.first > seq:
             continue
         upto = seq if segment.last is None else min(seq, segment.last)
-        while (snapshot := engine.snapshot(segment.session, upto=upto)) is not None:
+        while (snapshot := engine.snapshot(segment.session, upto=upto)) is not None and snapshot.seq <= upto:
             try:
                 state = unpack_snapshot(snapshot.data)
                 return Fold.load(state), snapshot.seq, len(state)
@@ -283,10 +310,32 @@ def _nearest(engine: Engine, segments: list[Segment], seq: Seq) -> tuple[Fold, S
     return Fold(), 0, 0
 
 
+def rewind_at(engine: Engine, segments: list[Segment], seq: Seq) -> tuple[Seq, Seq]:
+    """Where the rewind at `seq` went back to, and the one it was made under. One that was pruned is told by its prune;
+    zeros where that was made before prunes told."""
+    for entry in read_entries(engine, segments, after=seq - 1, upto=seq):
+        if entry.record.body:
+            return entry.body.get("to", 0), entry.body.get("under", 0)
+    for known, to, under in _prune_over(engine, _holder(segments, seq), seq).body.get("rewinds", ()):
+        if known == seq:
+            return to, under
+    return 0, 0
+
+
+def _holder(segments: list[Segment], seq: Seq) -> SessionId:
+    return next(s.session for s in reversed(segments) if s.first <= seq)
+
+
 def _base_state(engine: Engine, segments: list[Segment], pruned: Seq) -> tuple[Fold, Seq]:
-    """The base state of the newest prune that covers event `pruned`, which may stand after a fork's last shared
-    event."""
-    holder = next(s.session for s in reversed(segments) if s.first <= pruned)
+    """The base state of the newest prune that covers event `pruned`."""
+    holder = _holder(segments, pruned)
+    found = _prune_over(engine, holder, pruned)
+    doc = resolve(engine, [Segment(holder, 1, None)], found, found.body["base"])
+    return Fold(doc), found.body["upto"]
+
+
+def _prune_over(engine: Engine, holder: SessionId, pruned: Seq) -> Entry:
+    """The newest prune that covers an event, which may stand after a fork's last shared event."""
     found: Entry | None = None
     for commit in engine.read(holder, after=pruned):
         if "range.pruned" in commit.kinds:
@@ -295,6 +344,4 @@ def _base_state(engine: Engine, segments: list[Segment], pruned: Seq) -> tuple[F
                     found = entry
     if found is None:
         raise CorruptLogError(f"the body of event {pruned} is missing, and nothing says it was pruned", seq=pruned)
-    own = [Segment(holder, 1, None)]
-    doc = resolve(engine, own, found, found.body["base"])
-    return Fold(doc), found.body["upto"]
+    return found

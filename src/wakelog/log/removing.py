@@ -14,7 +14,7 @@ from wakelog.engine import Surgery
 from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError
 from wakelog.log.log import Log
 from wakelog.log.reading import Entry, open_commit
-from wakelog.log.surgery import refuse_if_held, refuse_if_shared
+from wakelog.log.surgery import refuse_if_held, refuse_if_shared, rewinds_of
 from wakelog.log.taking import REMOVALS, Taking, refuse
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
@@ -89,6 +89,8 @@ def _check_prune(log: Log, commit: Commit, event: ev.RangePruned) -> None:
         decode_payload(base, "json"), log.state(event.upto)
     ):
         refuse(commit, f"its base is not the state at event {event.upto}")
+    if event.rewinds and event.rewinds != rewinds_of(log, event.upto):
+        refuse(commit, f"its rewinds are not those up to event {event.upto}")
 
 
 def _rewritten(taking: Taking, commit: Commit, vouched: dict[tuple[SessionId, Seq], bytes]) -> Commit:

@@ -27,7 +27,7 @@ from wakelog.log.adopting import adoptions
 from wakelog.log.appending import Clock, now_us
 from wakelog.log.log import Log
 from wakelog.log.masking import Said, mentions, replacements_for, said_by
-from wakelog.log.reading import fold_at, open_commit, read_entries
+from wakelog.log.reading import fold_at, open_commit, read_entries, rewind_at
 from wakelog.log.seal import Step, Tip, seal
 from wakelog.model import events as ev
 from wakelog.model.document import HOLD_LABEL
@@ -43,6 +43,37 @@ _TRIES = 100
 
 def erase(log: Log, seqs: Iterable[Seq], *, why: str = "", by: str = "") -> Head:
     """Erases bodies and payloads of events, here and in every fork that shares them. There is no way back."""
+    origin, targets = _origin(log, seqs)
+    planned: set[SessionId] = set()
+
+    def plan() -> Surgery:
+        commits: list[Commit] = []
+        rewritten: list[Commit] = []
+        stale: dict[SessionId, Seq] = {}
+        for member, first, replaced in _touched(log, origin, targets):
+            rewritten += _with_replaced(member, {r.seq: _encode(r.body) for r in replaced})
+            stale[member.id] = first
+            if member.head().status != "deleted":
+                commits.append(_seal_on_head(member, ev.PayloadErased(erased=tuple(replaced), why=why, by=by)))
+        planned.update(stale)
+        return Surgery(tuple(commits), tuple(rewritten), stale_from=stale)
+
+    _operate(log, plan)
+    for member in _sharing(log.engine, origin, targets):
+        if member.id not in planned:  # forked while the plan was made: its snapshot may hold what is gone
+            log.engine.drop_snapshots(member.id)
+    return log.head()
+
+
+def reach(log: Log, seqs: Iterable[Seq]) -> dict[SessionId, tuple[Seq, ...]]:
+    """What `erase` would change, by session: the events themselves, in forks and adopters too, and whatever repeats
+    them."""
+    origin, targets = _origin(log, seqs)
+    return {member.id: tuple(r.seq for r in replaced) for member, _, replaced in _touched(log, origin, targets)}
+
+
+def _origin(log: Log, seqs: Iterable[Seq]) -> tuple[SessionId, frozenset[Seq]]:
+    """The session that holds the events, and the events."""
     targets = frozenset(seqs)
     _check_targets(log, targets)
     holder = {next(s.session for s in reversed(log.segments) if s.first <= seq) for seq in targets}
@@ -52,32 +83,18 @@ def erase(log: Log, seqs: Iterable[Seq], *, why: str = "", by: str = "") -> Head
             kind="erase-across-forks",
             hint="erase those of one session at a time",
         )
-    origin = holder.pop()
-    planned: set[SessionId] = set()
+    return holder.pop(), targets
 
-    def plan() -> Surgery:
-        commits: list[Commit] = []
-        rewritten: list[Commit] = []
-        stale: dict[SessionId, Seq] = {}
-        for part in _spread(Part(origin, targets), log):
-            for member in _sharing(log.engine, part.origin, part.all, log.clock):
-                shared, adopted = (_targets_in(member, part.origin, seqs) for seqs in (part.targets, part.adopted))
-                _refuse_if_in_a_base(member, shared | adopted)
-                replaced = replacements_for(member, shared, adopted=adopted, said=part.said)
-                if not replaced and not shared:
-                    continue  # it adopted the fork, and nothing of this
-                rewritten += _with_replaced(member, {r.seq: _encode(r.body) for r in replaced})
-                stale[member.id] = min(shared | adopted)
-                if member.head().status != "deleted":
-                    commits.append(_seal_on_head(member, ev.PayloadErased(erased=tuple(replaced), why=why, by=by)))
-        planned.update(stale)
-        return Surgery(tuple(commits), tuple(rewritten), stale_from=stale)
 
-    _operate(log, plan)
-    for member in _sharing(log.engine, origin, targets):
-        if member.id not in planned:  # forked while the plan was made: its snapshot may hold what is gone
-            log.engine.drop_snapshots(member.id)
-    return log.head()
+def _touched(log: Log, origin: SessionId, targets: frozenset[Seq]) -> Iterator[tuple[Log, Seq, list[ev.Replacement]]]:
+    """Every session with something to replace: its log, from which event on its state changes, the replacements."""
+    for part in _spread(Part(origin, targets), log):
+        for member in _sharing(log.engine, part.origin, part.all, log.clock):
+            shared, adopted = (_targets_in(member, part.origin, seqs) for seqs in (part.targets, part.adopted))
+            _refuse_if_in_a_base(member, shared | adopted)
+            replaced = replacements_for(member, shared, adopted=adopted, said=part.said)
+            if replaced or shared:  # else it adopted the fork, and nothing of this
+                yield member, min(shared | adopted), replaced
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -121,13 +138,30 @@ def prune(log: Log, upto: Seq, *, why: str = "") -> Head:
             if fork.head().status != "deleted":
                 refuse_if_held(log.engine, fork.id)
         base = _encode(fold_at(log.engine, log.segments, upto).fold.doc)
-        event = ev.RangePruned(upto=upto, last_hash=log.entry(upto).hash.hex(), base=Payload(base, "json"), why=why)
+        event = ev.RangePruned(
+            upto=upto,
+            last_hash=log.entry(upto).hash.hex(),
+            base=Payload(base, "json"),
+            rewinds=rewinds_of(log, upto),
+            why=why,
+        )
         still_used = {digest for e in log.entries(after=upto) for digest, at in mentions(e) if 0 < at <= upto}
         rewritten = tuple(_with_pruned(log, upto, still_used))
         return Surgery((_seal_on_head(log, event),), rewritten, stale_from={}, pruned_to={log.id: upto})
 
     _operate(log, plan)
     return log.head()
+
+
+def rewinds_of(log: Log, upto: Seq) -> tuple[tuple[Seq, Seq, Seq], ...]:
+    """The session's own rewinds up to an event, also those that were pruned before: seq, `to` and `under` of each."""
+    own = log.segments[-1].first
+    commits = log.engine.read(log.id, after=own - 1, upto=upto)
+    seqs = [
+        e.seq for c in commits if "history.rewound" in c.kinds for e in open_commit(c) if e.kind == "history.rewound"
+    ]
+    told = ((seq, *rewind_at(log.engine, log.segments, seq)) for seq in seqs if seq <= upto)
+    return tuple(each for each in told if each[1])
 
 
 def delete(log: Log, *, why: str = "") -> Head:

@@ -111,7 +111,14 @@ class Taking:
             if head.status == "deleted" or head.seq >= commit.first:
                 return self.engine.submit(commit)
             log = self._open_log(commit.session)
-        unsealed = self.unseal(commit, partial(fetch, self.engine, log.segments))
+        try:
+            unsealed = self.unseal(commit, partial(fetch, self.engine, log.segments))
+        except NotFoundError:
+            # Its writer mentions content that has gone since it looked. Where the erasure or prune moved the head, that
+            # is the answer: the writer reads on, and stores the content again.
+            if (head := self.head_of(commit.session)) is not None and head.seq >= commit.first:
+                return self.engine.submit(commit)
+            raise
         sealed = log.launch(commit, lambda tip: self.reseal(tip, commit, unsealed, log.state))
         return Landing(log, sealed) if sealed is not None else self._out_of_place(commit)
 

@@ -17,8 +17,9 @@ import msgspec
 
 from wakelog.codec.pack import unpack_snapshot
 from wakelog.codec.records import is_intact
-from wakelog.engine import Engine
-from wakelog.errors import InvalidInputError, NotFoundError, WakelogError
+from wakelog.engine import Engine, KnowsDamage
+from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, WakelogError
+from wakelog.log.damage import Hole, commits_around
 from wakelog.log.log import Log
 from wakelog.log.masking import mentions
 from wakelog.log.reading import Entry, Segment, fetch, fold_at, open_commit, read_commits, read_entries
@@ -68,6 +69,14 @@ class _Erased(msgspec.Struct, frozen=True):
     said_at: Seq
 
 
+def _opened(commit: Commit) -> list[Entry]:
+    """The events of a commit; none when it is damaged, which is told where the walk comes to it."""
+    try:
+        return open_commit(commit)
+    except CorruptLogError:
+        return []
+
+
 def is_of_cache(fault: Fault) -> bool:
     """Whether a fault is of a snapshot only: nothing is lost when it is dropped."""
     return fault.what.startswith(_SNAPSHOT)
@@ -76,6 +85,10 @@ def is_of_cache(fault: Fault) -> bool:
 def verify(log: Log, anchor: Anchor | None = None, *, own: bool = False) -> VerifyReport:
     """Checks a session from its first event to its head, through its forks. Faults are reported, not raised. With
     `own`, of a fork only what is its own is checked, for whoever checks its parent too."""
+    if not isinstance(log, Log):
+        raise InvalidInputError(f"verify takes a log, not {log!r}", kind="bad-log", hint="store.resume(NAME).verify()")
+    if anchor is not None and not isinstance(anchor, Anchor):
+        raise InvalidInputError(f"{anchor!r} is not an anchor", kind="bad-anchor", hint="make one with log.anchor()")
     if anchor is not None and anchor.session != log.id:
         raise InvalidInputError(
             f"the anchor is of session {anchor.session}, not of {log.id}",
@@ -86,20 +99,30 @@ def verify(log: Log, anchor: Anchor | None = None, *, own: bool = False) -> Veri
     try:
         walk.run()
     except WakelogError as exc:
-        # Past a break the chain proves nothing, so the walk ends at the first one.
         walk.fault(getattr(exc, "seq", 0) or walk.seq + 1, str(exc))
     except NONSENSE as exc:
         walk.fault(walk.seq, f"what is stored near event {walk.seq} makes no sense: {exc!r}")
     walk.finish()
     return VerifyReport(
         session=log.id,
-        events=walk.seq,
+        events=walk.seq - walk.lost,
         head_hash=walk.hash.hex(),
         integrity=tuple(walk.integrity),
         completeness=tuple(walk.completeness),
         scope=walk.scope,
         anchored=anchor is not None,
     )
+
+
+def verify_session(
+    engine: Engine, session: SessionId, anchor: Anchor | None = None, *, own: bool = False
+) -> VerifyReport:
+    """The same for a session that may be too damaged to be opened: then that is the report."""
+    try:
+        return verify(Log(engine, session, even_damaged=True), anchor, own=own)
+    except CorruptLogError as exc:
+        fault = Fault(exc.seq, exc.message)
+        return VerifyReport(session, 0, "", (fault,), (), {}, anchored=anchor is not None)
 
 
 class _Walk:
@@ -113,6 +136,7 @@ class _Walk:
         self.scope = {"erased": 0, "pruned": 0, "payloads_gone": 0}
         self.head: Head | None = None
         self.seq: Seq = 0
+        self.lost = 0
         self.hash = GENESIS
         self.at = 0
         self.fold: Fold | None = Fold()
@@ -134,11 +158,12 @@ class _Walk:
             segments = segments[-1:]
         for segment in segments:
             snapshots = self._snapshots(segment)
-            upto = segment.last if segment.last is not None else self.head.seq if self.head else None
-            for commit in self.engine.read(segment.session, after=self.seq, upto=upto, payloads=True):
-                if commit.first <= self.seq:
-                    continue
-                self._commit(commit, segment, snapshots)
+            upto = segment.last if segment.last is not None else self.log.head().seq if not self.head else self.head.seq
+            for found in commits_around(self.engine, segment.session, after=self.seq, upto=upto, payloads=True):
+                if isinstance(found, Hole):
+                    self._hole(found)
+                elif found.first > self.seq:
+                    self._commit(found, segment, snapshots)
 
     def _begin_at(self, seq: Seq) -> None:
         """Takes what was shared as given: its end, and the state there."""
@@ -154,10 +179,11 @@ class _Walk:
     def _collect_removals(self, segment: Segment) -> None:
         # Of a parent the whole is read: it may have erased or pruned after the fork.
         restated: list[tuple[Segment, Entry, ev.PayloadErased]] = []
-        for commit in self.engine.read(segment.session):
-            if {"payload.erased", "range.pruned"}.isdisjoint(commit.kinds):
+        upto = self.engine.head(segment.session).seq
+        for commit in commits_around(self.engine, segment.session, after=segment.first - 1, upto=upto):
+            if isinstance(commit, Hole) or {"payload.erased", "range.pruned"}.isdisjoint(commit.kinds):
                 continue
-            for entry in open_commit(commit):
+            for entry in _opened(commit):
                 event = entry.event
                 if not entry.is_intact:
                     # No hash covers what it says, unless a later erase event vouches for it in turn.
@@ -191,13 +217,17 @@ class _Walk:
     def _commit(self, commit: Commit, segment: Segment, snapshots: dict[Seq, bytes]) -> None:
         if commit.first != self.seq + 1:
             self.completeness.append(Fault(self.seq + 1, f"events {self.seq + 1} to {commit.first - 1} are missing"))
-        elif commit.prev != self.hash:
+        elif self.hash and commit.prev != self.hash:
             self.fault(commit.first, f"event {commit.first} does not follow on event {self.seq}")
+        try:
+            entries = open_commit(commit)
+        except CorruptLogError as exc:
+            self._hole(Hole(segment.session, exc.seq or commit.first, commit.last, exc.message), commit)
+            return
         payloads = dict(commit.payloads)
         for digest, content in commit.payloads:
             if hashlib.sha256(content).digest() != digest:
                 self.fault(commit.first, f"a payload of the commit at event {commit.first} was altered")
-        entries = list(open_commit(commit))
         for entry in entries:
             if segment.last is not None and entry.seq > segment.last:
                 return
@@ -205,6 +235,16 @@ class _Walk:
             if entry.seq in snapshots:
                 self._snapshot(entry.seq, snapshots[entry.seq])
         self._summary(commit, entries)
+
+    def _hole(self, hole: Hole, commit: Commit | None = None) -> None:
+        """What cannot be read is a fault; the walk goes on after it, without a state and without a hash to follow on,
+        unless the damaged commit still says where it led."""
+        self.lost += hole.last - self.seq
+        if commit is None and hole.why.endswith("missing"):
+            self.completeness.append(Fault(hole.first, hole.why))
+        else:
+            self.fault(hole.first, hole.why)
+        self.seq, self.fold, self.hash = hole.last, None, commit.hash if commit else b""
 
     def _event(self, entry: Entry, segment: Segment, payloads: dict[bytes, bytes]) -> None:
         header = entry.header
@@ -248,6 +288,8 @@ class _Walk:
                 continue
             try:
                 fetch(self.engine, self.log.segments, at or entry.seq, digest)
+            except CorruptLogError as exc:
+                self.fault(entry.seq, f"a payload of event {entry.seq} cannot be read: {exc.message}")
             except NotFoundError:
                 if self._was_removed_from(at or entry.seq):
                     self.scope["payloads_gone"] += 1
@@ -299,7 +341,7 @@ class _Walk:
     def _snapshots(self, segment: Segment) -> dict[Seq, bytes]:
         out: dict[Seq, bytes] = {}
         upto = segment.last if segment.last is not None else 1 << 62
-        while (found := self.engine.snapshot(segment.session, upto=upto)) is not None:
+        while (found := self.engine.snapshot(segment.session, upto=upto)) is not None and found.seq <= upto:
             out[found.seq] = found.data
             upto = found.seq - 1
         return out
@@ -318,11 +360,15 @@ class _Walk:
 
     def finish(self) -> None:
         try:
+            self.engine.head(self.log.id)
             head = self.head or self.log.head()
         except WakelogError as exc:
-            self.fault(self.seq + 1, str(exc))
+            self.fault(getattr(exc, "seq", 0) or self.seq + 1, str(exc))
             return
-        if not self.integrity and (head.seq, head.hash) != (self.seq, self.hash):
+        if isinstance(self.engine, KnowsDamage):
+            for what in self.engine.faults(self.log.id):
+                self.fault(head.seq, what)
+        if not self.integrity and self.hash and (head.seq, head.hash) != (self.seq, self.hash):
             self.completeness.append(
                 Fault(self.seq + 1, f"the head is event {head.seq}, but the log ends at {self.seq}")
             )

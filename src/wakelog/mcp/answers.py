@@ -1,11 +1,13 @@
 """Answers for a model to read: short JSON, cut where it would be long, with a handle to the rest.
 
 Text out of a session is data, not instruction, and says how far it can be trusted. Nothing is cut silently: a cut text
-ends in how much is missing, a cut list in the cursor that goes on. However large a state is, an answer is not.
+ends in how much is missing, a cut list in the cursor that goes on. However large a state is, an answer is not: some
+clients cut a long one in its middle, where neither the model nor we would notice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -16,10 +18,10 @@ from wakelog.model.values import Value
 from wakelog.session import Session
 
 TEXT_MAX = 600
-FULL_MAX = 50_000
-"""A whole text is this long at most; the command line shows the rest of a longer one."""
-ANSWER_MAX = 24_000
-"""Characters of one answer, about; some 6,000 tokens."""
+ANSWER_MAX = 8_000
+"""Characters of one answer, never more; some 2,000 tokens."""
+ROOM = ANSWER_MAX - 500
+"""What of it is for the list or value asked for; the rest is for the words around it."""
 PAGE = 20
 _HIDDEN = frozenset({"input_hash", "policy", "context_hash", "occurred_at", "state_hash"})
 """Bookkeeping that a model has no use for."""
@@ -36,6 +38,53 @@ _HINTS = {
 
 def answer(data: Any) -> str:
     return msgspec.json.encode(data).decode()
+
+
+def page(
+    items: Iterable[Any], show: Callable[[Any], Any] = lambda item: item, *, limit: int, room: int = ROOM
+) -> list[Any]:
+    """The first items, shown, that fit into an answer; at least one, cut to what there is room for."""
+    shown: list[Any] = []
+    for item in items:
+        one = show(item)
+        if not shown:
+            one = fit_within(one, room)
+        room -= size(one) + 1
+        if shown and room < 0:
+            break
+        shown.append(one)
+        if len(shown) == limit:
+            break
+    return shown
+
+
+def read_on(value: Value, skip: int, limit: int = ROOM) -> dict[str, Any]:
+    """A long text from a place on, or a long list or object from an item on; `next` is where to go on."""
+    if isinstance(value, dict):
+        pairs = list(value.items())[skip:]
+        rows = page(pairs, lambda p: [p[0], fit_within(p[1], limit - size(p[0]) - 10)], limit=len(pairs), room=limit)
+        reached = skip + len(rows)
+        return {"value": dict(rows), "next": reached if reached < len(value) else None}
+    if isinstance(value, list | tuple):
+        items = page(value[skip:], limit=len(value), room=limit)
+        reached = skip + len(items)
+        return {"value": items, "next": reached if reached < len(value) else None}
+    if not isinstance(value, str):
+        return {"value": value, "next": None}
+    part = value[skip : skip + limit]
+    while size(part) > limit:
+        part = part[: max(1, len(part) * limit // (size(part) + 1))]
+    reached = skip + len(part)
+    return {"value": part, "next": reached if reached < len(value) else None}
+
+
+def fit_within(value: Value, room: int, text: int = TEXT_MAX) -> Value:
+    """A value in `room` characters, strictly: what `fit` leaves too long, because much of it has to be escaped, is
+    given less."""
+    aim = room
+    while size(shown := fit(value, aim, min(text, max(aim, 20)))) > room and aim > 40:
+        aim = aim * 2 // 3
+    return shown if size(shown) <= room else "…"
 
 
 def shorten(value: Value, limit: int = TEXT_MAX) -> Value:
@@ -91,8 +140,8 @@ def _share(sizes: list[int], room: int) -> list[int]:
     return rooms
 
 
-def event_answer(session: Session[Any], entry: Entry, *, full: bool = False) -> dict[str, Value]:
-    """One event: where it stands, how far it is trusted, and what it says."""
+def event_answer(session: Session[Any], entry: Entry, *, full: bool = False, room: int = ROOM) -> dict[str, Value]:
+    """One event: where it stands, how far it is trusted, and what it says. `cut` names what is not shown whole."""
     header = entry.header
     said: dict[str, Value] = {"e": entry.seq, "kind": entry.kind}
     if header.turn:
@@ -100,18 +149,29 @@ def event_answer(session: Session[Any], entry: Entry, *, full: bool = False) -> 
     if header.trust != "trusted":
         said["trust"] = header.trust
     if header.source:
-        said["source"] = header.source
+        said["source"] = shorten(header.source, 200)
     if not entry.is_intact:
         said["gone"] = "erased" if entry.record.body else "pruned"
-    for name, value in entry.body.items():
-        if name == "delta" or (name in _HIDDEN and not full):
-            continue
-        whole = session.value(entry, value)
-        said[name] = fit(whole, 2 * FULL_MAX, FULL_MAX) if full else fit(whole, 4 * TEXT_MAX)
-    return said
+    names = [n for n in entry.body if n != "delta" and (full or n not in _HIDDEN)]
+    whole = {name: session.value(entry, entry.body[name]) for name in names}
+    each = room if full else min(4 * TEXT_MAX, room)
+    shown = {name: fit_within(value, each, each if full else TEXT_MAX) for name, value in whole.items()}
+    if size(shown) > room:
+        shown = {name: fit_within(value, room // len(shown) - size(name) - 2) for name, value in whole.items()}
+    cut: list[Value] = [name for name in names if shown[name] != whole[name]]
+    return {**said, **shown, **({"cut": cut} if cut else {})}
+
+
+def field_answer(session: Session[Any], entry: Entry, field: str, skip: int) -> dict[str, Any] | None:
+    """One field of an event from a place on; a value that is no text is read as its JSON. None if it has none."""
+    if field not in entry.body or field == "delta":
+        return None
+    value = session.value(entry, entry.body[field])
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return {"e": entry.seq, "field": field, "trust": entry.header.trust, **read_on(text, skip)}
 
 
 def error_text(exc: WakelogError) -> str:
     """What went wrong and what to do, with the stable kind for programs."""
     hint = _HINTS.get(exc.kind, exc.hint)
-    return f"[{exc.kind}] {exc.message}" + (f" ({hint})" if hint else "")
+    return str(shorten(f"[{exc.kind}] {exc.message}" + (f" ({hint})" if hint else ""), 2000))

@@ -1,4 +1,7 @@
-"""What an agent can record about itself: a closed list of entries, each becoming one event.
+"""What an agent can record about itself: a closed list of kinds, each becoming one event.
+
+The schema is one flat object, because clients that check arguments themselves answer a union with a complaint for each
+alternative, and the model never sees ours. Which fields a kind needs and takes is checked here, with one sentence.
 
 An agent's own words are claims: nobody has checked them. They are stamped as such (trust `unverified`, source
 `mcp:<client>`), and what the agent itself read elsewhere can name that source and is then `untrusted`. No tool argument
@@ -7,136 +10,132 @@ can make an entry more trusted.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from wakelog.codec.canonical import hash_value
+from wakelog.errors import InvalidInputError
 from wakelog.model import events as ev
+from wakelog.model.events import Trust
 from wakelog.model.records import Draft
 from wakelog.runtime.values import plain, summarise
 
-Name = Annotated[str, Field(min_length=1)]
+Kind = Literal["message", "tool_call", "decision", "fact", "dead_end", "file", "artefact", "goal"]
 
 
 class Entry(BaseModel):
-    # What the two fields mean is said once, by the tool: each entry's schema repeats them.
     model_config = ConfigDict(extra="forbid")
-    why: str = ""
-    source: str = ""
+    kind: Kind
+    why: str = Field("", description="The reason, in a few words.")
+    source: str = Field("", description='Where you read it ("web:example.com"), if you did.')
+    text: str = Field("", description="message: what was said.")
+    role: Literal["user", "assistant", "tool", "system"] = Field("assistant", description="message.")
+    tool: str = Field("", description="tool_call: its name.")
+    input: dict[str, Any] = Field(default_factory=dict, description="tool_call.")
+    output: Any = Field(None, description="tool_call.")
+    error: str = Field("", description="tool_call: if it failed.")
+    effect: Literal["pure", "read", "write", "external"] = Field("external", description="tool_call.")
+    choice: str = Field("", description="decision.")
+    because: str = Field("", description="decision.")
+    alternatives: list[str] = Field(default_factory=list, description="decision.")
+    evidence: list[int] = Field(default_factory=list, description="decision: events it rests on, by number.")
+    key: str = Field("", description="fact: a later one under the same key replaces it.")
+    value: Any = Field(None, description="fact.")
+    tried: str = Field("", description="dead_end.")
+    learned: str = Field("", description="dead_end.")
+    path: str = Field("", description="file.")
+    change: Literal["created", "modified", "deleted"] = Field("modified", description="file.")
+    added: int = Field(0, description="file: lines added.", ge=0)
+    removed: int = Field(0, description="file: lines removed.", ge=0)
+    name: str = Field("", description="artefact.")
+    uri: str = Field("", description="artefact.")
+    media: str = Field("", description="artefact: its media type.")
+    goal: str = Field("", description="goal.")
 
 
-class MessageEntry(Entry):
-    kind: Literal["message"]
-    role: Literal["user", "assistant", "tool", "system"] = "assistant"
-    text: str
+def _tool_call(e: Entry, action: str) -> ev.Event:
+    given, output = plain(e.input), plain(e.output)
+    return ev.ActionRecorded(
+        action=action,
+        tool=e.tool,
+        effect=e.effect,
+        outcome="failed" if e.error else "succeeded",
+        input=given,
+        input_hash=hash_value(given),
+        output=output,
+        output_summary=summarise(output),
+        error=ev.Failure("error", e.error) if e.error else None,
+        why=e.why,
+    )
 
-    def event(self, action: str) -> ev.Event:
-        return ev.MessageAdded(role=self.role, content=self.text, why=self.why)
+
+def _decision(e: Entry, action: str) -> ev.Event:
+    return ev.DecisionMade(
+        choice=e.choice,
+        because=e.because or e.why,
+        alternatives=tuple(e.alternatives),
+        evidence=tuple(e.evidence),
+    )
 
 
-class ToolCallEntry(Entry):
-    kind: Literal["tool_call"]
-    tool: Name
-    input: dict[str, Any] = Field(default_factory=dict)
-    output: Any = None
-    error: str = Field("", description="If the call failed.")
-    effect: Literal["pure", "read", "write", "external"] = "external"
+def _file(e: Entry, action: str) -> ev.Event:
+    return ev.FileChanged(path=e.path, change=e.change, added=e.added, removed=e.removed, why=e.why)
 
-    def event(self, action: str) -> ev.Event:
-        given, output = plain(self.input), plain(self.output)
-        return ev.ActionRecorded(
-            action=action,
-            tool=self.tool,
-            effect=self.effect,
-            outcome="failed" if self.error else "succeeded",
-            input=given,
-            input_hash=hash_value(given),
-            output=output,
-            output_summary=summarise(output),
-            error=ev.Failure("error", self.error) if self.error else None,
-            why=self.why,
+
+# kind → what it needs, what else it takes, and the event it becomes
+_KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[Entry, str], ev.Event]]] = {
+    "message": (("text",), ("role",), lambda e, _: ev.MessageAdded(role=e.role, content=e.text, why=e.why)),
+    "tool_call": (("tool",), ("input", "output", "error", "effect"), _tool_call),
+    "decision": (("choice",), ("because", "alternatives", "evidence"), _decision),
+    "fact": (("key", "value"), (), lambda e, _: ev.FactRecorded(key=e.key, value=plain(e.value), why=e.why)),
+    "dead_end": (("tried",), ("learned",), lambda e, _: ev.DeadEndNoted(tried=e.tried, learned=e.learned, why=e.why)),
+    "file": (("path",), ("change", "added", "removed"), _file),
+    "artefact": (
+        ("name",),
+        ("uri", "media"),
+        lambda e, _: ev.ArtefactRecorded(name=e.name, uri=e.uri, media=e.media, why=e.why),
+    ),
+    "goal": (("goal",), (), lambda e, _: ev.GoalSet(goal=e.goal, why=e.why)),
+}
+_ALWAYS = ("kind", "why", "source")
+_MAY_BE_EMPTY = frozenset({"value", "goal", "text"})
+
+
+def check(entry: Entry, place: int) -> None:
+    """Refuses an entry whose fields are not those of its kind. Empty fields of other kinds are passed over: a model
+    that fills in every field of a schema means nothing by them."""
+    needs, takes, _ = _KINDS[entry.kind]
+    given = {name for name in entry.model_fields_set if not _is_empty(entry, name)}
+    missing = [n for n in needs if n not in given and not (n in _MAY_BE_EMPTY and n in entry.model_fields_set)]
+    foreign = sorted(given - {*_ALWAYS, *needs, *takes})
+    wrong = [f"needs {_listed(missing)}"] if missing else []
+    wrong += [f"takes no {_listed(foreign)}"] if foreign else []
+    if wrong:
+        fields = ", ".join((*needs, *takes, "why", "source"))
+        raise InvalidInputError(
+            f"entries.{place}: a {entry.kind} {' and '.join(wrong)}; its fields are {fields}", kind="bad-arguments"
         )
 
 
-class DecisionEntry(Entry):
-    kind: Literal["decision"]
-    choice: Name
-    because: str = ""
-    alternatives: list[str] = Field(default_factory=list)
-    evidence: list[int] = Field(default_factory=list, description="Events it rests on, by number.")
-
-    def event(self, action: str) -> ev.Event:
-        return ev.DecisionMade(
-            choice=self.choice,
-            because=self.because or self.why,
-            alternatives=tuple(self.alternatives),
-            evidence=tuple(self.evidence),
-        )
+def _is_empty(entry: Entry, name: str) -> bool:
+    value = getattr(entry, name)
+    return value in (None, "", [], {}) or (name != "value" and value == type(entry).model_fields[name].default)
 
 
-class FactEntry(Entry):
-    kind: Literal["fact"]
-    key: str = Field(description="A later fact under the same key replaces this one.", min_length=1)
-    value: Any
-
-    def event(self, action: str) -> ev.Event:
-        return ev.FactRecorded(key=self.key, value=plain(self.value), why=self.why)
-
-
-class DeadEndEntry(Entry):
-    kind: Literal["dead_end"]
-    tried: Name
-    learned: str = ""
-
-    def event(self, action: str) -> ev.Event:
-        return ev.DeadEndNoted(tried=self.tried, learned=self.learned, why=self.why)
-
-
-class FileEntry(Entry):
-    kind: Literal["file"]
-    path: Name
-    change: Literal["created", "modified", "deleted"] = "modified"
-    added: int = Field(0, description="Lines added.", ge=0)
-    removed: int = Field(0, description="Lines removed.", ge=0)
-
-    def event(self, action: str) -> ev.Event:
-        return ev.FileChanged(path=self.path, change=self.change, added=self.added, removed=self.removed, why=self.why)
-
-
-class ArtefactEntry(Entry):
-    kind: Literal["artefact"]
-    name: Name
-    uri: str = ""
-    media: str = ""
-
-    def event(self, action: str) -> ev.Event:
-        return ev.ArtefactRecorded(name=self.name, uri=self.uri, media=self.media, why=self.why)
-
-
-class GoalEntry(Entry):
-    kind: Literal["goal"]
-    goal: str
-
-    def event(self, action: str) -> ev.Event:
-        return ev.GoalSet(goal=self.goal, why=self.why)
-
-
-AnyEntry = Annotated[
-    MessageEntry | ToolCallEntry | DecisionEntry | FactEntry | DeadEndEntry | FileEntry | ArtefactEntry | GoalEntry,
-    Field(discriminator="kind"),
-]
+def _listed(names: list[str]) -> str:
+    return " and ".join(names)
 
 
 def draft(entry: Entry, action: str, client: str) -> Draft:
     """An entry as an event, stamped with where it came from."""
-    made = entry.event(action)  # type: ignore[attr-defined]
-    actor = "user" if isinstance(entry, MessageEntry) and entry.role == "user" else "agent"
-    ranges = tuple((n, n) for n in entry.evidence) if isinstance(entry, DecisionEntry) else ()
-    return Draft(
-        made,
-        actor=actor,
-        derived_from=ranges,
-        source=entry.source or f"mcp:{client}",
-        trust="untrusted" if entry.source else "unverified",
-    )
+    ranges = tuple((n, n) for n in entry.evidence) if entry.kind == "decision" else ()
+    made = _KINDS[entry.kind][2](entry, action)
+    return claim(made, client, source=entry.source, derived_from=ranges)
+
+
+def claim(event: ev.Event, client: str, *, source: str = "", derived_from: tuple[tuple[int, int], ...] = ()) -> Draft:
+    """An event in an agent's words. What it says a user said is its own word too."""
+    trust: Trust = "untrusted" if source else "unverified"
+    return Draft(event, actor="agent", derived_from=derived_from, source=source or f"mcp:{client}", trust=trust)

@@ -48,9 +48,12 @@ class HttpProxy:
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             kind = (await receive())["type"]
+            if kind == "lifespan.shutdown":
+                # Here, because a server that was ended by a signal dies of it as soon as this is answered.
+                await self._client.aclose()
+                await anyio.to_thread.run_sync(self._recorder.close)
             await send({"type": f"{kind}.complete"})
             if kind == "lifespan.shutdown":
-                await self._client.aclose()
                 return
 
     async def _pass(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:

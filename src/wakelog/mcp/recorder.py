@@ -97,9 +97,13 @@ class Recorder:
             self._queue.put_nowait(Passed("client", None, time.monotonic_ns(), scope))
 
     def close(self, timeout_s: float = 10.0) -> None:
-        """Writes what is still to be written, and says of unanswered calls that their outcome is unknown."""
-        self._queue.put(None)
-        self._thread.join(timeout_s)
+        """Writes what is still to be written, and says of unanswered calls that their outcome is unknown. A slow store
+        is waited for; one that takes nothing for `timeout_s` is given up."""
+        with contextlib.suppress(queue.Full):
+            self._queue.put(None, timeout=timeout_s)
+        left = -1
+        while self._thread.is_alive() and left != (left := self._queue.qsize()):
+            self._thread.join(timeout_s)
 
     # In the writing thread
 

@@ -50,7 +50,8 @@ def run_proxy(
             target=_pump_up, args=(ours_in, child.stdin, recorder, wait_s), name="wakelog up", daemon=True
         )
         up.start()
-        _pump_down(child.stdout, ours_out, recorder)
+        with child.stdout:
+            _pump_down(child.stdout, ours_out, recorder)
         code = child.wait()
     recorder.close()
     return code

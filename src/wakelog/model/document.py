@@ -24,10 +24,12 @@ Text = str | Erased
 """Text that a person or a model wrote, and that can be erased."""
 
 
-class Turn(msgspec.Struct, frozen=True):
+class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
     number: int
     attempt: int
     status: str
+    holder: str = ""
+    """While it is open, the process that has it."""
 
 
 class View(msgspec.Struct, frozen=True):
@@ -94,6 +96,14 @@ class Budget(msgspec.Struct, frozen=True):
     spent: dict[str, int]
 
 
+class GoalFrom(msgspec.Struct, frozen=True):
+    """The event that set a goal which is not trusted."""
+
+    seq: int
+    trust: str
+    source: str = ""
+
+
 class State(msgspec.Struct, frozen=True):
     """The whole document. Numbers called `seq` or `last` are positions in the log."""
 
@@ -119,6 +129,8 @@ class State(msgspec.Struct, frozen=True):
     checkpoints: dict[str, int]
     trust: dict[str, dict[str, Value]]
     data: dict[str, Value]
+    goal_from: GoalFrom | None = None
+    """Where the goal is from, if that is not trusted; absent else."""
 
     def _repr_html_(self) -> str:
         from wakelog.model.html import box, tree

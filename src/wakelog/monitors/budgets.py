@@ -166,6 +166,12 @@ def check_budget(log: Log) -> None:
     raise NotAllowedError(why, kind="budget-reached", hint=_raise_command(log, spent), legal=("budget.set",))
 
 
+def limits_money(log: Log) -> bool:
+    """Whether the session, or a `with session.budget(…)` around this call, has a limit in money."""
+    key = KEYS["usd"]
+    return key in log.part("budget")["limits"] or any(key in scope.limits for scope in _open_scopes(log))
+
+
 def note_reached(log: Log, spent: tuple[Use, ...], *, actor: str = "runtime") -> None:
     """Records that limits were reached, once for each limit that was set."""
     for use in spent:
@@ -221,7 +227,7 @@ class BudgetScope:
 
     def __init__(self, log: Log, limits: Mapping[str, int | None]) -> None:
         self._log = log
-        self._limits = {key: limit for key, limit in limits.items() if limit is not None}
+        self.limits = {key: limit for key, limit in limits.items() if limit is not None}
         self._start: dict[str, int] = {}
 
     @property
@@ -229,7 +235,7 @@ class BudgetScope:
         """What was spent inside so far, of each limit."""
         now = spent_so_far(self._log)
         spent = {key: now[key] - self._start.get(key, 0) for key in now}
-        return tuple(use for use in uses({"limits": self._limits, "spent": spent}) if use.limit is not None)
+        return tuple(use for use in uses({"limits": self.limits, "spent": spent}) if use.limit is not None)
 
     def check(self) -> None:
         """NotAllowedError when a limit is reached."""

@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
+from wakelog.history.messages import content_of
 from wakelog.log import Log
 from wakelog.log.reading import Entry, fold_at
 from wakelog.model import events as ev
@@ -75,6 +76,7 @@ class Monitor:
         own = log.segments[-1].first - 1
         self._judges_after = max(own, after or 0)
         self._seen = self._begin(max(0, self._judges_after - WARM_UP))
+        self._seen.read = functools.partial(content_of, log)
         self._found: deque[tuple[str, Finding, Seq]] = deque()
         self._is_gone = False
         """The newest events were pruned: the state after them is to be found elsewhere."""
@@ -242,6 +244,7 @@ def _event(rule: str, finding: Finding) -> ev.Event:
         message=finding.message,
         severity=finding.severity,
         targets=finding.targets,
+        count=finding.count,
     )
 
 

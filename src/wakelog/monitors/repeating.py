@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections import deque
 
 from wakelog.log.reading import Entry
+from wakelog.model.events import Severity
 from wakelog.model.ids import Seq
-from wakelog.monitors.rules import Finding, Found, Severity, over
+from wakelog.monitors.rules import Finding, Found, over
 from wakelog.monitors.seen import EFFECTS, Call, Seen, identity
 
 KEPT = 256
@@ -25,7 +26,10 @@ def _ended(entry: Entry, seen: Seen) -> Call | None:
 
 
 class RepeatedFailure:
-    """The same tool with the same input failed `times` times, with no success in between."""
+    """The same tool with the same input failed `times` times, with no success in between.
+
+    Where something was changed in between, as when tests are run after each edit, that is work, and only noted.
+    """
 
     name = "repeated-failure"
 
@@ -34,11 +38,15 @@ class RepeatedFailure:
         self.pause = pause
         self._failed: dict[Name, list[Seq]] = {}
         self._flagged: set[str] = set()
+        self._changed: Seq = 0
+        """Where a call with effects last succeeded."""
 
     def look(self, entry: Entry, seen: Seen) -> Found:
         if entry.kind == "session.resumed":
             self._failed.clear()  # somebody decided to go on
         call = _ended(entry, seen)
+        if call is not None and call.outcome == "succeeded" and call.effect in EFFECTS:
+            self._changed = entry.seq
         if call is None or (not call.input and not call.is_model):
             return None
         flag = f"{self.name}:{call.key}"
@@ -56,6 +64,8 @@ class RepeatedFailure:
             return None
         self._flagged.add(flag)
         message = f"{call.tool} failed {self.times} times with the same input"
+        if self._changed > failed[0]:
+            return Finding(flag, f"{message}, with changes in between", "info", tuple(failed))
         return Finding(flag, message, "error", tuple(failed), self.pause)
 
 

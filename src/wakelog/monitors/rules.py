@@ -21,17 +21,16 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 
 from wakelog.errors import InvalidInputError
 from wakelog.log.reading import Entry
+from wakelog.model.events import Severity
 from wakelog.model.ids import Seq
 from wakelog.model.values import check_text
 from wakelog.monitors.seen import Seen
-
-Severity = Literal["info", "warning", "error"]
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -46,6 +45,8 @@ class Finding(msgspec.Struct, frozen=True):
     severity: Severity = "warning"
     targets: tuple[Seq, ...] = ()
     pause: bool = False
+    count: int = 1
+    """How often it was found so far: repeats are one flag."""
     is_over: bool = False
 
 

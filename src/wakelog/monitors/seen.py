@@ -120,6 +120,8 @@ class Seen:
         """The newest model call of the turn."""
         self.longest: dict[str, int] = {}
         """How long each tool took at most, in microseconds, when it answered."""
+        self.read: Callable[[Entry, str], Value] = lambda entry, field: entry.body.get(field)
+        """A field of an event's body, fetched where it is stored beside it."""
         self.holder: Callable[[], str] = str
         """Who holds the lease and was heard of in time. Only for `tick`: it asks the store."""
         self._answers: dict[Seq, Call] = {}
@@ -166,6 +168,9 @@ class Seen:
                 if found is None or (found.trust != "untrusted" and found.seq < each.seq):
                     found = each
         return found
+
+    def is_endorsed(self, seq: Seq) -> bool:
+        return seq in self._endorsed
 
     def context_of(self, entry: Entry) -> Call | None:
         """The model call that an event rests on: the one it names as its cause, else the newest of the turn."""

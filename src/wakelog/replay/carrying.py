@@ -6,7 +6,7 @@ where it was when the same plan is run again on the same inputs."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 import msgspec
@@ -14,6 +14,7 @@ import msgspec
 from wakelog.errors import InvalidInputError
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
+from wakelog.replay.lists import count_items
 from wakelog.replay.plan import Plan, PlanStep, check, fill
 from wakelog.replay.telling import call_text, value_text
 from wakelog.runtime.outcome import Outcome
@@ -99,6 +100,20 @@ class _Run:
             if not outcome.ok:
                 self._stop(step, f"it {outcome.status.replace('_', ' ')}, where the recording succeeded ({note})")
             self.results[step.number] = plain(outcome.result)
+            self._count(step)
+
+    def _count(self, step: PlanStep) -> None:
+        """Stops where a list that was gone through item by item has another length than it had."""
+        for pointer, recorded in step.items.items():
+            count = count_items(self.results[step.number], pointer)
+            if count is not None and count != recorded:
+                where = f" at {pointer}" if pointer else ""
+                self._stop(
+                    step,
+                    f"its result{where} has {count} items, where the recording had {recorded} and a step for each: what"
+                    " to do with the others is not in the plan. Record the work again over such a list, or change the"
+                    " plan: its steps, and `items` of this one",
+                )
 
     def _stop(self, step: PlanStep, why: str) -> NoReturn:
         self.stopped = f"step {step.number} of {len(self.plan.steps)}, {step.tool}: {why}"
@@ -176,7 +191,7 @@ def parameters(plan: Plan, inputs: Mapping[Any, Value], *, is_whole: bool = True
     log does not hold must be given."""
     values = {p.name: p.value for p in plan.parameters}
     given: set[str] = set()
-    for key, value in inputs.items():
+    for key, value in _item_by_item(plan, inputs):
         name = key if key in values else next((p.name for p in plan.parameters if str(p.value) == str(key)), None)
         if name is None:
             known = ", ".join(f"{p.name} ({value_text(p.value)})" for p in plan.parameters) or "none"
@@ -196,6 +211,28 @@ def parameters(plan: Plan, inputs: Mapping[Any, Value], *, is_whole: bool = True
             hint=f"inputs={{{missing[0]!r}: …}}",
         )
     return values
+
+
+def _item_by_item(plan: Plan, inputs: Mapping[Any, Value]) -> Iterator[tuple[Any, Value]]:
+    """The inputs, with a list that the plan has a parameter for each item of taken apart."""
+    for key, value in inputs.items():
+        items = [p for p in plan.parameters if p.item is not None and p.item[0] == key]
+        if not items or type(value) is not list:
+            yield key, value
+            continue
+        recorded = items[0].item[2] if items[0].item else 0
+        if len(value) != recorded:
+            raise InvalidInputError(
+                f"{key} has {len(value)} items, where the recording had {recorded} and a step for each: what to do with"
+                " the others is not in the plan",
+                kind="list-length",
+                hint="record the work over such a list, or change the plan's steps",
+            )
+        for parameter in items:
+            assert parameter.item is not None
+            yield parameter.name, value[parameter.item[1]]
+        if any(p.name == key for p in plan.parameters):
+            yield key, value
 
 
 def _tools(plan: Plan, session: Any, tools: Tools) -> dict[str, Any]:

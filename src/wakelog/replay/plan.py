@@ -5,6 +5,7 @@ A plan is JSON. Arguments stand as they were recorded, except for
     {"$use": "order_id"}                      the value of a parameter
     {"$use": "step:2/ticket/id"}              a value in the result of step 2, by JSON Pointer
     {"$use": "step:2", "between": ["ticket ", " for"]}   text in a text, between two others
+    {"$use": "step:2", "line": 3}             the third line of a text, empty ones not counted
     {"$text": ["orders/", {"$use": "order_id"}, "/refund"]}   text in parts
     {"$value": …}                             a value that only looks like one of these
 
@@ -41,6 +42,8 @@ class Parameter(msgspec.Struct, frozen=True, omit_defaults=True):
     origin: str = ""
     """Where it came from: input of @4."""
     known: Known = "given"
+    item: tuple[str, int, int] | None = None
+    """For an item of a list: what the list is called, its place in it, and how many items the recording had."""
 
 
 class PlanTurn(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -61,6 +64,9 @@ class PlanStep(msgspec.Struct, frozen=True, omit_defaults=True):
     """The turn of the plan it belongs to; 0 for none."""
     seq: Seq = 0
     """Where it was recorded."""
+    items: dict[str, int] = {}
+    """Lists in its result that later steps went through item by item: by pointer, how many items there were. A run that
+    meets another number stops."""
 
 
 class LeftOut(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -126,6 +132,8 @@ class Reference(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     recorded: Value = None
     known: Known = "given"
     between: tuple[str, str] | None = None
+    line: int = 0
+    """For one of a text's lines, which; empty ones are not counted."""
     convert: Literal["", "text", "int", "float"] = msgspec.field(name="as", default="")
 
     @property
@@ -210,6 +218,8 @@ def fill(template: Value, values: Mapping[str, Value], results: Mapping[int, Val
 
 def _filled(reference: Reference, values: Mapping[str, Value], results: Mapping[int, Value]) -> Value:
     value = values[reference.use] if reference.use in values else _looked_up(reference, results)
+    if reference.line:
+        value = _line_of(reference, _as_text(value))
     if reference.between is not None:
         value = _cut_out(reference, _as_text(value))
     try:
@@ -238,6 +248,22 @@ def _looked_up(reference: Reference, results: Mapping[int, Value]) -> Value:
                 hint="look at what the call gave, and change the reference in the plan",
             )
     return node
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, without empty ones."""
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _line_of(reference: Reference, text: str) -> str:
+    lines = lines_of(text)
+    if reference.line > len(lines):
+        raise InvalidInputError(
+            f"the text at {reference.use} has no line {reference.line}",
+            kind="reference-not-found",
+            hint="look at what the call gave, and change the reference in the plan",
+        )
+    return lines[reference.line - 1]
 
 
 def _cut_out(reference: Reference, text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wakelog.model.events import Failure
-from wakelog.runtime.ending import UncertainError
+from wakelog.runtime.doubt import UncertainError
 
 
 def exception_of(

@@ -20,7 +20,8 @@ from wakelog.model.values import Value
 from wakelog.replay.raising import exception_of
 from wakelog.replay.recording import Step
 from wakelog.runtime.ambient import Mark
-from wakelog.runtime.ending import UncertainError, status_of
+from wakelog.runtime.doubt import UncertainError
+from wakelog.runtime.ending import status_of
 from wakelog.runtime.flow import Flow
 from wakelog.runtime.given import Given
 from wakelog.runtime.outcome import Status
@@ -39,6 +40,7 @@ class Recalled(msgspec.Struct, frozen=True):
     attempts: int
     entries: tuple[Entry, ...]
     summary: str
+    stream: dict[str, Value]
 
 
 def recall(log: Log, step: Step, tool: Tool | None) -> Recalled:
@@ -66,6 +68,7 @@ def recall(log: Log, step: Step, tool: Tool | None) -> Recalled:
         sum(e.kind == "action.started" for e in entries) or 1,
         entries,
         str(told.body.get("output_summary", "")),
+        told.body.get("stream") or {},
     )
 
 
@@ -75,6 +78,8 @@ def _told(step: Step, request: Entry, told: Entry) -> tuple[Status, ev.Failure |
     limit = policy.get("timeout_s") if type(policy) is dict else None
     if step.status == "uncertain":
         why = str(told.body.get("why", ""))
+        if type(raised := told.body.get("error")) is dict:
+            return "uncertain", msgspec.convert(raised, ev.Failure)
         return "uncertain", ev.Failure("timeout" if why.startswith("no answer within") else "UncertainError", why)
     status, error = status_of(told)
     if status == "timed_out":
@@ -88,7 +93,7 @@ def _exception(error: ev.Failure, status: Status, tool: Tool, seq: Seq) -> Excep
     found: Exception | None
     if error.type == "timeout" and status in ("timed_out", "uncertain"):
         found = TimeoutError(f"{tool.name}: {error.message}")
-    elif status == "uncertain":
+    elif status == "uncertain" and error.type == "UncertainError":
         found = UncertainError(error.message)
     else:
         found = exception_of(error, tool.function, tool.policy.retry_on)
@@ -138,5 +143,6 @@ def _in_one(step: Step, recalled: Recalled, origin: Log) -> ev.ActionRecorded:
         output_summary=recalled.summary,
         error=recalled.error,
         params=step.params,
+        stream=recalled.stream,
         why=f"answered from the record: e{step.outcome} of {name}",
     )

@@ -18,7 +18,8 @@ import msgspec
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.model.values import Value
-from wakelog.replay.plan import FORMS, LeftOut, Parameter, Plan, PlanStep, PlanTurn, Reference
+from wakelog.replay.lists import gone_through
+from wakelog.replay.plan import FORMS, LeftOut, Parameter, Plan, PlanStep, PlanTurn, Reference, lines_of, references
 from wakelog.replay.recalling import recall
 from wakelog.replay.recording import Recording, Step, Where, read_recording
 from wakelog.runtime.values import HIDDEN
@@ -28,7 +29,7 @@ TELLING = 6
 """So many characters make a text telling enough to be looked for inside others."""
 _WORDS = re.compile(r"\"[^\"]{3,}\"|'[^']{3,}'|[^\s\"'<>()\[\]{},;]+")
 _SECRET = re.compile(r"\[redacted:[\w-]+\]")
-_ANCHOR = 24
+_ANCHOR, _LINE = 24, "\n"
 LEAVES_MAX, PIECE_MAX, TEXT_MAX = 5000, 200, 20_000
 """Of a large result so many values are looked at; pieces and texts are looked for up to these lengths."""
 
@@ -82,6 +83,9 @@ class _Known(msgspec.Struct, frozen=True):
     name: str = ""
     """What it is called where it stood."""
     between: tuple[str, str] | None = None
+    item: tuple[str, int, int] | None = None
+    """For an item of a list: the list's name, its place, how many there are."""
+    line: int = 0
 
 
 class _Store:
@@ -121,19 +125,29 @@ class _Making:
         self._named: dict[str, _Known] = {}
         self._parameters: list[Parameter] = []
         self._left_out: list[LeftOut] = []
+        self._outputs: dict[int, Value] = {}
+        self._tool = ""
+        self._arguments: dict[tuple[str, str], set[bytes]] = {}
+        """What each argument of each tool was, in all calls."""
+        self._loops: dict[tuple[str, str, bytes], _Known] = {}
+        """Values of an argument that are items of one list: together they tell, however short they are."""
 
     def plan(self) -> Plan:
         steps: list[PlanStep] = []
         chosen = [step for step in self.recording.steps if self._is_chosen(step)]
         begun = list(self.recording.turns)
+        for step in chosen:
+            for name, value in _arguments(self.recording.input_of(step)).items():
+                self._arguments.setdefault((step.tool, name), set()).add(msgspec.json.encode(value))
         for number, step in enumerate(chosen, 1):
             while begun and begun[0].seq < step.seq:
                 first = begun.pop(0)
                 self._learn_input(first.turn, first.input)
-            recorded = self.recording.input_of(step)
-            given = {name: self._template(v, name) for name, v in (recorded if type(recorded) is dict else {}).items()}
+            self._tool = step.tool
+            given = {n: self._template(v, n) for n, v in _arguments(self.recording.input_of(step)).items()}
             steps.append(PlanStep(number, step.tool, given, step.effect, step.turn if step.place else 0, step.seq))
             self._learn_result(number, step)
+        steps = [self._counted(step, steps) for step in steps]
         used = {step.turn for step in steps}
         turns = tuple(PlanTurn(b.turn, self._spread(b.input)) for b in self.recording.turns if b.turn in used)
         if not steps:
@@ -149,6 +163,12 @@ class _Making:
             tuple(steps),
             tuple(self._left_out),
         )
+
+    def _counted(self, step: PlanStep, steps: list[PlanStep]) -> PlanStep:
+        """A step with the lists in its result that later ones went through."""
+        uses = (r for later in steps for r in references(later.input) if r.step == step.number)
+        items = gone_through(self._outputs[step.number], uses)
+        return msgspec.structs.replace(step, items=items) if items else step
 
     def _is_chosen(self, step: Step) -> bool:
         why = ""
@@ -168,17 +188,22 @@ class _Making:
 
     def _learn_input(self, turn: int, value: Value) -> None:
         origin = f"input of @{turn}"
+        lists = {"": value}
         for pointer, leaf in itertools.islice(_leaves(value), LEAVES_MAX):
-            name = pointer.rpartition("/")[2]
-            known = _Known(leaf, "", origin, name)
+            above, _, name = pointer.rpartition("/")
+            lists[pointer] = leaf
+            item = _item_of(above, name, lists[above]) if pointer else None
+            known = _Known(leaf, "", origin, f"{item[0]}_{item[1] + 1}" if item else name, item=item)
             self._inputs.add(known)
-            if name:
+            self._learn_items(leaf, pointer, origin)
+            if name and item is None:
                 self._named[name] = known
             for word in _words(leaf) if isinstance(leaf, str) else ():
                 self._inputs.add(_Known(word, "", origin))
 
     def _learn_result(self, number: int, step: Step) -> None:
         output, origin = recall(self.recording.log, step, None).output, f"result of step {number}"
+        self._outputs[number] = output
         for pointer, leaf in itertools.islice(_leaves(output), LEAVES_MAX):
             use = f"step:{number}{pointer}"
             for word in _words(leaf) if isinstance(leaf, str) else ():
@@ -186,6 +211,23 @@ class _Making:
                 if between is not None:
                     self._results.add(_Known(word, use, origin, between=between))
             self._results.add(_Known(leaf, use, origin))
+            self._learn_items(leaf, pointer, origin, number)
+
+    def _learn_items(self, items: Value, pointer: str, origin: str, number: int = 0) -> None:
+        """Enters the items of a list, or one field of each, that an argument took one after another."""
+        for field, places in _columns(items).items() if number or not isinstance(items, str) else ():
+            for (tool, argument), values in self._arguments.items():
+                both = places.keys() & values
+                for encoded in both if len(both) > 1 else ():
+                    n, value = places[encoded], msgspec.json.decode(encoded)
+                    if number and field == _LINE:
+                        known = _Known(value, f"step:{number}{pointer}", origin, line=n + 1)
+                    elif number:
+                        known = _Known(value, f"step:{number}{pointer}/{n}{field}", origin)
+                    else:
+                        item = _item_of(pointer, str(n), items) if not field else None
+                        known = _Known(value, "", origin, f"{item[0]}_{n + 1}" if item else field[1:], item=item)
+                    self._loops.setdefault((tool, argument, encoded), known)
 
     # Templates
 
@@ -205,6 +247,9 @@ class _Making:
     def _exact(self, value: Value, name: str) -> Value | None:
         if isinstance(value, str) and (value == HIDDEN or _SECRET.search(value)):
             return self._use(self._parameter(name, None, "not in the log", "unknown"), value, "unknown")
+        loop = self._loops.get((self._tool, name, msgspec.json.encode(value)))
+        if loop is not None:
+            return self._refer(loop, value, name)
         named = self._named.get(name)
         if named is not None and equal(named.value, value):
             return self._refer(named, value, name)
@@ -213,18 +258,26 @@ class _Making:
         return self._refer(known, value, name) if known is not None else None
 
     def _refer(self, known: _Known, value: Value, name: str) -> Value:
-        use = known.use or self._parameter(known.name or name, known.value, known.origin)
+        use = known.use or self._parameter(known.name or name, known.value, known.origin, item=known.item)
         convert = "" if type(known.value) is type(value) else _type_name(value)
-        return self._use(use, value, "matched", convert=convert, between=known.between)
+        return self._use(use, value, "matched", convert=convert, between=known.between, line=known.line)
 
     @staticmethod
     def _use(
-        name: str, recorded: Value, known: str, *, convert: str = "", between: tuple[str, str] | None = None
+        name: str,
+        recorded: Value,
+        known: str,
+        *,
+        convert: str = "",
+        between: tuple[str, str] | None = None,
+        line: int = 0,
     ) -> Value:
-        reference = Reference(name, recorded, known, between, convert)  # type: ignore[arg-type]
+        reference = Reference(name, recorded, known, between, line, convert)  # type: ignore[arg-type]
         return msgspec.json.decode(msgspec.json.encode(reference))
 
-    def _parameter(self, name: str, value: Value, origin: str, known: str = "matched") -> str:
+    def _parameter(
+        self, name: str, value: Value, origin: str, known: str = "matched", item: tuple[str, int, int] | None = None
+    ) -> str:
         """The parameter of that value, made if there is none yet."""
         for parameter in self._parameters:
             if parameter.known == "matched" and known == "matched" and equal(parameter.value, value):
@@ -232,7 +285,7 @@ class _Making:
         base = re.sub(r"\W+", "_", name).strip("_") or "value"
         taken = {p.name for p in self._parameters}
         fresh = next(n for i in range(1, len(taken) + 3) if (n := base if i == 1 else f"{base}_{i}") not in taken)
-        self._parameters.append(Parameter(fresh, value, origin, known))  # type: ignore[arg-type]
+        self._parameters.append(Parameter(fresh, value, origin, known, item))  # type: ignore[arg-type]
         return fresh
 
     # Text
@@ -284,6 +337,31 @@ class _Making:
                 parts = [*inner[0], self._use(parameter.name, piece, "matched"), *inner[1]]
                 return {"$text": [p for p in parts if p != ""]}
         return value
+
+
+def _arguments(recorded: Value) -> dict[str, Value]:
+    return recorded if type(recorded) is dict else {}
+
+
+def _columns(items: Value) -> dict[str, dict[bytes, int]]:
+    """The plain values of a list's items, and of each field of items that are objects: value → where it is first."""
+    if isinstance(items, str):
+        lines = lines_of(items[:TEXT_MAX])
+        return {_LINE: {msgspec.json.encode(line): n for n, line in reversed(list(enumerate(lines)))}}
+    found: dict[str, dict[bytes, int]] = {}
+    for n, item in enumerate(items[:LEAVES_MAX] if type(items) is list else ()):
+        fields = {f"/{escape(k)}": v for k, v in item.items()} if type(item) is dict else {"": item}
+        for field, value in fields.items():
+            if isinstance(value, str | int | float) and not isinstance(value, bool):
+                found.setdefault(field, {}).setdefault(msgspec.json.encode(value), n)
+    return found
+
+
+def _item_of(above: str, name: str, container: Value) -> tuple[str, int, int] | None:
+    """What an item of a list is called after; None for anything else."""
+    if type(container) is not list:
+        return None
+    return above.rpartition("/")[2] or "items", int(name), len(container)
 
 
 def _type_name(value: Value) -> str:

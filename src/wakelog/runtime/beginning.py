@@ -32,10 +32,11 @@ from wakelog.runtime.given import Given, Next, Running
 from wakelog.runtime.known import action_of_key, asked_at, by_key, check_same, gone_error
 from wakelog.runtime.outcome import Outcome, approval_error, running_error, uncertain_error
 from wakelog.runtime.policy import SAFE, Found
+from wakelog.runtime.recorded import answered_again
 from wakelog.runtime.recovery import OpenTurn
 from wakelog.runtime.settling import decide_approval, reconcile
 from wakelog.runtime.tools import Do, Steps, Tool, Wait
-from wakelog.runtime.values import revive, without
+from wakelog.runtime.values import without
 
 if TYPE_CHECKING:
     from wakelog.files.capture import Capture
@@ -252,7 +253,7 @@ class Beginning:
                 kind="bad-probe",
                 hint="return wakelog.Found(outcome, output), or None when it cannot be told",
             )
-        mark = Mark(policy.trust, policy.source)
+        mark = policy.mark(call.tool)
         by = f"probe of {call.tool}"
         seq = reconcile(self.log, call.action, found.outcome, output=found.output, by=by, why=found.why, mark=mark)
         if found.outcome != "never_ran":
@@ -322,6 +323,7 @@ class Beginning:
                 output_summary=str(body.get("output_summary", "")),
                 error=error,
                 params=given.params,
+                stream=body.get("stream") or {},
                 reused=body.get("reused") or entry.seq,
                 inside=inside(),
             )
@@ -330,8 +332,9 @@ class Beginning:
         self.flow.result(call.action, seq, mark)
         if given.tool.policy.effect == "model":
             self.flow.answered(seq, mark)
-        result = revive(given.tool.function, output) if error is None else None
-        return Outcome(call.action, call.tool, status, result, error, entry.seq, reused=True)
+        return answered_again(
+            given.tool, Outcome(call.action, call.tool, status, None, error, entry.seq, reused=True), output, body
+        )
 
     def _changed_again(self, seq: Seq) -> Draft:
         """A change of a file that a cut attempt made: it still stands on disk, and so in view."""
@@ -343,6 +346,8 @@ class Beginning:
     def _ask_guards(self, given: Given) -> None:
         """Lets the budget and the monitors object before something new begins."""
         check_budget(self.log)
+        if given.check is not None:
+            given.check()
         if has_effects(given):
             for guard in self.guards:
                 guard()

@@ -8,6 +8,7 @@ generator, walked through by a blocking or an awaiting driver (tools.py), so tha
 from __future__ import annotations
 
 import functools
+import sys
 import time
 
 from wakelog.errors import ConflictError, NotAllowedError, WakelogError
@@ -16,9 +17,11 @@ from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
 from wakelog.runtime.ambient import Mark
 from wakelog.runtime.beginning import Approver, Beginning
+from wakelog.runtime.doubt import NotSentError, leaves_open, mark_unsure
 from wakelog.runtime.ending import ending, failure_of, retrying
 from wakelog.runtime.given import End, Given, Running
 from wakelog.runtime.outcome import Outcome, is_stop
+from wakelog.runtime.streams import StreamRecord, is_stream, live
 from wakelog.runtime.tools import Do, Run, Sleep, Steps, TimedOut
 from wakelog.runtime.values import plain
 
@@ -35,6 +38,7 @@ class Runtime(Beginning):
         """All of one call."""
         running = self.prepare(given)
         self.at_work.append(running.call.action)
+        is_live = False
         try:
             known = yield from self.begun(running)
             if known is not None:
@@ -44,22 +48,41 @@ class Runtime(Beginning):
                 if not self._tries_again(running, end):
                     break
                 yield from self._retried(running, end)
+            if end.how == "succeeded" and given.tool.policy.effect == "model" and is_stream(end.result):
+                is_live = True
+                return self._streamed(running, end)
             outcome: Outcome = yield Do(functools.partial(self._finish, running, end))
             if end.how == "interrupted" and end.exception is not None:
                 raise end.exception
             return outcome
         finally:
-            self.at_work.remove(running.call.action)
+            if not is_live:
+                self.at_work.remove(running.call.action)
+
+    def _streamed(self, running: Running, opened: End) -> Outcome:
+        """A call whose answer is only now coming: it is over, and recorded, when its stream is."""
+        call, turn = running.call, self.turn
+
+        def record(end: End) -> None:
+            try:
+                self._finish(running, end)
+            finally:
+                self.at_work.remove(call.action)
+
+        taken = StreamRecord(
+            record, lambda exc: self._ended_by(exc, running.given), lambda: self.turn is turn, opened.took_us
+        )
+        return Outcome(call.action, call.tool, "succeeded", live(opened.result, taken), attempts=call.attempt)
 
     def _tried(self, running: Running) -> Steps[End]:
         """One try, and how it ended."""
         given = running.given
         run = Run(given.run, running.call, given.tool.policy.timeout_s)
-        started = time.monotonic_ns()
+        started, outer = time.monotonic_ns(), sys.exc_info()[1]
         try:
             end = End("succeeded", (yield run))
         except BaseException as exc:
-            end = self._ended_by(exc, given)
+            end = self._ended_by(exc, given, outer)
         end.took_us, end.late = (time.monotonic_ns() - started) // 1000, run.late
         return end
 
@@ -77,13 +100,15 @@ class Runtime(Beginning):
             raise
 
     @staticmethod
-    def _ended_by(exc: BaseException, given: Given) -> End:
+    def _ended_by(exc: BaseException, given: Given, outer: BaseException | None = None) -> End:
         policy = given.tool.policy
         if isinstance(exc, TimedOut):
             error = ev.Failure("timeout", f"no answer within {policy.timeout_s} s", retryable=policy.is_safe)
             return End("timed_out", error=error, exception=TimeoutError(f"{given.tool.name}: {error.message}"))
         if isinstance(exc, Exception) and not is_stop(exc):
-            return End("failed", error=failure_of(exc, policy.retry_on), exception=exc)
+            is_open = leaves_open(exc, outer)
+            error = failure_of(exc, () if is_open and not policy.repeats else (NotSentError, *policy.retry_on))
+            return End("failed", error=error, exception=exc, is_open=is_open)
         # Nobody knows how far it came. So too when a call inside this one stopped the turn.
         why = exc.message if isinstance(exc, WakelogError) else type(exc).__name__
         return End("interrupted", error=ev.Failure("interrupted", why, retryable=policy.is_safe), exception=exc)
@@ -93,9 +118,11 @@ class Runtime(Beginning):
         policy = running.given.tool.policy
         if running.call.attempt > policy.retry or not running.is_open:
             return False
+        if not end.is_known and not policy.repeats:
+            return False
         if end.how == "timed_out":
-            return policy.is_safe and issubclass(TimeoutError, policy.retry_on)
-        return end.how == "failed" and isinstance(end.exception, policy.retry_on)
+            return issubclass(TimeoutError, policy.retry_on)
+        return end.how == "failed" and isinstance(end.exception, (NotSentError, *policy.retry_on))
 
     def _note_retry(self, running: Running, end: End) -> None:
         self.log.append(Draft(retrying(running, end), actor="tool"), *self._changed_files(running), guard=self.guard)
@@ -104,7 +131,7 @@ class Runtime(Beginning):
         """Records what came of a call. What the log no longer accepts is kept as evidence."""
         event, status = ending(running, end)
         call, policy = running.call, running.given.tool.policy
-        mark = Mark(policy.trust, policy.source)
+        mark = policy.mark(call.tool)
         if policy.effect in ("pure", "model"):
             mark = mark.lowered(running.mark)
         draft = self.flow.draft(event, actor="agent" if not running.is_open else "tool", mark=mark)
@@ -123,6 +150,8 @@ class Runtime(Beginning):
             self.flow.answered(seq, Mark(draft.trust, draft.source))
         for guard in self.guards:
             guard()
+        if status == "uncertain" and end.exception is not None:
+            mark_unsure(end.exception, call.action)
         error = None if status == "succeeded" else end.error
         result = end.result if error is None else None
         return Outcome(
@@ -135,7 +164,7 @@ class Runtime(Beginning):
         return [Draft(c, actor="tool") for c in self.capture.changes(running.picture, action=running.call.action)]
 
     def _give_evidence(self, action: str, status: str, end: End) -> Seq:
-        output = plain(end.result) if end.error is None else plain(end.error)
+        output = end.output if end.error is None else plain(end.error)
         event = ev.ActionEvidence(action=action, outcome=status, output=output, epoch=self.guard or 0)
         return self.log.record(Draft(event, actor="tool"))
 
@@ -147,7 +176,8 @@ class Runtime(Beginning):
         if status == "uncertain":
             return
         try:
-            self.log.append(Draft(event, actor="tool", source=policy.source, trust=policy.trust), guard=self.guard)
+            mark = policy.mark(running.call.tool)
+            self.log.append(Draft(event, actor="tool", source=mark.source, trust=mark.trust), guard=self.guard)
         except (NotAllowedError, ConflictError):
             self._give_evidence(running.call.action, status, end)
         except WakelogError:

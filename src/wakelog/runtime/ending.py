@@ -6,35 +6,46 @@ import contextlib
 
 import msgspec
 
+from wakelog.errors import InvalidInputError
 from wakelog.log.reading import Entry
 from wakelog.model import events as ev
-from wakelog.model.values import Value
+from wakelog.model.parts import content_text
 from wakelog.runtime.ambient import inside
 from wakelog.runtime.given import End, Running
 from wakelog.runtime.models import stop_reason
 from wakelog.runtime.outcome import Status
-from wakelog.runtime.values import plain, summarise, text_of
-
-
-class UncertainError(Exception):
-    """Raised by a tool that cannot tell whether its effect happened: the call becomes uncertain, not failed."""
+from wakelog.runtime.values import storable, summarise, text_of
 
 
 def ending(running: Running, end: End) -> tuple[ev.Event, Status]:
     """The event that ends a call. Where nobody can know whether an effect happened, that is what it says."""
     call, policy = running.call, running.given.tool.policy
     spent = cost_of(running, end)
+    _store_result(running, end)
     if not running.is_open:
         return _recorded(running, end, spent), "failed" if end.how == "interrupted" else end.how
     if end.how == "succeeded":
         return _succeeded(running, end, spent), "succeeded"
     assert end.error is not None
-    is_known = end.how == "failed" and not isinstance(end.exception, UncertainError)
-    if not is_known and not policy.is_safe and policy.uncertain != "fail":
-        return ev.ActionUncertain(action=call.action, why=end.error.message), "uncertain"
+    if not end.is_known and not policy.is_safe and policy.uncertain != "fail":
+        error = end.error if end.how == "failed" else None
+        return ev.ActionUncertain(action=call.action, error=error, why=end.error.message), "uncertain"
     if end.how == "timed_out":
         return ev.ActionTimedOut(action=call.action, after_us=end.took_us, cost=spent), "timed_out"
-    return ev.ActionFailed(action=call.action, error=end.error, cost=spent), "failed"
+    failed = ev.ActionFailed(action=call.action, error=end.error, output=end.output, cost=spent, stream=end.stream)
+    return failed, "failed"
+
+
+def _store_result(running: Running, end: End) -> None:
+    """Makes of a result what is stored. One that cannot be stored could not be given again: the call ran, and its
+    caller is told now, not after a crash."""
+    if end.how != "succeeded":
+        return
+    try:
+        end.output = storable(end.result, f"the result of {running.call.tool}")
+    except InvalidInputError as exc:
+        end.how, end.exception = "failed", exc
+        end.error = ev.Failure(exc.kind, f"it ran, but {exc.message}")
 
 
 def retrying(running: Running, end: End) -> ev.Event:
@@ -47,20 +58,20 @@ def retrying(running: Running, end: End) -> ev.Event:
 
 
 def _succeeded(running: Running, end: End, spent: ev.Cost) -> ev.ActionSucceeded:
-    output = plain(end.result)
+    is_model = running.given.tool.policy.effect == "model"
     return ev.ActionSucceeded(
         action=running.call.action,
-        output=output,
-        output_summary=_summary(running, end, output),
+        output=end.output,
+        output_summary=_summary(running, end),
         cost=spent,
-        stop_reason=stop_reason(output) if running.given.tool.policy.effect == "model" else "",
+        stop_reason=stop_reason(end.output) if is_model else "",
+        stream=end.stream,
     )
 
 
 def _recorded(running: Running, end: End, spent: ev.Cost) -> ev.ActionRecorded:
     """Request and outcome in one, for a call without effects."""
     call, policy = running.call, running.given.tool.policy
-    output = plain(end.result)
     return ev.ActionRecorded(
         action=call.action,
         tool=call.tool,
@@ -68,8 +79,8 @@ def _recorded(running: Running, end: End, spent: ev.Cost) -> ev.ActionRecorded:
         outcome="failed" if end.how == "interrupted" else end.how,
         input=running.input,
         input_hash=running.input_hash,
-        output=output,
-        output_summary=_summary(running, end, output),
+        output=end.output,
+        output_summary=_summary(running, end),
         error=end.error,
         cost=spent,
         why=running.given.why,
@@ -77,27 +88,28 @@ def _recorded(running: Running, end: End, spent: ev.Cost) -> ev.ActionRecorded:
     )
 
 
-def _summary(running: Running, end: End, output: Value) -> str:
+def _summary(running: Running, end: End) -> str:
     # The effect has happened: a summary that cannot be made must not cost the record of it. Likewise below.
     summary = running.given.tool.policy.summary
     if summary is not None and end.error is None:
         with contextlib.suppress(Exception):
             return text_of(summary(end.result), str)
-    return summarise(output)
+    return summarise(content_text(end.output) or end.output)
 
 
 def cost_of(running: Running, end: End) -> ev.Cost:
     """What a try used up: its time, what the tool reported, and what its result tells."""
     told, policy = running.call.cost, running.given.tool.policy
     found = ev.Cost()
-    if policy.cost is not None and end.how == "succeeded":
+    if policy.cost is not None and (end.how == "succeeded" or end.stream):
         with contextlib.suppress(Exception):
-            found = msgspec.convert(policy.cost(end.result), ev.Cost)
-    return ev.Cost(
-        told.tokens_in + found.tokens_in,
-        told.tokens_out + found.tokens_out,
-        told.usd_micros + found.usd_micros,
-        end.took_us,
+            found = msgspec.convert(policy.cost(end.output if end.stream else end.result), ev.Cost)
+    return msgspec.structs.replace(
+        found,
+        tokens_in=told.tokens_in + found.tokens_in,
+        tokens_out=told.tokens_out + found.tokens_out,
+        usd_micros=told.usd_micros + found.usd_micros,
+        duration_us=end.took_us,
     )
 
 

@@ -20,7 +20,7 @@ class Flow:
     """The newest model answer of the open turn, and its mark."""
 
     def __init__(self, log: Log) -> None:
-        self._log = log
+        self.log = log
         self.cause: Seq = 0
         self.mark = TRUSTED
         self._results: dict[str, tuple[Seq, Mark]] = {}
@@ -66,6 +66,6 @@ class Flow:
         """What a model may have seen when nobody said what it was shown: everything in view, and for its trust
         everything ever met, which the state knows without looking."""
         least = TRUSTED
-        for source, met in self._log.part("trust").items():
+        for source, met in self.log.part("trust").items():
             least = least.lowered(Mark(met["trust"], source))
-        return tuple(self._log.view()), least
+        return tuple(self.log.view()), least

@@ -31,6 +31,8 @@ class Given(msgspec.Struct):
     derived_from: Ranges = ()
     exposure: Mark | None = None
     why: str = ""
+    check: Callable[[], None] | None = None
+    """Asked before something new begins, after the budget; it may refuse."""
 
 
 class Next(enum.Enum):
@@ -72,3 +74,14 @@ class End(msgspec.Struct):
     exception: BaseException | None = None
     took_us: int = 0
     late: Late | None = None
+    output: Value = None
+    """What is stored of the result, or of as much of a stream as came."""
+    stream: dict[str, Value] = {}
+    """How a stream came; empty for any other call."""
+    is_open: bool = False
+    """Whether what the tool raised says nothing about its effect."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known what became of the effect."""
+        return self.how == "succeeded" or (self.how == "failed" and not self.is_open)

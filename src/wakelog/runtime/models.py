@@ -13,8 +13,12 @@ from typing import Any
 import msgspec
 
 from wakelog.codec.canonical import hash_value
+from wakelog.log import Log
 from wakelog.model.events import Cost
+from wakelog.model.usage import Usage, usage_of
 from wakelog.model.values import Value
+from wakelog.monitors.budgets import limits_money
+from wakelog.monitors.prices import Price, Prices, built_in
 from wakelog.runtime.ambient import Mark
 from wakelog.runtime.flow import Flow
 from wakelog.runtime.given import Given
@@ -24,6 +28,8 @@ from wakelog.runtime.values import bind, plain
 
 SHOWN = ("messages", "input", "contents", "prompt", "system", "instructions")
 """The arguments that hold what the model is shown, in the clients of the big providers."""
+_PROVIDERS = {"openai": "openai", "anthropic": "anthropic", "google": "google"}
+"""A client's package → the provider as the price table names it."""
 
 
 def model_call(
@@ -33,6 +39,7 @@ def model_call(
     kwargs: dict[str, Any],
     context: Any,
     policy: Policy,
+    prices: Callable[[], Prices] = built_in,
 ) -> Given:
     """A call of a model client's function, ready to be conducted."""
     said = bind(function, args, kwargs, defaults=False)
@@ -51,7 +58,12 @@ def model_call(
     else:
         ranges, exposure = context.ranges, Mark(context.exposure, getattr(context, "source", ""))
     digest = hash_value(shown)
-    tool = Tool(function, policy, str(arguments.get("model") or getattr(function, "__name__", "model")))
+    name = str(arguments.get("model") or getattr(function, "__name__", "model"))
+    check: Callable[[], None] | None = None
+    if policy.cost is usage_cost:  # a caller's own says what it costs
+        charge = _Charge(flow.log, prices, provider_of(function), name)
+        policy, check = msgspec.structs.replace(policy, cost=charge.cost), charge.check
+    tool = Tool(function, policy, name)
     return Given(
         tool,
         arguments,
@@ -61,6 +73,7 @@ def model_call(
         context_hash=digest,
         derived_from=ranges,
         exposure=exposure,
+        check=check,
     )
 
 
@@ -69,14 +82,60 @@ def _is_small(value: Value) -> bool:
 
 
 def usage_cost(result: Any) -> Cost:
-    """What a model's answer says it used, in the words of the big providers; nothing where it says nothing."""
-    usage = _part(plain(result), "usage", "usage_metadata", "usageMetadata")
-    tokens_in = _first(usage, "input_tokens", "prompt_tokens", "prompt_token_count", "promptTokenCount")
-    tokens_out = _first(usage, "output_tokens", "completion_tokens", "candidates_token_count", "candidatesTokenCount")
-    # Counted apart by Anthropic, and by Gemini; the others have them in the sums above.
-    cached = _first(usage, "cache_read_input_tokens") + _first(usage, "cache_creation_input_tokens")
-    thoughts = _first(usage, "thoughts_token_count", "thoughtsTokenCount")
-    return Cost(tokens_in=tokens_in + cached, tokens_out=tokens_out + thoughts)
+    """The tokens that a model's answer says it used; nothing where it says nothing. What they cost is told by the
+    price table, where `session.model` uses this."""
+    return _tokens(usage_of(plain(result)))
+
+
+def _tokens(usage: Usage) -> Cost:
+    return Cost(
+        tokens_in=usage.tokens_in,
+        tokens_out=usage.tokens_out,
+        cache_read_tokens=usage.cache_read,
+        cache_write_tokens=usage.cache_write + usage.cache_write_1h,
+        reasoning_tokens=usage.reasoning,
+    )
+
+
+class _Charge:
+    """What one call costs by the table, and whether that can be told at all."""
+
+    def __init__(self, log: Log, prices: Callable[[], Prices], provider: str, model: str) -> None:
+        self._log = log
+        self._prices = prices
+        self._provider = provider
+        self._model = model
+
+    def check(self) -> None:
+        """Before it begins: a limit in money needs a price."""
+        if limits_money(self._log):
+            self._prices().require(self._model, self._provider, self._log.clock())
+
+    def cost(self, result: Any) -> Cost:
+        answer = plain(result)
+        usage = usage_of(answer)
+        tokens = _tokens(usage)
+        price = self._price(answer) if usage.is_known else None
+        if price is None:
+            return tokens
+        return msgspec.structs.replace(tokens, usd_micros=price.usd_micros(usage), price=price.name)
+
+    def _price(self, answer: Value) -> Price | None:
+        """That of the model which answered, if it says so; else of the one that was asked for."""
+        names = ("model", "modelVersion", "model_version")
+        answered = next((m for n in names if isinstance(m := answer.get(n), str)), "")
+        prices, now = self._prices(), self._log.clock()
+        found = prices.find(answered, self._provider, now) if answered else None
+        return found or prices.find(self._model, self._provider, now)
+
+
+def provider_of(function: Callable[..., Any]) -> str:
+    """Whose client a function belongs to; empty when that cannot be seen."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    owner = getattr(function, "__self__", None)
+    module = str(type(owner).__module__ if owner is not None else getattr(function, "__module__", ""))
+    return _PROVIDERS.get(module.partition(".")[0], "")
 
 
 def stop_reason(answer: Value) -> str:
@@ -85,6 +144,8 @@ def stop_reason(answer: Value) -> str:
     for part in (answer, _part(answer, "choices", "candidates")):
         if isinstance(part, dict) and (found := next(filter(None, map(part.get, reasons)), None)):
             return str(found)
+    if isinstance(answer, dict) and answer.get("object") == "response":
+        return str(_part(answer, "incomplete_details").get("reason") or answer.get("status") or "")
     return ""
 
 
@@ -96,7 +157,3 @@ def _part(answer: Value, *names: str) -> dict[str, Value]:
         if isinstance(part, dict):
             return part
     return {}
-
-
-def _first(usage: dict[str, Any], *names: str) -> int:
-    return next((usage[n] for n in names if isinstance(usage.get(n), int)), 0)

@@ -13,6 +13,7 @@ import msgspec
 from wakelog.errors import ConflictError, UnavailableError
 from wakelog.history.points import Span, attempts_of
 from wakelog.log import Log
+from wakelog.log.holder import Hold, end_of_holder, refuse_if_held
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
@@ -25,39 +26,45 @@ from wakelog.state.patch import equal
 
 Resume = Literal["auto", "always", "never"]
 _TRIES = 1000
-_DEAD = "the process ended inside it"
 
 
 def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume) -> OpenTurn:
     """Opens a turn, with what was said to begin it."""
-    for _ in range(_TRIES):
-        try:
-            turn = _open(runtime, started, said, resume)
-        except ConflictError as exc:
-            if exc.kind != "head-moved":
-                raise
-        else:
-            runtime.flow.new_turn()
-            return turn
+    hold = Hold(runtime.log)
+    started = msgspec.structs.replace(started, holder=hold.text)
+    try:
+        for _ in range(_TRIES):
+            try:
+                turn = _open(runtime, started, said, resume, hold)
+            except ConflictError as exc:
+                if exc.kind != "head-moved":
+                    raise
+            else:
+                runtime.flow.new_turn()
+                return turn
+    except BaseException:
+        hold.let_go()
+        raise
+    hold.let_go()
     raise UnavailableError(f"session {runtime.log.id} is too busy to open a turn", kind="too-busy")
 
 
-def _open(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume) -> OpenTurn:
+def _open(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume, hold: Hold) -> OpenTurn:
     log, guard = runtime.log, runtime.guard
     seen, now = log.head().seq, log.part("turn")
     refuse_if_leased(runtime)
     spans = attempts_of(log, now["number"]) if now["number"] and (started.retry or _is_cut(now)) else []
     base = _continued(log, spans, started, resume) if _is_cut(now) and resume != "never" else None
-    left = settling(log, _DEAD, resumes=base is not None, at_work=runtime.at_work)
+    left = settling(log, end_of_holder(log), resumes=base is not None, at_work=runtime.at_work)
     if base is None and not started.retry:
         log.append(*left, started, *said, expect=seen, guard=guard)
-        return OpenTurn(now["number"] + 1, 1)
+        return OpenTurn(now["number"] + 1, 1, hold=hold)
     resumes, past = (base.attempt, remember(log, base.first)) if base is not None else (0, {})
     started = msgspec.structs.replace(started, retry=True, resumes=resumes)
     to = spans[-1].first - 1 if spans else seen
     kept = _kept(log, spans[-1], to, seen) if base is not None else []
     log.rewind(to, mode="retry", restored=left, then=[*kept, started, *said], expect=seen, guard=guard)
-    return OpenTurn(now["number"], now["attempt"] + 1, resumes, past)
+    return OpenTurn(now["number"], now["attempt"] + 1, resumes, past, hold)
 
 
 def _kept(log: Log, cut: Span, to: Seq, now: Seq) -> list[ev.Event]:
@@ -93,12 +100,14 @@ def _stored(log: Log, started: ev.TurnStarted) -> Value:
 
 
 def refuse_if_leased(runtime: Runtime) -> None:
-    """A turn is not opened while another process holds the session's lease and lives."""
+    """A turn is not opened while another process holds the session's lease, or has a turn open, and lives."""
     log = runtime.log
-    holder = log.living_holder()
-    if holder and runtime.guard != log.part("lease")["epoch"]:
+    if runtime.guard is not None and runtime.guard == log.part("lease")["epoch"]:
+        return  # it was found free, or taken by force
+    if holder := log.lease_holder():
         raise ConflictError(
             f"{log.head().name or log.id} is being written by {holder}",
             kind="leased",
             hint="wait for it, or take it over: session.take_lease(…, force=True)",
         )
+    refuse_if_held(log)

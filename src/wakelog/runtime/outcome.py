@@ -11,6 +11,7 @@ import msgspec
 from wakelog.errors import CallFailedError, NotAllowedError, UnavailableError, WakelogError
 from wakelog.model.events import Failure
 from wakelog.model.ids import Seq
+from wakelog.runtime.doubt import is_unsure
 
 Status = Literal["succeeded", "failed", "timed_out", "denied", "uncertain"]
 
@@ -87,7 +88,7 @@ def running_error(session: str, action: str, tool: str) -> NotAllowedError:
 STOPS = frozenset(
     {
         *("uncertain-call", "approval-needed", "call-running", "budget-reached", "session-paused"),
-        *("turn-taken-over", "fenced"),
+        *("turn-taken-over", "fenced", "price-unknown"),
     }
 )
 """Errors by which the runtime stops a turn for somebody to look: it is interrupted, not failed, and the same script run
@@ -95,6 +96,8 @@ again goes on with it."""
 
 
 def is_stop(error: BaseException | None) -> bool:
-    """Whether an error says that a turn was stopped, by the runtime or because the store could not be reached, and not
-    that the agent failed."""
-    return isinstance(error, UnavailableError) or (isinstance(error, WakelogError) and error.kind in STOPS)
+    """Whether an error says that a turn was stopped, by the runtime, because the store could not be reached or because
+    nobody knows what became of a call, and not that the agent failed."""
+    if isinstance(error, UnavailableError) or (isinstance(error, WakelogError) and error.kind in STOPS):
+        return True
+    return is_unsure(error)

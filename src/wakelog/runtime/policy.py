@@ -15,6 +15,7 @@ import msgspec
 from wakelog.errors import InvalidInputError
 from wakelog.model.events import Cost, Effect, Trust
 from wakelog.model.values import Value
+from wakelog.runtime.ambient import Mark
 
 Uncertain = Literal["ask", "retry", "probe", "fail"]
 """What to do with a call whose outcome nobody knows: leave it to a person, send it again under the same key (the other
@@ -23,6 +24,9 @@ side must know the key), ask the other side through `probe`, or count it as fail
 SAFE: frozenset[str] = frozenset({"model", "pure", "read"})
 """Effects that may be repeated without asking."""
 
+READS: frozenset[str] = frozenset({"read", "external"})
+"""Effects whose results come from outside: nobody has checked them, unless the tool's policy says so."""
+
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Everything about a tool that is not its code."""
@@ -30,7 +34,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     effect: Effect = "external"
     timeout_s: float | None = None
     retry: int = 0
-    """How many times more, after the first try failed."""
+    """How many times more, after the first try failed. One that may have had its effect is not sent again unless it is
+    safe to repeat, or has a key."""
     retry_on: tuple[type[BaseException], ...] = (TimeoutError, ConnectionError)
     backoff_s: float = 0.5
     """The wait before the second try; it doubles each time, up to `backoff_max_s`, with some chance in it."""
@@ -42,8 +47,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Called as `probe(key, **arguments)`: returns a `Found`, or None when the other side does not know either."""
     approval: bool | Callable[..., bool] = False
     """Whether a person must agree first; a function decides by the arguments."""
-    trust: Trust = "trusted"
+    trust: Trust | None = None
+    """How far its results can be trusted. Undeclared, what a call reads from outside (effect read or external) is
+    unverified, and the rest is trusted."""
     source: str = ""
+    """Where its results are from; undeclared, `tool:` and its name where they are not trusted."""
     redact: tuple[str, ...] = ()
     """Arguments that are never stored."""
     summary: Callable[[Any], str] | None = None
@@ -53,12 +61,14 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for value, known, what in (
             (self.effect, get_args(Effect), "an effect"),
-            (self.trust, get_args(Trust), "a trust"),
+            (self.trust, (None, *get_args(Trust)), "a trust"),
             (self.uncertain, get_args(Uncertain), "what to do when uncertain"),
         ):
             if value not in known:
                 raise InvalidInputError(
-                    f"{value!r} is not {what}", kind="bad-policy", hint=f"one of {', '.join(map(str, known))}"
+                    f"{value!r} is not {what}",
+                    kind="bad-policy",
+                    hint=f"one of {', '.join(map(str, filter(None, known)))}",
                 )
         if self.uncertain == "probe" and self.probe is None:
             raise InvalidInputError(
@@ -71,6 +81,16 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     def is_safe(self) -> bool:
         """Whether an unknown outcome may be met by simply calling again."""
         return self.effect in SAFE or self.uncertain == "retry"
+
+    def mark(self, tool: str) -> Mark:
+        """How far a result of the tool can be trusted, and where it is from."""
+        trust: Trust = self.trust or ("unverified" if self.effect in READS else "trusted")
+        return Mark(trust, self.source or ("" if trust == "trusted" else f"tool:{tool}"))
+
+    @property
+    def repeats(self) -> bool:
+        """Whether `retry` also covers a try whose outcome is unknown: the other side knows it again by its key."""
+        return self.is_safe or self.key is not None
 
     def wait_s(self, tried: int) -> float:
         """How long to wait after the `tried`-th try: full jitter above a half, so that a crowd spreads."""

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from wakelog.log import Log
+from wakelog.log.holder import Hold
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
@@ -76,8 +77,16 @@ def _settled(log: Log, action: str, pending: dict[str, Value], why: str, resumes
 class OpenTurn:
     """The turn that is open in this process: which calls it has made, and what the attempts it continues made."""
 
-    def __init__(self, number: int, attempt: int, resumes: int = 0, past: dict[str, Past] | None = None) -> None:
+    def __init__(
+        self,
+        number: int,
+        attempt: int,
+        resumes: int = 0,
+        past: dict[str, Past] | None = None,
+        hold: Hold | None = None,
+    ) -> None:
         self.within = (number, attempt)
+        self.hold = hold
         self._name = f"{number}.{resumes or attempt}"
         self._past = past or {}
         self._made: Counter[tuple[str, str, str]] = Counter()

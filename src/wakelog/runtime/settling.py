@@ -7,13 +7,14 @@ from typing import Any
 
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log import Log
+from wakelog.log.holder import end_of_holder, refuse_if_held
 from wakelog.log.reading import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.machines import ACTION, legal_for_action
 from wakelog.model.records import Draft
 from wakelog.runtime.ambient import Mark
-from wakelog.runtime.values import plain, summarise
+from wakelog.runtime.values import storable, summarise
 
 OUTCOMES = ("succeeded", "failed", "never_ran")
 
@@ -55,6 +56,8 @@ def reconcile(
             hint="approve or deny it",
             legal=legal_for_action("waiting"),
         )
+    if pending["status"] == "running" and pending["turn"] == log.part("turn")["number"]:
+        refuse_if_held(log)  # its process is alive, and will say itself what became of it
     if not outcome:
         found = evidence(log, action)
         if not found:
@@ -71,7 +74,7 @@ def reconcile(
         raise InvalidInputError(
             f"{outcome!r} is not an outcome of a call", kind="bad-outcome", hint=f"one of {', '.join(OUTCOMES)}"
         )
-    value = plain(output)
+    value = storable(output, "the output")
     event = ev.ActionReconciled(
         action=action,
         outcome=outcome,  # type: ignore[arg-type]
@@ -85,7 +88,8 @@ def reconcile(
     settled = Draft(event, actor=actor, source=found_by.source, trust=found_by.trust)
     if pending["status"] == "uncertain":
         return log.record(settled)
-    return log.record(Draft(ev.ActionUncertain(action=action, why="its process is gone"), actor=actor), settled) + 1
+    unknown = ev.ActionUncertain(action=action, why=end_of_holder(log))
+    return log.record(Draft(unknown, actor=actor), settled) + 1
 
 
 def answer(log: Log, request: str, given: Any, *, by: str = "", why: str = "") -> Seq:
@@ -100,7 +104,9 @@ def answer(log: Log, request: str, given: Any, *, by: str = "", why: str = "") -
         raise InvalidInputError(
             f"{given!r} is none of the answers to {request}", kind="bad-answer", hint=f"one of {', '.join(options)}"
         )
-    return log.record(Draft(ev.InputAnswered(request=request, answer=plain(given), by=by, why=why), actor="user"))
+    return log.record(
+        Draft(ev.InputAnswered(request=request, answer=storable(given, "the answer"), by=by, why=why), actor="user")
+    )
 
 
 def abandon(log: Log, action: str, *, why: str = "") -> Seq:

@@ -31,7 +31,8 @@ class Tool:
         self.function = function
         self.policy = policy
         self.name = name or getattr(function, "__name__", type(function).__name__)
-        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+        if is_generator and policy.effect != "model":  # a model's answer may come as a stream (streams.py)
             raise InvalidInputError(
                 f"{self.name} is a generator: it would do its work after the call is recorded as over",
                 kind="generator-tool",

@@ -1,8 +1,8 @@
 """Between Python objects and what a log can store: arguments and results as plain JSON, and back.
 
-Going in: structs, dataclasses, Pydantic models, sets, dates and bytes become JSON; what has no such form is stored as
-its `repr`, marked as such. Coming back, after a crash or in a replay, a result is brought into the type the function
-declares.
+Going in: structs, dataclasses, Pydantic models, sets, dates and bytes become JSON. A result that has no such form is
+refused, because it could not be given again; an argument, which only has to be recognised, is told by its `repr`,
+marked as such. Coming back, after a crash or in a replay, a result is brought into the type the function declares.
 """
 
 from __future__ import annotations
@@ -27,17 +27,38 @@ _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
 def plain(value: Any) -> Value:
-    """A value of the log for any object."""
+    """A value of the log for any object, to be recognised by: what has no JSON form is told by its `repr`."""
+    try:
+        return _built(value, _told)
+    except (InvalidInputError, TypeError, ValueError, RecursionError):
+        return {"repr": text_of(value)}
+
+
+def storable(value: Any, what: str = "the result") -> Value:
+    """A value of the log for an object that will be given again; InvalidInputError, kind `not-storable`, when that
+    cannot be."""
+    try:
+        return _built(value, _foreign)
+    except InvalidInputError as exc:
+        why, hint = exc.message, exc.hint
+    except (TypeError, ValueError, RecursionError) as exc:
+        why, hint = text_of(exc, str), ""
+    raise InvalidInputError(
+        f"{what} cannot be stored: {why}",
+        kind="not-storable",
+        hint=hint
+        or "return JSON, a dataclass, a msgspec struct or a Pydantic model; a stream goes through session.model",
+    )
+
+
+def _built(value: Any, foreign: Callable[[Any], Any]) -> Value:
     try:
         return check_value(value, reserved=True)
     except InvalidInputError:
         pass
-    try:
-        # In one order: a set has another one in each process, and the same call would not be known again.
-        built = msgspec.to_builtins(value, str_keys=True, order="deterministic", enc_hook=_foreign)
-        return check_value(built, reserved=True)
-    except (InvalidInputError, TypeError, ValueError, RecursionError):
-        return {"repr": text_of(value)}
+    # In one order: a set has another one in each process, and the same call would not be known again.
+    built = msgspec.to_builtins(value, str_keys=True, order="deterministic", enc_hook=foreign)
+    return check_value(built, reserved=True)
 
 
 def _foreign(value: Any) -> Any:
@@ -45,7 +66,14 @@ def _foreign(value: Any) -> Any:
         return value.model_dump(mode="json")
     if isinstance(value, BaseException):
         return {"type": type(value).__name__, "message": text_of(value, str)}
-    return {"repr": text_of(value)}
+    raise TypeError(f"{type(value).__module__}.{type(value).__qualname__} has no JSON form")
+
+
+def _told(value: Any) -> Any:
+    try:
+        return _foreign(value)
+    except TypeError:
+        return {"repr": text_of(value)}
 
 
 def text_of(value: Any, form: Callable[[Any], str] = repr) -> str:
@@ -107,6 +135,20 @@ def revive(function: Callable[..., Any], value: Value) -> Any:
         declared = _returns(function)
     except TypeError:
         declared = _returns.__wrapped__(function)
+    return _as_declared(declared, value)
+
+
+def revive_part(function: Callable[..., Any], value: Value) -> Any:
+    """A stored part of a stream as the type that the function says it gives, part by part."""
+    try:
+        declared = _returns(function)
+    except TypeError:
+        declared = _returns.__wrapped__(function)
+    inner = typing.get_args(declared)
+    return _as_declared(inner[0], value) if inner else value
+
+
+def _as_declared(declared: Any, value: Value) -> Any:
     if declared is None or declared is Any:
         return value
     # A client's function often returns an answer or, when asked to, a stream of it: what was stored is the answer.

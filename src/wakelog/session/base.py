@@ -6,7 +6,7 @@ them together.
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from wakelog.history.selectors import resolve_point
 from wakelog.log import Log
@@ -14,17 +14,39 @@ from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Draft, Head
+from wakelog.monitors.prices import Prices, built_in
 from wakelog.runtime.ambient import Mark
 from wakelog.runtime.calling import Runtime
 from wakelog.session.data import DataType
+
+if TYPE_CHECKING:
+    from wakelog.index.index import Index
 
 S = TypeVar("S")
 Where = Seq | str | None
 """A point: an event's seq, a selector such as "@5" or "t:2h ago", or None for now."""
 
 
+class Keeper(Protocol):
+    """What a session asks the store it is in."""
+
+    @property
+    def index(self) -> Index: ...
+
+    @property
+    def prices(self) -> Prices: ...
+
+    @property
+    def on_effect(self) -> str:
+        """What an effect with untrusted content in the window leads to: `flag`, or `ask`."""
+        ...
+
+
 class Base(Generic[S]):
     """A log with a name and a type for its data."""
+
+    store: Keeper | None = None
+    """The store it came from; None when it was made from a bare log."""
 
     def __init__(self, log: Log, *, name: str = "", data_type: DataType[S] | None = None) -> None:
         self.log = log
@@ -43,6 +65,10 @@ class Base(Generic[S]):
     @property
     def status(self) -> str:
         return self.head.status
+
+    def prices(self) -> Prices:
+        """The prices by which model calls are paid for: the store's."""
+        return self.store.prices if self.store is not None else built_in()
 
     def seq(self, where: Where = None) -> Seq:
         """The event a point stands for."""

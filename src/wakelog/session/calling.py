@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
 
 from wakelog.errors import InvalidInputError
+from wakelog.log.holder import end_of_holder, refuse_if_held
 from wakelog.log.reading import Entry
 from wakelog.model.ids import Seq
 from wakelog.runtime import settling
@@ -17,6 +18,7 @@ from wakelog.runtime.models import model_call, usage_cost
 from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.policy import Policy
 from wakelog.runtime.recovery import settling as left_open
+from wakelog.runtime.streams import unwrapped
 from wakelog.runtime.tools import Tool, drive, drive_async
 from wakelog.session.base import Base, S
 
@@ -87,19 +89,22 @@ class Calling(Base[S]):
         """Calls a model client's function and records it: model, parameters, hash of what it was shown, usage. After a
         crash the recorded answer is given, and nothing is paid twice.
 
+        A stream (`stream=True`, a generator) is passed on as it comes and recorded when it ends: as succeeded when it
+        was read to its end, as failed, with what had come, when it broke or was left. Given again it is a stream again.
+
         `context` is what `session.context()` gave; without it the model is taken to have seen all that is in view.
         """
         runtime = answering(self)
-        given = model_call(runtime.flow, function, args, kwargs, context, policy)
-        return cast("R", drive(runtime.conduct(given)).unwrap(policy.retry_on))
+        given = model_call(runtime.flow, function, args, kwargs, context, policy, self.prices)
+        return cast("R", unwrapped(drive(runtime.conduct(given)), policy.retry_on))
 
     async def amodel(
         self, function: Callable[..., Any], /, *args: Any, context: Any = None, policy: Policy = MODEL, **kwargs: Any
     ) -> Any:
         """The same for a client that is awaited."""
         runtime = answering(self)
-        given = model_call(runtime.flow, function, args, kwargs, context, policy)
-        return (await drive_async(runtime.conduct(given))).unwrap(policy.retry_on)
+        given = model_call(runtime.flow, function, args, kwargs, context, policy, self.prices)
+        return unwrapped(await drive_async(runtime.conduct(given)), policy.retry_on)
 
     def bind(self, function: Callable[P, R]) -> Callable[P, R]:
         """`function` for another thread or an executor, with this session as the current one there."""
@@ -136,9 +141,12 @@ class Calling(Base[S]):
         """What late or fenced workers have said about a pending call."""
         return settling.evidence(self.log, action)
 
-    def recover(self, *, why: str = "its process is gone") -> list[str]:
+    def recover(self, *, why: str = "", force: bool = False) -> list[str]:
         """Settles what a dead process left open, by each call's own policy; returns the actions that are uncertain now.
-        A new turn does this by itself; call it only when nothing else is working on the session."""
+        A new turn does this by itself. Refused while a living process has the open turn, unless forced."""
+        if not force:
+            refuse_if_held(self.log)
+        why = why or end_of_holder(self.log)
         events = left_open(self.log, why, at_work=self.runtime.at_work)
         if events:
             self.append(*events)

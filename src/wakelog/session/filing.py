@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from wakelog.history.points import attempts_of
+from wakelog.history.selectors import resolve_change
 from wakelog.session.base import Base, S, Where
 from wakelog.session.rewinding import project_of
 
@@ -70,11 +70,12 @@ class Filing(Base[S]):
         paths: Iterable[str] = (),
         other: Base[S] | None = None,
     ) -> list[FileDiff]:
-        """What changed in files from `a` to `b`, from the contents in the log; by default in the last turn."""
+        """What changed in files from `a` to `b`, from the contents in the log; by default in the last turn. One place
+        alone means what it changed, as for `diff`."""
         from wakelog.files.differing import file_diff
 
-        if a is None and b is None and other is None and self.head.turn:
-            a = attempts_of(self.log, self.head.turn)[-1].first - 1
+        if b is None and other is None:
+            a, b = resolve_change(self.log, a)
         target = other or self
         return file_diff(self.log, 0 if a is None else self.seq(a), target.log, target.seq(b), paths=paths)
 
@@ -97,7 +98,7 @@ class Filing(Base[S]):
         from wakelog.files.restoring import Restored, restore
 
         to = self.seq(at) or 1
-        project = project_of(self.capture)
+        project = project_of(self.log, self.capture)
         plan = plan_restore(self.log, to, folder=project.folder, roots=project.roots, paths=paths, force=force)
         if dry_run:
             return Restored(plan, (), 0, plan.head)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING
 
 from wakelog.errors import NotFoundError
 from wakelog.model import events as ev
@@ -12,7 +12,6 @@ from wakelog.monitors.budgets import Amount, BudgetScope, limits_of, set_limits
 from wakelog.session.base import Base, S, Where
 
 if TYPE_CHECKING:
-    from wakelog.index.index import Index
     from wakelog.index.results import Costs
     from wakelog.monitors.monitor import Monitor
     from wakelog.monitors.rules import Given
@@ -21,23 +20,8 @@ LOOK_BACK = 10_000
 """How many events a monitor that is installed on a long session looks back over; `wakelog watch` looks at all."""
 
 
-class Keeper(Protocol):
-    """What a session asks the store it is in."""
-
-    @property
-    def index(self) -> Index: ...
-
-    @property
-    def on_effect(self) -> str:
-        """What an effect with untrusted content in the window leads to: `flag`, or `ask`."""
-        ...
-
-
 class Guarding(Base[S]):
     """What stops an agent that runs away, and says so."""
-
-    store: Keeper | None = None
-    """The store it came from; None when it was made from a bare log."""
 
     @property
     def guards(self) -> list[Callable[[], None]]:
@@ -70,7 +54,7 @@ class Guarding(Base[S]):
         name: str,
         message: str = "",
         *,
-        severity: Literal["info", "warning", "error"] = "warning",
+        severity: ev.Severity = "warning",
         on: Where = None,
     ) -> Seq:
         """Points at something in the session, or at one event of it, by hand."""

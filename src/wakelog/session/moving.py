@@ -31,7 +31,7 @@ class Moving(Base[S]):
         return redo(self.log, functools.partial(self._project, force) if files else None)
 
     def _project(self, force: bool) -> Project:
-        return msgspec.structs.replace(project_of(self.runtime.capture), force=force)
+        return msgspec.structs.replace(project_of(self.log, self.runtime.capture), force=force)
 
     def pause(self, *, why: str = "") -> Head:
         """Nothing new takes effect until `resume`; outcomes of what began before are still accepted."""

@@ -9,9 +9,9 @@ import msgspec
 
 from wakelog.history.blame import Blame, blame
 from wakelog.history.diff import TurnDiff, turn_diff
+from wakelog.history.files import ChangedFiles, changed_files
 from wakelog.history.messages import Message, read_messages
-from wakelog.history.points import attempts_of
-from wakelog.history.selectors import Point, Range, resolve_range
+from wakelog.history.selectors import Point, Range, resolve_change, resolve_range
 from wakelog.history.slices import Slice, read_slice
 from wakelog.log.reading import Entry
 from wakelog.log.verify import VerifyReport, verify
@@ -58,13 +58,13 @@ class Reading(Base[S]):
     def diff(self, a: Where = None, b: Where = None, *, other: Base[Any] | None = None) -> TurnDiff:
         """What changed from `a` to `b`, with event, tool and reason; by default what the last turn changed.
 
+        One place alone means what it changed: `diff("@2")` is what turn 2 did, `diff("e12")` what that event did. What
+        changed since is `diff("@2", "@")`, or a range: `diff("@2..@5")`. A time or a checkpoint alone means since then.
         With `other`, `b` is a point of that session: a fork, or any other.
         """
-        if a is None and b is None and other is None:
-            number = self.head.turn
-            if not number:
-                return turn_diff(self.log, 0, self.log, self.head.seq)
-            return turn_diff(self.log, attempts_of(self.log, number)[-1].first - 1, self.log, self.head.seq)
+        if b is None and other is None:
+            first, last = resolve_change(self.log, a)
+            return turn_diff(self.log, first, self.log, last)
         target = other.log if other is not None else self.log
         to = target.head().seq if b is None else (other or self).seq(b)
         return turn_diff(self.log, self.seq(a), target, to)
@@ -72,6 +72,10 @@ class Reading(Base[S]):
     def blame(self, pointer: str = "", at: Where = None) -> list[Blame]:
         """Who last wrote each key below a pointer: event, turn, tool and reason."""
         return blame(self.log, pointer, self.seq(at))
+
+    def files(self, last: int = 5, *, at: Where = None) -> ChangedFiles:
+        """The files changed in the last turns in view: in which turns, by which tool and event, how often. 0 is all."""
+        return changed_files(self.log, last, at=None if at is None else self.seq(at))
 
     def follow(self, *, after: Seq | None = None, timeout_s: float | None = None) -> Iterator[Entry]:
         """Events as they come, from any process, each once and in order."""

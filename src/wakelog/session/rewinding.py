@@ -3,7 +3,7 @@
 Both are rewinds themselves, to the point just before the operation, so that nothing is lost. Repeated, undo walks
 further back and redo forward again, as in jj; a new rewind leaves nothing to redo. Adopting a fork begins with a
 rewind, in the same commit, and is taken back with it. The rewind that begins a retry is the agent's own and is left
-alone. Locate an operation brought files back, they go back too, unless somebody edited them since. Effects and erasures
+alone. Where an operation brought files back, they go back too, unless somebody edited them since. Effects and erasures
 cannot be undone.
 """
 
@@ -30,7 +30,7 @@ _OPERATIONS = ("rewind", "adopt", "redo")
 
 
 class Project(msgspec.Struct, frozen=True):
-    """Locate files may be written: a folder, and the roots in it (none: all of it). With `force` also over edits."""
+    """Where files may be written: a folder, and the roots in it (none: all of it). With `force` also over edits."""
 
     folder: str
     roots: tuple[str, ...] = ()
@@ -41,11 +41,15 @@ Locate = Callable[[], Project]
 """Asked only when an operation had touched files."""
 
 
-def project_of(capture: Capture | None) -> Project:
-    """Locate files are captured, else the project one stands in."""
+def project_of(log: Log, capture: Capture | None) -> Project:
+    """Where files are captured, else the project one stands in if the recorded files are there, else where they were
+    captured."""
     from wakelog.files.capture import project_folder
+    from wakelog.files.past import find_project
 
-    return Project(capture.folder, capture.roots) if capture is not None else Project(project_folder())
+    if capture is not None:
+        return Project(capture.folder, capture.roots)
+    return Project(find_project(log, project_folder()))
 
 
 class Undone(msgspec.Struct, frozen=True):

@@ -6,14 +6,18 @@ want to do. The verbs are grouped by what they are for, one file a group; here a
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Literal
 
-from wakelog.errors import InvalidInputError, NotAllowedError
+from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
 from wakelog.log import Log
+from wakelog.log.holder import Hold, end_of_holder
+from wakelog.log.surgery import delete
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
-from wakelog.model.ids import Seq
+from wakelog.model.ids import Seq, fork_id
+from wakelog.model.names import check_name
 from wakelog.model.records import Draft, Head
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import replaying
@@ -113,16 +117,28 @@ class Session(
             raise
         return self.runtime.turn.within
 
-    def start_turn(self, user: Value = None, *, source: str = "", trust: Trust = "trusted", role: str = "user") -> int:
+    def start_turn(
+        self,
+        user: Value = None,
+        *,
+        source: str = "",
+        trust: Trust = "trusted",
+        role: str = "user",
+        actor: str = "user",
+        hold: Hold | None = None,
+    ) -> int:
         """Begins a turn without a `with`, for callers in several processes, and returns its number. One that was left
-        open is first recorded as interrupted."""
+        open is first recorded as interrupted; one that a living process has is refused. With a `hold`, which the
+        caller keeps until the turn is over, the turn is this process's own. `actor` is whose word the input is: an
+        agent that tells what it was asked is not the user."""
         left = []
         if self.log.part("turn")["status"] == "open":
             refuse_if_leased(self.runtime)
-            left = settling(self.log, "a new turn was started")
-        opening: list[ev.Event | Draft] = [ev.TurnStarted(input=user)]
+            left = settling(self.log, end_of_holder(self.log))
+        begun = ev.TurnStarted(input=user, holder=hold.text if hold is not None else "")
+        opening: list[ev.Event | Draft] = [Draft(begun, source=source, trust=trust)]
         if user is not None:
-            opening.append(Draft(ev.MessageAdded(role=role, content=user), actor="user", source=source, trust=trust))
+            opening.append(Draft(ev.MessageAdded(role=role, content=user), actor=actor, source=source, trust=trust))
         self.runtime.flow.new_turn()
         self.append(*left, *opening)
         number: int = self.log.part("turn")["number"]
@@ -136,6 +152,8 @@ class Session(
         with self._turn_lock:
             if self._turn is turn:
                 self._turn = None
+                if self.runtime.turn is not None and self.runtime.turn.hold is not None:
+                    self.runtime.turn.hold.let_go()
                 self.runtime.turn = None
 
     # The typed part
@@ -160,8 +178,19 @@ class Session(
     # Forks
 
     def fork(self, at: Where = None, *, name: str = "", why: str = "") -> Session[S]:
-        """A new session sharing the history up to a point. `Store.fork` also binds its name."""
-        log = self.log.fork(self.seq(at), name=name, why=why)
+        """A new session sharing the history up to a point. A name is bound to it, and must be free."""
+        engine = self.log.engine
+        if name and engine.find(check_name(name)) is not None:
+            raise _name_taken(name)
+        session = fork_id(self.id, os.urandom(5))
+        log = self.log.fork(self.seq(at), name=name, why=why, session=session)
+        if name and engine.claim(name, session) != session:
+            delete(log, why=f"the name {name} was taken meanwhile")
+            raise _name_taken(name)
         child: Session[S] = Session(log, name=name, data_type=self.data_type)
         child.store = self.store
         return child
+
+
+def _name_taken(name: str) -> ConflictError:
+    return ConflictError(f"the name {name!r} is taken", kind="name-taken", hint="choose another name")

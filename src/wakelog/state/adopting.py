@@ -50,6 +50,8 @@ def adopted_parts(
     for group in out["working_set"].values():
         group.update({name: here(position) for name, position in group.items()})
     out["files_modified"] = _files(base["files_modified"], out["files_modified"], files, here)
+    if "goal_from" in fork:
+        out["goal_from"] = {**fork["goal_from"], "seq": here(fork["goal_from"]["seq"])}
     if out["last_error"] is not None:
         out["last_error"]["seq"] = here(out["last_error"]["seq"])
     return out

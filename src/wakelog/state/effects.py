@@ -40,7 +40,8 @@ def effect_of(doc: Doc, event: ev.Event, place: Place) -> Delta:
     effect = _EFFECTS.get(kind)
     if effect is not None:
         effect(doc, event, place, delta)
-    if place.trust != "trusted":
+    if place.trust != "trusted" and kind != "state.patched":
+        # A patch is stored as its own delta, with nothing beside it: what is folded now must be what is read later.
         delta.append(_put(f"/trust/{escape(place.source or kind)}", {"trust": place.trust, "seq": place.seq}))
     return delta
 
@@ -57,6 +58,8 @@ def _drop(path: str) -> dict[str, Value]:
 def _opened(doc: Doc, e: ev.SessionOpened, at: Place, out: Delta) -> None:
     first = empty_document()
     first.update(goal=e.goal, labels=dict(e.labels), data=e.data, budget={"limits": dict(e.limits), "spent": {}})
+    if e.goal is not None and at.trust != "trusted":
+        first["goal_from"] = _goal_from(at)
     out.append({"op": "replace", "path": "", "value": first})
 
 
@@ -64,7 +67,7 @@ def _forked(doc: Doc, e: ev.SessionForked, at: Place, out: Delta) -> None:
     if doc["lease"]["epoch"]:
         out.append(_put("/lease", {"epoch": 0, "holder": ""}))
     if doc["turn"]["status"] == "open":
-        out.append(_put("/turn/status", "interrupted"))
+        _leave_turn(doc, "interrupted", out)
 
 
 def _lease_taken(doc: Doc, e: ev.LeaseTaken, at: Place, out: Delta) -> None:
@@ -77,6 +80,14 @@ def _lease_released(doc: Doc, e: ev.LeaseReleased, at: Place, out: Delta) -> Non
 
 def _goal(doc: Doc, e: ev.GoalSet, at: Place, out: Delta) -> None:
     out.append(_put("/goal", e.goal))
+    if at.trust != "trusted":
+        out.append(_put("/goal_from", _goal_from(at)))
+    elif "goal_from" in doc:
+        out.append(_drop("/goal_from"))
+
+
+def _goal_from(at: Place) -> Value:
+    return {"seq": at.seq, "trust": at.trust, "source": at.source}
 
 
 def _labels(doc: Doc, e: ev.LabelsSet, at: Place, out: Delta) -> None:
@@ -94,13 +105,23 @@ def _merge(current: Doc, changes: dict[str, Any], path: str, out: Delta) -> None
 def _turn_started(doc: Doc, e: ev.TurnStarted, at: Place, out: Delta) -> None:
     turn = doc["turn"]
     attempt = turn["attempt"] + 1 if e.retry else 1
-    out.append(_put("/turn", {"number": at.turn, "attempt": attempt, "status": "open"}))
+    now: dict[str, Value] = {"number": at.turn, "attempt": attempt, "status": "open"}
+    if e.holder:
+        now["holder"] = e.holder
+    out.append(_put("/turn", now))
 
 
 def _turn_ended(doc: Doc, e: ev.TurnEnded, at: Place, out: Delta) -> None:
-    out.append(_put("/turn/status", e.outcome))
+    _leave_turn(doc, e.outcome, out)
     if e.error is not None:
         _error(e.error, at, out)
+
+
+def _leave_turn(doc: Doc, status: str, out: Delta) -> None:
+    """The turn is over, and nobody has it: two that ended alike are alike, whoever had them."""
+    if "holder" in doc["turn"]:
+        out.append(_drop("/turn/holder"))
+    out.append(_put("/turn/status", status))
 
 
 def _error(error: ev.Failure, at: Place, out: Delta, tool: str = "") -> None:
@@ -282,6 +303,8 @@ def _spend(doc: Doc, cost: ev.Cost, out: Delta) -> None:
 
 def _flag_raised(doc: Doc, e: ev.FlagRaised, at: Place, out: Delta) -> None:
     flag = {"rule": e.rule, "message": e.message, "severity": e.severity, "seq": at.seq}
+    if e.count > 1:
+        flag["count"] = e.count
     out.append(_put(f"/flags/{escape(e.flag)}", flag))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -9,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from wakelog.engine import Engine
+from wakelog.engine import Engine, Rewrites
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, UnsupportedError
 from wakelog.log import Log
@@ -17,7 +18,8 @@ from wakelog.log.appending import Clock, now_us
 from wakelog.log.door import Redact, default_redact
 from wakelog.log.surgery import delete
 from wakelog.model import events as ev
-from wakelog.model.ids import SessionId, fork_id, is_session_id, root_id
+from wakelog.model.ids import SessionId, is_session_id, root_id
+from wakelog.model.names import check_name
 from wakelog.model.records import Draft, Head
 from wakelog.model.values import check_text
 from wakelog.monitors.budgets import Amount, first_limits, left_of
@@ -30,13 +32,17 @@ from wakelog.store.guards import Guards
 if TYPE_CHECKING:
     from wakelog.index.index import Index
     from wakelog.index.results import Costs
+    from wakelog.monitors.prices import Prices
     from wakelog.monitors.rules import Given
     from wakelog.monitors.watching import Watcher
+    from wakelog.store.erasing import Erased
 
 DEFAULT_FOLDER = ".wakelog"
 FILES = (".db", ".sqlite", ".sqlite3")
 PAGE = 1000
 """How many sessions are asked for at once."""
+REWRITE_MAX = 64 << 20
+"""An engine's tables of so many bytes are written anew right after an erasure; larger ones by a scrub."""
 
 
 def open(
@@ -104,15 +110,29 @@ def _engine(url: str, create: bool, key: str = "") -> Engine:
     from wakelog.engines.sqlite import SqliteEngine
 
     path = Path(rest if separator else url)
-    return SqliteEngine(path if path.suffix in FILES else path / "log.db", create=create)
+    if path.suffix in FILES:
+        return SqliteEngine(path, create=create)
+    is_new = create and not path.exists()
+    engine = SqliteEngine(path / "log.db", create=create)
+    if is_new:
+        _ignore(path)
+    return engine
+
+
+def _ignore(folder: Path) -> None:
+    """Keeps a folder that we made out of git: it may stand in a project, and holds what nobody means to publish."""
+    with contextlib.suppress(OSError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
+        file.write("# Written by wakelog. A session can hold anything a tool has seen.\n*\n")
 
 
 def _postgres(url: str, create: bool) -> Engine:
-    """`postgresql://user@host/database?namespace=team`; with `index=local` the index is kept on this machine."""
+    """`postgresql://user@host/database?namespace=team`; with `index=local` the index is kept on this machine. A server
+    that is away is waited for, for `patience` seconds."""
     from urllib.parse import parse_qsl, urlencode, urlsplit
 
     try:
         from wakelog.engines.postgres import PostgresEngine
+        from wakelog.engines.postgres.patience import PATIENCE_S
     except ImportError as exc:
         raise UnsupportedError(
             "a PostgreSQL store needs asyncpg", kind="missing-extra", hint="pip install 'wakelog[postgres]'"
@@ -125,7 +145,12 @@ def _postgres(url: str, create: bool) -> Engine:
         raise InvalidInputError(
             f"the index cannot be {keeps_index!r}", kind="bad-url", hint="index=shared or index=local"
         )
-    engine = PostgresEngine(parts._replace(query=urlencode(query)).geturl(), ns=namespace, create=create)
+    try:
+        patience_s = float(query.pop("patience", PATIENCE_S))
+    except ValueError as exc:
+        raise InvalidInputError("patience is a number of seconds", kind="bad-url", hint="patience=15") from exc
+    place = parts._replace(query=urlencode(query)).geturl()
+    engine = PostgresEngine(place, ns=namespace, create=create, patience_s=patience_s)
     engine.keeps_index = keeps_index == "shared"
     return engine
 
@@ -180,9 +205,9 @@ class Store:
         return session
 
     def _open_or_create(self, name: str, opened: ev.SessionOpened) -> tuple[Log, bool]:
-        check_name(name)
-        session = self.engine.find(name)
+        session = self.engine.find(check_text(name, "a name"))
         if session is None:
+            check_name(name)
             # The name is settled first: if this process dies before the session is opened, the next one that asks
             # gets the same id and opens it.
             session = self.engine.claim(name, root_id(self.clock(), os.urandom(10)))
@@ -197,12 +222,19 @@ class Store:
             return Log(self.engine, session, clock=self.clock, redact=self.redact), False
 
     def resume(
-        self, name_or_id: str, *, data: Any = None, version: int = 1, migrate: Migrations | None = None
+        self,
+        name_or_id: str,
+        *,
+        data: Any = None,
+        version: int = 1,
+        migrate: Migrations | None = None,
+        even_damaged: bool = False,
     ) -> Session[Any]:
-        """An existing session by name or id; never creates one."""
+        """An existing session by name or id; never creates one. When `even_damaged`, one whose newest commit is damaged
+        opens too, for reading what is left."""
         session = self.find(name_or_id)
         kind, _ = initial(data)
-        log = Log(self.engine, session, clock=self.clock, redact=self.redact)
+        log = Log(self.engine, session, clock=self.clock, redact=self.redact, even_damaged=even_damaged)
         found: Session[Any] = Session(
             log, name=log.head().name, data_type=DataType(kind, version=version, migrate=migrate)
         )
@@ -239,17 +271,8 @@ class Store:
     def fork(
         self, session: Session[Any], at: int | str | None = None, *, name: str = "", why: str = ""
     ) -> Session[Any]:
-        """Forks a session and binds the fork's name, which must be free."""
-        if name:
-            check_name(name)
-            if self.engine.find(name) is not None:
-                raise _name_taken(name)
-        child = fork_id(session.id, os.urandom(5))
-        log = session.log.fork(session.seq(at), name=name, why=why, session=child)
-        if name and self.engine.claim(name, child) != child:
-            delete(log, why=f"the name {name} was taken meanwhile")
-            raise _name_taken(name)
-        forked: Session[Any] = Session(log, name=name, data_type=session.data_type)
+        """Forks a session; a name is bound to the fork, and must be free. The same as `Session.fork`."""
+        forked = session.fork(at, name=name, why=why)
         forked.store = self
         return forked
 
@@ -277,6 +300,19 @@ class Store:
         head = delete(session.log, why=why)
         self.scrub_index()
         return head
+
+    def erase(self, session: Session[Any], events: int | str | Iterable[int], *, why: str = "", by: str = "") -> Erased:
+        """Erases the content of events for good: in the log, in every fork that shares them and session that adopted
+        them, in the index, and in the files. `events` are their numbers, or a selector such as "e12" or "@3..@4".
+        Headers stay, so the chain still verifies; and so do keys and paths, which `names` lists."""
+        from wakelog.history.selectors import resolve_range
+        from wakelog.store.erasing import erase_everywhere
+
+        if isinstance(events, str):
+            span = resolve_range(session.log, events)
+            events = range(max(span.first, 1), span.last + 1)
+        chosen = [events] if isinstance(events, int) else events
+        return erase_everywhere(self, session.log, chosen, why=why, by=by)
 
     def cost(
         self,
@@ -325,6 +361,14 @@ class Store:
         return self._guards.on_effect
 
     @functools.cached_property
+    def prices(self) -> Prices:
+        """What models cost: the table that is shipped, and the user's `prices.toml` over it. Read once."""
+        from wakelog.monitors.prices import FILE, load
+        from wakelog.store.config import user_file
+
+        return load(user_file().parent / FILE)
+
+    @functools.cached_property
     def _guards(self) -> Guards:
         from wakelog.store.config import guards, load
 
@@ -335,6 +379,13 @@ class Store:
         path = self._index_path
         if "index" in self.__dict__ or self._is_index_shared or (path is not None and path.exists()):
             self.index.scrub()
+
+    def scrub_removed(self) -> None:
+        """After an erasure: nothing of it stays in the index, nor in files that the engine keeps old bytes in.
+        UnavailableError (`scrub-pending`) when that has to wait."""
+        self.scrub_index()
+        if isinstance(self.engine, Rewrites):
+            self.engine.rewrite(most=REWRITE_MAX)
 
     @property
     def _is_index_shared(self) -> bool:
@@ -376,21 +427,6 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _name_taken(name: str) -> ConflictError:
-    return ConflictError(f"the name {name!r} is taken", kind="name-taken", hint="choose another name")
-
-
-def check_name(name: str) -> None:
-    """InvalidInputError unless `name` can name a session."""
-    check_text(name, "a name")
-    if not name or is_session_id(name) or any(c in name for c in "@\n") or name[0] in "-.~" or name != name.strip():
-        raise InvalidInputError(
-            f"{name!r} cannot name a session: a name is not empty, does not look like an id, holds no @ or line break"
-            " and does not start with - . or ~",
-            kind="bad-name",
-        )
 
 
 def _bring_forward(session: Session[Any]) -> None:

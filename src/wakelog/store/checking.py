@@ -15,6 +15,7 @@ from wakelog.engine import Migrates
 from wakelog.engines.blobs import BlobEngine
 from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.log import Log
+from wakelog.log.damage import every_id
 from wakelog.model.records import Head
 from wakelog.store.measures import file_of, index_fault
 from wakelog.store.scrubbing import last_pass, open_pass
@@ -44,12 +45,16 @@ def check_store(store: Store) -> Iterator[Check]:
     yield from version_check(store)
     yield from _file(store)
     heads: list[Head] = []
-    try:
-        heads = list(store.sessions())
+    damaged = 0
+    for session, problem in every_id(store.engine):
+        if problem is None:
+            heads.append(store.engine.head(session))
+        else:
+            damaged += 1
+            yield Check("heads", "fail", f"{session}: {problem.message}", f"wakelog verify {session}")
+    if not damaged:
         events = sum(h.seq - (h.fork.at if h.fork else 0) for h in heads)
         yield Check("heads", "ok", f"{len(heads)} sessions, {events:,} events")
-    except WakelogError as exc:
-        yield Check("heads", "fail", exc.message, exc.hint or "wakelog store scrub tells what is damaged")
     yield from _newest(store, heads)
     yield from _blobs(store)
     yield from _index(store)
@@ -76,11 +81,11 @@ def _file(store: Store) -> Iterator[Check]:
     if size > QUICK_BYTES:
         yield Check("file", "ok", "too large for a quick look: wakelog store scrub checks it")
         return
-    from wakelog.engines.sqlite.measuring import quick_fault
+    from wakelog.engines.sqlite.measuring import integrity_faults
 
-    fault = quick_fault(path)
-    if fault:
-        yield Check("file", "fail", f"damaged: {fault}", "wakelog store scrub tells more; restore it from a backup")
+    faults = integrity_faults(path)
+    if faults:
+        yield Check("file", "fail", f"damaged: {faults[0]}", "wakelog store scrub tells more; restore it from a backup")
     else:
         yield Check("file", "ok", "sound")
 

@@ -14,6 +14,7 @@ import msgspec
 from wakelog.engine import Engine, Surgery
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.names import is_name
 from wakelog.model.records import Commit, ForkPoint, Head
 
 CHUNK_EVENTS = 500
@@ -143,7 +144,7 @@ def _check_same(source: Engine, have: Head) -> None:
 
 
 def _name(source: Engine, target: Engine, head: Head) -> None:
-    if head.name:
+    if is_name(head.name):
         target.claim(head.name, head.session)
     beat = source.last_beat(head.session)
     if beat is not None:

@@ -6,7 +6,8 @@ engine is asked for what no session shows: rows and blobs that belong to nobody,
 come is kept in the store as a mark, so that a nightly job with ten minutes goes on where the last one stopped, on
 whatever machine. What shows only once, because somebody was writing, is not told.
 
-Repairing touches nothing that could be lost: snapshots, the index, and what belongs to nobody."""
+Repairing touches nothing that could be lost: snapshots, the index, and what belongs to nobody. What an erasure had to
+leave in files, because somebody was looking, is finished by any scrub."""
 
 from __future__ import annotations
 
@@ -16,16 +17,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from wakelog.engine import Finding, Inspects, KeepsMarks
-from wakelog.errors import NotAllowedError, NotFoundError, UnsupportedError, WakelogError
-from wakelog.log import Log
-from wakelog.log.verify import Fault, is_of_cache, verify
+from wakelog.engine import Finding, Inspects, KeepsMarks, Rewrites
+from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError, UnsupportedError, WakelogError
+from wakelog.log.damage import every_id
+from wakelog.log.reading import sound_head
+from wakelog.log.verify import Fault, is_of_cache, verify_session
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Head
 
 if TYPE_CHECKING:
     from wakelog.store import Store
 
+_BACKUP = "restore it from a backup"
 POSITION, LAST = "scrub", "scrubbed"
 KEEP_S = 5.0
 """How often the mark is written meanwhile."""
@@ -107,18 +110,24 @@ class _Scrub:
         known = None if anew else open_pass(self.store)
         self.at = known or Pass(began=self.store.clock())
         self._keep(self.at, must=for_s is not None)
-        while page := self.store.engine.sessions(after=self.at.after):
-            for head in page:
-                self._session(head)
-                if for_s is not None and time.monotonic() - begun >= for_s:
-                    return self._end(known is not None)
-                if rate:
-                    time.sleep(max(0.0, begun + self.events / rate - time.monotonic()))
+        for session, _ in every_id(self.store.engine, self.at.after):
+            self._session(session)
+            if for_s is not None and time.monotonic() - begun >= for_s:
+                return self._end(known is not None)
+            if rate:
+                time.sleep(max(0.0, begun + self.events / rate - time.monotonic()))
         self._rest()
         self.at = msgspec.structs.replace(self.at, ended=self.store.clock())
         return self._end(known is not None)
 
-    def _session(self, head: Head) -> None:
+    def _session(self, session: SessionId) -> None:
+        try:
+            head = sound_head(self.store.engine, session)
+        except WakelogError as exc:
+            if not isinstance(exc, NotFoundError):
+                self._tell(Finding(exc.message, session, getattr(exc, "seq", 0), fix=_BACKUP))
+                self._passed(session, 0, 1)
+            return
         found = _faults(self.store, head)
         if found:  # it may have been written to just then: what is damaged stays so
             again = _faults(self.store, head)
@@ -130,11 +139,13 @@ class _Scrub:
             found = left
         for fault in found:
             self._tell(_finding(head, fault))
-        own = head.seq - (head.fork.at if head.fork else 0)
+        self._passed(session, head.seq - (head.fork.at if head.fork else 0), len(found))
+
+    def _passed(self, session: SessionId, own: int, damage: int) -> None:
         self.sessions, self.events = self.sessions + 1, self.events + own
         at = self.at
         self.at = msgspec.structs.replace(
-            at, after=head.session, sessions=at.sessions + 1, events=at.events + own, damage=at.damage + len(found)
+            at, after=session, sessions=at.sessions + 1, events=at.events + own, damage=at.damage + damage
         )
         if self.progress is not None:
             self.progress(own)
@@ -144,6 +155,7 @@ class _Scrub:
     def _rest(self) -> None:
         """What belongs to no session; asked last, because it cannot be done in parts."""
         engine = self.store.engine
+        self._rewrite()
         found = [*_index_findings(self.store, self.repair), *(engine.inspect() if isinstance(engine, Inspects) else ())]
         if self.repair and isinstance(engine, Inspects) and any(f.can_tidy for f in found):
             engine.tidy()
@@ -154,6 +166,20 @@ class _Scrub:
             self._tell(finding)
         damage = sum(f.is_damage for f in found)
         self.at = msgspec.structs.replace(self.at, damage=self.at.damage + damage)
+
+    def _rewrite(self) -> None:
+        """Finishes what an erasure had to leave: old bytes in files."""
+        engine = self.store.engine
+        if not isinstance(engine, Rewrites):
+            return
+        try:
+            self.repaired += engine.rewrite()
+        except UnsupportedError:  # a server that cannot be asked to
+            return
+        except UnavailableError as exc:
+            if exc.kind != "scrub-pending":
+                raise
+            self._tell(Finding(exc.message, is_damage=False, fix="wakelog store scrub, when nobody else is at work"))
 
     def _tell(self, finding: Finding) -> None:
         self.findings.append(finding)
@@ -201,7 +227,7 @@ def _faults(store: Store, head: Head) -> list[Fault]:
     engine = store.engine
     try:
         own = head.fork is not None and engine.head(head.fork.parent).status != "deleted"
-        report = verify(Log(engine, head.session, clock=store.clock), own=own)
+        report = verify_session(engine, head.session, own=own)
     except WakelogError as exc:
         if isinstance(exc, NotFoundError) and _is_gone(store, head.session):
             return []

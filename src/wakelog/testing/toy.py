@@ -131,8 +131,11 @@ def change(doc: Doc, event: ev.Event, seq: int) -> None:
             doc["turn"] = {"number": turn["number"], "attempt": turn["attempt"] + 1, "status": "open"}
         case ev.TurnStarted():
             doc["turn"] = {"number": turn["number"] + 1, "attempt": 1, "status": "open"}
+            if event.holder:
+                doc["turn"]["holder"] = event.holder
         case ev.TurnEnded():
             turn["status"] = event.outcome
+            turn.pop("holder", None)
             if event.error:
                 doc["last_error"] = _error(event.error, "", seq)
         case ev.LeaseTaken():

@@ -38,6 +38,29 @@ def test_sessions_turns_and_checkpoints(folder: Path) -> None:
     assert _offered("delete", "--store", "nowhere", "fix") == []
 
 
+@pytest.mark.parametrize("command", ["log", "show", "diff", "status", "tail", "verify", "files", "brief"])
+def test_looking_commands_offer_sessions(folder: Path, command: str) -> None:
+    assert _offered(command, "fix") == ["fix-bug"]
+    assert _offered(command, "-s", "fix") == ["fix-bug"]
+
+
+def test_keys_and_the_session_option_are_offered_where_they_are_asked_for(folder: Path) -> None:
+    for command in ("state", "blame"):
+        assert _offered(command, "-s", "fix-bug", "/data/") == ["/data/plan", "/data/risk"]
+        assert "fix-bug@12" in _offered(command, "--at", "fix-bug@1")
+    assert _offered("search", "word", "-s", "fix") == ["fix-bug"]
+    assert {"rewind", "redo"} <= set(_offered("help", "re"))
+
+
+def test_a_shell_that_evaluates_the_script_is_told_nothing_more(
+    folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("wakelog.cli.context.Context.suggest", lambda self, *words: said.extend(words))
+    assert cli("completion", "bash").code == 0
+    assert said == []
+
+
 def test_settings_demos_and_keys(folder: Path) -> None:
     assert _offered("config", "get", "ret")[0] == "retention.keep"
     assert _offered("demo", "f") == ["fix-bug", "fleet"]

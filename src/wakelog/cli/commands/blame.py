@@ -6,17 +6,18 @@ from typing import Any
 
 import click
 
+from wakelog.cli.completing import complete_key, complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.changes import plain_writer, who
-from wakelog.cli.render.places import key_of, select
+from wakelog.cli.render.places import key_of, plain_key, select
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import scalar
-from wakelog.cli.text import clock, glyph
+from wakelog.cli.text import clock, glyph, other_time
 from wakelog.history.blame import Blame
 
 _COLUMNS = (
-    Column(least=14),
+    Column(least=24, cut="middle"),
     Column(least=10),
     Column(),
     Column(drop=3),
@@ -28,8 +29,8 @@ _COLUMNS = (
 
 
 @click.command("blame")
-@click.argument("key", required=False, default="")
-@click.option("--at", "at", default="", metavar="SEL", help="At that point.")
+@click.argument("key", required=False, default="", shell_complete=complete_key)
+@click.option("--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="At that point.")
 @common
 def blame_command(ctx: Context, key: str, at: str) -> None:
     """For KEY (a JSON Pointer) and each key below it: the event that last wrote it, its turn, tool and reason.
@@ -61,14 +62,14 @@ def _row(ctx: Context, each: Blame) -> Row:
     writer = each.writer
     value = Cell(scalar(each.value, 60))
     if writer is None:
-        return (Cell(f"  {each.pointer}", {"fg": "cyan"}), value, "", "", "unknown", "", "", "")
+        return (Cell(f"  {plain_key(each.pointer)}", {"fg": "cyan"}), value, "", "", "unknown", "", "", "")
     mark: Any = f"{glyph('warn')} {writer.source or writer.trust}" if writer.trust != "trusted" else ""
     why = f"{writer.why}" if writer.known == "recorded" else f"{writer.why} ({writer.known})" if writer.why else ""
     return (
-        Cell(f"  {each.pointer}", {"fg": "cyan"}),
+        Cell(f"  {plain_key(each.pointer)}", {"fg": "cyan"}),
         value,
         f"@{writer.turn}" if writer.turn else glyph("dash"),
-        Cell(clock(writer.at, utc=ctx.utc), {"dim": True}),
+        Cell(clock(writer.at, utc=ctx.utc) + other_time(writer.at, writer.stored_at), {"dim": True}),
         who(writer),
         Cell(f"e{writer.seq}", {"fg": "cyan"}),
         Cell(mark, {"fg": "yellow"}),

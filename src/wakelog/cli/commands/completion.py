@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 from click.shell_completion import get_completion_class
 
@@ -29,7 +31,9 @@ def completion_command(ctx: Context, shell: str) -> None:
     """
     script = source(shell)
     ctx.answer("completion", {"shell": shell, "script": script}, lambda: ctx.say(script.rstrip("\n")))
-    ctx.suggest(_HOW[shell])
+    if sys.stdout.isatty():
+        # To somebody who looks at it. A shell that evaluates it at every start has heard it already.
+        ctx.suggest(_HOW[shell])
 
 
 def source(shell: str) -> str:

@@ -11,6 +11,7 @@ from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.budgets import budget_lines, plain_uses
 from wakelog.cli.render.cost import plain_money
+from wakelog.cli.render.prices import plain_prices, price_lines
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.text import count, duration, money
 from wakelog.errors import InvalidInputError
@@ -28,21 +29,31 @@ _NOBODY = {"tool": "(no tool)", "model": "(no model)", "agent": "(no agent)"}
 @click.option("--by", "by", metavar="WHAT", help=f"{', '.join(BY)} or {LABEL}NAME.")
 @click.option("--since", "since", metavar="T", help="What was spent since: 7d, today, 2026-11-15.")
 @click.option("--budget", "with_budget", is_flag=True, help="The session's limits as well.")
+@click.option(
+    "--prices", "prices", is_flag=True, help="The prices of models that money is reckoned by, and where from."
+)
 @click.option("-n", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, help="How many rows; 0: all.")
 @common
-def cost_command(ctx: Context, selector: str, by: str | None, since: str | None, with_budget: bool, limit: int) -> None:
+def cost_command(
+    ctx: Context, selector: str, by: str | None, since: str | None, with_budget: bool, prices: bool, limit: int
+) -> None:
     """What was spent: tokens in and out, time in calls, money. Of all sessions, or of one with its sub-agents.
 
     Everything is counted once: a fork counts what it did itself, a sub-agent counts by its own session, a result that
     was used again costs nothing, and a call imported twice is one call. Rewound work was paid for and counts. Money
-    is what was reported, not what was billed.
+    is what was reported, or what the reported tokens come to by the price table, not what was billed; where there is no
+    price, it is unknown.
 
     \b
     Examples:
       wakelog cost --since 7d --by day
       wakelog cost fix-bug --by tool
       wakelog cost fix-bug@3..@7
+      wakelog cost --prices
     """
+    if prices:
+        _answer_prices(ctx)
+        return
     session, turns = _chosen(ctx, selector)
     if with_budget and session is None:
         raise click.UsageError("--budget needs a session")
@@ -121,7 +132,21 @@ def _plain(row: CostRow) -> dict[str, Any]:
         "tokens_out": row.tokens_out or None,
         "duration_us": row.duration_us or None,
         "money": plain_money(row.usd_micros),
+        "unpriced_tokens": row.unpriced_tokens or None,
     }
+
+
+def _answer_prices(ctx: Context) -> None:
+    from wakelog.monitors.prices import FILE, load
+    from wakelog.store.config import user_file
+
+    table = load(user_file().parent / FILE)  # of the user, whatever store is meant
+
+    def human() -> None:
+        for line in price_lines(ctx, table):
+            ctx.say(line)
+
+    ctx.answer("prices", plain_prices(table), human)
 
 
 def _show(ctx: Context, costs: Costs, name: Callable[[str], str], limit: int) -> None:
@@ -140,8 +165,20 @@ def _show(ctx: Context, costs: Costs, name: Callable[[str], str], limit: int) ->
     if len(costs.rows) > 1:
         rows.append(_cells("all", costs.total, bold=True))
     say_table(ctx, columns, rows)
+    if costs.total.unpriced_tokens:
+        tokens = count(costs.total.unpriced_tokens)
+        ctx.say(
+            ctx.style(f"  {tokens} tokens have no known price; wakelog cost --prices says how to add one", dim=True)
+        )
     if len(shown) < len(costs.rows):
         ctx.say(ctx.style(f"  {len(costs.rows) - len(shown)} more are in the sum; -n 0 shows all", dim=True))
+
+
+def _money(row: CostRow) -> str:
+    known = money(row.usd_micros) if row.usd_micros else ""
+    if not row.unpriced_tokens:
+        return known
+    return f"{known} + unknown" if known else "unknown"
 
 
 def _cells(title: str, row: CostRow, *, bold: bool = False) -> Row:
@@ -151,6 +188,6 @@ def _cells(title: str, row: CostRow, *, bold: bool = False) -> Row:
         count(row.tokens_in) if row.tokens_in else "",
         count(row.tokens_out) if row.tokens_out else "",
         duration(row.duration_us) if row.duration_us else "",
-        money(row.usd_micros) if row.usd_micros else "",
+        _money(row),
     )
     return tuple(Cell(text, style) for text in texts)

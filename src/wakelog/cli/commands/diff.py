@@ -8,6 +8,7 @@ from typing import Any
 import click
 import msgspec
 
+from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.failing import NO
 from wakelog.cli.render.changes import FileLines, change_lines, plain_change
@@ -16,12 +17,9 @@ from wakelog.cli.render.sessions import handle
 from wakelog.cli.text import fit, glyph, inert_json
 from wakelog.errors import InvalidInputError
 from wakelog.history.diff import TurnDiff, turn_diff
-from wakelog.history.points import attempts_of
-from wakelog.history.selectors import Selector
+from wakelog.history.selectors import Selector, resolve_change
 from wakelog.model.ids import Seq
 from wakelog.session import Session
-
-_TURN = ("@", "turn:")
 
 
 class _Pair(msgspec.Struct, frozen=True):
@@ -45,7 +43,7 @@ class _PathsLast(click.Command):
 
 
 @click.command("diff", cls=_PathsLast)
-@click.argument("places", nargs=-1, metavar="[A] [B] [KEY] [-- PATH...]")
+@click.argument("places", nargs=-1, metavar="[A] [B] [KEY] [-- PATH...]", shell_complete=complete_selector)
 @click.option("--files", "files", is_flag=True, help="What changed in files, line by line, as far as it was captured.")
 @click.option("--stat", "stat", is_flag=True, help="Only how much changed in each part.")
 @click.option("--patch", "patch", is_flag=True, help="The change as a JSON Patch (RFC 6902).")
@@ -54,7 +52,8 @@ class _PathsLast(click.Command):
 def diff_command(ctx: Context, places: tuple[str, ...], files: bool, stat: bool, patch: bool, exit_code: bool) -> int:
     """What changed from A to B: state, decisions, files; each change with its event, tool, turn and reason.
 
-    Without points: what the last turn changed. A turn alone: what that turn changed. @3..@7 is the same as @3 @7.
+    Without points: what the last turn changed. A turn, event or commit alone: what that changed; what changed since
+    turn 3 is @3 @. @3..@7 is the same as @3 @7. A time or checkpoint alone: what changed since.
     Points may lie in different sessions: fix-auth@5 try-redis@7. KEY (a JSON Pointer) narrows it.
 
     With --files, or paths after --, the contents of files are compared instead.
@@ -128,31 +127,15 @@ def _pair(ctx: Context, spots: list[str]) -> _Pair:
             other = session
         return _Pair(session, _point(ctx, session, a), other, _point(ctx, other, b))
     session, selector = ctx.select(spots[0] if spots else "")
-    if selector.last:
-        first, last = place(ctx, session, selector.first), place(ctx, session, selector.last)
-        return _Pair(session, first.last, session, last.last)
-    return _one(ctx, session, selector)
+    for text in filter(None, (selector.first, selector.last)):
+        place(ctx, session, text)  # says what there is instead, where there is no such place
+    text = f"{selector.first}..{selector.last}" if selector.last else selector.first
+    first, last = resolve_change(session.log, text or None)
+    return _Pair(session, first, session, last)
 
 
 def _point(ctx: Context, session: Session[Any], selector: Selector) -> Seq:
     return place(ctx, session, selector.first or "@").last
-
-
-def _one(ctx: Context, session: Session[Any], selector: Selector) -> _Pair:
-    """One point: a turn or event against what was before it, any other point against now."""
-    head, text = session.head, selector.first
-    if text in ("", "@"):
-        first = attempts_of(session.log, head.turn)[-1].first if head.turn else 1
-        return _Pair(session, first - 1, session, head.seq)
-    found = place(ctx, session, text)
-    if found.last == 0:
-        return _Pair(session, 0, session, head.seq)
-    if text.startswith(_TURN) and "." not in text:
-        turn = session.log.entry(found.last).header.turn
-        found = msgspec.structs.replace(found, first=attempts_of(session.log, turn)[-1].first)
-    elif not text.startswith((*_TURN, "e", "c", "last-", "first-")) or text.startswith("cp:"):
-        return _Pair(session, found.last, session, head.seq)
-    return _Pair(session, found.first - 1, session, found.last)
 
 
 def _narrowed(found: TurnDiff, key: str) -> TurnDiff:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import click
@@ -16,10 +17,11 @@ from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError
 from wakelog.history.selectors import resolve_range
 from wakelog.log import Log
-from wakelog.log.surgery import erase, refuse_if_held
+from wakelog.log.surgery import refuse_if_held
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
-from wakelog.store.erasing import Follower, followers, holder_of
+from wakelog.store import Store
+from wakelog.store.erasing import Erased, Follower, erase_everywhere, followers, holder_of, preview
 
 SHOWN = 20
 STAY = ("payload.erased", "range.pruned")
@@ -33,8 +35,9 @@ STAY = ("payload.erased", "range.pruned")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @common
 def erase_command(ctx: Context, selectors: tuple[str, ...], why: str, cascade: bool, dry_run: bool, yes: bool) -> int:
-    """Erases the content of events, in this session and in every fork that shares them. The headers stay, so the chain
-    still verifies, and an event says what was erased and why. There is no way back.
+    """Erases the content of events: in this session, in every fork that shares them and session that adopted them, in
+    the index and in the files. Headers stay, so the chain still verifies; keys and paths stay too, and are listed.
+    There is no way back.
 
     \b
     Examples:
@@ -45,13 +48,15 @@ def erase_command(ctx: Context, selectors: tuple[str, ...], why: str, cascade: b
     came = followers(session.log, targets) if cascade and targets else []
     seqs = _by_holder(session, targets, came)
     refuse_any_held(ctx.store.engine, seqs)
+    logs = {s.session: session.log for s in session.log.segments}
+    found = erase_all(ctx.store, logs, seqs, preview) if targets else Erased({}, ())
     if not ctx.json and not ctx.ndjson:
         _show(ctx, session, targets, came, passed)
+        _show_reach(ctx, session, seqs, found)
     done = False
     if targets and not dry_run:
         ctx.confirm(f"Erase {sum(map(len, seqs.values()))} events for good?", yes=yes)
-        erase_all(ctx.store.engine, {s.session: session.log for s in session.log.segments}, seqs, why=why)
-        ctx.store.scrub_index()
+        found = erase_all(ctx.store, logs, seqs, partial(erase_everywhere, ctx.store, why=why, by="wakelog erase"))
         done = True
     data = {
         "session": session.id,
@@ -60,9 +65,12 @@ def erase_command(ctx: Context, selectors: tuple[str, ...], why: str, cascade: b
         "cascade": msgspec.to_builtins(came),
         "passed_over": [{"seq": seq, "why": reason} for seq, reason in passed.items()],
         "erased": done,
+        "changes": found.events,
+        "names": found.names,
+        "pending": found.pending,
     }
-    ctx.answer("erase", data, lambda: ctx.say(_end(done, dry_run, seqs)))
-    return PARTIAL if passed and done else 0
+    ctx.answer("erase", data, lambda: _say_end(ctx, done, dry_run, seqs, found))
+    return PARTIAL if done and (passed or found.pending) else 0
 
 
 def refuse_any_held(engine: Engine, sessions: Iterable[SessionId]) -> None:
@@ -72,18 +80,53 @@ def refuse_any_held(engine: Engine, sessions: Iterable[SessionId]) -> None:
             refuse_if_held(engine, session)
 
 
-def erase_all(engine: Engine, logs: dict[SessionId, Log], seqs: dict[SessionId, list[int]], *, why: str) -> None:
-    """Erases session by session: one erasure names events of one session of the fork tree. `logs` has for a session a
-    log that reads through it: its own, or that of a fork when it was deleted."""
-    for holder, mine in seqs.items():
-        erase(logs.get(holder) or Log(engine, holder, even_deleted=True), mine, why=why, by="wakelog erase")
+def erase_all(
+    store: Store, logs: dict[SessionId, Log], seqs: dict[SessionId, list[int]], work: Callable[[Log, list[int]], Erased]
+) -> Erased:
+    """Does something with the events of each session, and tells all of it together. `logs` has for a session a log that
+    reads through it: its own, or that of a fork when it was deleted."""
+    parts = [
+        work(logs.get(holder) or Log(store.engine, holder, even_deleted=True), mine) for holder, mine in seqs.items()
+    ]
+    events: dict[SessionId, set[int]] = {}
+    for part in parts:
+        for session, changed in part.events.items():
+            events.setdefault(session, set()).update(changed)
+    return Erased(
+        {session: tuple(sorted(changed)) for session, changed in events.items()},
+        tuple(sorted({name for part in parts for name in part.names})),
+        "; ".join(dict.fromkeys(part.pending for part in parts if part.pending)),
+    )
 
 
-def _end(done: bool, dry_run: bool, seqs: dict[SessionId, list[int]]) -> str:
+def say_left(ctx: Context, found: Erased) -> None:
+    """What an erasure leaves behind: names, and old bytes that somebody is still looking at."""
+    if found.names:
+        more = f" and {len(found.names) - SHOWN} more" if len(found.names) > SHOWN else ""
+        ctx.say(f"  names stay: {inert(', '.join(found.names[:SHOWN]), lines=False)}{more}")
+        ctx.say("  if a name itself tells too much, only deleting the session removes it (wakelog delete)")
+    if found.pending:
+        ctx.say(f"{ctx.style('·', fg='yellow')} {inert(found.pending, lines=False)}")
+
+
+def _say_end(ctx: Context, done: bool, dry_run: bool, seqs: dict[SessionId, list[int]], found: Erased) -> None:
     if done:
         count = sum(map(len, seqs.values()))
-        return f"Erased {count} {'event' if count == 1 else 'events'}; wakelog verify still holds."
-    return "This was a dry run: nothing was erased." if dry_run else "Nothing to erase."
+        ctx.say(f"Erased {count} {'event' if count == 1 else 'events'}; wakelog verify still holds.")
+        if found.pending:
+            say_left(ctx, Erased({}, (), found.pending))
+    else:
+        ctx.say("This was a dry run: nothing was erased." if dry_run else "Nothing to erase.")
+
+
+def _show_reach(ctx: Context, session: Session[Any], seqs: dict[SessionId, list[int]], found: Erased) -> None:
+    """Where else it shows: in forks, in sessions that adopted it, in events that repeat it."""
+    for other, changed in found.events.items():
+        extra = [f"e{seq}" for seq in changed if seq not in seqs.get(other, ())]
+        if extra or other not in seqs:
+            where = "here too" if other == session.id else f"in {inert(ctx.name_of(other), lines=False)}"
+            ctx.say(f"  {where}: {', '.join(extra[:SHOWN]) or 'its state'}{' …' if len(extra) > SHOWN else ''}")
+    say_left(ctx, found)
 
 
 def _targets(
@@ -145,7 +188,4 @@ def _show(
         ctx.say(f"  and {len(came) - SHOWN} more that came of them")
     for seq, reason in passed.items():
         ctx.say(f"  e{seq:<7}passed over: {reason}")
-    forks = [h.name or h.session for h in ctx.store.engine.children(session.id)]
-    if forks:
-        ctx.say(f"  forks that share an event lose it too: {inert(', '.join(forks), lines=False)}")
     ctx.say("  headers and hashes stay; there is no way back")

@@ -57,7 +57,9 @@ def ls(ctx: Context, session: str, everything: bool) -> int:
 @click.argument("name")
 @click.option("-m", "--message", "message", default="", metavar="TEXT", help="What there is to see.")
 @click.option("--on", "on", default="", metavar="SEL", help="The event it is about: e42, @5.")
-@click.option("--severity", type=click.Choice(["info", "warning", "error"]), default="warning", show_default=True)
+@click.option(
+    "--severity", type=click.Choice(["info", "warning", "error", "alarm"]), default="warning", show_default=True
+)
 @common
 def add(ctx: Context, session: str, name: str, message: str, on: str, severity: Any) -> None:
     """Raises a flag by hand.

@@ -9,8 +9,8 @@ import click
 from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.text import inert
-from wakelog.errors import ConflictError, InvalidInputError
-from wakelog.store import Store, check_name
+from wakelog.errors import InvalidInputError
+from wakelog.store import Store
 
 
 @click.command("fork")
@@ -35,13 +35,7 @@ def fork_command(ctx: Context, selector: str, name: str, why: str) -> None:
         raise InvalidInputError(
             "before the first event there is nothing to fork", kind="bad-point", hint="e1 is the first"
         )
-    if name:
-        check_name(name)
-        if ctx.store.engine.find(name) is not None:
-            raise ConflictError(f"the name {name!r} is taken", kind="name-taken", hint="choose another with -n")
-    else:
-        name = _free_name(ctx.store, session.name)
-    fork = ctx.store.fork(session, at, name=name, why=why)
+    fork = ctx.store.fork(session, at, name=name or _free_name(ctx.store, session.name), why=why)
     turn = fork.log.state()["turn"]["number"]
     data = {
         "session": fork.id,

@@ -20,6 +20,7 @@ from wakelog.engines.objects import Objects, is_url, split_url
 from wakelog.errors import ConflictError, NotFoundError, WakelogError
 from wakelog.log import Log
 from wakelog.log.bundle import import_bundle
+from wakelog.model.names import is_name
 
 CHUNK = 1 << 20
 SPOOL_MAX = 8 << 20
@@ -112,10 +113,12 @@ def _compare(engine: Engine, log: Log) -> int:
 
 
 def _name_warning(log: Log, engine: Engine) -> str:
-    """A name that is taken here by another session is not bound again: say how to reach this one."""
+    """A name that is taken here, or that is none, is not bound: say how to reach the session."""
     own = [s for s in log.segments if s.last is None]
     first = log.entry(own[0].first)
     name = str(first.body.get("name", ""))
+    if name and not is_name(name):
+        return f"{name!r} is a place and cannot name a session; this one is reached as {log.id}"
     bound = engine.find(name) if name else None
     if bound is not None and bound != log.id:
         return f"the name {name} is taken by {bound}; this one is reached as {log.id}"

@@ -102,7 +102,7 @@ def delete_command(ctx: Context, session: str, why: str, dry_run: bool, yes: boo
     """
     if not session and not ctx.names_session:
         raise click.UsageError("delete needs the session's name: there is no default for this one")
-    found = ctx.session(session)
+    found = ctx.session(session, in_full=True)
     refuse_if_held(ctx.store.engine, found.id)
     head = found.head
     forks = [h.name or h.session for h in ctx.store.engine.children(found.id)]

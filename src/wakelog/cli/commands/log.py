@@ -9,13 +9,16 @@ from typing import Any
 
 import click
 
+from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
+from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.events import brief, show_line
 from wakelog.cli.render.flags import mark_flags
 from wakelog.cli.render.places import place, select
 from wakelog.cli.render.sessions import Standing, handle, plain_session, standing
 from wakelog.cli.render.spine import Look, header_line, say_spine
 from wakelog.cli.render.turns import TurnRow, gather, plain_turn
+from wakelog.errors import CorruptLogError
 from wakelog.history.points import attempts_of, first_commit, seq_at_time
 from wakelog.history.selectors import Range, parse_time
 from wakelog.log.reading import Entry
@@ -26,7 +29,7 @@ TURNS, EVENTS, PAGE = 40, 100, 512
 
 
 @click.command("log")
-@click.argument("where", required=False, default="", metavar="[SEL|RANGE]")
+@click.argument("where", required=False, default="", metavar="[SEL|RANGE]", shell_complete=complete_selector)
 @click.option("-p", "--patch", "patch", is_flag=True, help="What each turn changed, beneath it.")
 @click.option("--stat", "stat", is_flag=True, help="The files each turn changed.")
 @click.option("--oneline", "oneline", is_flag=True, help="Turn, glyph and title only.")
@@ -38,7 +41,9 @@ TURNS, EVENTS, PAGE = 40, 100, 512
 @click.option("-n", "limit", type=click.IntRange(0), help=f"How many (default {TURNS} turns, {EVENTS} events; 0: all).")
 @click.option("--since", "since", metavar="T", help="From then on: 10m, 2h, today, 2026-11-15T18:00.")
 @click.option("--until", "until", metavar="T", help="Up to then.")
-@click.option("--at", "at", default="", metavar="SEL", help="As it was at that point.")
+@click.option(
+    "--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="As it was at that point."
+)
 @common
 def log_command(
     ctx: Context,
@@ -55,20 +60,27 @@ def log_command(
     since: str | None,
     until: str | None,
     at: str,
-) -> None:
+) -> int:
     """The turns of a session, newest first, one line each; of a session without turns, its events.
 
     A point shows the history up to it (fix-auth@5); a range includes both its ends (@3..@7 is five turns).
     """
+    ctx.even_damaged = True
     session, spot, seq = select(ctx, where, at)
-    stand = standing(session, seq)
-    span = _span(ctx, session, spot, since, until, stand.seq)
-    if events or kinds or tool or not stand.document["turn"]["number"]:
-        entries = _events(session, span, kinds, tool, reverse)
-        _answer_events(ctx, session, stand, entries, EVENTS if limit is None else limit)
-        return
-    look = Look(patch=patch, stat=stat, oneline=oneline, graph=graph, reverse=reverse)
-    _answer_turns(ctx, session, stand, span, TURNS if limit is None else limit, look)
+    span = Range(1, session.head.seq)
+    try:
+        stand = standing(session, seq)
+        span = _span(ctx, session, spot, since, until, stand.seq)
+        if events or kinds or tool or not stand.document["turn"]["number"]:
+            entries = _events(session, span, kinds, tool, reverse)
+            _answer_events(ctx, session, stand, entries, EVENTS if limit is None else limit)
+        else:
+            look = Look(patch=patch, stat=stat, oneline=oneline, graph=graph, reverse=reverse)
+            _answer_turns(ctx, session, stand, span, TURNS if limit is None else limit, look)
+    except CorruptLogError as exc:
+        shown = EVENTS if limit is None else limit
+        return answer_damaged(ctx, "log", session, exc, span, limit=shown, reverse=not reverse)
+    return 0
 
 
 def _span(ctx: Context, session: Session[Any], spot: str, since: str | None, until: str | None, last: Seq) -> Range:

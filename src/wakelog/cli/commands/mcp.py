@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
+from typing import TYPE_CHECKING
+
 import click
 
 from wakelog.cli.context import Context, common
 from wakelog.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from wakelog.store import Store
 
 
 @click.command("mcp")
@@ -23,17 +29,31 @@ def mcp_command(ctx: Context, read_only: bool, address: str | None) -> None:
     Over HTTP it listens on loopback names only and checks Host and Origin; put a server with keys in front of it
     to open it up.
     """
-    try:
-        from wakelog.mcp.server import run_http, run_stdio
-    except ImportError as exc:
+    if importlib.util.find_spec("mcp") is None:
         raise UnsupportedError(
             "the MCP server needs the mcp package", kind="missing-extra", hint="pip install 'wakelog[mcp]'"
-        ) from exc
-    store = ctx.new_store()
+        )
     if address is None:
-        run_stdio(store, read_only=read_only)
+        _serve_stdio(ctx, read_only)
         return
+    from wakelog.mcp.server import run_http
+
     host, _, port = address.rpartition(":")
     if not port.isdigit():
         raise click.UsageError(f"{address!r} is not HOST:PORT")
-    run_http(store, host or "127.0.0.1", int(port), read_only=read_only)
+    run_http(lambda create: _open(ctx, create), host or "127.0.0.1", int(port), read_only=read_only)
+
+
+def _serve_stdio(ctx: Context, read_only: bool) -> None:
+    from wakelog.mcp.front import Front
+
+    front = Front.on_stdio(read_only=read_only)
+    if front.greet():
+        # Only now: it takes longer to load than some clients wait for their first answer.
+        from wakelog.mcp.server import run_stdio
+
+        run_stdio(lambda create: _open(ctx, create), front, read_only=read_only)
+
+
+def _open(ctx: Context, create: bool) -> Store:
+    return ctx.new_store() if create else ctx.store

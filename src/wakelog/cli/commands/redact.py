@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import click
 import msgspec
 
-from wakelog.cli.commands.erase import erase_all, refuse_any_held
+from wakelog.cli.commands.erase import erase_all, refuse_any_held, say_left
 from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
 from wakelog.cli.progress import Progress
@@ -17,7 +18,7 @@ from wakelog.model.events import Event
 from wakelog.model.ids import SessionId
 from wakelog.redaction import redact_event
 from wakelog.session import Session
-from wakelog.store.erasing import Found, scan
+from wakelog.store.erasing import Erased, Found, erase_everywhere, scan
 
 SHOWN = 40
 
@@ -47,13 +48,20 @@ def redact_command(ctx: Context, session: str, everything: bool, dry_run: bool, 
         seqs.setdefault(each.session, []).append(each.seq)
     if not ctx.json and not ctx.ndjson:
         _show(ctx, found)
+    left = Erased({}, ())
     if found and not dry_run:
         refuse_any_held(ctx.store.engine, seqs)
         ctx.confirm(f"Erase {len(found)} events for good?", yes=yes)
         logs = {s.session: session.log for session in sessions for s in session.log.segments}
-        erase_all(ctx.store.engine, logs, seqs, why="a secret was found in it")
-        ctx.store.scrub_index()
-    data = {"found": msgspec.to_builtins(found), "sessions": len(sessions), "erased": bool(found) and not dry_run}
+        why = "a secret was found in it"
+        left = erase_all(ctx.store, logs, seqs, partial(erase_everywhere, ctx.store, why=why, by="wakelog redact"))
+    data = {
+        "found": msgspec.to_builtins(found),
+        "sessions": len(sessions),
+        "erased": bool(found) and not dry_run,
+        "names": left.names,
+        "pending": left.pending,
+    }
 
     def human() -> None:
         if not found:
@@ -62,6 +70,7 @@ def redact_command(ctx: Context, session: str, everything: bool, dry_run: bool, 
             ctx.say("This was a dry run: nothing was erased.")
         else:
             ctx.say(f"Erased {len(found)} events. Change the secrets where they are used: they were stored in clear.")
+            say_left(ctx, left)
 
     ctx.answer("redact", data, human)
 

@@ -109,10 +109,10 @@ def rewind_command(
 
 
 def _plan(session: Session[Any], to: int, roots: tuple[str, ...], force: bool) -> RestorePlan:
-    from wakelog.files.capture import project_folder
     from wakelog.files.planning import plan_restore
+    from wakelog.session.rewinding import project_of
 
-    folder = roots[0] if roots else project_folder()
+    folder = roots[0] if roots else project_of(session.log, None).folder
     return plan_restore(session.log, to, folder=folder, roots=roots, force=force)
 
 

@@ -12,6 +12,7 @@ from wakelog.cli.failing import INTEGRITY
 from wakelog.cli.progress import Progress
 from wakelog.cli.text import inert, iso
 from wakelog.engine import Finding
+from wakelog.log.damage import every_id
 from wakelog.store.amounts import parse_age
 from wakelog.store.scrubbing import Pass, Scrubbed, open_pass
 from wakelog.store.scrubbing import scrub as scrub_store
@@ -35,7 +36,7 @@ def scrub(ctx: Context, for_: str | None, rate: int | None, repair: bool, anew: 
     """
     for_us = parse_age(for_) if for_ is not None else None
     known = None if anew else open_pass(ctx.store)
-    total = sum(h.seq - (h.fork.at if h.fork else 0) for h in ctx.store.sessions())
+    total = _events_of(ctx)
     with Progress(ctx, "verified events", total) as progress:
         progress(known.events if known else 0)
         done = scrub_store(
@@ -48,6 +49,13 @@ def scrub(ctx: Context, for_: str | None, rate: int | None, repair: bool, anew: 
         )
     ctx.answer("store-scrub", _plain(ctx, done), lambda: _show(ctx, done))
     return INTEGRITY if done.damage else 0
+
+
+def _events_of(ctx: Context) -> int:
+    """How many events there are to read; of damaged sessions it is not known."""
+    engine = ctx.store.engine
+    heads = (engine.head(session) for session, problem in every_id(engine) if problem is None)
+    return sum(h.seq - (h.fork.at if h.fork else 0) for h in heads)
 
 
 def _plain(ctx: Context, done: Scrubbed) -> dict[str, Any]:

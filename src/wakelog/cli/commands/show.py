@@ -10,13 +10,16 @@ from typing import Any
 import click
 import msgspec
 
+from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
+from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.detail import event_lines, turn_lines
 from wakelog.cli.render.events import record
 from wakelog.cli.render.places import place, something
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.turns import TurnRow, gather, plain_turn
 from wakelog.cli.text import inert
+from wakelog.errors import CorruptLogError
 from wakelog.history.points import commit_at
 from wakelog.history.selectors import Range, parse_selector
 from wakelog.log.reading import Entry
@@ -37,19 +40,29 @@ class _Shown(msgspec.Struct, frozen=True):
 
 
 @click.command("show")
-@click.argument("places", nargs=-1, metavar="[SEL]...")
+@click.argument("places", nargs=-1, metavar="[SEL]...", shell_complete=complete_selector)
 @click.option("--raw", "raw", is_flag=True, help="The stored header and body of each event, a line each.")
 @click.option("--with-output", "with_output", is_flag=True, help="In a turn, also what calls were given and gave back.")
 @click.option(
     "--max-bytes", "limit", type=click.IntRange(0), default=MAX_BYTES, show_default=True, help="Per value; 0: all."
 )
 @common
-def show_command(ctx: Context, places: tuple[str, ...], raw: bool, with_output: bool, limit: int) -> None:
+def show_command(ctx: Context, places: tuple[str, ...], raw: bool, with_output: bool, limit: int) -> int:
     """A turn with its events (@5), an event with its whole record (e1042), or a commit (c:9f3a).
 
     Without SEL the newest turn. A session stays named for the places after it: fix-auth@7 e40 is event 40 of fix-auth.
     """
+    ctx.even_damaged = True
     shown = _find(ctx, places)
+    try:
+        _show(ctx, shown, raw, with_output, limit)
+    except CorruptLogError as exc:
+        codes = [answer_damaged(ctx, "show", each.session, exc, each.span, limit=EVENTS) for each in shown]
+        return max(codes)
+    return 0
+
+
+def _show(ctx: Context, shown: list[_Shown], raw: bool, with_output: bool, limit: int) -> None:
     if raw:
         for each in shown:
             _say_raw(ctx, each)

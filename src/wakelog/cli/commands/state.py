@@ -8,6 +8,7 @@ from typing import Any
 import click
 import msgspec
 
+from wakelog.cli.completing import complete_key, complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.places import key_of, select
 from wakelog.cli.render.sessions import handle, title
@@ -19,8 +20,15 @@ from wakelog.session import Session
 
 
 @click.command("state")
-@click.argument("key", required=False, default="")
-@click.option("--at", "at", default="", metavar="SEL", help="At that point: @5, fix-auth@5, e1042, t:2h.")
+@click.argument("key", required=False, default="", shell_complete=complete_key)
+@click.option(
+    "--at",
+    "at",
+    default="",
+    metavar="SEL",
+    shell_complete=complete_selector,
+    help="At that point: @5, fix-auth@5, e1042, t:2h.",
+)
 @click.option("--schema", "schema", is_flag=True, help="The JSON Schema of the state instead.")
 @common
 def state_command(ctx: Context, key: str, at: str, schema: bool) -> None:

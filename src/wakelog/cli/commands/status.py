@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.places import select
 from wakelog.cli.render.sessions import Standing, handle, pending_text, plain_session, standing, status_words
@@ -18,8 +19,10 @@ _SHOWN = 8
 
 
 @click.command("status")
-@click.argument("session", required=False, default="")
-@click.option("--at", "at", default="", metavar="SEL", help="As it was at that point.")
+@click.argument("session", required=False, default="", shell_complete=complete_selector)
+@click.option(
+    "--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="As it was at that point."
+)
 @common
 def status_command(ctx: Context, session: str, at: str) -> None:
     """Where the newest session (or SESSION) stands: head, turn, goal, budget, what is pending, what went wrong."""
@@ -46,13 +49,13 @@ def _show(ctx: Context, session: Session[Any], stand: Standing) -> None:
     ctx.say(f"{ctx.style(name, bold=True)}  {status_words(ctx, stand.status)}{facts}")
     room = ctx.columns - 13
     for name, text in _lines(session, stand):
-        ctx.say(f"  {ctx.style(f'{name:<9}', dim=True)}  {fit(text, room)}")
+        ctx.say(f"  {ctx.style(f'{name:<10}', dim=True)} {fit(text, room)}")
     for action, pending in list(stand.pending.items())[:_SHOWN]:
         line = f"{pending_text(action, pending)}  e{pending['seq']}"
         ctx.say(f"  {ctx.style('pending  ', fg='yellow')}  {fit(line, room)}")
     _more(ctx, len(stand.pending), "pending")
     for name, flag in list(document["flags"].items())[:_SHOWN]:
-        color = "red" if flag.get("severity") == "error" else "yellow"
+        color = "red" if flag.get("severity") in ("error", "alarm") else "yellow"
         line = f"{glyph('warn')} {name}: {text_of(flag.get('message', ''))}  e{flag['seq']}"
         ctx.say(f"  {ctx.style('flag     ', fg=color)}  {fit(line, room)}")
     _more(ctx, len(document["flags"]), "flags")
@@ -82,7 +85,11 @@ def _lines(session: Session[Any], stand: Standing) -> list[tuple[str, str]]:
         view = document["view"]
         lines.append(("view", f"rewound to e{view['to']} by e{view['rewound']} (wakelog undo takes it back)"))
     if sources := document["trust"]:
-        lines.append(("untrusted", ", ".join(f"{name} (e{t['seq']})" for name, t in list(sources.items())[:_SHOWN])))
+        for trust in ("untrusted", "unverified"):
+            named = [f"{name} (e{t['seq']})" for name, t in sources.items() if t["trust"] == trust]
+            more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
+            if named:
+                lines.append((trust, ", ".join(named[:_SHOWN]) + more))
     return lines
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import msgspec
 
+from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.events import Tools, brief, is_error, show_line
 from wakelog.engine import end_of
@@ -59,7 +60,7 @@ class _Teller:
 
 
 @click.command("tail")
-@click.argument("session", required=False, default="")
+@click.argument("session", required=False, default="", shell_complete=complete_session)
 @click.option("-f", "--follow", "follow", is_flag=True, help="Wait for more, until Ctrl-C.")
 @click.option("-A", "--all", "everything", is_flag=True, help="All sessions of the store.")
 @click.option("--kind", "kinds", multiple=True, metavar="K", help="Events of a kind, or of all kinds K.*.")

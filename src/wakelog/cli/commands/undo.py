@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -14,10 +14,7 @@ from wakelog.cli.failing import PARTIAL
 from wakelog.cli.text import inert
 from wakelog.history.preview import effects_between
 from wakelog.session import Session
-from wakelog.session.rewinding import Project, Undone, redo, undo
-
-if TYPE_CHECKING:
-    from wakelog.session.rewinding import Locate
+from wakelog.session.rewinding import Project, Undone, project_of, redo, undo
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,7 +43,7 @@ def undo_command(ctx: Context, session: str, no_files: bool, force: bool, roots:
     Example:
       wakelog undo fix-bug
     """
-    return _run(ctx, session, undo, "undo", None if no_files else _locate(roots, force))
+    return _run(ctx, session, undo, "undo", no_files, roots, force)
 
 
 @click.command("redo")
@@ -59,22 +56,25 @@ def redo_command(ctx: Context, session: str, no_files: bool, force: bool, roots:
     Example:
       wakelog redo fix-bug
     """
-    return _run(ctx, session, redo, "redo", None if no_files else _locate(roots, force))
+    return _run(ctx, session, redo, "redo", no_files, roots, force)
 
 
-def _locate(roots: tuple[str, ...], force: bool) -> Locate:
-    def locate() -> Project:
-        from wakelog.files.capture import project_folder
-
-        return Project(roots[0] if roots else project_folder(), roots, force)
-
-    return locate
-
-
-def _run(ctx: Context, session: str, act: Callable[..., Undone], schema: str, locate: Locate | None) -> int:
+def _run(
+    ctx: Context,
+    session: str,
+    act: Callable[..., Undone],
+    schema: str,
+    no_files: bool,
+    roots: tuple[str, ...],
+    force: bool,
+) -> int:
     found = ctx.session(session)
+
+    def locate() -> Project:
+        return Project(roots[0] if roots else project_of(found.log, None).folder, roots, force)
+
     before = found.head.seq
-    undone = act(found.log, locate)
+    undone = act(found.log, None if no_files else locate)
     data = _plain(found, undone, before)
     ctx.answer(schema, data, lambda: _show(ctx, found, undone, data))
     return PARTIAL if undone.files is not None and undone.files.is_partial else 0

@@ -7,16 +7,22 @@ from pathlib import Path
 import click
 import msgspec
 
+from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
+from wakelog.cli.text import inert
+from wakelog.engine import Inspects
 from wakelog.errors import InvalidInputError
-from wakelog.log.verify import VerifyReport
+from wakelog.log.damage import every_id
+from wakelog.log.verify import Fault, VerifyReport, verify_session
+from wakelog.model.ids import SessionId
 from wakelog.model.records import Anchor
 
 INTEGRITY = 4
+STORE = "the store itself"
 
 
 @click.command("verify")
-@click.argument("session", required=False, default="")
+@click.argument("session", required=False, default="", shell_complete=complete_session)
 @click.option("-A", "--all", "everything", is_flag=True, help="All sessions of the store.")
 @click.option(
     "--against", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="An anchor kept elsewhere."
@@ -28,26 +34,47 @@ def verify_command(ctx: Context, session: str, everything: bool, against: Path |
     Exit code 4 when something does not hold. Without an anchor, nobody can tell whether the newest events were cut off.
     """
     anchor = _read_anchor(against) if against else None
+    if everything and anchor is not None:
+        raise click.UsageError("an anchor is of one session: leave out --all")
+    ctx.even_damaged = True
     if everything:
-        reports = [ctx.store.resume(head.session).verify() for head in ctx.store.sessions()]
+        reports = [verify_session(ctx.store.engine, each) for each, _ in every_id(ctx.store.engine)]
+        reports += _of_store(ctx)
     else:
         reports = [ctx.session(session or (anchor.session if anchor else "")).verify(anchor)]
-    ctx.answer("verify", [_plain(ctx, r) for r in reports], lambda: _show_all(ctx, reports))
+    ctx.answer("verify", [_plain(ctx, r) for r in reports], lambda: _show_all(ctx, reports, anchor))
     return 0 if all(r.ok for r in reports) else INTEGRITY
 
 
+def _of_store(ctx: Context) -> list[VerifyReport]:
+    """What is damaged and belongs to no session, as a report without one; none when nothing is."""
+    engine = ctx.store.engine
+    found = [f for f in engine.inspect() if f.is_damage] if isinstance(engine, Inspects) else []
+    faults = tuple(Fault(f.seq, f.what) for f in found)
+    return [VerifyReport(SessionId(""), 0, "", faults, (), {}, anchored=False)] if faults else []
+
+
 def _plain(ctx: Context, report: VerifyReport) -> dict[str, object]:
-    return {**msgspec.to_builtins(report), "ok": report.ok, "name": ctx.name_of(report.session)}
+    return {**msgspec.to_builtins(report), "ok": report.ok, "name": _name(ctx, report)}
 
 
-def _show_all(ctx: Context, reports: list[VerifyReport]) -> None:
+def _name(ctx: Context, report: VerifyReport) -> str:
+    return ctx.name_of(report.session) if report.session else STORE
+
+
+def _show_all(ctx: Context, reports: list[VerifyReport], anchor: Anchor | None) -> None:
     for report in reports:
-        _show(ctx, report)
+        _show(ctx, report, anchor)
 
 
-def _show(ctx: Context, report: VerifyReport) -> None:
-    name = ctx.name_of(report.session)
+def _show(ctx: Context, report: VerifyReport, anchor: Anchor | None) -> None:
+    name = _name(ctx, report)
     mark = ctx.style("✔", fg="green") if report.ok else ctx.style("✗", fg="red", bold=True)
+    if not report.session:
+        ctx.say(f"{mark} {name}")
+        for fault in report.integrity:
+            ctx.say(f"    {ctx.style(inert(fault.what, lines=False), fg='red')}")
+        return
     ctx.say(f"{mark} {name}  {report.events:,} events, head {report.head_hash[:12]}")
     for word, faults in (("integrity", report.integrity), ("completeness", report.completeness)):
         verdict = "holds" if not faults else ctx.style(f"first fault at e{faults[0].seq}: {faults[0].what}", fg="red")
@@ -56,14 +83,21 @@ def _show(ctx: Context, report: VerifyReport) -> None:
             ctx.say(f"    {'':<13}e{fault.seq}: {fault.what}")
     gone = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in report.scope.items() if count)
     ctx.say(f"    {'scope':<13}{'everything is there' if not gone else f'not checkable: {gone}'}")
-    if not report.anchored:
+    if anchor is None:
         ctx.say(f"    {'anchor':<13}none given: a cut-off end would not be seen (wakelog anchor, kept elsewhere)")
+    elif report.ok:
+        later = report.events - anchor.seq
+        since = f", {later:,} event{'s' * (later != 1)} came after it" if later else ", which is the head"
+        ctx.say(f"    {'anchor':<13}holds: e{anchor.seq} is the one it names{since}")
 
 
 def _read_anchor(path: Path) -> Anchor:
+    """An anchor as `wakelog anchor` prints or writes it, with --json or without."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Anchor)
-    except msgspec.DecodeError as exc:
+        document = msgspec.json.decode(path.read_bytes())
+        inner = document.get("data") if isinstance(document, dict) and "hash" not in document else document
+        return msgspec.convert(inner, Anchor)
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise InvalidInputError(
             f"{path} is not an anchor: {exc}", kind="bad-anchor", hint="make one with wakelog anchor"
         ) from exc

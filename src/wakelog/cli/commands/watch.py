@@ -11,7 +11,7 @@ import click
 from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
 from wakelog.cli.failing import NO
-from wakelog.cli.render.flags import FLAG_COLUMNS, SEVERITIES, Flag, flag_cells, flags_of, plain_flag
+from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, Flag, flag_cells, flags_of, plain_flag
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.table import say_table
 from wakelog.cli.text import clock, fit, glyph, inert, pad, width
@@ -23,7 +23,6 @@ from wakelog.monitors.watching import Trouble, Watcher
 from wakelog.session import Session
 
 NEWS_S, TICK_S, PATIENCE_S = 0.5, 5.0, 5.0
-_COLORS = {"error": "red", "warning": "yellow"}
 
 
 @click.command("watch")
@@ -147,7 +146,7 @@ def _tell(ctx: Context, each: Raised) -> None:
         ctx.record("watch", record)
         return
     word = f"{glyph('done')} cleared" if finding.is_over else f"{glyph('warn')} {finding.severity}"
-    color = "green" if finding.is_over else _COLORS.get(finding.severity, "white")
+    color = "green" if finding.is_over else COLORS.get(finding.severity, "white")
     end = f"  {glyph('paused')} paused" if each.has_paused else ""
     when = clock(ctx.store.clock(), utc=ctx.utc, long=True)[11:]
     column = 20 if ctx.columns >= 90 else 10
@@ -159,7 +158,17 @@ def _tell(ctx: Context, each: Raised) -> None:
 
 def _flag(each: Raised) -> Flag:
     finding = each.finding
-    return Flag(finding.flag, each.rule, finding.severity, finding.message, each.seq, each.cause, 0, finding.targets)
+    return Flag(
+        finding.flag,
+        each.rule,
+        finding.severity,
+        finding.message,
+        each.seq,
+        each.cause,
+        0,
+        finding.targets,
+        finding.count,
+    )
 
 
 def _many(count: int, what: str) -> str:

@@ -22,7 +22,7 @@ _COLORS = {"added": "green", "changed": "yellow", "removed": "red"}
 _APART = ("decisions", "files", "budget", "tools", "resources", "trust")
 
 _COLUMNS = (Column(), Column(least=16), Column(least=20), Column(), Column(least=8), Column(), Column(least=6))
-_FILE_COLUMNS = (Column(), Column(least=16), Column(), Column(right=True), *_COLUMNS[3:])
+_FILE_COLUMNS = (Column(), Column(least=16, cut="middle"), Column(), Column(right=True), *_COLUMNS[3:])
 
 
 def who(writer: Writer) -> str:
@@ -211,6 +211,7 @@ def plain_writer(writer: Writer | None) -> dict[str, Any] | None:
     return {
         "seq": writer.seq,
         "timestamp": iso(writer.at),
+        "stored_at": iso(writer.stored_at),
         "kind": writer.kind,
         "turn": writer.turn or None,
         "attempt": writer.attempt if writer.turn else None,

@@ -10,11 +10,12 @@ from wakelog.cli.render.cost import cost_words
 from wakelog.cli.render.events import Tools, line_of, outcome_of, show_line, text_room
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.turns import TurnRow
-from wakelog.cli.render.values import fetched, is_short, mention, scalar, text_of, tree
-from wakelog.cli.text import clock, count, duration, fit, glyph, inert, money, size, width
+from wakelog.cli.render.values import fetched, is_short, mention, readable, scalar, text_of, tree
+from wakelog.cli.text import clock, count, duration, fit, glyph, inert, money, other_time, size, width
 from wakelog.history.selectors import Range
 from wakelog.history.slices import tool_of
 from wakelog.log.reading import Entry
+from wakelog.model.parts import content_text
 from wakelog.model.values import Value
 from wakelog.session import Session
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 _LONG = {"message.added": ("content",)}
 _WITH_OUTPUT = ("input", "output", "answer", "content", "summary", "before", "after")
 _TOLD_BY_DIFF = ("before", "after", "before_hash", "after_hash", "before_mode", "after_mode", "missing")
+_TOLD = frozenset(
+    {"delta", "why", "tool", "action", "input_hash", "output_summary", "outcome", "cost", "effect", "occurred_at"}
+)
+"""Told among the facts of an event."""
 _MARGIN = 14
 
 
@@ -100,7 +105,7 @@ def _turn_heading(ctx: Context, session: Session[Any], row: TurnRow) -> Iterator
     took = duration(row.ended_at - row.started_at) if row.ended_at else "not ended"
     facts = [
         row.outcome,
-        clock(row.started_at, utc=ctx.utc, long=True),
+        clock(row.started_at, utc=ctx.utc, long=True) + other_time(row.started_at, row.stored_at),
         took,
         f"{row.attempts} attempts" if row.attempts > 1 else "",
         f"{row.tools} tool{'s' if row.tools != 1 else ''}" if row.tools else "",
@@ -141,7 +146,7 @@ def _rest(ctx: Context, session: Session[Any], entry: Entry, left: int) -> str:
 def _limited(session: Session[Any], entry: Entry, value: Value, limit: int) -> tuple[str, int]:
     """A value as text of at most `limit` bytes, and how many were left out."""
     # A payload is fetched whole even when only its beginning is shown: storage has no parts.
-    text = text_of(fetched(session, entry, value, 0))
+    text = readable(fetched(session, entry, value, 0))
     data = text.encode()
     if not limit or len(data) <= limit:
         return text, 0
@@ -186,7 +191,7 @@ def event_lines(ctx: Context, session: Session[Any], entry: Entry, tools: Tools,
     for name, value in body.items():
         if diff is not None and name in _TOLD_BY_DIFF:
             continue
-        if name in ("delta", "why", "tool", "action", "input_hash", "output_summary", "outcome", "cost", "effect"):
+        if name in _TOLD:
             continue
         yield from _field(ctx, session, entry, name, value, limit)
     if diff is not None:
@@ -205,7 +210,12 @@ def event_lines(ctx: Context, session: Session[Any], entry: Entry, tools: Tools,
 
 def _facts(ctx: Context, session: Session[Any], entry: Entry, tools: Tools) -> Iterator[tuple[str, str]]:
     header, body = entry.header, entry.body
-    yield "timestamp", f"{clock(header.at, utc=ctx.utc, long=True)}{' UTC' if ctx.utc else ''}"
+    zone = " UTC" if ctx.utc else ""
+    stored = f"{clock(header.at, utc=ctx.utc, long=True)}{zone}"
+    if other_time(entry.happened_at, header.at):
+        yield "timestamp", f"{clock(entry.happened_at, utc=ctx.utc, long=True)}{zone} (stored {stored})"
+    else:
+        yield "timestamp", stored
     if header.turn:
         yield "turn", f"@{header.turn}.{header.attempt}" if header.attempt > 1 else f"@{header.turn}"
     yield "actor", header.actor
@@ -233,7 +243,7 @@ def _facts(ctx: Context, session: Session[Any], entry: Entry, tools: Tools) -> I
 
 def _field(ctx: Context, session: Session[Any], entry: Entry, name: str, value: Value, limit: int) -> Iterator[str]:
     label = ctx.style(f"{fit(name, 14):<14}", dim=True)
-    if mention(value) or isinstance(value, str):
+    if mention(value) or isinstance(value, str) or content_text(value):
         text, left = _limited(session, entry, value, limit)
         lines = list(_folded(text, ctx.columns - 17))
         yield f"  {label} {lines[0]}"

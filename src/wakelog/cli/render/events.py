@@ -10,7 +10,7 @@ import msgspec
 from wakelog.cli.context import Context
 from wakelog.cli.render.cost import cost_words, plain_cost
 from wakelog.cli.render.values import fetched, mention, plain_value, preview, text_of
-from wakelog.cli.text import clock, fit, glyph, iso, pad, width
+from wakelog.cli.text import clock, fit, glyph, iso, other_time, pad, width
 from wakelog.history.diff import sentence
 from wakelog.history.slices import tool_of
 from wakelog.log.reading import Entry
@@ -69,7 +69,7 @@ def is_error(entry: Entry) -> bool:
     """Whether something went wrong here."""
     body = entry.body
     if entry.kind in _BAD:
-        return entry.kind != "flag.raised" or body.get("severity") == "error"
+        return entry.kind != "flag.raised" or body.get("severity") in ("error", "alarm")
     return (
         bool(body.get("error"))
         or (entry.kind == "turn.ended" and body.get("outcome", "completed") != "completed")
@@ -120,7 +120,9 @@ def _outcome_text(session: Session[Any], entry: Entry) -> str:
     error = body.get("error")
     if isinstance(error, dict):
         return f"{text_of(error.get('type', 'error'))}: {text_of(error.get('message', ''))}"
-    said = text_of(body.get("output_summary") or "") or preview(session, entry, body.get("output"))
+    said = text_of(body.get("output_summary") or "")
+    if not said or said.startswith("{"):  # a summary of before answers were read for what they say
+        said = preview(session, entry, body.get("output")) or said
     if verb in ("succeeded", "recorded") and (said or not is_error(entry)):
         return said or "succeeded"
     word = verb.replace("_", " ") if verb != "recorded" else text_of(body.get("outcome", ""))
@@ -232,7 +234,8 @@ def show_line(
     """One event on one line, never wider than the terminal; with the session's name, without the turn, if wished."""
     line, header = line_of(session, entry, tools), entry.header
     place = pad(f"e{entry.seq}", 7)
-    when = clock(header.at, utc=ctx.utc, long=True)[11:]
+    other = other_time(entry.happened_at, header.at)
+    when = clock(entry.happened_at, utc=ctx.utc, long=True)[11:] + other
     front = [ctx.style(place, fg="cyan"), ctx.style(when, dim=True)]
     if turn:
         number = f"@{header.turn}" + (f".{header.attempt}" if header.attempt > 1 else "") if header.turn else ""
@@ -240,7 +243,7 @@ def show_line(
     column = _word_columns(ctx)
     if name:
         front.insert(0, pad(name, column))
-    room = text_room(ctx, named=bool(name), turn=turn)
+    room = text_room(ctx, named=bool(name), turn=turn) - len(other)
     source = fit(header.source or header.trust, max(4, room // 3 - 4))
     mark = f"  {glyph('warn')} {source}" if header.trust != "trusted" else ""
     text = fit(line.whole, room - width(mark))
@@ -275,7 +278,8 @@ def brief(session: Session[Any], entry: Entry, tools: Tools) -> dict[str, Any]:
     return {
         "session": session.id,
         "seq": entry.seq,
-        "timestamp": iso(header.at),
+        "timestamp": iso(entry.happened_at),
+        "stored_at": iso(header.at),
         "kind": entry.kind,
         "turn": header.turn or None,
         "attempt": header.attempt if header.turn else None,

@@ -31,7 +31,9 @@ def plan_lines(ctx: Context, log: Log, plan: RestorePlan) -> Iterator[str]:
     rescue = _short(rescue_home(log, plan.folder))
     for step in steps:
         if step.path not in left_out:
-            yield pad(step.path, column) + ctx.style(inert(_words(step, rescue), lines=False), fg=_COLORS[step.do])
+            yield pad(step.path, column, middle=True) + ctx.style(
+                inert(_words(step, rescue), lines=False), fg=_COLORS[step.do]
+            )
     if left_out:
         yield f"and {len(left_out):,} more to be brought back (--json lists them)"
     yield from _unseen_lines(ctx, plan)
@@ -157,7 +159,7 @@ def stat_lines(ctx: Context, diffs: list[FileDiff]) -> Iterator[str]:
     column = min(max((width(inert(d.path, lines=False)) for d in diffs), default=0) + 2, ctx.columns - 40)
     for diff in diffs:
         what = diff.note or f"+{diff.added} {glyph('minus')}{diff.removed}"
-        yield f"  {pad(diff.path, column)}{diff.change:<9} {fit(what, 28)}"
+        yield f"  {pad(diff.path, column, middle=True)}{diff.change:<9} {fit(what, 28)}"
     added, removed = sum(d.added for d in diffs), sum(d.removed for d in diffs)
     yield f"{len(diffs)} file{'s' if len(diffs) != 1 else ''}, +{added} {glyph('minus')}{removed}"
 

@@ -16,8 +16,8 @@ from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.session import Session
 
-SEVERITIES = ("error", "warning", "info")
-_COLORS = {"error": "red", "warning": "yellow"}
+SEVERITIES = ("alarm", "error", "warning", "info")
+COLORS = {"alarm": "red", "error": "red", "warning": "yellow"}
 FLAG_COLUMNS = (
     Column("session", least=12),
     Column("flag", least=16),
@@ -39,6 +39,7 @@ class Flag(msgspec.Struct, frozen=True):
     cause: Seq
     at: int
     targets: tuple[Seq, ...] = ()
+    count: int = 1
 
 
 def flags_of(session: Session[Any]) -> list[Flag]:
@@ -48,7 +49,7 @@ def flags_of(session: Session[Any]) -> list[Flag]:
         entry = session.log.entry(flag["seq"])
         header, targets = entry.header, entry.body.get("targets", ())
         texts = (name, text_of(flag.get("rule", "")), flag.get("severity", "warning"), text_of(flag.get("message", "")))
-        found.append(Flag(*texts, entry.seq, header.cause, header.at, tuple(targets)))
+        found.append(Flag(*texts, entry.seq, header.cause, header.at, tuple(targets), flag.get("count", 1)))
     return sorted(found, key=lambda flag: flag.seq)
 
 
@@ -65,13 +66,13 @@ def mark_flags(session: Session[Any], flags: dict[str, Value], rows: Sequence[Tu
 def flag_cells(ctx: Context, session: str, flag: Flag) -> Row:
     """A flag as cells for FLAG_COLUMNS."""
     place = flag.cause or next(iter(flag.targets), flag.seq)
-    style = {"fg": _COLORS[flag.severity]} if flag.severity in _COLORS else {}
+    style = {"fg": COLORS[flag.severity]} if flag.severity in COLORS else {}
     return (
         Cell(session, {"bold": True}),
         Cell(f"{glyph('warn')} {flag.name}", style),
         Cell(f"e{place}" if place else "", {"fg": "cyan"}),
         age(flag.at, ctx.store.clock()).removesuffix(" ago") if flag.at else "",
-        flag.message,
+        flag.message + (f" ({flag.count} times)" if flag.count > 1 else ""),
     )
 
 
@@ -83,6 +84,7 @@ def plain_flag(session: Session[Any], flag: Flag) -> dict[str, Any]:
         "flag": flag.name,
         "rule": flag.rule or None,
         "severity": flag.severity,
+        "count": flag.count,
         "message": flag.message or None,
         "seq": flag.seq or None,
         "cause": flag.cause or None,

@@ -75,15 +75,25 @@ def key_of(document: Value, key: str) -> tuple[str, Value]:
             hint=f"try {_existing(document, guess) or guess}",
         )
     node, known = document, ""
-    for token in tokens_of(key):
+    tokens = tokens_of(key)
+    for place, token in enumerate(tokens):
+        rest = "/".join(tokens[place:])
         if isinstance(node, dict) and token in node:
             node = node[token]
+        elif isinstance(node, dict) and rest in node:
+            # As `plain_key` shows it.
+            return f"{known}/{escape(rest)}", node[rest]
         elif isinstance(node, list) and token.isdigit() and int(token) < len(node):
             node = node[int(token)]
         else:
             raise _no_key(document, node, key, known, token)
         known += "/" + escape(token)
     return key, node
+
+
+def plain_key(pointer: str) -> str:
+    """A key as people read it: a path in it is a path, without the escapes of a JSON Pointer."""
+    return "".join(f"/{token}" for token in tokens_of(pointer))
 
 
 def _existing(document: Value, guess: str) -> str:

@@ -13,7 +13,7 @@ from wakelog.cli.render.sessions import URGENT, Standing, handle, short_id, stat
 from wakelog.cli.render.table import Column, lay_out
 from wakelog.cli.render.turns import COLUMNS, TurnRow, spine_row
 from wakelog.cli.render.values import text_of
-from wakelog.cli.text import clock, duration, fit, glyph, money, width
+from wakelog.cli.text import clock, duration, fit, fit_path, glyph, money, width
 from wakelog.history.points import commit_at
 from wakelog.history.slices import Slice, read_slice
 from wakelog.log.reading import Entry
@@ -123,7 +123,7 @@ def _beneath(ctx: Context, session: Session[Any], row: TurnRow, look: Look) -> I
     if look.stat:
         for path, (added, removed) in list(row.files.items())[:50]:
             lines = f"  +{added} {glyph('minus')}{removed}"
-            yield f"        {fit(path, ctx.columns - 8 - width(lines))}{lines}"
+            yield f"        {fit_path(path, ctx.columns - 8 - width(lines))}{lines}"
     if look.patch:
         found = session.diff(row.begin - 1, row.last)
         yield from change_lines(ctx, found, row.files, indent="      ")

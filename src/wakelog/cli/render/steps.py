@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from wakelog.cli.render.cost import plain_cost
-from wakelog.cli.render.values import PEEK_BYTES, plain_value, text_of
+from wakelog.cli.render.values import PEEK_BYTES, plain_value, readable, text_of
 from wakelog.history.courses import Course
 from wakelog.history.fetching import whole
 from wakelog.history.steps import Step
@@ -70,7 +70,7 @@ def result_of(log: Log, step: Step) -> str:
 
 def _peek(log: Log, value: Value) -> str:
     """The beginning of a value, for one line."""
-    return "" if value is None else text_of(whole(log, value, PEEK_BYTES))[:2000]
+    return "" if value is None else readable(whole(log, value, PEEK_BYTES))[:2000]
 
 
 def plain_step(number: int, step: Step) -> dict[str, Any]:

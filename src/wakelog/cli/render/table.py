@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -11,15 +11,19 @@ from wakelog.cli.context import Context
 from wakelog.cli.text import fit, inert, pad, width
 
 GAP = 2
+PIPED = 60
+"""How wide a column gets in a pipe before longer cells stand out of it."""
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One column. `least` is how narrow it may get (0: never cut); of those with `drop`, the highest leaves first."""
+    """One column. `least` is how narrow it may get (0: never cut); of those with `drop`, the highest leaves first. What
+    tells most by its end, as a path does, is cut in the middle."""
 
     title: str = ""
     least: int = 0
     drop: int = 0
     right: bool = False
+    cut: Literal["end", "middle"] = "end"
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -41,13 +45,17 @@ def say_table(ctx: Context, columns: Sequence[Column], rows: Sequence[Row], *, t
 def lay_out(
     ctx: Context, columns: Sequence[Column], rows: Sequence[Row], *, titles: bool = True, limit: int = 0
 ) -> Iterator[str]:
-    """The lines of a table, none wider than the terminal."""
+    """The lines of a table, none wider than the terminal. For another program nothing is cut, and nothing leaves."""
     cells = [[_cell(c) for c in row] for row in rows]
     natural = [max((width(inert(row[i].text, lines=False)) for row in cells), default=0) for i in range(len(columns))]
     shown = [i for i in range(len(columns)) if natural[i]]
     if titles:
         natural = [max(n, len(c.title)) for n, c in zip(natural, columns, strict=True)]
-    widths = _fitted(columns, natural, shown, limit or ctx.columns)
+    if ctx.is_piped:
+        cells = [[Cell(inert(cell.text, lines=False), cell.style) for cell in row] for row in cells]
+        widths = {i: min(natural[i], PIPED) for i in shown}
+    else:
+        widths = _fitted(columns, natural, shown, limit or ctx.columns)
     if titles:
         names = (_aligned(Cell(columns[i].title, {"dim": True}), columns[i], widths[i], ctx) for i in widths)
         yield (" " * GAP).join(names).rstrip()
@@ -84,8 +92,10 @@ def _fitted(columns: Sequence[Column], natural: list[int], shown: list[int], lim
 
 
 def _aligned(cell: Cell, column: Column, columns: int, ctx: Context) -> str:
-    if not column.right:
-        text = pad(cell.text, columns)
+    if ctx.is_piped and width(cell.text) > columns:
+        text = cell.text
+    elif not column.right:
+        text = pad(cell.text, columns, middle=column.cut == "middle")
     else:
         cut = fit(cell.text, columns)
         text = " " * (columns - width(cut)) + cut

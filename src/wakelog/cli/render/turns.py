@@ -12,7 +12,7 @@ from wakelog.cli.render.cost import Spent, plain_cost
 from wakelog.cli.render.events import is_error
 from wakelog.cli.render.table import Cell, Column, Row
 from wakelog.cli.render.values import preview, text_of
-from wakelog.cli.text import clock, count, glyph, iso, money
+from wakelog.cli.text import clock, count, glyph, iso, money, other_time
 from wakelog.history.diff import sentence
 from wakelog.log.reading import Entry
 from wakelog.model.ids import Seq
@@ -26,6 +26,8 @@ class TurnRow(msgspec.Struct):
     turn: int
     first: Seq
     started_at: int
+    """When it happened, as far as that is told, like `ended_at`."""
+    stored_at: int
     begin: Seq = 0
     """Where the newest attempt begins."""
     last: Seq = 0
@@ -71,7 +73,7 @@ def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = Non
         if row is None or row.turn != number:
             if row is not None:
                 yield _finished(row, view)
-            row = TurnRow(turn=number, first=entry.seq, started_at=entry.header.at, begin=entry.seq)
+            row = TurnRow(number, entry.seq, entry.happened_at, entry.header.at, begin=entry.seq)
         _take(session, row, entry)
     if row is not None:
         yield _finished(row, view)
@@ -90,7 +92,7 @@ def _take(session: Session[Any], row: TurnRow, entry: Entry) -> None:
         row.files = {}
         row.input = row.input or preview(session, entry, body.get("input"))
     elif kind == "turn.ended":
-        row.outcome, row.ended_at = text_of(body.get("outcome", "completed")), header.at
+        row.outcome, row.ended_at = text_of(body.get("outcome", "completed")), entry.happened_at
     elif kind == "message.added" and not row.input and body.get("role") == "user":
         row.input = preview(session, entry, body.get("content"))
     elif kind == "decision.made" and not row.decision:
@@ -151,7 +153,7 @@ def spine_row(ctx: Context, row: TurnRow, today: str) -> Row:
     dim = {} if row.in_view else {"dim": True}
     return (
         Cell(f" @{row.turn}", {"fg": "cyan"}),
-        Cell(time_of(row.started_at, today, utc=ctx.utc), {"dim": True}),
+        Cell(time_of(row.started_at, today, utc=ctx.utc) + other_time(row.started_at, row.stored_at), {"dim": True}),
         Cell(glyph(sign), {"fg": color}),
         Cell(row.title, dim),
         Cell(f"{glyph('times')}{row.attempts} attempts" if row.attempts > 1 else "", {"fg": "yellow"}),
@@ -179,6 +181,7 @@ def plain_turn(row: TurnRow) -> dict[str, Any]:
         "first": row.first,
         "last": row.last,
         "started_at": iso(row.started_at),
+        "stored_at": iso(row.stored_at),
         "ended_at": iso(row.ended_at) if row.ended_at else None,
         "input": row.input or None,
         "decision": row.decision or None,

@@ -10,6 +10,7 @@ import msgspec
 from wakelog.cli.text import fit, inert, size, width
 from wakelog.errors import NotFoundError
 from wakelog.log.reading import Entry
+from wakelog.model.parts import content_text
 from wakelog.model.payloads import PayloadRef, as_ref
 from wakelog.model.values import Value
 from wakelog.session import Session
@@ -53,9 +54,14 @@ def text_of(value: Value) -> str:
     return msgspec.json.encode(value).decode()
 
 
+def readable(value: Value) -> str:
+    """A value as people read it: a model's answer by what it says and asks for, anything else as text."""
+    return content_text(value) or text_of(value)
+
+
 def preview(session: Session[object], entry: Entry, value: Value) -> str:
     """The beginning of a value, for one line."""
-    return text_of(fetched(session, entry, value))[:2000] if value is not None else ""
+    return readable(fetched(session, entry, value))[:2000] if value is not None else ""
 
 
 def plain_value(value: Value) -> Value:

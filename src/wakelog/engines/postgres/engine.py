@@ -20,6 +20,7 @@ import msgspec
 
 from wakelog.engine import Change, Finding, Known, Step, Surgery
 from wakelog.engines.postgres import feed, inspecting, migrating
+from wakelog.engines.postgres import rewrite as rewriting
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.failing import translated
 from wakelog.engines.postgres.loop import Loop
@@ -50,14 +51,14 @@ class PostgresEngine:
     """Whether the index is kept in this database too."""
 
     def __init__(self, url: str, *, ns: str = "default", create: bool = True, patience_s: float = PATIENCE_S) -> None:
-        """A server that is lost is waited for, for `patience_s`; but whether there is one at all is told at once."""
+        """A server that is away is waited for, for `patience_s`: when it is lost, and when the store is opened."""
         self.url = url
         self.ns = ns
         self._patience_s = patience_s
         self._closed = False
         self._begin()
         try:
-            self._run(self._connections.ask(lambda db: self._prepare(db, create), patience_s=0))
+            self._run(self._connections.ask(lambda db: self._prepare(db, create)))
         except BaseException:
             self.close()
             raise
@@ -67,6 +68,7 @@ class PostgresEngine:
         self._loop = Loop("wakelog postgres")
         self._bells: set[threading.Event] = set()
         self._listener: Any = None
+        self._listening = asyncio.Lock()
         self._notifier: Any = None
         self._notifying: asyncio.Task[None] | None = None
         self._links = Connections(self.url, patience_s=self._patience_s)
@@ -244,6 +246,7 @@ class PostgresEngine:
             for session, seq in surgery.pruned_to.items():
                 await db.execute(sql.DROP_SNAPSHOTS, *self._key(session), 0, seq)
 
+        self._note_due()
         head = self._run(self._writer.store(surgery.commits, rewrite))
         self._vacuum()
         return head
@@ -257,6 +260,7 @@ class PostgresEngine:
                 await db.execute(sql.DROP_TITLE, *key)
             await self._drop_if_unread(db, commit.session)
 
+        self._note_due()
         head = self._run(self._writer.store((commit,), drop))
         self._vacuum()
         return msgspec.structs.replace(head, name="")
@@ -285,8 +289,14 @@ class PostgresEngine:
             unseen += [h.session for h in forks]
         return False
 
+    def rewrite(self, *, most: int | None = None) -> bool:
+        return self._run(self._connections.ask(lambda db: rewriting.rewrite(db, self.ns, most)))
+
+    def _note_due(self) -> None:
+        self._run(self._connections.ask(lambda db: rewriting.note(db, self.ns)))
+
     def _vacuum(self) -> None:
-        """Gives the space of removed rows free, to be written over. The server's own archives are its keeper's."""
+        """Gives the space of removed rows free, to be written over. That nothing is left of them, `rewrite` sees to."""
         for table in ("wl_commit", "wl_snapshot"):
             with contextlib.suppress(UnavailableError):
                 self._execute(f"vacuum {table}")
@@ -322,13 +332,20 @@ class PostgresEngine:
             for bell in tuple(self._bells):
                 bell.set()
 
-        async def listen() -> Any:
-            connection = await self._connections.connect()
-            await connection.add_listener(CHANNEL, heard)
-            return connection
+        async def listen() -> None:
+            async with self._listening:  # of several who wait, one connects for all
+                if self._listener is not None and not self._listener.is_closed():
+                    return
+                connection = await self._connections.connect()
+                try:
+                    await connection.add_listener(CHANNEL, heard)
+                except BaseException:
+                    connection.terminate()
+                    raise
+                self._listener = connection
 
         with contextlib.suppress(WakelogError):  # then it is looked for more often
-            self._listener = self._run(listen())
+            self._run(listen())
 
     # Care
 
@@ -384,16 +401,22 @@ class PostgresEngine:
         self._closed = True
 
         async def end() -> None:
-            await self._line.drain()
+            """Whatever fails here, the rest is closed all the same: a connection left open is one less for others."""
+            with contextlib.suppress(Exception):
+                await self._line.drain()
             if self._notifying is not None:
                 self._notifying.cancel()
                 await asyncio.wait({self._notifying})
+            with contextlib.suppress(Exception):
+                await self._links.close()
+            if waiting := asyncio.all_tasks() - {asyncio.current_task()}:
+                for task in waiting:
+                    task.cancel()  # a caller in another thread still waits for it
+                await asyncio.wait(waiting, timeout=5)  # a connection being opened is let go of on the way
             for connection in (self._listener, self._notifier):
                 if connection is not None:
-                    await connection.close(timeout=1)
-            await self._links.close()
-            for task in asyncio.all_tasks() - {asyncio.current_task()}:
-                task.cancel()  # a caller in another thread still waits for it
+                    with contextlib.suppress(Exception):  # the driver cuts off what it cannot close
+                        await connection.close(timeout=1)
 
         if self._pid == os.getpid():
             with contextlib.suppress(Exception):

@@ -140,7 +140,9 @@ def _absent(exc: BaseException) -> WakelogError:
     if isinstance(exc, _LOST):
         told = str(exc) or type(exc).__name__
         return UnavailableError(
-            f"the server could not be reached: {told}", kind="unreachable", hint="is it running? pg_isready tells"
+            f"the server could not be reached: {told}",
+            kind="unreachable",
+            hint="start it, or correct host and port of the URL; pg_isready -d URL tells whether it answers",
         )
     return UnavailableError(f"the server refused: {exc!r}", kind="server-error")
 

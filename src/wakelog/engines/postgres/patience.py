@@ -112,12 +112,19 @@ class Connections:
         within_s = CONNECT_S if len(self._hosts) == 1 else CONNECT_S / 3
         for left in reversed(range(len(self._hosts))):
             try:
-                return await asyncpg.connect(self._hosts[0], timeout=within_s, **options)
+                return self._if_open(await asyncpg.connect(self._hosts[0], timeout=within_s, **options))
             except Exception as exc:
                 if not left or not is_passing(exc):
                     raise
                 self._hosts.append(self._hosts.pop(0))
         raise AssertionError("a URL has a host")
+
+    def _if_open(self, db: Any) -> Any:
+        """A connection, unless the store was closed while it was made."""
+        if not self._is_closed:
+            return db
+        db.terminate()
+        raise UnavailableError("the store was closed meanwhile", kind="store-closed", hint="open it again")
 
     async def close(self) -> None:
         self._is_closed = True

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from wakelog.codec.pack import pack_payloads, pack_records, unpack_payloads, unpack_records
+from wakelog.errors import CorruptLogError
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Commit, ForkPoint, Head
 
@@ -36,6 +37,13 @@ def to_row(commit: Commit) -> tuple[Any, ...]:
 
 
 def from_row(session: SessionId, row: Any) -> Commit:
+    try:
+        records, payloads = unpack_records(row["records"]), unpack_payloads(row["payloads"])
+    except CorruptLogError as exc:
+        first, last = row["first"], row["last"]
+        what = f"the stored commit of events {first} to {last} of session {session} is damaged: {exc.message}"
+        hint = f"wakelog verify {session}"
+        raise CorruptLogError(what, hint=hint, seq=first, upto=last, session=session) from exc
     return Commit(
         session=session,
         commit_id=row["commit_id"],
@@ -51,8 +59,8 @@ def from_row(session: SessionId, row: Any) -> Commit:
         kinds=_decode(row["kinds"]),
         paths=_decode(row["paths"]),
         fingerprint=row["fingerprint"],
-        records=unpack_records(row["records"]),
-        payloads=unpack_payloads(row["payloads"]),
+        records=records,
+        payloads=payloads,
     )
 
 

@@ -131,17 +131,19 @@ select root, session, first, last, stored_at from wl_commit
 where ns = $1::text and (stored_at, root, session, first) > ($2::bigint, $3::text, $4::text, $5::bigint)
 order by stored_at, root, session, first limit $6::bigint
 """
-# When the oldest transaction at work began, or this statement, which was before it looked. Not told by engines that
-# only speak the protocol, nor where others' work is hidden from this user. A reader counts too: whether it will write
-# is not known until it has.
+# When the oldest transaction began that may have stored a commit nobody sees yet, or this statement, which was before
+# it looked. Whoever inserts has the table's lock from before a commit gets its time until the transaction ends, so
+# readers and writers of other tables do not count. Not told by engines that only speak the protocol, nor by a standby,
+# nor where the work of a holder is hidden from this user.
 HORIZON = f"""
-select {NOW} as now,
-    {micros("least(now(), min(xact_start) filter (where pid <> pg_backend_pid()))")} as oldest,
-    version() like 'PostgreSQL %' and version() not like '%-YB-%'
+select {NOW} as now, {micros("least(now(), min(a.xact_start))")} as oldest,
+    version() like 'PostgreSQL %' and version() not like '%-YB-%' and not pg_is_in_recovery()
     and not exists (select 1 from pg_extension where extname = 'citus')
-    and bool_or(pid = pg_backend_pid() and xact_start is not null)
-    and not bool_or(query = '<insufficient privilege>') as is_told
-from pg_stat_activity where datname = current_database() and coalesce(backend_type, 'client backend') = 'client backend'
+    and to_regclass('wl_commit') is not null and count(*) = count(a.xact_start) as is_told
+from pg_locks l left join pg_stat_activity a on a.pid = l.pid
+where l.locktype = 'relation' and l.relation = to_regclass('wl_commit') and l.granted
+    and l.database = (select oid from pg_database where datname = current_database())
+    and l.mode in ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock')
 """
 NEWEST_TIME = "select max(stored_at) from wl_commit where ns = $1::text"
 NEWEST = "select session, last, stored_at from wl_commit where ns = $1::text order by stored_at desc limit 1"
@@ -192,10 +194,12 @@ ORDER = "select 's_A.B'::text < 's_AA'::text and 'B'::text < 'a'::text"
 
 # Every statement is about a few rows found by an index, so its plan does not depend on the values. Planning an append
 # anew each time costs about as much as doing it; and a plan made while a table was small must not walk it when it has
-# grown. And what is answered has been synced, also where the server or the user is set to answer before.
+# grown. A process that hangs within a transaction must not hold back the feed (feed.py). And what is answered has been
+# synced, also where the server or the user is set to answer before.
 SETTINGS = (
     "set plan_cache_mode = force_generic_plan",
     "set enable_seqscan = off",
+    "set idle_in_transaction_session_timeout = '60s'",
     "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'",
 )
 

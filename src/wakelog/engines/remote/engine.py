@@ -24,7 +24,7 @@ from wakelog.engine import Change, Known, Surgery
 from wakelog.engines.remote import wire
 from wakelog.engines.remote.connection import Address, Connections, Reply, UnreachableError
 from wakelog.engines.remote.lane import Group, Lane, Pending
-from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError
+from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError, UnsupportedError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
@@ -169,6 +169,32 @@ class RemoteEngine:
         """Has the server take in a bundle, which it verifies whole (log/bundle.py)."""
         reply = self._reply("POST", "/v1/bundles", bundle, "Content-Type: application/x-ndjson\r\n")
         return self._decoded(reply, wire.Imported).session
+
+    # Care
+
+    def mark(self, name: str) -> str | None:
+        try:
+            return self._ask("mark", wire.FindMark(name), wire.Mark).value
+        except (NotFoundError, UnsupportedError) as exc:
+            if exc.kind not in ("no-such-route", "no-marks"):
+                raise
+            return None  # an older server
+
+    def set_mark(self, name: str, value: str) -> None:
+        self._care("set-mark", wire.SetMark(name, value), wire.Done)
+
+    def rewrite(self, *, most: int | None = None) -> bool:
+        return self._care("rewrite", wire.Rewrite(most), wire.Rewritten).was_due
+
+    def _care(self, operation: str, question: wire.Question, answer: type[T]) -> T:
+        try:
+            return self._ask(operation, question, answer)
+        except NotFoundError as exc:
+            if exc.kind != "no-such-route":
+                raise
+            raise UnsupportedError(
+                f"the server at {self.url} is too old for this", kind="no-marks", hint="upgrade the server"
+            ) from exc
 
     # News
 

@@ -176,6 +176,31 @@ class Delete(Question, frozen=True):
     commit: Commit
 
 
+class FindMark(Question, frozen=True):
+    name: str
+
+
+class SetMark(Question, frozen=True):
+    """A short note about the care of the store; an empty value takes it away."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+    value: Annotated[str, msgspec.Meta(max_length=10_000)]
+
+
+class Mark(msgspec.Struct, frozen=True):
+    value: str | None
+
+
+class Rewrite(Question, frozen=True):
+    """Asks for tables to be written anew, unless they hold more than `most` bytes."""
+
+    most: Whole | None = None
+
+
+class Rewritten(msgspec.Struct, frozen=True):
+    was_due: bool
+
+
 class Wait(Question, frozen=True):
     """Asks to be told of events after `after` of one session; or of anything stored after `cursor`, which is by default
     the moment the question comes in."""
@@ -243,5 +268,5 @@ def error_of(problem: Problem) -> WakelogError:
     if cls is NotAllowedError:
         return NotAllowedError(problem.detail, legal=problem.legal, **said)
     if cls is CorruptLogError:
-        return CorruptLogError(problem.detail, seq=problem.seq, **said)
+        return CorruptLogError(problem.detail, kind=problem.kind, hint=problem.hint, seq=problem.seq)
     return cls(problem.detail, **said)

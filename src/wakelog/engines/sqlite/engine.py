@@ -27,7 +27,7 @@ from wakelog.engine import Change, Finding, Known, Step, Surgery, head_after, ju
 from wakelog.engines.sqlite import forking, migrating, tables
 from wakelog.engines.sqlite.connection import make_folder, refuse_network, translate
 from wakelog.engines.sqlite.group import Bell, Group, Pending
-from wakelog.engines.sqlite.measuring import findings, integrity_faults, tidied
+from wakelog.engines.sqlite.measuring import findings, integrity_faults, session_faults, session_ids, tidied
 from wakelog.engines.sqlite.pool import Pool
 from wakelog.engines.sqlite.rows import Packed, from_row, pack
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, WakelogError
@@ -204,12 +204,22 @@ class SqliteEngine:
         return self._read(lambda db: tables.commit_by_id(db, self._require(db, session), session, commit_id))
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
-        where = "s.id > ? and status <> 'deleted' order by s.id limit ?"
-        return self._read(lambda db: tables.heads(db, where, (after, limit)))
+        def listed(db: apsw.Connection) -> list[Head]:
+            found = tables.heads(db, where, (after, limit))
+            if len(found) < limit:
+                tables.refuse_lost_sessions(db)
+            return found
+
+        where = "s.id > ? and coalesce(status, '') <> 'deleted' order by s.id limit ?"
+        return self._read(listed)
 
     def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
-        where = "s.parent = ? and (? or status <> 'deleted') order by s.id"
-        return self._read(lambda db: tables.heads(db, where, (session, deleted)))
+        def listed(db: apsw.Connection) -> list[Head]:
+            tables.refuse_lost_children(db, session)
+            return tables.heads(db, where, (session, deleted))
+
+        where = "s.parent = ? and (? or coalesce(status, '') <> 'deleted') order by s.id"
+        return self._read(listed)
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
         rows: Any = self._read(lambda db: db.execute(_CHANGES, (int(cursor or 0), limit)).fetchall())
@@ -415,6 +425,15 @@ class SqliteEngine:
 
     def tidy(self) -> int:
         return self._transact(tidied)
+
+    def session_ids(self) -> Sequence[SessionId]:
+        return self._read(session_ids)
+
+    def last_sound(self, session: SessionId) -> Head | None:
+        return self._read(lambda db: tables.last_sound(db, self._require(db, session), session))
+
+    def faults(self, session: SessionId) -> Sequence[str]:
+        return self._read(lambda db: session_faults(db, self._require(db, session), session))
 
     def check(self) -> list[str]:
         """What is wrong with the file and readers cannot tell, because they would only find less."""

@@ -13,11 +13,12 @@ from typing import Any
 import apsw
 
 from wakelog.engine import Finding
+from wakelog.engines.sqlite import tables
 from wakelog.engines.sqlite.connection import _NETWORK, _file_system_of, connect, translated
 from wakelog.engines.sqlite.forking import gate
 from wakelog.engines.sqlite.rows import checksum
-from wakelog.errors import CorruptLogError, WakelogError
-from wakelog.model.ids import SessionId
+from wakelog.errors import CorruptLogError
+from wakelog.model.ids import SessionId, is_session_id
 
 # SQLite tells the length of a blob without reading it.
 _SIZES = """
@@ -37,6 +38,11 @@ _FORGOTTEN = """
     select commit_id, session from log where fingerprint <> x'' and not exists
     (select 1 from commit_id c where c.session = log.session and c.id = log.commit_id and c.last = log.last)
 """
+# Two looks at each row, by the index and by its number: SQLite takes a column from the index wherever it can.
+_STRAYED = """
+    select row.first from log place indexed by log_place join log row not indexed on row.id = place.id
+    where place.session = ? and (row.session, row.last) <> (place.session, place.last)
+"""
 _SNAPSHOTS = "select s.id, seq, data, x.checksum, x.session from snapshot x left join session s on s.no = x.session"
 _CACHE = "drop it, it is a cache"
 
@@ -46,16 +52,6 @@ def stored_bytes(path: Path) -> dict[SessionId, int]:
     with _looking(path) as db:
         rows: Any = db.execute(_SIZES).fetchall()
         return {SessionId(session): count for session, count in rows}
-
-
-def quick_fault(path: Path) -> str:
-    """The first thing that SQLite's quick check finds wrong with the file; empty when it finds nothing."""
-    try:
-        with _looking(path) as db:
-            verdict: Any = db.execute("pragma quick_check(1)").get
-    except WakelogError as exc:
-        verdict = exc.message
-    return "" if verdict == "ok" else str(verdict)
 
 
 def integrity_faults(path: Path, *, vfs: str | None = None) -> list[str]:
@@ -81,6 +77,39 @@ def _faults(db: apsw.Connection) -> Iterator[str]:
     for session, seq, data, stored, _ in db.execute(_SNAPSHOTS):
         if checksum(session, seq, data) != stored:
             yield f"the snapshot at event {seq} of {session} is damaged; {_CACHE}"
+
+
+def session_faults(db: apsw.Connection, number: int, session: SessionId) -> list[str]:
+    """The same for what is kept beside one session's commits, in time that follows the session, not the store."""
+    found: list[str] = []
+    ids = f"{_COMMIT_IDS} where c.session = ?"
+    for _, commit_id, last, stored, committed in db.execute(ids, (number,)):
+        if commit_id != committed or checksum(session, commit_id, last) != stored:
+            found.append(f"what is stored of commit id {commit_id!r} of {session} is damaged")
+    for (first,) in db.execute(_STRAYED, (number,)):
+        found.append(f"the row of event {first} of {session} is not found under what it says")
+    for commit_id, _ in db.execute(f"{_FORGOTTEN} and session = ?", (number,)):
+        found.append(f"commit id {commit_id!r} of {session} would not be known if it came again")
+    try:
+        name = tables.name_of(db, session)
+        if name and tables.bound_to(db, name) != session:
+            found.append(f"the name {name!r} of {session} leads elsewhere")
+        tables.refuse_lost_children(db, session)
+    except CorruptLogError as exc:
+        found.append(exc.message)
+    return found
+
+
+def session_ids(db: apsw.Connection) -> list[SessionId]:
+    """The ids of all sessions, by whatever way they are still found."""
+    ways = ("select id from session not indexed", "select id from session where id > ''", "select session from name")
+    found = {str(id) for way in ways for (id,) in _as_far_as_possible(db, way)}
+    return sorted(SessionId(id) for id in found if is_session_id(id))
+
+
+def _as_far_as_possible(db: apsw.Connection, query: str) -> Iterator[tuple[Any, ...]]:
+    with contextlib.suppress(apsw.CorruptError, UnicodeDecodeError):
+        yield from db.execute(query)
 
 
 # What is kept beside the commits of sessions that are not there, or no longer.

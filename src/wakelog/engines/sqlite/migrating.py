@@ -26,6 +26,19 @@ STEPS: tuple[Step, ...] = (
             " strict, without rowid",
         ),
     ),
+    Step(
+        3,
+        "a second way to every row that is found by its key, so that a damaged index is noticed",
+        (
+            "create index if not exists session_twin on session (length(id), id)",
+            "create index if not exists session_parent_twin on session (length(parent), parent)"
+            " where parent is not null",
+            "create index if not exists name_twin on name (length(name), name)",
+            "create index if not exists name_session_twin on name (length(session), session)",
+            "create unique index if not exists log_twin on log (session, first)",
+            "create index if not exists commit_id_twin on commit_id (session, length(id), id)",
+        ),
+    ),
 )
 _TAKEN = "create table if not exists migration (version integer primary key, at integer not null) strict"
 

@@ -21,7 +21,7 @@ COLUMNS = (
     " log.checksum"
 )
 HEAD_COLUMNS = (
-    f"{COLUMNS}, s.id, s.parent, s.fork_at, s.fork_hash, s.checksum,"
+    f"{COLUMNS}, s.id, s.parent, s.fork_at, s.fork_hash, s.checksum, log.session = s.no,"
     " (select checksum || ' ' || name from name where session = s.id)"
 )
 _PLAIN = 15
@@ -87,7 +87,12 @@ def from_row(session: SessionId, row: tuple[Any, ...], *, payloads: bool) -> Com
         end,
     ) = plain
     if type(row[_PLAIN]) is not bytes or type(row[_PLAIN + 1]) is not bytes:
-        raise CorruptLogError(f"the stored commit at event {first} of {session} is damaged", seq=first)
+        raise _damaged(session, first, last)
+    try:
+        records = unpack_records(row[_PLAIN])
+        brought = unpack_payloads(row[_PLAIN + 1]) if payloads else ()
+    except CorruptLogError as exc:
+        raise _damaged(session, first, last, exc.message) from exc
     return Commit(
         session=session,
         commit_id=commit_id,
@@ -103,16 +108,18 @@ def from_row(session: SessionId, row: tuple[Any, ...], *, payloads: bool) -> Com
         kinds=_decode_texts(kinds),
         paths=_decode_texts(paths),
         fingerprint=fingerprint,
-        records=unpack_records(row[_PLAIN]),
-        payloads=unpack_payloads(row[_PLAIN + 1]) if payloads else (),
+        records=records,
+        payloads=brought,
     )
 
 
 def head_from_row(row: tuple[Any, ...]) -> Head:
     """From the columns of HEAD_COLUMNS."""
-    session, parent, fork_at, fork_hash, stored, named = row[_PLAIN:]
+    session, parent, fork_at, fork_hash, stored, is_its_own, named = row[_PLAIN : _PLAIN + 7]
     if checksum(session, parent, fork_at, fork_hash) != stored:
-        raise CorruptLogError(f"what is stored of session {session} is damaged")
+        raise CorruptLogError(f"what is stored of session {session} is damaged", session=session)
+    if not is_its_own:
+        raise CorruptLogError(f"the newest commit of session {session} is missing, or is another's", session=session)
     _checked(session, row)
     name = ""
     if named is not None:
@@ -137,9 +144,16 @@ def check_name(name: str, session: str, stored: Any) -> None:
         raise CorruptLogError(f"the stored name {name!r} is damaged")
 
 
+def _damaged(session: str, first: int, last: int, why: str = "") -> CorruptLogError:
+    """What to say of a commit whose stored bytes are not those that were written: which one, as far as it is known."""
+    place = f"events {first} to {last}" if last > first else f"event {first}" if first else "an event"
+    what = f"the stored commit of {place} of session {session} is damaged{f': {why}' if why else ''}"
+    hint = f"wakelog verify {session}"
+    return CorruptLogError(what, hint=hint, seq=first, upto=last, session=session)
+
+
 def _checked(session: str, row: tuple[Any, ...]) -> tuple[Any, ...]:
     plain = row[: _PLAIN - 1]
     if checksum(session, *plain) != row[_PLAIN - 1]:
-        seq = row[0] if type(row[0]) is int else 0
-        raise CorruptLogError(f"the stored commit at event {seq} of {session} is damaged", seq=seq)
+        raise _damaged(session, row[0] if type(row[0]) is int else 0, 0)
     return plain

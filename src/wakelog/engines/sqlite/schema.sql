@@ -12,6 +12,12 @@ create table session (
 
 create index session_parent on session (parent) where parent is not null;
 
+-- A twin is a second way to the same rows. What is not found one way is looked for the other: so damage to an index is not
+-- taken for absence, and the newest commit of a session cannot be hidden by one flipped byte.
+create index session_twin on session (length(id), id);
+
+create index session_parent_twin on session (length(parent), parent) where parent is not null;
+
 create table name (
     name     text primary key,
     session  text not null,
@@ -19,6 +25,10 @@ create table name (
 ) strict, without rowid;
 
 create index name_session on name (session);
+
+create index name_twin on name (length(name), name);
+
+create index name_session_twin on name (length(session), session);
 
 -- One row per commit, in the order they were stored: `id` is the cursor of the store-wide feed. `records` stands before
 -- `payloads`, so that reading the one does not touch the pages of the other. `kinds` and `paths` are JSON lists. `checksum`
@@ -47,6 +57,8 @@ create table log (
 
 create unique index log_place on log (session, last);
 
+create unique index log_twin on log (session, first);
+
 -- Only ids that callers chose are indexed: a generated id tells its own place.
 create table commit_id (
     session  integer not null,
@@ -55,6 +67,8 @@ create table commit_id (
     checksum integer not null,
     primary key (session, id)
 ) strict, without rowid;
+
+create index commit_id_twin on commit_id (session, length(id), id);
 
 create table snapshot (
     session  integer not null,

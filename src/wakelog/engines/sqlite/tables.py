@@ -5,9 +5,11 @@ Functions here run inside whatever transaction the connection is in; the engine 
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import apsw
+import msgspec
 
 from wakelog.engine import Known
 from wakelog.engines.sqlite.rows import COLUMNS, HEAD_COLUMNS, Packed, check_name, checksum, head_from_row, to_row
@@ -15,10 +17,18 @@ from wakelog.errors import CorruptLogError, NotFoundError, UnsupportedError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
-_HEAD = f"select {HEAD_COLUMNS} from log join session s on s.no = log.session where"
-_HEAD_OF = f"{_HEAD} log.session = ? order by last desc limit 1"
-_HEAD_AT = f"{_HEAD} log.session = ? and last = ? and commit_id = ?"
-_NEWEST = "log.id = (select id from log where session = s.no order by last desc limit 1)"
+_HEAD = f"select {HEAD_COLUMNS} from log join session s on s.no = ?1 where"
+_HEAD_AT = f"{_HEAD} log.session = ?1 and last = ?2 and commit_id = ?3"
+_NEWEST = "select id from log indexed by log_place where session = s.no order by last desc limit 1"
+# The other way to a session's newest commit, in the same statement, so that nobody appends in between.
+_TWIN = (
+    "(select id from log indexed by log_twin where session = s.no order by first desc limit 1) = log.id,"
+    " (select name from name indexed by name_session_twin where length(session) = length(s.id) and session = s.id)"
+)
+_NO_TWIN = "1, null"
+_BACK = 64
+"""So many of the newest commits are tried when the last is damaged."""
+_HEADS = f"select {HEAD_COLUMNS}, {{twin}} from session s left join log on log.id = ({_NEWEST}) where {{where}}"
 _INSERT_NAMES = f"{COLUMNS}, records, payloads".replace("log.", "")
 _INSERT = f"insert into log (session, {_INSERT_NAMES}) values ({', '.join('?' * 18)})"
 _UPDATE = ", ".join(f"{name} = ?" for name in _INSERT_NAMES.split(", "))
@@ -31,9 +41,28 @@ _READ = f"""
 """
 
 
+def asked(db: apsw.Connection, query: str, values: tuple[Any, ...], *, without: str) -> Any:
+    """All rows of a query that needs the twins; where a store has none yet, those of the query `without` them."""
+    try:
+        return db.execute(query, values).fetchall()
+    except apsw.SQLError as exc:
+        if "no such index" not in str(exc):
+            raise
+        return db.execute(without, values).fetchall()
+
+
+def _found(db: apsw.Connection, found: str, twin: str, values: tuple[Any, ...]) -> tuple[Any, bool]:
+    """One value, and whether the other way to it says that it is there: both asked at once, as one moment's answer."""
+    rows = asked(db, f"select ({found}), exists ({twin})", values, without=f"select ({found}), 0")
+    return rows[0][0], bool(rows[0][1])
+
+
 def number_of(db: apsw.Connection, session: str) -> int:
     """The number that stands for a session id, or 0."""
-    found: Any = db.execute("select no from session where id = ?", (session,)).get
+    twin = "select 1 from session indexed by session_twin where length(id) = length(?1) and id = ?1"
+    found, is_there = _found(db, "select no from session where id = ?1", twin, (session,))
+    if found is None and is_there:
+        raise CorruptLogError(f"session {session} is there, but its place in the store is damaged", session=session)
     return found or 0
 
 
@@ -45,17 +74,68 @@ def require_number(db: apsw.Connection, session: str) -> int:
 
 
 def head_of(db: apsw.Connection, number: int, session: str) -> Head:
-    row: Any = db.execute(_HEAD_OF, (number,)).fetchone()
-    head = head_from_row(row) if row else None
-    if head is None or head.session != session:
-        raise CorruptLogError(f"session {session} has lost its commits, or its number")
-    return head
+    found = heads(db, "s.no = ?", (number,))
+    if not found or found[0].session != session:
+        raise CorruptLogError(f"session {session} has lost its number", session=session)
+    return found[0]
 
 
 def heads(db: apsw.Connection, where: str, values: tuple[Any, ...]) -> list[Head]:
     """The heads of the sessions that `where` picks."""
-    rows: Any = db.execute(f"{_HEAD} {_NEWEST} and {where}", values).fetchall()
-    return [head_from_row(row) for row in rows]
+    with_twin, without = (_HEADS.format(twin=twin, where=where) for twin in (_TWIN, _NO_TWIN))
+    return [_newest(row) for row in asked(db, with_twin, values, without=without)]
+
+
+def _newest(row: tuple[Any, ...]) -> Head:
+    head = head_from_row(row)
+    is_newest, name = row[-2:]
+    if not is_newest:
+        raise CorruptLogError(
+            f"the newest commit of session {head.session} is missing, or cannot be found",
+            hint=f"wakelog verify {head.session}",
+            session=head.session,
+        )
+    if name and not head.name:
+        check_name(name, head.session, None)
+    return head
+
+
+def last_sound(db: apsw.Connection, number: int, session: str) -> Head | None:
+    """The newest head that can still be told of a damaged session, found by either way; for reading only."""
+    found: Head | None = None
+    for index, order in (("log_place", "last"), ("log_twin", "first")):
+        newest = f"select id from log indexed by {index} where session = ?1 order by {order} desc limit {_BACK}"
+        query = f"select {HEAD_COLUMNS} from session s join log on log.id in ({newest}) where s.no = ?1"
+        for row in asked(db, query, (number,), without=f"{_HEAD} false"):
+            with contextlib.suppress(CorruptLogError):
+                head = head_from_row((*row[:-1], None))  # its name is told apart: it may be what is damaged
+                found = head if found is None or head.seq > found.seq else found
+    if found is None or found.session != session:
+        return None
+    with contextlib.suppress(CorruptLogError):
+        return msgspec.structs.replace(found, name=name_of(db, session))
+    return found
+
+
+def refuse_lost_sessions(db: apsw.Connection) -> None:
+    """CorruptLogError when the ids list fewer sessions than there are."""
+    query = "select (select count(*) from session not indexed), (select count(*) from session where id > '')"
+    stored, listed = db.execute(query).fetchall()[0]
+    if stored != listed:
+        raise CorruptLogError(
+            f"the list of sessions is damaged: it has {listed}, and {stored} are stored",
+            hint="wakelog verify --all",
+        )
+
+
+def refuse_lost_children(db: apsw.Connection, session: str) -> None:
+    """CorruptLogError when a session's forks cannot all be found."""
+    twin = (
+        "select count(*) from session indexed by session_parent_twin where length(parent) = length(?1) and parent = ?1"
+    )
+    query = f"select (select count(*) from session where parent = ?1) = ({twin})"
+    if not asked(db, query, (session,), without="select ?1 is not null")[0][0]:
+        raise CorruptLogError(f"the list of forks of session {session} is damaged", session=session)
 
 
 def page(db: apsw.Connection, number: int, after: Seq, upto: Seq, limit: int) -> list[tuple[Any, ...]]:
@@ -70,13 +150,18 @@ def commit_at(db: apsw.Connection, number: int, last: Seq, commit_id: str) -> Kn
 
 def commit_by_id(db: apsw.Connection, number: int, session: str, commit_id: str) -> Known | None:
     """What is stored under an id that its caller chose."""
-    query = "select last, checksum from commit_id where session = ? and id = ?"
-    row: Any = db.execute(query, (number, commit_id)).fetchone()
-    if row is None:
+    found = "select last || ' ' || checksum from commit_id where session = ?1 and id = ?2"
+    twin = (
+        "select 1 from commit_id indexed by commit_id_twin where session = ?1 and length(id) = length(?2) and id = ?2"
+    )
+    row, is_there = _found(db, found, twin, (number, commit_id))
+    if row is None and not is_there:
         return None
-    known = commit_at(db, number, row[0], commit_id) if checksum(session, commit_id, row[0]) == row[1] else None
+    last, _, stored = (row or "0 0").partition(" ")
+    is_sound = checksum(session, commit_id, int(last)) == int(stored)
+    known = commit_at(db, number, int(last), commit_id) if is_sound else None
     if known is None:
-        raise CorruptLogError(f"what is stored of commit id {commit_id!r} of {session} is damaged")
+        raise CorruptLogError(f"what is stored of commit id {commit_id!r} of {session} is damaged", session=session)
     return known
 
 
@@ -115,6 +200,8 @@ def snapshot(db: apsw.Connection, number: int, session: str, upto: Seq) -> Snaps
     """The newest one that is whole: a damaged one is only a cache that is not there."""
     query = "select seq, data, checksum from snapshot where session = ? and seq <= ? order by seq desc"
     rows: Any = db.execute(query, (number, upto))
+    # By a damaged index it may be found where it does not belong; given back, it would be asked past for ever.
+    rows = (row for row in rows if row[0] <= upto)
     return next((Snapshot(*row[:2]) for row in rows if checksum(session, *row[:2]) == row[2]), None)
 
 
@@ -124,20 +211,24 @@ def bind_name(db: apsw.Connection, name: str, session: SessionId) -> None:
 
 
 def bound_to(db: apsw.Connection, name: str) -> SessionId | None:
-    row: Any = db.execute("select session, checksum from name where name = ?", (name,)).fetchone()
-    if row is None:
+    twin = "select 1 from name indexed by name_twin where length(name) = length(?1) and name = ?1"
+    row, is_there = _found(db, "select checksum || ' ' || session from name where name = ?1", twin, (name,))
+    if row is None and not is_there:
         return None
-    check_name(name, *row)
-    return SessionId(row[0])
+    stored, _, session = (row or "0 ").partition(" ")
+    check_name(name, session, int(stored))
+    return SessionId(session)
 
 
 def name_of(db: apsw.Connection, session: str) -> str:
-    """The name bound to a session that has no commits yet, or nothing."""
-    row: Any = db.execute("select name, checksum from name where session = ?", (session,)).fetchone()
-    if row is None:
+    """The name bound to a session, or nothing."""
+    twin = "select 1 from name indexed by name_session_twin where length(session) = length(?1) and session = ?1"
+    row, is_there = _found(db, "select checksum || ' ' || name from name where session = ?1", twin, (session,))
+    if row is None and not is_there:
         return ""
-    check_name(row[0], session, row[1])
-    return str(row[0])
+    stored, _, name = (row or "0 ").partition(" ")
+    check_name(name, session, int(stored))
+    return name
 
 
 def mark(db: apsw.Connection, name: str) -> str | None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import time
 
+from wakelog.engine import KeepsMarks, Rewrites
 from wakelog.engines.remote import wire
-from wakelog.errors import InvalidInputError
+from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.http.problems import too_slow
 from wakelog.http.table import Call, route
 from wakelog.log.removing import take_deletion, take_surgery
 from wakelog.model.ids import SessionId, parse_session_id
+from wakelog.model.names import check_name
 from wakelog.model.records import Commit, Head
-from wakelog.store import check_name
+from wakelog.store.scrubbing import LAST, POSITION
 
 PAGE_COMMITS = 256
 PAGE_BYTES = 4 << 20
@@ -133,7 +135,10 @@ def last_beat(call: Call, body: wire.OfSession) -> wire.LastBeat:
 def operate(call: Call, body: wire.Operate) -> Head:
     """Erases or prunes, as planned by the client. Headers stay, nothing is invented, and a hold forbids it."""
     head = take_surgery(call.space.taking, body.surgery)
-    call.space.store.scrub_index()
+    if body.surgery.stale_from:  # an erasure: it must be out of the files too
+        call.space.store.scrub_removed()
+    else:
+        call.space.store.scrub_index()
     return head
 
 
@@ -144,6 +149,35 @@ def engine_delete(call: Call, body: wire.Delete) -> Head:
     call.space.forget(body.commit.session)
     call.space.store.scrub_index()
     return head
+
+
+@route("POST", "/engine/mark")
+def mark(call: Call, body: wire.FindMark) -> wire.Mark:
+    """How far a scrub has come (`scrub`), or what the last whole one found (`scrubbed`)."""
+    return wire.Mark(_keeper(call, body.name).mark(body.name))
+
+
+@route("POST", "/engine/set-mark", scope="admin")
+def set_mark(call: Call, body: wire.SetMark) -> wire.Done:
+    """Keeps how far a scrub has come. Whoever scrubs next goes on there, from wherever."""
+    _keeper(call, body.name).set_mark(body.name, body.value)
+    return wire.Done()
+
+
+def _keeper(call: Call, name: str) -> KeepsMarks:
+    engine = call.space.engine
+    if name not in (POSITION, LAST):
+        raise InvalidInputError(f"{name!r} is no mark that can be asked for", kind="bad-request")
+    if not isinstance(engine, KeepsMarks):
+        raise UnsupportedError("this store keeps no marks", kind="no-marks")
+    return engine
+
+
+@route("POST", "/engine/rewrite", scope="admin")
+def rewrite(call: Call, body: wire.Rewrite) -> wire.Rewritten:
+    """Finishes what an erasure had to leave: writes tables anew that still hold old bytes."""
+    engine = call.space.engine
+    return wire.Rewritten(isinstance(engine, Rewrites) and engine.rewrite(most=body.most))
 
 
 @route("POST", "/engine/wait", waits=True)

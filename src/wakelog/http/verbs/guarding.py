@@ -11,6 +11,7 @@ from wakelog.http.shapes import EventRecord, Limits, NotEmpty, Position, Query, 
 from wakelog.http.table import Call, route
 from wakelog.http.verbs.recording import Recorded
 from wakelog.index.results import Costs
+from wakelog.model.events import Severity
 from wakelog.model.values import Value
 
 
@@ -29,7 +30,7 @@ class Flag(Question, frozen=True):
 
     name: NotEmpty
     message: str = ""
-    severity: Literal["info", "warning", "error"] = "warning"
+    severity: Severity = "warning"
     on: str = ""
 
 
@@ -79,7 +80,9 @@ class Reconcile(Decide, frozen=True):
 
 
 class Recover(Question, frozen=True):
-    why: str = "its process is gone"
+    why: str = ""
+    force: bool = False
+    """Also while the process that has the open turn is alive."""
 
 
 class Uncertain(msgspec.Struct, frozen=True):
@@ -180,4 +183,4 @@ def evidence(call: Call) -> Evidence:
 @route("POST", "/sessions/{session}/recover", scope="write")
 def recover(call: Call, body: Recover) -> Uncertain:
     """Settles what a dead process left open, by each call's own policy. Only when nothing else works on the session."""
-    return Uncertain(tuple(call.session().recover(why=body.why)))
+    return Uncertain(tuple(call.session().recover(why=body.why, force=body.force)))

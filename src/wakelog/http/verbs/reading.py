@@ -10,6 +10,7 @@ from wakelog.engines.remote.wire import Question
 from wakelog.errors import InvalidInputError
 from wakelog.history.blame import Blame
 from wakelog.history.diff import TurnDiff
+from wakelog.history.files import ChangedFiles
 from wakelog.history.messages import Message
 from wakelog.history.preview import RewindPreview, preview_rewind
 from wakelog.history.selectors import resolve_range
@@ -104,6 +105,11 @@ class BlameQuery(At, frozen=True):
     pointer: str = ""
 
 
+class FilesQuery(At, frozen=True):
+    last: Position = 5
+    """In how many of the last turns in view; 0 for all of the history."""
+
+
 class BlameAnswer(msgspec.Struct, frozen=True):
     keys: tuple[Blame, ...]
 
@@ -195,7 +201,8 @@ def messages(call: Call, query: At) -> MessagesAnswer:
 
 @route("GET", "/sessions/{session}/diff", by_head=True)
 def diff(call: Call, query: DiffQuery) -> TurnDiff:
-    """What changed between two points, each change with its event, tool and reason."""
+    """What changed between two points, each change with its event, tool and reason. `a` alone, as @2, is what that turn
+    changed; a range, as @2..@5, is what changed since."""
     session = call.session()
     other = call.space.session(query.other) if query.other else None
     return session.diff(query.a or None, query.b or None, other=other)
@@ -205,6 +212,12 @@ def diff(call: Call, query: DiffQuery) -> TurnDiff:
 def blame(call: Call, query: BlameQuery) -> BlameAnswer:
     """Who last wrote each key at and below a pointer."""
     return BlameAnswer(tuple(call.session().blame(query.pointer, query.at or None)))
+
+
+@route("GET", "/sessions/{session}/files", by_head=True)
+def files(call: Call, query: FilesQuery) -> ChangedFiles:
+    """The files changed in the last turns in view: in which turns, by which tool and event, how often."""
+    return call.session().files(query.last, at=query.at or None)
 
 
 @route("GET", "/sessions/{session}/preview", by_head=True)

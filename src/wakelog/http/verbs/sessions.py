@@ -10,8 +10,8 @@ from wakelog.engines.remote.wire import Done, Question
 from wakelog.http.shapes import EventIn, HeadAnswer, Limits, NotEmpty, Position, Query, time_of
 from wakelog.http.table import Call, route
 from wakelog.index.results import Page, SessionInfo
-from wakelog.log.surgery import erase as erase_events
 from wakelog.log.surgery import prune as prune_events
+from wakelog.model.ids import SessionId
 from wakelog.model.values import Value
 
 
@@ -69,6 +69,17 @@ class Erase(Question, frozen=True):
     events: Annotated[tuple[Annotated[int, msgspec.Meta(ge=1)], ...], msgspec.Meta(min_length=1, max_length=10_000)]
     why: str = ""
     by: str = ""
+
+
+class EraseAnswer(HeadAnswer, frozen=True):
+    """Where the session stands after an erasure, and what that did."""
+
+    events: dict[SessionId, tuple[int, ...]] = msgspec.field(default_factory=dict)
+    """Whose content went, by session: forks, adopters and whatever repeated it are among them."""
+    names: tuple[str, ...] = ()
+    """Keys and paths that the content stood under. They stay."""
+    pending: str = ""
+    """Why old bytes are still in files, and what finishes it; empty when none are."""
 
 
 class Prune(Question, frozen=True):
@@ -154,11 +165,13 @@ def append(call: Call, body: Append) -> HeadAnswer:
 
 
 @route("POST", "/sessions/{session}/erase", scope="admin")
-def erase(call: Call, body: Erase) -> HeadAnswer:
-    """Erases the content of events, here and in every fork that shares them. There is no way back."""
-    head = erase_events(call.session().log, body.events, why=body.why, by=body.by or call.key.name)
-    call.space.store.scrub_index()
-    return HeadAnswer.of(head)
+def erase(call: Call, body: Erase) -> EraseAnswer:
+    """Erases the content of events, here, in every fork that shares them and session that adopted them, in the index
+    and in the files. There is no way back."""
+    session = call.session()
+    done = call.space.store.erase(session, body.events, why=body.why, by=body.by or call.key.name)
+    head = HeadAnswer.of(session.head)
+    return EraseAnswer(**msgspec.structs.asdict(head), events=done.events, names=done.names, pending=done.pending)
 
 
 @route("POST", "/sessions/{session}/prune", scope="admin")

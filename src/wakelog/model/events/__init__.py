@@ -16,7 +16,7 @@ from wakelog.model.events.actions import (
     InputAnswered,
     InputRequested,
 )
-from wakelog.model.events.base import KINDS, Cost, Effect, Event, Failure, Foreign, Trust
+from wakelog.model.events.base import KINDS, Cost, Effect, Event, Failure, Foreign, Severity, Trust
 from wakelog.model.events.history import (
     CheckpointNamed,
     GapNoted,
@@ -128,6 +128,7 @@ __all__ = [
     "SessionPaused",
     "SessionReopened",
     "SessionResumed",
+    "Severity",
     "StatePatched",
     "StepInvalidated",
     "SubagentReturned",

@@ -51,6 +51,8 @@ class ActionSucceeded(Event, frozen=True, gc=False):
     output_summary: str = ""
     cost: Cost = Cost()
     stop_reason: str = ""
+    stream: dict[str, Value] = {}
+    """For an answer that came as a stream: how it came, so that it can be given again as one."""
 
 
 @core("action.failed", payloads=("output",))
@@ -60,8 +62,10 @@ class ActionFailed(Event, frozen=True, gc=False):
     action: str
     error: Failure
     output: Value = None
+    """Of a stream that broke or was left, what had come until then."""
     retry: bool = False
     cost: Cost = Cost()
+    stream: dict[str, Value] = {}
 
 
 @core("action.timed_out")
@@ -89,6 +93,7 @@ class ActionRecorded(Event, frozen=True, gc=False):
     cost: Cost = Cost()
     params: dict[str, Value] = {}
     stop_reason: str = ""
+    stream: dict[str, Value] = {}
     reused: int = 0
     """The event whose outcome this repeats: the call was not run again, and is not paid again."""
     inside: str = ""
@@ -99,6 +104,8 @@ class ActionUncertain(Event, frozen=True, gc=False):
     """Nobody knows whether the effect happened. It stays pending until reconciled."""
 
     action: str
+    error: Failure | None = None
+    """What the tool raised, if it did."""
 
 
 @core("action.reconciled", payloads=("output",))

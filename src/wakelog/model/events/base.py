@@ -23,6 +23,8 @@ Effect = Literal["model", "pure", "read", "write", "external"]
 """What a call does to the world. Undeclared means `external`: the class that is never silently repeated."""
 
 Trust = Literal["trusted", "unverified", "untrusted"]
+Severity = Literal["info", "warning", "error", "alarm"]
+"""How much a flag matters: good to know, worth a look, something went wrong, somebody must look now."""
 
 Amount = Annotated[int, msgspec.Meta(ge=-INT_MAX, le=INT_MAX)]
 """An integer that every JSON reader reads exactly."""
@@ -58,6 +60,14 @@ class Cost(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     tokens_out: Amount = 0
     usd_micros: Amount = 0
     duration_us: Amount = 0
+    cache_read_tokens: Amount = 0
+    """Of `tokens_in`, those read from a provider's cache."""
+    cache_write_tokens: Amount = 0
+    """Of `tokens_in`, those written to it."""
+    reasoning_tokens: Amount = 0
+    """Of `tokens_out`, those that are known to be reasoning."""
+    price: str = ""
+    """The price that the money was reckoned with; empty when it was reported, or when no price is known."""
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -77,11 +77,13 @@ class PayloadErased(Event, frozen=True, gc=False):
 
 @core("range.pruned", payloads=("base",))
 class RangePruned(Event, frozen=True, gc=False):
-    """Bodies up to and including `upto` are gone; headers stay. `base` is the state at `upto`, as a payload."""
+    """Bodies up to and including `upto` are gone; headers stay. `base` is the state at `upto`, as a payload. `rewinds`
+    are those among them: seq, `to` and `under` of each, since what is in view later may still depend on them."""
 
     upto: int
     last_hash: str
     base: Value
+    rewinds: tuple[tuple[int, int, int], ...] = ()
 
 
 @core("checkpoint.named")

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.model.events.base import Cost, Event, core
+from wakelog.model.events.base import Cost, Event, Severity, core
 from wakelog.model.values import Value
 
 
@@ -50,7 +50,8 @@ class FileChanged(Event, frozen=True, gc=False):
     bytes; of a symbolic link, where it points to. The hashes are SHA-256 of the bytes that were on disk; the modes are
     type and permissions as in `st_mode`, in octal: `100644` is a file, `120000` a link. Empty where there was no file,
     or where it is not known. `missing` says why a side's content is not, or not wholly, here: `{"after": "too large"}`.
-    A content that was redacted is `redacted` there, and has no hash."""
+    A content that was redacted is `redacted` there, and has no hash. `folder` is where a path that is not whole begins,
+    on the machine that captured it."""
 
     path: str
     change: Literal["created", "modified", "deleted"] = "modified"
@@ -64,6 +65,7 @@ class FileChanged(Event, frozen=True, gc=False):
     before_mode: str = ""
     after_mode: str = ""
     missing: dict[str, str] = {}
+    folder: str = ""
 
 
 @core("resource.touched")
@@ -147,8 +149,9 @@ class FlagRaised(Event, frozen=True, gc=False):
     flag: str
     rule: str = ""
     message: str = ""
-    severity: Literal["info", "warning", "error"] = "warning"
+    severity: Severity = "warning"
     targets: tuple[int, ...] = ()
+    count: int = 1
 
 
 @core("flag.cleared")

@@ -97,12 +97,18 @@ class TurnStarted(Event, frozen=True, gc=False):
     retry: bool = False
     resumes: int = 0
     """The first of the cut attempts that this one continues: what they did is not done again. 0: it begins anew."""
+    id: str = ""
+    """The caller's own name of the turn: one that was completed is not done again."""
+    holder: str = ""
+    """The process that has the turn, as long as it is open (see holders of turns in the format)."""
 
 
-@core("turn.ended")
+@core("turn.ended", payloads=("output",))
 class TurnEnded(Event, frozen=True, gc=False):
     outcome: Literal["completed", "failed", "interrupted"] = "completed"
     error: Failure | None = None
+    output: Value = None
+    """What the turn gave back, for a turn with an id."""
 
 
 @core("message.added", payloads=("content",))

@@ -12,12 +12,18 @@ from typing import Any
 
 import msgspec
 
-from wakelog.context.quoting import text_of
 from wakelog.errors import InvalidInputError
 from wakelog.model.values import Value, check_value
 
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_BLOCKS = frozenset(
+    {
+        *("text", "input_text", "output_text", "refusal", "image", "image_url", "input_image"),
+        *("thinking", "redacted_thinking", "reasoning"),
+        *("tool_use", "tool_result", "function_call", "function_call_output"),
+    }
+)
 _DATA_URL = re.compile(r"data:(?P<media>[\w/+.-]+);base64,(?P<data>.+)", re.DOTALL)
 
 
@@ -58,6 +64,21 @@ class Answered(msgspec.Struct, frozen=True, tag="answered"):
 Part = Text | Image | Thinking | Asked | Answered
 
 
+def text_of(value: Value) -> str:
+    """A value as text: strings as they are, the rest as JSON; what is gone says so."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return f"({len(value):,} bytes)"
+    if isinstance(value, dict) and "$erased" in value:
+        return f"(erased, e{value['$erased']})"
+    return msgspec.json.encode(value, enc_hook=_as_text).decode()
+
+
+def _as_text(value: object) -> str:
+    return f"({len(value):,} bytes)" if isinstance(value, bytes) else str(value)
+
+
 def parts_of(content: Value) -> tuple[Part, ...]:
     """The parts of a message's content or of a model's whole answer; empty texts are left out."""
     return tuple(p for p in _parts(content) if not isinstance(p, Text) or p.text.strip())
@@ -73,15 +94,53 @@ def _parts(content: Value) -> Iterator[Part]:
         yield Text(text_of(content))
 
 
+def is_answer(value: Value) -> bool:
+    """Whether a value is a model's whole answer, as a big provider's client gives it."""
+    if not isinstance(value, dict):
+        return False
+    for name, inner in (("choices", "message"), ("candidates", "content")):
+        listed = value.get(name)
+        if isinstance(listed, list) and listed and isinstance(listed[0], dict):
+            return isinstance(listed[0].get(inner), dict)
+    if value.get("object") == "response":
+        return isinstance(value.get("output"), list)
+    return value.get("role") == "assistant" and value.keys() >= {"content", "type"}
+
+
+def content_text(value: Value) -> str:
+    """What a model's whole answer, or a list of content blocks, says and asks for, as text; empty for any other
+    value."""
+    is_blocks = isinstance(value, list) and bool(value) and all(_is_block(b) and b["type"] in _BLOCKS for b in value)
+    return flat(parts_of(value)) if is_blocks or is_answer(value) else ""
+
+
+def reply_of(answer: Value) -> Value:
+    """A model's whole answer as the content of a message: its text, or its blocks where it also asks for calls. Any
+    other value as it is."""
+    if not is_answer(answer):
+        return answer
+    parts = [p for p in parts_of(answer) if isinstance(p, Text | Asked)]
+    if not any(isinstance(p, Asked) for p in parts):
+        return flat(parts)
+    return [
+        {"type": "text", "text": p.text}
+        if isinstance(p, Text)
+        else {"type": "tool_use", "id": p.id, "name": p.name, "input": p.input}
+        for p in parts
+    ]
+
+
 def _is_block(value: Value) -> bool:
     return isinstance(value, dict) and isinstance(value.get("type"), str)
 
 
 def _answer(answer: dict[str, Any]) -> Iterator[Part]:
     """A whole message or answer, as the clients of the big providers give it; any other object is text."""
-    choices, output = answer.get("choices"), answer.get("output")
+    choices, output, candidates = answer.get("choices"), answer.get("output"), answer.get("candidates")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         yield from _answer(choices[0].get("message") or {})
+    elif isinstance(candidates, list) and candidates and isinstance(candidates[0], dict):
+        yield from _google(candidates[0].get("content"))
     elif isinstance(output, list) and all(_is_block(b) for b in output):
         yield from _parts(output)
     elif answer.get("role") == "tool" and isinstance(answer.get("tool_call_id"), str):
@@ -96,6 +155,18 @@ def _answer(answer: dict[str, Any]) -> Iterator[Part]:
         yield from _block(answer)
     elif answer:
         yield Text(text_of(answer))
+
+
+def _google(content: Value) -> Iterator[Part]:
+    parts = content.get("parts") if isinstance(content, dict) else None
+    for part in parts if isinstance(parts, list) else ():
+        if not isinstance(part, dict) or part.get("thought"):
+            continue
+        call = part.get("functionCall") or part.get("function_call")
+        if isinstance(call, dict):
+            yield Asked(_text(call.get("id")), _text(call.get("name")), call.get("args"))
+        elif isinstance(part.get("text"), str):
+            yield Text(part["text"])
 
 
 def _block(block: dict[str, Any]) -> Iterator[Part]:

@@ -1,0 +1,98 @@
+"""A damaged session, as far as it can be read: events in their order, and holes where some cannot be.
+
+State, turns and differences need every event from the first, so they are not shown; what is left is."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from wakelog.cli.context import Context
+from wakelog.cli.failing import INTEGRITY
+from wakelog.cli.render.events import record, show_line
+from wakelog.cli.render.sessions import handle
+from wakelog.cli.text import glyph, inert
+from wakelog.errors import CorruptLogError
+from wakelog.history.selectors import Range
+from wakelog.log.damage import Hole
+from wakelog.log.reading import Entry
+from wakelog.session import Session
+
+
+def around(session: Session[Any], span: Range) -> Iterator[Entry | Hole]:
+    """The events of a span, and holes in their place."""
+    holes: list[Hole] = []
+    for entry in session.log.entries(after=max(0, span.first - 1), upto=span.last, told=holes.append):
+        yield from holes
+        holes.clear()
+        yield entry
+    yield from holes
+
+
+def answer_damaged(
+    ctx: Context,
+    schema: str,
+    session: Session[Any],
+    problem: CorruptLogError,
+    span: Range,
+    *,
+    limit: int,
+    reverse: bool = False,
+) -> int:
+    """Answers with what can be read of a span, newest last unless `reverse`; the exit code says that it is not all."""
+    # One more than is shown tells that there are more; of a long session no more than that is kept.
+    wanted = limit + 1 if limit else None
+    walk = around(session, span)
+    found = list(deque(walk, maxlen=wanted))[::-1] if reverse else list(itertools.islice(walk, wanted))
+    shown = found[:limit] if limit else found
+    tools: dict[str, str] = {}
+    holes = [msgspec.to_builtins(each) for each in shown if isinstance(each, Hole)]
+    if ctx.json or ctx.ndjson:
+        events = [_plain(session, each, tools) for each in shown if isinstance(each, Entry)]
+        data = {
+            "session": {"id": session.id, "name": session.name or None},
+            "turns": None,
+            "events": events,
+            "holes": holes,
+            "damage": problem.message,
+        }
+        if ctx.ndjson:
+            for each in (*events, *({"hole": hole} for hole in holes)):
+                ctx.record(schema, each)
+        else:
+            ctx.answer(schema, data, lambda: None)
+        return INTEGRITY
+    sign = ctx.style(f"{glyph('warn')} damaged", fg="red")
+    ctx.say(f"{ctx.style(handle(session), bold=True)}  {sign}")
+    ctx.say(f"  {inert(problem.message, lines=False)}; this is what can be read")
+    for item in shown:
+        ctx.say(_hole_line(ctx, item) if isinstance(item, Hole) else _line(ctx, session, item, tools))
+    if len(found) > len(shown):
+        ctx.say(ctx.style("  there are more; wakelog export --format ndjson writes all that can be read", dim=True))
+    ctx.flush()
+    ctx.suggest(f"wakelog verify {handle(session)}")
+    return INTEGRITY
+
+
+def _plain(session: Session[Any], entry: Entry, tools: dict[str, str]) -> dict[str, Any]:
+    """An event whole; without what must be fetched from a commit that is damaged."""
+    try:
+        return record(session, entry, tools, 0)
+    except CorruptLogError as exc:
+        return {"seq": entry.seq, "kind": entry.kind, "body": entry.body, "damage": exc.message}
+
+
+def _line(ctx: Context, session: Session[Any], entry: Entry, tools: dict[str, str]) -> str:
+    try:
+        return show_line(ctx, session, entry, tools)
+    except CorruptLogError as exc:
+        return f"e{entry.seq}  {entry.kind}  {ctx.style(inert(exc.message, lines=False), fg='red')}"
+
+
+def _hole_line(ctx: Context, hole: Hole) -> str:
+    why = f"cannot be read: {inert(hole.why, lines=False)}"
+    return f"{ctx.style(hole.place, fg='cyan')}  {ctx.style(why, fg='red')}"

@@ -1,0 +1,154 @@
+"""Reading around damage: what can be read is given, and what cannot is named.
+
+The unit of loss is the commit: its bytes are stored together, under one checksum, and one flipped bit makes all of them
+unreadable. What follows is whole in itself. That it follows on what was there before can no longer be shown; that it
+leads to the head can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from wakelog.engine import Engine, KnowsDamage
+from wakelog.errors import CorruptLogError, WakelogError
+from wakelog.log.reading import Entry, Segment, open_commit, sound_head
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.records import Commit
+
+NEAR = 64
+"""So many events after a damaged place are tried one by one; then the steps grow."""
+
+
+class Hole(msgspec.Struct, frozen=True):
+    """Events that cannot be read, and why. `session` is the one that holds them, of a fork perhaps its parent."""
+
+    session: SessionId
+    first: Seq
+    last: Seq
+    why: str
+
+    @property
+    def place(self) -> str:
+        return f"e{self.first}" if self.first == self.last else f"e{self.first}..e{self.last}"
+
+
+Told = Callable[[Hole], None]
+
+
+def commits_around(
+    engine: Engine, session: SessionId, *, after: Seq, upto: Seq, payloads: bool = False
+) -> Iterator[Commit | Hole]:
+    """The commits that hold events `after` < seq ≤ `upto` of one session, and holes where there should be some."""
+    at = after
+    while at < upto:
+        problem: CorruptLogError | None = None
+        try:
+            for commit in engine.read(session, after=at, upto=upto, payloads=payloads):
+                if commit.first > at + 1:
+                    yield _missing(session, at + 1, commit.first - 1)
+                at = commit.last
+                yield commit
+        except CorruptLogError as exc:
+            problem = exc
+        if problem is None:
+            if at < upto:
+                yield _missing(session, at + 1, upto)
+            return
+        last = _end_of_damage(engine, session, at, upto, problem)
+        yield Hole(session, at + 1, last, problem.message)
+        at = last
+
+
+def _missing(session: SessionId, first: Seq, last: Seq) -> Hole:
+    what = f"event {first} of {session} is" if first == last else f"events {first} to {last} of {session} are"
+    return Hole(session, first, last, f"{what} missing")
+
+
+def _end_of_damage(engine: Engine, session: SessionId, at: Seq, upto: Seq, problem: CorruptLogError) -> Seq:
+    """The last event that went with a damaged commit: said by whoever found it, else up to the next one that can be
+    read."""
+    if problem.seq == at + 1 and at < problem.upto <= upto:
+        return problem.upto
+    probe, step = at + 1, 1
+    while probe < upto:
+        try:
+            following = next(iter(engine.read(session, after=probe, upto=probe + 1)), None)
+        except CorruptLogError as exc:
+            probe = max(probe, min(exc.upto, upto) - 1)
+        else:
+            if following is not None and following.first > at + 1:
+                return following.first - 1
+        step = step if probe - at < NEAR else step * 2
+        probe += step
+    return upto
+
+
+def entries_around(
+    engine: Engine, segments: list[Segment], *, after: Seq, upto: Seq | None, told: Told, payloads: bool = False
+) -> Iterator[Entry]:
+    """The events of a history with `after` < seq ≤ `upto`, each checked within its commit; `told` hears of the
+    holes, in their place, and of an end that is not the head."""
+    own = segments[-1].session
+    end: Hole | None = None
+    if upto is None:
+        upto = sound_head(engine, own).seq
+        try:
+            engine.head(own)
+        except CorruptLogError as exc:
+            end = Hole(own, upto + 1, max(exc.upto, upto + 1), exc.message)
+    yield from _around(engine, segments, after, upto, told, payloads)
+    if end is not None:
+        told(end)
+
+
+def _around(
+    engine: Engine, segments: list[Segment], after: Seq, upto: Seq, told: Told, payloads: bool
+) -> Iterator[Entry]:
+    prev: bytes | None = None
+    for segment in segments:
+        last = upto if segment.last is None else min(segment.last, upto)
+        low = max(after, segment.first - 1)
+        for found in commits_around(engine, segment.session, after=low, upto=last, payloads=payloads):
+            hole = found if isinstance(found, Hole) else None
+            entries: list[Entry] = []
+            if not isinstance(found, Hole):
+                try:
+                    entries = open_commit(found)
+                except CorruptLogError as exc:
+                    hole = Hole(segment.session, max(found.first, low + 1), min(found.last, last), exc.message)
+                else:
+                    if prev is not None and found.prev != prev and found.first > low + 1:
+                        what = f"the chain of {found.session} breaks before event {found.first}"
+                        told(Hole(segment.session, found.first, found.first, what))
+            if hole is not None:
+                prev = None
+                told(hole)
+                continue
+            for entry in entries:
+                if low < entry.seq <= last:
+                    prev = entry.hash
+                    yield entry
+
+
+def every_id(engine: Engine, after: str = "") -> Iterator[tuple[SessionId, WakelogError | None]]:
+    """All sessions of a store that are not deleted, in order of id; with those that cannot be opened, why."""
+    try:
+        while page := engine.sessions(after=after, limit=1000):
+            for head in page:
+                yield head.session, None
+                after = head.session
+        return
+    except CorruptLogError as exc:
+        problem = exc
+    if not isinstance(engine, KnowsDamage):
+        raise problem
+    for session in engine.session_ids():
+        if session <= after:
+            continue
+        try:
+            if engine.head(session).status != "deleted":
+                yield session, None
+        except WakelogError as exc:
+            yield session, exc

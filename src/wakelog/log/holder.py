@@ -1,0 +1,307 @@
+"""Who has an open turn: a process that says so when it opens the turn, and is alive.
+
+The holder rides in `turn.started`, so it costs no commit of its own, and is in the state while the turn is open. It
+names a process so that another one can tell whether it lives:
+
+- on the same machine, by its pid and the time it was started (pids are used again);
+- from elsewhere, by its last sign of life: the turn's own start, and then a heartbeat in the side row of the engine.
+
+A process that is known to be gone, or was silent too long, has lost its turn. That another one takes the turn over is
+made safe by the turn's attempt number (`turn-taken-over`), never by a clock.
+
+The beat comes from one daemon thread for all turns of a process. It looks every few seconds, and a turn that is over
+by then was never beaten for: a loop of short turns pays for an entry in a set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import os
+import secrets
+import sys
+import threading
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from wakelog.errors import ConflictError, UnavailableError
+from wakelog.log.appending import now_us
+from wakelog.model.records import Heartbeat
+
+if TYPE_CHECKING:
+    from wakelog.log.log import Log
+
+TTL_S = 30.0
+"""How long a sign of life is believed."""
+LOOK_S = 5.0
+"""How often the beating thread looks."""
+_PLATFORM: str = sys.platform
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """A process, and which of its turns."""
+
+    pid: int
+    host: str
+    machine: str
+    """One boot of one machine, and one space of pids in it; empty where that cannot be told."""
+    born: str
+    """When the process was started, as its machine counts."""
+    since: int
+    """When it opened the turn, in microseconds."""
+    token: str
+
+    def __str__(self) -> str:
+        return f"{self.pid}@{self.host}#{self.machine}.{self.born}.{self.since:x}.{self.token}"
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"process {self.pid} on {self.host}"
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is this process."""
+        return (self.pid, self.machine, self.born) == (os.getpid(), _machine(), _born_here(os.getpid()))
+
+    @property
+    def is_held_here(self) -> bool:
+        """Whether the turn is open in this process, and somebody still has it."""
+        return self.is_here and any(hold.holder.token == self.token for hold in _held())
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is known that the process ended, or let go of the turn. False where that cannot be known."""
+        if self.is_here:
+            return not self.is_held_here
+        if not self.machine or self.machine != _machine():
+            return False
+        born = _born(self.pid)
+        return born is not None and born != self.born
+
+    def is_heard(self, now: int, beat: Heartbeat | None) -> bool:
+        """Whether it gave a sign of life lately."""
+        until = self.since + int(TTL_S * 1e6)
+        if beat is not None and beat.holder == str(self):
+            until = max(until, beat.until)
+        return now <= until
+
+
+def parse_holder(text: str) -> Holder | None:
+    """A holder as it is stored; None for one that was written in another way."""
+    who, _, rest = text.rpartition("#")
+    pid, _, host = who.partition("@")
+    parts = rest.split(".")
+    with contextlib.suppress(ValueError):
+        machine, born, since, token = parts
+        return Holder(int(pid), host, machine, born, int(since, 16), token)
+    return None
+
+
+class Hold:
+    """A turn that this process has. It is kept alive until it is let go, or nobody refers to it any longer."""
+
+    def __init__(self, log: Log) -> None:
+        pid = os.getpid()
+        self.log = log
+        self.holder = Holder(pid, _host(), _machine(), _born_here(pid), now_us(), secrets.token_hex(3))
+        self.text = str(self.holder)
+        self._until = self.holder.since + int(TTL_S * 1e6)
+        _pulse.add(self)
+
+    def let_go(self) -> None:
+        _pulse.remove(self)
+
+    def beat(self) -> None:
+        """Gives a sign of life, if the last one is getting old."""
+        log, now = self.log, now_us()
+        if self._until - now > int(TTL_S * 2e6 / 3):
+            return
+        turn, lease = log.part("turn"), log.part("lease")
+        if turn.get("holder") != self.text:
+            self.let_go()  # it is over, or was taken over
+            return
+        self._until = now + int(TTL_S * 1e6)
+        last = log.engine.last_beat(log.id)
+        if lease["holder"] and last is not None and last.holder == lease["holder"] and last.until > now:
+            return  # a lease that somebody took is what counts
+        log.engine.beat(log.id, Heartbeat(lease["epoch"], self.text, self._until))
+
+
+def living_turn(log: Log) -> Holder | None:
+    """The process that has the open turn, unless it is gone or was silent too long."""
+    holder = open_turn_holder(log)
+    if holder is None or holder.is_gone:
+        return None
+    if holder.is_held_here or holder.is_heard(now_us(), log.engine.last_beat(log.id)):
+        return holder
+    return None
+
+
+def open_turn_holder(log: Log) -> Holder | None:
+    """The process that opened the open turn, dead or alive; None where none is open or it does not say."""
+    turn = log.part("turn")
+    return parse_holder(turn.get("holder", "")) if turn["status"] == "open" else None
+
+
+def refuse_if_held(log: Log) -> None:
+    """ConflictError, with the pid and the host, while a living process has the open turn."""
+    holder = living_turn(log)
+    if holder is None:
+        return
+    name, number = log.head().name or log.id, log.part("turn")["number"]
+    where = "in this process" if holder.is_here else f"in {holder.name}"
+    raise ConflictError(
+        f"turn @{number} of {name} is open {where}, which is alive",
+        kind="leased",
+        hint="wait until it is over, end that process, or take the session over: session.take_lease(…, force=True)",
+    )
+
+
+def end_of_holder(log: Log) -> str:
+    """Why an open turn is over, as far as that is known."""
+    holder = open_turn_holder(log)
+    if holder is None:
+        return "another turn was begun"
+    if holder.is_here:
+        return "its process left it"
+    if holder.is_gone:
+        return "the process ended inside it"
+    if living_turn(log) is None:
+        return f"nothing was heard of {holder.name} for {int(TTL_S)} s"
+    return f"it was taken over from {holder.name}"
+
+
+class _Pulse:
+    """One thread that beats for every turn of the process that is open for long."""
+
+    def __init__(self) -> None:
+        self.holds: weakref.WeakSet[Hold] = weakref.WeakSet()
+        self.lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+
+    def add(self, hold: Hold) -> None:
+        with self.lock:
+            self.holds.add(hold)
+            self._start()
+
+    def remove(self, hold: Hold) -> None:
+        with self.lock:
+            self.holds.discard(hold)
+
+    def list(self) -> list[Hold]:
+        with self.lock:
+            return list(self.holds)
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._stop = threading.Event()
+            self._thread = threading.Thread(target=self._run, args=(self._stop,), name="wakelog beat", daemon=True)
+            self._thread.start()
+
+    def _run(self, stop: threading.Event) -> None:
+        while not stop.wait(LOOK_S):
+            for hold in self.list():
+                self.beat(hold)
+            with self.lock:
+                if not self.holds and self._stop is stop:
+                    self._thread = None
+                    return
+
+    def beat(self, hold: Hold) -> None:
+        try:
+            hold.beat()
+        except UnavailableError:
+            return  # the next look tries again
+        except Exception:  # a store that was closed, a session that was deleted: nothing is left to keep alive
+            self.remove(hold)
+
+    # A thread does not survive a fork, and a lock may be held at that moment.
+
+    def before_fork(self) -> None:
+        with self.lock:
+            thread, self._thread = self._thread, None
+            self._stop.set()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(1.0)
+        self.lock.acquire()
+
+    def after_fork_in_parent(self) -> None:
+        if self.holds:
+            self._start()
+        self.lock.release()
+
+
+_pulse = _Pulse()
+
+
+def _held() -> list[Hold]:
+    return _pulse.list()
+
+
+def _after_fork_in_child() -> None:
+    global _pulse
+    _pulse = _Pulse()  # the turns are the parent's
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=lambda: _pulse.before_fork(),
+        after_in_parent=lambda: _pulse.after_fork_in_parent(),
+        after_in_child=_after_fork_in_child,
+    )
+
+
+# Processes
+
+
+@functools.lru_cache(maxsize=1)
+def _host() -> str:
+    import platform  # not for a process that opens no turn
+
+    return platform.node() or "unknown"
+
+
+@functools.lru_cache(maxsize=1)
+def _machine() -> str:
+    if _PLATFORM == "win32":
+        return ""
+    where = [_host()]
+    with contextlib.suppress(OSError):
+        where.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
+        where.append(os.readlink("/proc/self/ns/pid"))  # a container counts pids by itself
+    return hashlib.sha256("\n".join(where).encode()).hexdigest()[:8]
+
+
+@functools.lru_cache(maxsize=4)
+def _born_here(pid: int) -> str:
+    return _born(pid) or ""
+
+
+def _born(pid: int) -> str | None:
+    """When a process of this machine was started; empty when there is none; None where that cannot be told."""
+    if _PLATFORM == "win32":
+        return None
+    if _PLATFORM == "linux":
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            return "" if Path("/proc/self/stat").exists() else None
+        except OSError:
+            return None
+        state, *fields = stat[stat.rfind(b")") + 2 :].split()
+        return "" if state in (b"Z", b"X") else fields[18].decode()
+    import subprocess
+
+    try:
+        shown = subprocess.run(
+            ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False, timeout=5
+        ).stdout.split(None, 1)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return "" if len(shown) < 2 or shown[0].startswith("Z") else hashlib.sha256(shown[1].encode()).hexdigest()[:8]

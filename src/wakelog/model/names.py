@@ -1,0 +1,56 @@
+"""Names of sessions, and the grammar of places that a name must not be.
+
+A place in a session is written as a selector (history/selectors.py). What names a session and a place at once could
+never be reached by its name, so the grammar stands here, below everything that binds a name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from wakelog.errors import InvalidInputError
+from wakelog.model.ids import is_session_id
+from wakelog.model.values import check_text
+
+WORDS = ("first-error", "last-error", "last-user", "last-tool")
+PLACE = (
+    r"@(?:-?\d*|~\d+|\d+\.(?:\d+|best))|turn:\d+|e\d+|event:\d+|(?:c|commit):[0-9a-f]+|t:[^@]+?|cp:[^@]+?|"
+    + "|".join(WORDS)
+)
+"""A place, as a regular expression."""
+
+_RESERVED = re.compile(rf"(?:{PLACE})")
+
+
+def is_place(text: str) -> bool:
+    """Whether a text is a place in a session, and so no name for one."""
+    return _RESERVED.fullmatch(text) is not None
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can name a session."""
+    try:
+        check_name(text)
+    except InvalidInputError:
+        return False
+    return True
+
+
+def check_name(name: str) -> str:
+    """The name, or InvalidInputError when it cannot name a session."""
+    check_text(name, "a name")
+    if is_place(name):
+        raise InvalidInputError(
+            f"{name!r} cannot name a session: it is a place in one, so the session would not be reached by it",
+            kind="bad-name",
+            hint=f"choose another, such as session-{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-') or '1'}",
+        )
+    is_odd = not name or is_session_id(name) or any(c in name for c in "@\n") or name[0] in "-.~" or ".." in name
+    if is_odd or name != name.strip():
+        raise InvalidInputError(
+            f"{name!r} cannot name a session: a name is not empty, does not look like an id or a place, holds no @, .."
+            " or line break, does not start with - . or ~ and has no space around it",
+            kind="bad-name",
+            hint="names look like fix-auth or nightly-2026-11-15",
+        )
+    return name

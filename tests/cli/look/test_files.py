@@ -1,0 +1,67 @@
+"""`files`, and paths and titles in listings: told apart, and whole where nobody gave a width."""
+
+from pathlib import Path
+
+import pytest
+
+import wakelog
+from tests.cli.conftest import Cli
+
+DEEP = "services/authentication/src/main/python/authentication/middleware"
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Path:
+    monkeypatch.chdir(tmp_path)
+    with wakelog.open(tmp_path / ".wakelog") as opened:
+        session = opened.session("edits", goal="a goal that is rather long, " * 8)
+        for n in range(1, 5):
+            with session.turn(f"edit {n}"):
+                session.file(f"{DEEP}/file_{n}.py", "modified", added=n)
+                session.file(f"{DEEP}/shared.py", "modified")
+        session.rewind("@3")
+    return tmp_path
+
+
+def test_files_of_the_last_turns_in_view(store: Path, cli: Cli) -> None:
+    said = cli("files", "--last", "2", "--json").data
+    assert said["turns"] == [2, 3]
+    assert [(f["path"][len(DEEP) + 1 :], f["changes"], f["turns"]) for f in said["files"]] == [
+        ("shared.py", 2, [2, 3]),
+        ("file_3.py", 1, [3]),
+        ("file_2.py", 1, [2]),
+    ]
+    lines = cli("files", "edits", "--ndjson").records
+    assert [r["path"][len(DEEP) + 1 :] for r in lines] == ["shared.py", "file_3.py", "file_2.py", "file_1.py"]
+    assert {r["schema"] for r in lines} == {"wakelog.files/1"}
+    assert len(cli("files", "edits@1", "--last", "0", "--json").data["files"]) == 2
+    assert "no files changed" in cli("files", "edits@0").out or cli("files", "edits@0").code == 3
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_two_files_never_look_the_same(store: Path, cli: Cli, columns: int) -> None:
+    shown = cli("files", columns=columns).out
+    assert all(f"file_{n}.py" in shown for n in (1, 2, 3))
+    stat = cli("log", "--stat", columns=columns).out
+    assert all(f"file_{n}.py" in stat for n in (1, 2, 3))
+    assert all(len(line) <= columns for line in (*shown.splitlines(), *stat.splitlines()))
+
+
+def test_blame_shows_a_path_as_a_path_and_takes_it_back(store: Path, cli: Cli) -> None:
+    shown = cli("blame", "/files_modified", columns=160).out
+    assert "~1" not in shown
+    assert "/file_2.py" in shown
+    plain = cli("blame", f"/files_modified/{DEEP}/file_2.py", "--json")
+    assert plain.code == 0
+    assert plain.data["pointer"] == f"/files_modified/{DEEP.replace('/', '~1')}~1file_2.py"
+    assert cli("state", f"/files_modified/{DEEP}/file_2.py").code == 0
+    assert cli("state", f"/files_modified/{DEEP}/nothing.py").code == 3
+
+
+def test_for_another_program_nothing_is_cut(store: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    goal = ("a goal that is rather long, " * 8).strip()
+    assert goal not in cli("ls").out
+    # Whoever pipes has no width, unless somebody sets one.
+    monkeypatch.setattr("wakelog.cli.context.Context.is_piped", property(lambda self: True))
+    assert goal in cli("ls").out
+    assert f"{DEEP}/file_3.py" in cli("files").out

@@ -1,0 +1,24 @@
+"""`wakelog help`: what the short help promises at its end."""
+
+from tests.cli.conftest import Cli
+from wakelog.cli.app import SECTIONS
+
+
+def test_help_is_the_short_help_and_with_all_every_command_by_section(cli: Cli) -> None:
+    short = cli("help")
+    assert (short.code, short.out) == (0, cli("--help").out)
+    assert "wakelog help -a" in short.out
+    everything = cli("help", "-a").out
+    for title, section in SECTIONS.items():
+        assert f"\n{title}:\n" in everything
+        assert all(f"\n  {name} " in everything for name in section)
+
+
+def test_help_on_a_command_is_its_own_help(cli: Cli) -> None:
+    assert cli("help", "rewind").out == cli("rewind", "--help").out
+    assert cli("help", "reset").out.splitlines()[0].startswith("Usage: wakelog re")
+    assert cli("help", "store", "backup").out == cli("store", "backup", "--help").out
+    wrong = cli("help", "rewnd")
+    assert wrong.code == 2
+    assert "Did you mean rewind?" in wrong.err
+    assert cli("help", "rewind", "more").code == 2

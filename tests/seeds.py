@@ -1,0 +1,19 @@
+"""Where chance comes from: the same every time in `make test` and `make test-all`, fresh in `make test-fuzz`.
+
+Hypothesis takes its seed from the profile (tests/conftest.py). Tests that roll their own dice take `SEED` from here and
+are marked `seeded`. What a fresh seed finds becomes an explicit example, or a seed of its own in a parametrised test.
+"""
+
+import os
+
+from hypothesis import settings
+
+FIXED = 20_260_101
+SEED = int(os.environ.get("WAKELOG_TEST_SEED") or FIXED)
+EXAMPLES = 60
+"""How many examples a property gets that asks for no other number."""
+
+
+def examples(number: int) -> int:
+    """So many examples in an ordinary run, and as many times more as the profile has when searching."""
+    return max(1, number * settings.default.max_examples // EXAMPLES)
