@@ -143,6 +143,8 @@ class Taking:
                 out.append(commit)  # its place is taken
                 continue
             if (tip.seq + 1, tip.hash) != (commit.first, commit.prev):
+                if not tip.seq:
+                    refuse(commit, "it begins a session, and nothing comes before that")
                 judge(commit, self._head_at(commit, tip), None)
             out.append(self._checked(commit, tip, partial(self._find, commit, brought), allowed))
             brought.update(commit.payloads)

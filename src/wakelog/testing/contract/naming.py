@@ -69,7 +69,8 @@ class Naming(Hooks):
         writer, other = opened(engine), opened(engine)
         assert engine.last_beat(writer.session) is None
         for beat in (Heartbeat(1, "worker", 5), Heartbeat(2, "another", 3)):
+            store(engine, writer.seal(ev.LeaseTaken(epoch=beat.epoch, holder=beat.holder)))
             engine.beat(writer.session, beat)
             assert engine.last_beat(writer.session) == beat
         assert engine.last_beat(other.session) is None
-        assert engine.head(writer.session).seq == 1
+        assert engine.head(writer.session).seq == 3
