@@ -256,3 +256,68 @@ def test_a_command_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert b"no-such-command-anywhere" in done.stderr
     assert done.stdout == b""
+
+
+SLOW = r"""
+import json, sys
+for line in sys.stdin.buffer:
+    frame = json.loads(line)
+    if frame.get("method") == "tools/call" and frame["params"]["name"] == "slow":
+        sys.stdin.buffer.read()  # until the client is gone
+    if "id" in frame:
+        answer = {"jsonrpc": "2.0", "id": frame["id"], "result": {"content": []}}
+        sys.stdout.write(json.dumps(answer) + "\n"); sys.stdout.flush()
+"""
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "clientInfo": {"name": "codex", "version": "1.2"}},
+}
+
+
+def passed_through(store: wakelog.Store, *frames: dict[str, Any], dies: bool) -> wakelog.Session:
+    """What is recorded of a client that asks, and then closes its side, or both as one does that is killed."""
+    up, down = os.pipe(), os.pipe()
+    os.write(up[1], lines(*frames))
+    if dies:
+        os.close(down[0])
+    os.close(up[1])
+    recorder = Recorder(lambda: store.session("rec"), name="slow")
+    run_proxy([sys.executable, "-c", SLOW], recorder, stdin=up[0], stdout=down[1])
+    for end in (up[0], down[1], *(() if dies else (down[0],))):
+        os.close(end)
+    return store.resume("rec")
+
+
+def test_an_answer_that_came_when_the_client_was_gone_says_that_nobody_got_it(tmp_path: Path) -> None:
+    with wakelog.open(tmp_path / "store") as store:
+        session = passed_through(store, HELLO, call(1, "fast"), call(2, "slow"), dies=True)
+        (connected,) = session.events(kind="x.mcp.connected")
+        assert (connected.body["client"], connected.body["version"]) == ("codex", "1.2")
+        (left,) = session.events(kind="x.mcp.left")
+        assert left.body["client"] == "codex"
+        assert "codex 1.2 left" in left.body["why"]
+        outcomes = list(session.events(kind="action.succeeded"))
+        noted = {e.body["on"]: e.body["text"] for e in session.events(kind="note.added")}
+        told = [str(e.body.get("why") or noted.get(e.seq, "")) for e in outcomes]
+        assert len(told) == 2
+        assert all("codex 1.2 never got this answer" in each for each in told)
+
+
+def test_a_client_that_closes_its_side_has_left_and_its_last_answer_may_be_unread(tmp_path: Path) -> None:
+    with wakelog.open(tmp_path / "store") as store:
+        session = passed_through(store, HELLO, call(1, "slow"), dies=False)
+        (left,) = session.events(kind="x.mcp.left")
+        (outcome,) = session.events(kind="action.succeeded")
+        # It asked, closed, and was answered into a pipe that was still open: it may have read that.
+        assert left.body["unanswered"] == [outcome.body["action"]]
+        assert "never got" not in str(outcome.body)
+        assert list(session.events(kind="note.added")) == []
+
+
+def test_a_client_that_only_looks_makes_no_session(tmp_path: Path) -> None:
+    with wakelog.open(tmp_path / "store") as store:
+        with pytest.raises(wakelog.NotFoundError):
+            passed_through(store, HELLO, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, dies=False)
+        assert list(store.sessions()) == []

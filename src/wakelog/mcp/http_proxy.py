@@ -96,6 +96,9 @@ class HttpProxy:
 
     async def _stream(self, response: httpx2.Response, conversation: str, send: Send) -> None:
         headers = [(k.lower(), v) for k, v in response.headers.raw if k.lower() not in _HOP]
+        given = _header(headers, b"mcp-session-id")
+        if given and given != conversation:
+            self._recorder.renamed(conversation, given)
         await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
         is_stream = b"text/event-stream" in (_bytes(headers, b"content-type"))
         events, whole = ServerSentEvents(), bytearray()

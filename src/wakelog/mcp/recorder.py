@@ -2,6 +2,9 @@
 
 Frames are handed over without waiting; a thread of its own writes them, so that the traffic never stands still for the
 store. Where the store fails, the traffic goes on, and what was missed is noted as a gap as soon as the store is back.
+
+A server's answer is the outcome of a call; that the client got it is another matter. An answer that could not be handed
+on says so, and when a client leaves, its last answers are named: nothing tells whether it read them.
 """
 
 from __future__ import annotations
@@ -21,16 +24,22 @@ from wakelog.errors import WakelogError
 from wakelog.mcp.frames import Frame
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
+from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
+from wakelog.model.values import Value
 from wakelog.runtime.values import plain, summarise
 from wakelog.session import Session
 
 Side = Literal["client", "server"]
 QUEUE_MAX = 10_000
+UNREAD_MAX = 50
+"""Answers that are remembered until the client says something."""
+_CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
+_NOT_HEARD = "never got this answer: it had left"
 
 
 class Passed(msgspec.Struct):
-    """A frame that passed, and when; without a frame, the conversation is over."""
+    """A frame that passed, and when; without a frame, what else became of the conversation."""
 
     side: Side
     frame: Frame | None
@@ -38,6 +47,13 @@ class Passed(msgspec.Struct):
     scope: str = ""
     """Which conversation its id belongs to, where one proxy serves several."""
     stored: threading.Event | None = None
+    what: Literal["frame", "ended", "left", "renamed"] = "frame"
+    lost: tuple[Any, ...] = ()
+    """With `left`: the ids of answers that could not be handed on."""
+    name: str = ""
+    """With `renamed`: what the conversation is called from now on."""
+    is_heard: bool = True
+    """Whether somebody was there to hand it on to."""
 
 
 class Open(msgspec.Struct):
@@ -47,6 +63,21 @@ class Open(msgspec.Struct):
     tool: str
     effect: ev.Effect
     since_ns: int
+
+
+class Client(msgspec.Struct):
+    """Who asks, and what it was answered since it last said something."""
+
+    name: str = ""
+    version: str = ""
+    is_told: bool = False
+    has_left: bool = False
+    unread: list[tuple[str, str, Seq]] = []
+    """Request, action and event of each answer."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.version}".rstrip() or "the client"
 
 
 class Recorder:
@@ -74,17 +105,20 @@ class Recorder:
         self._lists: set[tuple[str, str]] = set()
         self._reads: dict[tuple[str, str], str] = {}
         self._effects: dict[str, ev.Effect] = {}
+        self._clients: dict[str, Client] = {}
         self._number = 0
         self._missed = 0
         self._is_failing = False
         self._thread = threading.Thread(target=self._work, name="wakelog recorder", daemon=True)
         self._thread.start()
 
-    def passed(self, side: Side, frame: Frame, *, scope: str = "", wait_s: float = 0.0) -> None:
+    def passed(
+        self, side: Side, frame: Frame, *, scope: str = "", wait_s: float = 0.0, is_heard: bool = True
+    ) -> None:
         """Hands a frame over. With `wait_s`, waits until it is stored, but no longer than that."""
         stored = threading.Event() if wait_s else None
         try:
-            self._queue.put_nowait(Passed(side, frame, time.monotonic_ns(), scope, stored))
+            self._queue.put_nowait(Passed(side, frame, time.monotonic_ns(), scope, stored, is_heard=is_heard))
         except queue.Full:
             self._missed += 1
             return
@@ -93,8 +127,19 @@ class Recorder:
 
     def ended(self, scope: str) -> None:
         """A conversation is over: what it was not answered, it never will be."""
+        self._tell(Passed("client", None, time.monotonic_ns(), scope, what="ended"))
+
+    def left(self, scope: str = "", *, lost: tuple[Any, ...] = ()) -> None:
+        """The client went away; `lost` are the requests whose answers could not be handed on."""
+        self._tell(Passed("client", None, time.monotonic_ns(), scope, what="left", lost=lost))
+
+    def renamed(self, scope: str, name: str) -> None:
+        """A conversation got its name from the server: whoever began it is still the client."""
+        self._tell(Passed("client", None, time.monotonic_ns(), scope, what="renamed", name=name))
+
+    def _tell(self, passed: Passed) -> None:
         with contextlib.suppress(queue.Full):
-            self._queue.put_nowait(Passed("client", None, time.monotonic_ns(), scope))
+            self._queue.put_nowait(passed)
 
     def skipped(self, what: str) -> None:
         """Something passed that is not looked at; its call will be without an outcome."""
@@ -143,25 +188,33 @@ class Recorder:
             self._append(Draft(ev.GapNoted(missed=missed, source=self._source), actor="runtime"))
             self._missed = 0
 
-    def _append(self, *drafts: Draft) -> None:
+    def _append(self, *drafts: Draft) -> Seq:
         if self._session is None:
             self._session = self._open_session()
-        self._session.append(*drafts)
+        return self._session.append(*drafts).seq
 
     def _take(self, passed: Passed) -> None:
         frame = passed.frame
-        if frame is None:
+        if passed.what == "left":
+            self._note_leaving(passed)
+        elif passed.what == "renamed":
+            self._clients[passed.name] = self._client(passed.scope)
+        elif frame is None:
             self._cut(passed.scope)
+            self._clients.pop(passed.scope, None)
         elif "method" in frame:
             self._asked(passed, frame)
         elif "id" in frame and passed.side == "server":
             self._answered(passed, frame)
 
     def _asked(self, passed: Passed, frame: Frame) -> None:
-        if passed.side != "client" or "id" not in frame:
+        if passed.side != "client":
+            return
+        params = frame.get("params")
+        self._hear(passed.scope, frame, params if isinstance(params, dict) else {})
+        if "id" not in frame:
             return
         key = (passed.scope, repr(frame["id"]))
-        params = frame.get("params")
         params = params if isinstance(params, dict) else {}
         method = frame["method"]
         if method == "tools/list":
@@ -181,8 +234,51 @@ class Recorder:
             action=call.action, tool=tool, effect=effect, input=given, input_hash=hash_value(given)
         )
         started = Draft(ev.ActionStarted(action=call.action), actor="runtime")
-        self._append(Draft(request, source=self._source), started)
+        self._append(*self._introduced(passed.scope), Draft(request, source=self._source), started)
         self._open[key] = call
+
+    # Who asks
+
+    def _client(self, scope: str) -> Client:
+        return self._clients.setdefault(scope, Client(unread=[]))
+
+    def _hear(self, scope: str, frame: Frame, params: dict[str, Any]) -> None:
+        """What a client's frame says of it: its name, and that it read what it was answered."""
+        client = self._client(scope)
+        client.unread.clear()
+        meta = params.get("_meta")
+        info = params.get("clientInfo") if frame["method"] == "initialize" else None
+        info = info or (meta.get(_CLIENT_INFO) if isinstance(meta, dict) else None)
+        if isinstance(info, dict) and isinstance(info.get("name"), str):
+            client.name, client.version = info["name"][:200], str(info.get("version", ""))[:50]
+
+    def _introduced(self, scope: str) -> list[Draft]:
+        """Says once who the client is, with its first call: a client that only looks makes no session."""
+        client = self._client(scope)
+        if client.is_told or not client.name:
+            return []
+        client.is_told = True
+        about: dict[str, Value] = {"client": client.name, "version": client.version}
+        return [Draft(ev.Foreign(foreign_kind="x.mcp.connected", data=about), actor="runtime", source=self._source)]
+
+    def _note_leaving(self, passed: Passed) -> None:
+        client = self._client(passed.scope)
+        if self._session is None:
+            return
+        drafts = []
+        lost = {repr(each) for each in passed.lost}
+        for request, _, seq in [each for each in client.unread if each[0] in lost]:
+            client.unread = [each for each in client.unread if each[0] != request]
+            drafts.append(Draft(ev.NoteAdded(text=f"{client.title} {_NOT_HEARD}", on=seq), actor="runtime"))
+        if not client.has_left:
+            client.has_left = True
+            unread: list[Value] = [action for _, action, _ in client.unread]
+            waiting: list[Value] = [call.action for key, call in self._open.items() if key[0] == passed.scope]
+            why = f"{client.title} left" + ("; whether it read its last answers is not known" if unread else "")
+            about: dict[str, Value] = {"client": client.name, "unread": unread, "unanswered": waiting, "why": why}
+            drafts.append(Draft(ev.Foreign(foreign_kind="x.mcp.left", data=about), actor="runtime", source=self._source))
+        if drafts:
+            self._append(*drafts)
 
     def _answered(self, passed: Passed, frame: Frame) -> None:
         key = (passed.scope, repr(frame["id"]))
@@ -197,7 +293,12 @@ class Recorder:
         elif key in self._open:
             call = self._open.pop(key)
             event = _outcome(call, frame, (passed.at_ns - call.since_ns) // 1000)
-            self._append(Draft(event, actor="tool", source=self._source, trust=self._trust))
+            client = self._client(passed.scope)
+            if not passed.is_heard:
+                event = msgspec.structs.replace(event, why=f"{client.title} {_NOT_HEARD}")
+            seq = self._append(Draft(event, actor="tool", source=self._source, trust=self._trust))
+            if passed.is_heard:
+                client.unread = [*client.unread[-(UNREAD_MAX - 1) :], (key[1], call.action, seq)]
 
     def _learn(self, result: Any) -> None:
         """What a list of tools says about their effects. A server's word, so it is only believed to make a call safer

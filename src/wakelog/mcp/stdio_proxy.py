@@ -65,6 +65,7 @@ def _pump_up(source: int, target: IO[bytes], recorder: Recorder, wait_s: float) 
             for line in lines.feed(piece):
                 _look(recorder, "client", line, wait_s)
             _write(target.fileno(), piece)
+    recorder.left()
     with contextlib.suppress(OSError, ValueError):
         target.close()
 
@@ -74,20 +75,23 @@ def _pump_down(source: IO[bytes], target: int, recorder: Recorder) -> None:
     is_heard = True
     while piece := os.read(source.fileno(), PIECE):
         # Handed over first, which waits for nothing: what the client then asks for comes after it in the record too.
-        for line in lines.feed(piece):
-            _look(recorder, "server", line)
+        whole = list(lines.feed(piece))
+        for line in whole:
+            _look(recorder, "server", line, is_heard=is_heard)
         if is_heard:
             try:
                 _write(target, piece)
             except OSError:
                 is_heard = False  # the client went away; what the server still says is recorded
+                frames = [frame for line in whole for frame in frames_of(line)]
+                recorder.left(lost=tuple(frame["id"] for frame in frames if "id" in frame))
 
 
-def _look(recorder: Recorder, side: Side, line: bytes, wait_s: float = 0.0) -> None:
+def _look(recorder: Recorder, side: Side, line: bytes, wait_s: float = 0.0, *, is_heard: bool = True) -> None:
     with contextlib.suppress(Exception):  # whatever a frame is like, the traffic must not notice
         for frame in frames_of(line):
             is_call = frame.get("method") == "tools/call"
-            recorder.passed(side, frame, wait_s=wait_s if is_call else 0.0)
+            recorder.passed(side, frame, wait_s=wait_s if is_call else 0.0, is_heard=is_heard)
 
 
 def _write(target: int, piece: bytes) -> None:

@@ -13,13 +13,19 @@ from pydantic import Field
 
 from wakelog.mcp.answers import ANSWER_MAX, answer, shorten
 from wakelog.mcp.entries import Entry, check, claim, draft
+from wakelog.mcp.place import Place
 from wakelog.mcp.reads import BUDGET, Id, Point, Reads, brief_within, told
+from wakelog.mcp.turns import Turns
 from wakelog.model import events as ev
 from wakelog.session import Session
 
 
 class Tools(Reads):
     """The verbs over one store."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place)
+        self._turns = Turns()
 
     def _stands(self, session: Session[Any], **more: Any) -> str:
         head = session.head
@@ -41,16 +47,25 @@ class Tools(Reads):
         session = store.session(name, agent=client)
         if goal and session.log.part("goal") is None and session.status not in ("closed", "archived"):
             session.append(claim(ev.GoalSet(goal=goal), client))
-        return self._stands(session, is_new=is_new, goal=shorten(session.log.part("goal")))
+        return self._stands(session, is_new=is_new, goal=shorten(session.log.part("goal")), **self._busy(session, ctx))
 
     @told
-    def resume_session(self, session_id: Id) -> str:
+    def resume_session(
+        self,
+        session_id: Id,
+        ctx: Context = None,  # type: ignore[assignment]
+    ) -> str:
         """Where a session stands, with its brief. A paused one goes on."""
         session = self._session(session_id)
         if session.status == "paused":
             session.resume(why="resumed through MCP")
-        room = ANSWER_MAX - len(self._stands(session)) - 20
-        return self._stands(session, brief=brief_within(session, BUDGET, room))
+        busy = self._busy(session, ctx)
+        room = ANSWER_MAX - len(self._stands(session, **busy)) - 20
+        return self._stands(session, brief=brief_within(session, BUDGET, room), **busy)
+
+    def _busy(self, session: Session[Any], ctx: Context) -> dict[str, str]:
+        words = self._turns.busy(session, _client(ctx))
+        return {"busy": f"{words}: fork it to work beside it"} if words else {}
 
     @told
     def record(
@@ -66,6 +81,7 @@ class Tools(Reads):
         for place, entry in enumerate(entries):
             check(entry, place)
         session, client = self._session(session_id), _client(ctx)
+        self._turns.refuse_to_record(session, client)
         drafts = [draft(e, _action(e, id, i), client) for i, e in enumerate(entries)]
         head = session.append(*drafts, commit_id=f"mcp:{id}" if id else "")
         return answer({"e": head.seq, "turn": head.turn})
@@ -77,16 +93,22 @@ class Tools(Reads):
         input: Annotated[str, Field(description="What you were asked.")],
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
-        """Begins a turn: from what you were asked until you rest. One that was left open is marked interrupted."""
+        """Begins a turn: from what you were asked until you rest. One you left open is marked interrupted; one that
+        another client has is not touched: fork the session then."""
         session = self._session(session_id)
-        session.start_turn(input, actor="agent", source=f"mcp:{_client(ctx)}", trust="unverified")
+        self._turns.start(session, _client(ctx), input)
         return self._stands(session)
 
     @told
-    def end_turn(self, session_id: Id, outcome: Literal["completed", "failed", "interrupted"] = "completed") -> str:
+    def end_turn(
+        self,
+        session_id: Id,
+        outcome: Literal["completed", "failed", "interrupted"] = "completed",
+        ctx: Context = None,  # type: ignore[assignment]
+    ) -> str:
         """Ends the turn."""
         session = self._session(session_id)
-        session.end_turn(outcome)
+        self._turns.end(session, _client(ctx), outcome)
         return self._stands(session)
 
     @told

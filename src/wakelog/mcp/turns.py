@@ -1,0 +1,96 @@
+"""Whose turn it is: a turn that a client began is held by this process until it ends, so that another client that
+comes to the same session is told, instead of ending it or writing into it.
+
+Where several clients share one server over HTTP they are told apart by the name they give. A turn that a program holds
+is its own to end, but an agent may record into it: that is how an agent works inside a program that keeps the turns.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from wakelog.errors import ConflictError, NotFoundError
+from wakelog.history.points import attempts_of
+from wakelog.log.holder import Hold, Holder, living_turn
+from wakelog.model.ids import SessionId
+from wakelog.session import Session
+
+_PREFIX = "mcp:"
+
+
+class Turns:
+    """The open turns of the clients of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[SessionId, tuple[Hold, str]] = {}
+
+    def start(self, session: Session[Any], client: str, text: str) -> None:
+        """Begins a turn of a client's own. Its last one, if it left that open, is recorded as interrupted."""
+        with self._lock:
+            self._refuse(session, client)
+            self._let_go(session.id)
+            hold = Hold(session.log)
+            try:
+                session.start_turn(text, actor="agent", source=f"{_PREFIX}{client}", trust="unverified", hold=hold)
+            except BaseException:
+                hold.let_go()
+                raise
+            self._held[session.id] = hold, client
+
+    def end(self, session: Session[Any], client: str, outcome: Any) -> None:
+        with self._lock:
+            self._refuse(session, client)
+            session.end_turn(outcome)
+            self._let_go(session.id)
+
+    def refuse_to_record(self, session: Session[Any], client: str) -> None:
+        """ConflictError while another client has the turn that an entry would fall into."""
+        self._refuse(session, client, only=_PREFIX)
+
+    def busy(self, session: Session[Any], client: str) -> str:
+        """Who else has the session's turn, in words; empty when nobody has."""
+        holder = self._other(session, client)
+        return _words(session, holder) if holder is not None else ""
+
+    def _refuse(self, session: Session[Any], client: str, only: str = "") -> None:
+        holder = self._other(session, client)
+        if holder is not None and _source(session).startswith(only):
+            raise ConflictError(
+                _words(session, holder),
+                kind="leased",
+                hint="fork it and go on there, or wait until that turn is over",
+            )
+
+    def _other(self, session: Session[Any], client: str) -> Holder | None:
+        holder = living_turn(session.log)
+        if holder is None:
+            return None
+        mine = self._held.get(session.id)
+        is_mine = mine is not None and mine[0].text == str(holder) and mine[1] == client
+        return None if is_mine else holder
+
+    def _let_go(self, session: SessionId) -> None:
+        held = self._held.pop(session, None)
+        if held is not None:
+            held[0].let_go()
+
+
+def _source(session: Session[Any]) -> str:
+    """Where the open turn's begin is from: `mcp:NAME` for a client's."""
+    try:
+        return session.log.entry(attempts_of(session.log, session.head.turn)[-1].first).header.source
+    except NotFoundError:
+        return ""
+
+
+def _words(session: Session[Any], holder: Holder) -> str:
+    seconds = max(0, session.log.clock() - holder.since) // 1_000_000
+    since = f"{seconds // 60} min" if seconds >= 120 else f"{seconds} s"
+    who = _source(session).removeprefix(_PREFIX)
+    client = f"{who}, " if who else ""
+    return (
+        f"turn @{session.head.turn} of {session.name or session.id} belongs to {client}{holder.name}, which is alive"
+        f" and began it {since} ago"
+    )
