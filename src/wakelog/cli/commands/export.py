@@ -33,10 +33,13 @@ FORMATS = ("bundle", "ndjson", "json", "md", "pytest")
 )
 @click.option("--gzip", "zipped", is_flag=True, help="Compress it.")
 @click.option("--agent", default="", metavar="MODULE:FUNCTION", help="For pytest: the agent that is to be replayed.")
+@click.option(
+    "--beyond", is_flag=True, help="Of a fork: also events of its ancestors that it does not share, if needed."
+)
 @click.option("--force", is_flag=True, help="Replace the file.")
 @common
 def export_command(
-    ctx: Context, selector: str, form: str | None, target: str, zipped: bool, agent: str, force: bool
+    ctx: Context, selector: str, form: str | None, target: str, zipped: bool, agent: str, beyond: bool, force: bool
 ) -> None:
     """Writes a session to a file, to a blob store, or to stdout. The file appears when it is whole; an object is put
     only if there is none of that name.
@@ -71,7 +74,7 @@ def export_command(
         Progress(ctx, "exported events", session.head.seq) as progress,
         writing_to(target, force=force, zipped=zipped) as out,
     ):
-        gone = _write(session, place, form, out, progress)
+        gone = _write(session, place, form, out, progress, beyond)
         written = out.tell() if is_url(target) else 0
     if gone:
         ctx.warn(f"the content of {gone} events was erased or pruned before; their places are marked")
@@ -94,10 +97,10 @@ def export_command(
         ctx.suggest(f"wakelog import {target} --store ELSEWHERE")
 
 
-def _write(session: Session[Any], place: Selector, form: str, out: IO[bytes], progress: Progress) -> int:
+def _write(session: Session[Any], place: Selector, form: str, out: IO[bytes], progress: Progress, beyond: bool) -> int:
     """Writes, and returns how many events had lost their content before."""
     if form == "bundle":
-        export_bundle(session.log, out)
+        export_bundle(session.log, out, beyond=beyond)
         progress(session.head.seq)
         return 0
     gone = 0
