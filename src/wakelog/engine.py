@@ -28,6 +28,7 @@ from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, No
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
+
 class Pending(Protocol):
     """An append under way."""
 
