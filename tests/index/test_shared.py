@@ -110,7 +110,7 @@ def answers(index: Index, sessions: Sequence[str]) -> dict[str, Any]:
     return out
 
 
-@settings(max_examples=examples(6))
+@settings(max_examples=examples(3))
 @given(seed=st.integers(0, 2**32))
 def test_both_places_give_the_same_answers(postgres: Server, seed: int) -> None:
     engine = PostgresEngine(postgres.url, ns=uuid.uuid4().hex)

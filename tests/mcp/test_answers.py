@@ -50,7 +50,7 @@ async def test_the_list_of_tools_is_small_and_its_schemas_are_lean(store: wakelo
 async def test_a_huge_state_is_cut_and_says_so_and_each_part_can_be_asked_for(store: wakelog.Store) -> None:
     session = store.session("big", goal="stay small")
     with session.turn("grow"):
-        for n in range(280):
+        for n in range(140):
             session.fact(f"k{n}", "y" * 18_000)
     async with client(store, NEWEST) as c:
         whole = await call(c, "get_state", session_id="big")
