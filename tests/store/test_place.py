@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from wakelog.model.names import NAME_MAX
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
+from wakelog.model.names import NAME_MAX
 from wakelog.store import open as open_store
 
 

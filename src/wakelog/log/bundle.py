@@ -27,7 +27,7 @@ from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import refuse_newer
 from wakelog.engine import Engine, Surgery, TakesBundles
 from wakelog.engines.memory import MemoryEngine
-from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, WakelogError
+from wakelog.errors import CorruptLogError, WakelogError
 from wakelog.log.bundle_lines import read_lines, refuse_bundle
 from wakelog.log.log import Log
 from wakelog.log.reading import fold_at

@@ -51,7 +51,13 @@ def ls_command(
     name: str | None,
     limit: int,
 ) -> None:
-    """The sessions, the one last active first; forks stand below the session they were forked from."""
+    """The sessions, the one last active first; forks stand below the session they were forked from.
+
+    \b
+    Examples:
+      wakelog ls
+      wakelog ls --json
+    """
     found, more = _find(
         ctx,
         everything or status == "archived",

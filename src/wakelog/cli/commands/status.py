@@ -25,7 +25,13 @@ _SHOWN = 8
 )
 @common
 def status_command(ctx: Context, session: str, at: str) -> None:
-    """Where the newest session (or SESSION) stands: head, turn, goal, budget, what is pending, what went wrong."""
+    """Where the newest session (or SESSION) stands: head, turn, goal, budget, what is pending, what went wrong.
+
+    \b
+    Examples:
+      wakelog status
+      wakelog status fix-auth
+    """
     chosen, spot, seq = select(ctx, session, at or "")
     if spot and seq is None:
         _, _, seq = select(ctx, chosen.id, spot)

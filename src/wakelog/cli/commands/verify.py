@@ -32,6 +32,11 @@ def verify_command(ctx: Context, session: str, everything: bool, against: Path |
     """Checks every byte against its hash, the chain, and what is derived from it.
 
     Exit code 4 when something does not hold. Without an anchor, nobody can tell whether the newest events were cut off.
+
+    \b
+    Examples:
+      wakelog verify fix-auth
+      wakelog verify --all
     """
     anchor = _read_anchor(against) if against else None
     if everything and anchor is not None:
