@@ -6,6 +6,7 @@ import contextlib
 
 import msgspec
 
+from wakelog.errors import InvalidInputError
 from wakelog.log.reading import Entry
 from wakelog.model import events as ev
 from wakelog.model.values import Value
@@ -98,6 +99,8 @@ def cost_of(running: Running, end: End) -> ev.Cost:
 
 
 def failure_of(exc: BaseException, retry_on: tuple[type[BaseException], ...] = ()) -> ev.Failure:
+    if isinstance(exc, InvalidInputError) and exc.kind in ("unknown-tool", "bad-arguments"):
+        return ev.Failure(exc.kind, exc.message)  # the runtime's own, told to a model
     return ev.Failure(type(exc).__name__, text_of(exc, str)[:2000], isinstance(exc, retry_on))
 
 
