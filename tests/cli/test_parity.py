@@ -87,7 +87,7 @@ NOT_DONE = {
         [
             *(f"Session.{v}" for v in ("append", "artefact", "dead_end", "decide", "fact", "file", "message", "patch")),
             *(f"Session.{v}" for v in ("retract", "returned", "spawned", "touch", "turn", "set_goal")),
-            "Session.attempts",
+            *(f"Session.{v}" for v in ("attempts", "run_turn", "arun_turn")),
             *(f"Session.{v}" for v in ("acall", "amodel", "bind", "call", "end_turn", "model", "start_turn", "tool")),
             "Store.session",
             "Store.spawn",

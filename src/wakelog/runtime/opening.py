@@ -13,7 +13,7 @@ import msgspec
 from wakelog.errors import ConflictError, InvalidInputError, UnavailableError
 from wakelog.history.points import Span, attempts_of
 from wakelog.log import Log
-from wakelog.log.holder import Hold, end_of_holder, refuse_if_held
+from wakelog.log.holder import Hold, end_of_holder, hold_turn, refuse_if_held
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
@@ -35,8 +35,8 @@ def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resu
         record = find_turn(runtime.log, started.id)
         if record.is_done:
             return OpenTurn(record.turn, record.attempt, past=record.calls, record=record)
-    hold = Hold(runtime.log)
-    started = msgspec.structs.replace(started, holder=hold.text)
+    hold = hold_turn(runtime.log)
+    started = msgspec.structs.replace(started, holder=hold.text if hold is not None else "")
     try:
         for _ in range(_TRIES):
             try:
@@ -51,13 +51,15 @@ def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resu
                 runtime.flow.new_turn()
                 return turn
     except BaseException:
-        hold.let_go()
+        if hold is not None:
+            hold.let_go()
         raise
-    hold.let_go()
+    if hold is not None:
+        hold.let_go()
     raise UnavailableError(f"session {runtime.log.id} is too busy to open a turn", kind="too-busy")
 
 
-def _open(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume, hold: Hold) -> OpenTurn:
+def _open(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume, hold: Hold | None) -> OpenTurn:
     log, guard = runtime.log, runtime.guard
     seen, now = log.head().seq, log.part("turn")
     refuse_if_leased(runtime)
@@ -81,13 +83,14 @@ def _open(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: 
     return OpenTurn(now["number"], now["attempt"] + 1, resumes, past, hold, record)
 
 
-def _open_named(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], hold: Hold) -> OpenTurn:
+def _open_named(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], hold: Hold | None) -> OpenTurn:
     """A turn with an id that is not completed: begun, or, however it ended, gone on with. What succeeded is answered
     from the record; in a turn that failed, what failed is tried again."""
     log, guard = runtime.log, runtime.guard
     seen, now, record = log.head().seq, log.part("turn"), find_turn(log, started.id)
     if record.is_done:  # by another process, a moment ago
-        hold.let_go()
+        if hold is not None:
+            hold.let_go()
         return OpenTurn(record.turn, record.attempt, past=record.calls, record=record)
     past = {a: p for a, p in record.calls.items() if record.outcome != "failed" or not p.is_failure}
     if record.turn and record.turn == now["number"]:
@@ -140,9 +143,10 @@ def _stored(log: Log, started: ev.TurnStarted) -> Value:
 def refuse_if_leased(runtime: Runtime) -> None:
     """A turn is not opened while another process holds the session's lease, or has a turn open, and lives."""
     log = runtime.log
+    holder = log.lease_holder()
     if runtime.guard is not None and runtime.guard == log.part("lease")["epoch"]:
         return  # it was found free, or taken by force
-    if holder := log.lease_holder():
+    if holder:
         raise ConflictError(
             f"{log.head().name or log.id} is being written by {holder}",
             kind="leased",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
 from wakelog.log import Log
@@ -27,7 +27,7 @@ from wakelog.runtime.opening import Resume, open_turn, refuse_if_leased
 from wakelog.runtime.recovery import settling
 from wakelog.runtime.turn_record import check_turn_id
 from wakelog.runtime.values import revive
-from wakelog.session.base import S, Where
+from wakelog.session.base import S, Where, check_text
 from wakelog.session.calling import Calling
 from wakelog.session.comparing import Comparing
 from wakelog.session.data import DataType
@@ -97,6 +97,11 @@ class Session(
         With an `id`, the turn is done once. If it is completed, nothing runs again: `turn.is_done` says so, and calls
         are answered from the record. If it was cut or failed, this continues it, whatever its input.
         """
+        check_text(role, "a message's role")
+        if resume not in get_args(Resume):
+            raise InvalidInputError(
+                f"{resume!r} is not a way to resume", kind="bad-resume", hint=f"one of {', '.join(get_args(Resume))}"
+            )
         said = []
         if id:
             check_turn_id(id)
