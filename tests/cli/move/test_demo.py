@@ -103,3 +103,13 @@ def test_big_is_big(tmp_path: Path) -> None:
         built = build("big", store.engine)
         assert built.events == store.resume("big").head.seq == 100_000
         assert store.resume("big").head.turn == 1000
+
+
+def test_the_ordinary_demo_has_at_most_one_flag_above_info_and_the_injection_its_alarm(move: Cli, store: Store) -> None:
+    told = move("watch", "--once", "--all", "--dry-run", "--json").data
+    grave = [
+        (f["name"], f["severity"]) for f in told if f["severity"] != "info" and f["name"] in ("fix-bug", "injection")
+    ]
+    assert grave.count(("fix-bug", "warning")) <= 1
+    assert ("fix-bug", "alarm") not in grave
+    assert ("injection", "alarm") in grave
