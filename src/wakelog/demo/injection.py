@@ -35,7 +35,7 @@ def build(scene: Scene) -> None:
             flag="untrusted-effect",
             rule="exposure",
             message="send_email is asked for by content from web:blog.example",
-            severity="error",
+            severity="alarm",
             targets=(s.head.seq, decided, seen),
         )
         scene.add(s, flag, **runtime)

@@ -95,3 +95,13 @@ def test_demo_again_changes_nothing(move: Cli, store: Store) -> None:
     assert {s: h for s, h in after.items() if s in before} == before
     big = store.resume("big").head
     assert (big.seq, big.turn) == (100_000, 1000)
+
+
+def test_the_ordinary_demo_has_at_most_one_flag_above_info_and_the_injection_its_alarm(move: Cli, store: Store) -> None:
+    told = move("watch", "--once", "--all", "--dry-run", "--json").data
+    grave = [
+        (f["name"], f["severity"]) for f in told if f["severity"] != "info" and f["name"] in ("fix-bug", "injection")
+    ]
+    assert grave.count(("fix-bug", "warning")) <= 1
+    assert ("fix-bug", "alarm") not in grave
+    assert ("injection", "alarm") in grave

@@ -13,6 +13,7 @@ from wakelog.cli.text import count, fit, glyph, inert, width
 from wakelog.context.items import Item
 from wakelog.context.keys import Evicted
 from wakelog.context.past import Moved, Seen
+from wakelog.context.quoting import unfenced
 from wakelog.session import Session
 
 _TEXT = 500
@@ -139,7 +140,7 @@ def _row(item: Item, sign: str, how: str = "") -> Row:
     text = inert(item.text, lines=False)
     if item.kind == "call":
         given, _, answer = item.text.partition("\n")
-        text = f"{given.removeprefix(item.name).strip()} {glyph('arrow')} {answer}"
+        text = f"{given.removeprefix(item.name).strip()} {glyph('arrow')} {unfenced(answer)}"
     style = {"fg": "green"} if sign == "+" else {"fg": "red"} if sign else {}
     mark = f"{glyph('warn')} {item.source or item.trust}" if item.trust != "trusted" else ""
     return (
