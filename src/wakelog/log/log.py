@@ -5,6 +5,7 @@ A Log is shared by the threads of a process. How it keeps in step with what they
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 
@@ -286,7 +287,8 @@ class Log(Appending):
                 if exc.kind != "fenced":
                     raise
                 continue
-            self.engine.beat(self.id, Heartbeat(epoch, holder, self.clock() + event.ttl_us))
+            with contextlib.suppress(ConflictError):  # taken from us again already, and a server refuses old epochs
+                self.engine.beat(self.id, Heartbeat(epoch, holder, self.clock() + event.ttl_us))
             return epoch
 
     def living_holder(self) -> str:
