@@ -46,9 +46,7 @@ async def test_a_turn_another_client_has_is_refused_with_who_has_it_and_what_to_
         await call(one, "end_turn", session_id="s")
         await call(two, "start_turn", session_id="s", input="now it is free")
     assert set(store.resume("s").state().facts) == {"b"}
-    assert [e.body.get("outcome", "completed") for e in store.resume("s").events(kind="turn.ended")] == [
-        "completed"
-    ]
+    assert [e.body.get("outcome", "completed") for e in store.resume("s").events(kind="turn.ended")] == ["completed"]
 
 
 async def test_a_client_that_begins_again_interrupts_its_own_turn(store: wakelog.Store) -> None:

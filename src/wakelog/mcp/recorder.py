@@ -112,9 +112,7 @@ class Recorder:
         self._thread = threading.Thread(target=self._work, name="wakelog recorder", daemon=True)
         self._thread.start()
 
-    def passed(
-        self, side: Side, frame: Frame, *, scope: str = "", wait_s: float = 0.0, is_heard: bool = True
-    ) -> None:
+    def passed(self, side: Side, frame: Frame, *, scope: str = "", wait_s: float = 0.0, is_heard: bool = True) -> None:
         """Hands a frame over. With `wait_s`, waits until it is stored, but no longer than that."""
         stored = threading.Event() if wait_s else None
         try:
@@ -267,7 +265,9 @@ class Recorder:
             waiting: list[Value] = [call.action for key, call in self._open.items() if key[0] == passed.scope]
             why = f"{client.title} left" + ("; whether it read its last answers is not known" if unread else "")
             about: dict[str, Value] = {"client": client.name, "unread": unread, "unanswered": waiting, "why": why}
-            drafts.append(Draft(ev.Foreign(foreign_kind="x.mcp.left", data=about), actor="runtime", source=self._source))
+            drafts.append(
+                Draft(ev.Foreign(foreign_kind="x.mcp.left", data=about), actor="runtime", source=self._source)
+            )
         if drafts:
             self._append(*drafts)
 

@@ -22,7 +22,7 @@ def restore(now: dict[str, Value], then: dict[str, Value]) -> Delta:
             a, b = _without_hold(a), _without_hold(b)
         delta += diff(a, b, f"/{part}")
     # A goal goes back with where it is from, which is only there when the goal is not trusted.
-    names = [doc["goal_from"] if "goal_from" in doc else None for doc in (now, then)]
+    names = [doc.get("goal_from") for doc in (now, then)]
     if names[0] != names[1]:
         put: dict[str, Value] = {"op": "add", "path": "/goal_from", "value": names[1]}
         delta.append(put if names[1] is not None else {"op": "remove", "path": "/goal_from"})
