@@ -169,7 +169,7 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "messages": _session(),
     "diff": lambda w: _of(w, query={"other": w.fork.name}),
     "blame": _session(query={"pointer": "/facts"}),
-    "files": _session(query={"last": 2}),
+    "changed_files": _session(query={"last": 2}),
     "preview": _session(query={"to": "@1"}),
     "anchor": _session(),
     "verify": _session(),

@@ -76,7 +76,7 @@ async def test_a_huge_state_is_cut_and_says_so_and_each_part_can_be_asked_for(st
                 after = page["next"]
             assert seen == list(range(2, session.head.seq + 1))
         read = (await c.read_resource("wakelog://big/state")).contents[0]
-        assert len(read.text) < 250_000  # type: ignore[union-attr]
+        assert len(read.text) < 250_000
 
 
 async def test_erased_and_pruned_events_are_shown_as_such_and_break_nothing(store: wakelog.Store) -> None:
@@ -159,7 +159,7 @@ async def test_wrong_arguments_are_named_in_few_words(store: wakelog.Store) -> N
         assert len(text) < 600
         assert "more" in text
         # What a model fills in for completeness means nothing.
-        empty = {"choice": "", "alternatives": [], "output": None, "effect": "external", "why": ""}
+        empty: dict[str, Any] = {"choice": "", "alternatives": [], "output": None, "effect": "external", "why": ""}
         await call(c, "record", session_id="s", entries=[{"kind": "fact", "key": "n", "value": None, **empty}])
         assert store.resume("s").state().facts["n"].value is None
         assert "key-not-found" in await refused(c, "get_state", session_id="s", key="/nope/x")

@@ -74,6 +74,10 @@ class Index(Queries):
         """Takes in everything that was stored before this call."""
         return self._cured(lambda: self._catch_up(progress))
 
+    def peek(self) -> Sequence[Change]:
+        """A page of what is to be caught up with."""
+        return self._cured(lambda: self.engine.changes(self._now().as_of.cursor, FEED_PAGE))
+
     def rebuild(self, progress: Progress | None = None) -> AsOf:
         """Throws the index away and makes it anew from the log."""
         self._database.reset()

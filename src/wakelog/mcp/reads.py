@@ -76,7 +76,8 @@ class Reads:
                     f"[bad-cursor] {shorten(cursor, 100)!r} is not from an answer's `next`; leave it out to begin again"
                 )
             heads = [h for h in heads if _newest(h) > (-int(at), last)]
-        rows, room, reached = [], ROOM, 0
+        rows: list[dict[str, Value]] = []
+        room, reached = ROOM, 0
         for head in heads[:limit]:
             row = self._listed(head)
             room -= size(row) + 1 if row else 0
@@ -203,7 +204,7 @@ class Reads:
         left = steps[skip:]
         rows = page(left, lambda s: fit_within(s, 2000, 300), limit=len(left) or 1, room=ROOM - size(about))
         reached = skip + len(rows)
-        return answer({**about, "steps": rows, "next": reached if reached < len(steps) else None})  # type: ignore[dict-item]
+        return answer({**about, "steps": rows, "next": reached if reached < len(steps) else None})
 
     @told
     def search(

@@ -214,7 +214,7 @@ def run_stdio(opener: Opener, front: Front, *, read_only: bool = False) -> None:
 
 async def serve_front(server: MCPServer[Any], front: Front) -> None:
     """Takes over from a front: what it was not able to answer is answered now."""
-    pipes: Any = anyio.wrap_file(front)  # type: ignore[type-var]
+    pipes: Any = anyio.wrap_file(front)  # type: ignore[arg-type]
     low = server._lowlevel_server
     async with stdio_server(pipes, pipes) as (reader, writer):
         front.loaded()

@@ -45,16 +45,12 @@ def files_command(ctx: Context, where: str, last: int) -> None:
     """
     session, spot, _ = select(ctx, where)
     found = session.files(last, at=point(ctx, session, spot))
-    data = {
-        "session": session.id,
-        "name": session.name or None,
-        "turns": list(found.turns),
-        "files": [_plain(each) for each in found.files],
-    }
+    listed = [_plain(each) for each in found.files]
     if ctx.ndjson:
-        for each in data["files"]:
-            ctx.record("files", {"session": session.id, **each})
+        for row in listed:
+            ctx.record("files", {"session": session.id, **row})
         return
+    data = {"session": session.id, "name": session.name or None, "turns": list(found.turns), "files": listed}
 
     def human() -> None:
         ctx.say(f"{title(ctx, session)}  {_about(found)}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem
 
+from wakelog.cli.context import Context, common
+
 
 def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from wakelog.cli.app import SECTIONS
@@ -16,8 +18,8 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 @click.command("help")
 @click.option("-a", "--all", "everything", is_flag=True, help="All commands.")
 @click.argument("words", nargs=-1, metavar="[COMMAND]...", shell_complete=_names)
-@click.pass_context
-def help_command(ctx: click.Context, everything: bool, words: tuple[str, ...]) -> None:
+@common
+def help_command(ctx: Context, everything: bool, words: tuple[str, ...]) -> None:
     """Help on wakelog, or on one command.
 
     \b
@@ -25,7 +27,7 @@ def help_command(ctx: click.Context, everything: bool, words: tuple[str, ...]) -
       wakelog help -a
       wakelog help rewind
     """
-    at = ctx.parent
+    at = click.get_current_context().parent
     assert at is not None
     at.meta["wakelog.all"] = everything
     command = at.command
@@ -36,4 +38,7 @@ def help_command(ctx: click.Context, everything: bool, words: tuple[str, ...]) -
         assert found is not None
         command = found
         at = click.Context(command, info_name=word, parent=at)
-    click.echo(command.get_help(at))
+    text = command.get_help(at)
+    names = command.list_commands(at) if isinstance(command, click.Group) else []
+    data = {"command": " ".join(words) or None, "text": text, "commands": names}
+    ctx.answer("help", data, lambda: ctx.say(text))

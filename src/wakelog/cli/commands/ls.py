@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,9 +14,11 @@ from wakelog.cli.render.sessions import harmless, short_id, status_sign
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.text import age, glyph, iso, money
 from wakelog.history.selectors import parse_time
+from wakelog.index.index import Index
+from wakelog.index.newest import is_far_behind, newest_index
 from wakelog.index.results import SessionInfo
 
-LIMIT, PAGE = 50, 200
+LIMIT, PAGE, SPARE = 50, 200, 50
 
 _COLUMNS = (
     Column("session", least=16),
@@ -53,29 +56,34 @@ def ls_command(
 ) -> None:
     """The sessions, the one last active first; forks stand below the session they were forked from.
 
+    Where many sessions are not indexed yet, it is the one last written that comes first, and -n 0 indexes all.
+
     \b
     Examples:
       wakelog ls
       wakelog ls --json
     """
-    found, more = _find(
-        ctx,
-        everything or status == "archived",
-        limit,
-        status=status,
-        label=label,
-        failed=True if failed else None,
-        live=True if live else None,
-        name_glob=name,
-        since=parse_time(since, ctx.store.clock()) if since else 0,
-    )
+    filters = {
+        "status": status,
+        "label": label,
+        "failed": True if failed else None,
+        "live": True if live else None,
+        "name_glob": name,
+        "since": parse_time(since, ctx.store.clock()) if since else 0,
+    }
+    # A filter may be about the oldest session; without one, the first page is known before the rest is.
+    is_first_page = bool(limit) and limit <= PAGE and not any(filters.values()) and is_far_behind(ctx.store.index)
+    with _index(ctx, limit if is_first_page else 0) as index:
+        found, more = _find(index, everything or status == "archived", limit, **filters)
 
     def human() -> None:
         if not found:
             ctx.say("no sessions")
             return
         say_table(ctx, _COLUMNS, [_row(ctx, info, depth) for info, depth in _in_families(found)])
-        if more:
+        if is_first_page:
+            ctx.say(ctx.style("  the sessions last written; many are not indexed yet, -n 0 does that", dim=True))
+        elif more:
             ctx.say(ctx.style(f"  there are more; -n {limit * 4} shows more of them, -n 0 all", dim=True))
 
     ctx.answer("ls", [_plain(info) for info in found], human, next_cursor=more or None)
@@ -84,12 +92,22 @@ def ls_command(
         ctx.suggest(f"wakelog log {name_or_id}", f"wakelog status {name_or_id}", "wakelog ps")
 
 
-def _find(ctx: Context, archived: bool, limit: int, **filters: Any) -> tuple[list[SessionInfo], str]:
+@contextlib.contextmanager
+def _index(ctx: Context, most: int) -> Iterator[Index]:
+    """The index; or one of the newest sessions, with so many more that archived ones can be left out."""
+    if not most:
+        yield ctx.store.index
+        return
+    with newest_index(ctx.store.engine, ctx.store.sessions(), most + SPARE) as index:
+        yield index
+
+
+def _find(index: Index, archived: bool, limit: int, **filters: Any) -> tuple[list[SessionInfo], str]:
     """The sessions asked for, and where to go on."""
     found: list[SessionInfo] = []
     after = ""
     while True:
-        page = ctx.store.index.sessions(after=after, limit=PAGE, **filters)
+        page = index.sessions(after=after, limit=PAGE, **filters)
         for info in page:
             if info.status == "archived" and not archived:
                 continue

@@ -24,10 +24,11 @@ from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import age, glyph, inert
 from wakelog.errors import CorruptLogError, NotFoundError
+from wakelog.index.newest import is_far_behind, newest_index
 from wakelog.index.results import SessionInfo
 from wakelog.session import Session
 
-RECENT_S, PAGE = 3600, 1000
+RECENT_S, PAGE, MOST = 3600, 1000, 200
 EVERY_S = 2.0
 _COLUMNS = (
     Column("needs"),
@@ -65,7 +66,8 @@ class _Live(msgspec.Struct, frozen=True):
 def ps_command(ctx: Context, waiting: bool, stuck: bool, over_budget: bool, everything: bool, watch: bool) -> None:
     """Live sessions, those that need you first: who writes, what is pending, how long ago something happened.
 
-    Idle sessions without a flag leave the list after an hour.
+    Idle sessions without a flag leave the list after an hour. Where many sessions are not indexed yet, those last
+    written are looked at; of those that rest, 200 are shown at most. -A looks at all.
 
     \b
     Examples:
@@ -75,31 +77,48 @@ def ps_command(ctx: Context, waiting: bool, stuck: bool, over_budget: bool, ever
     """
     wanted = {*(["waiting"] if waiting else []), *(["stuck", "uncertain"] if stuck else [])}
     wanted |= {"over-budget"} if over_budget else set()
-    live = _tell(ctx, wanted, everything)
+    # Programs, and who asks for something in particular, get all; a person who only looks need not wait for it.
+    is_first_look = not (wanted or everything or ctx.json or ctx.ndjson) and is_far_behind(ctx.store.index)
+    live = _tell(ctx, wanted, everything, MOST if is_first_look else 0)
     while watch:
         ctx.flush()
         time.sleep(EVERY_S)
         if not ctx.json and not ctx.ndjson:
             click.clear()
-        _tell(ctx, wanted, everything)
+        _tell(ctx, wanted, everything, MOST if is_first_look else 0)
     if live:
         name = handle(live[0].session)
         ctx.suggest(f"wakelog status {name}", f"wakelog tail -f {name}")
 
 
-def _tell(ctx: Context, wanted: set[str], everything: bool) -> list[_Live]:
-    live = _look(ctx, wanted, everything)
-    ctx.answer("ps", [plain_session(each.session, each.stand) for each in live], lambda: _show(ctx, live))
+def _tell(ctx: Context, wanted: set[str], everything: bool, most: int) -> list[_Live]:
+    live, resting = _look(ctx, wanted, everything, most)
+
+    def human() -> None:
+        _show(ctx, live)
+        if most:
+            note = f"  of the {most} sessions last written; many are not indexed yet, -A looks at all"
+            ctx.say(ctx.style(note, dim=True))
+        elif resting:
+            ctx.say(ctx.style(f"  {resting} more that rest; -A shows all", dim=True))
+
+    ctx.answer("ps", [plain_session(each.session, each.stand) for each in live], human)
     return live
 
 
-def _look(ctx: Context, wanted: set[str], everything: bool) -> list[_Live]:
+def _look(ctx: Context, wanted: set[str], everything: bool, most: int) -> tuple[list[_Live], int]:
+    """The sessions to show, and how many more there are that only rest."""
     found = []
+    idle = hidden = 0
+    # Who asks for something in particular, or only looks, is not shown thousands that rest; programs are.
+    rest_most = 0 if wanted else MOST if not (everything or ctx.json or ctx.ndjson) else None
     oldest = ctx.store.clock() - RECENT_S * 1_000_000
-    for info in _not_closed(ctx):
+    for info in _not_closed(ctx, most):
         # What was spent is in no index: who asks for that has every session looked at.
         is_old = info.last_at < oldest and not everything and "over-budget" not in wanted
-        if is_old and _is_at_rest(ctx, info):
+        is_enough = rest_most is not None and idle >= rest_most and "over-budget" not in wanted
+        if (is_old or is_enough) and _is_at_rest(ctx, info):
+            hidden += not is_old and not wanted
             continue
         try:
             session = ctx.store.resume(info.id)
@@ -114,11 +133,16 @@ def _look(ctx: Context, wanted: set[str], everything: bool) -> list[_Live]:
         is_quiet = stand.need == "idle" and stand.at < oldest and not stand.document["flags"]
         if stand.need == "ended" or (is_quiet and not everything):
             continue
+        idle += stand.need == "idle"
         found.append(_Live(session, stand))
-    return sorted(found, key=lambda each: (NEEDS.index(each.stand.need), -each.stand.at))
+    return sorted(found, key=lambda each: (NEEDS.index(each.stand.need), -each.stand.at)), hidden
 
 
-def _not_closed(ctx: Context) -> Iterator[SessionInfo]:
+def _not_closed(ctx: Context, most: int) -> Iterator[SessionInfo]:
+    if most:
+        with newest_index(ctx.store.engine, ctx.store.sessions(), most) as index:
+            yield from index.sessions(live=True, limit=most)
+        return
     after = ""
     while True:
         page = ctx.store.index.sessions(live=True, after=after, limit=PAGE)

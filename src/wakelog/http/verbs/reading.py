@@ -105,7 +105,7 @@ class BlameQuery(At, frozen=True):
     pointer: str = ""
 
 
-class FilesQuery(At, frozen=True):
+class ChangedFilesQuery(At, frozen=True):
     last: Position = 5
     """In how many of the last turns in view; 0 for all of the history."""
 
@@ -215,7 +215,7 @@ def blame(call: Call, query: BlameQuery) -> BlameAnswer:
 
 
 @route("GET", "/sessions/{session}/files", by_head=True)
-def files(call: Call, query: FilesQuery) -> ChangedFiles:
+def changed_files(call: Call, query: ChangedFilesQuery) -> ChangedFiles:
     """The files changed in the last turns in view: in which turns, by which tool and event, how often."""
     return call.session().files(query.last, at=query.at or None)
 
