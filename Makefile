@@ -29,11 +29,11 @@ demo: venv ## run the demo
 	$(PY) examples/demo.py
 
 test: venv ## run the tests, without the slow ones
-	$(PY) -m pytest -q -n 2 -m "not slow"
+	$(PY) -m pytest -q -n 2 --dist worksteal -m "not slow"
 
 test-all: venv ## run every test
 	$(PY) -m pip install -qq -c constraints.txt -e '.[test-all]'
-	$(PY) -m pytest -q -n 2
+	$(PY) -m pytest -q -n 2 --dist worksteal
 
 test-fuzz: venv ## search with a fresh seed; `make test-fuzz SEED=…` repeats a search
 	$(eval SEED ?= $(shell $(PY) -c 'import random; print(random.randrange(1 << 30))'))

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect as shape
 
-from wakelog import errors
+from wakelog import engine, errors
 from wakelog.codec.records import (
     PayloadCollector,
     encode_delta,
@@ -361,12 +361,16 @@ def error_kinds() -> dict[str, set[str]]:
     """Every kind in use, with the errors that carry it: what calls in src name, and each class's own."""
     found: dict[str, set[str]] = {}
     classes = {name for name, cls in vars(errors).items() if isinstance(cls, type) and issubclass(cls, Exception)}
+    for name in classes:
+        found.setdefault(getattr(errors, name).kind, set()).add(name)
     for path in sorted(SOURCE.rglob("*.py")):
         if path.is_relative_to(SOURCE / "testing"):
             continue  # errors raised there are made up
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in classes:
-                name = node.func.id  # type: ignore[attr-defined]
+            if not isinstance(node, ast.Call):
+                continue
+            name = getattr(node.func, "id", "") or getattr(node.func, "attr", "")  # also `errors.NotFoundError(…)`
+            if name in classes:
                 for kind in _kinds_named(node, getattr(errors, name).kind):
                     found.setdefault(kind, set()).add(name)
     return found
@@ -401,6 +405,18 @@ def _engine(old: str) -> str:
     return _table(("method", "promise"), rows)
 
 
+def _engine_abilities(old: str) -> str:
+    """What an engine may do beyond the protocol: each a small protocol of its own."""
+    rows = []
+    for name, cls in vars(engine).items():
+        is_own = inspect.isclass(cls) and cls.__module__ == engine.__name__ and getattr(cls, "_is_protocol", False)
+        if is_own and name not in ("Engine", "Pending"):
+            methods = [f"`{n}{_signature(m)}`" for n, m in vars(cls).items() if n[0] != "_" and inspect.isfunction(m)]
+            text = " ".join(inspect.cleandoc(cls.__doc__ or "").split())
+            rows.append([f"`{name}`", "<br>".join(methods), text])
+    return _table(("protocol", "methods", "what for"), rows)
+
+
 def _signature(method: Callable[..., Any]) -> str:
     signature = inspect.signature(method)
     parameters = [p for name, p in signature.parameters.items() if name != "self"]
@@ -417,6 +433,7 @@ PARTS: dict[str, Callable[[str], str]] = {
     "action-machine": _action_machine,
     "chain-example": _chain_example,
     "engine": _engine,
+    "engine-abilities": _engine_abilities,
     "errors": _errors,
     "hash-example": _hash_example,
     "header": _header,

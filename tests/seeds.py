@@ -16,4 +16,4 @@ EXAMPLES = 60
 
 def examples(number: int) -> int:
     """So many examples in an ordinary run, and as many times more as the profile has when searching."""
-    return max(1, number * settings.default.max_examples // EXAMPLES)
+    return max(1, number * settings().max_examples // EXAMPLES)

@@ -133,7 +133,9 @@ class Engine(Protocol):
         """Keeps a lease holder's sign of life. Not part of the log; may be lost."""
         ...
 
-    def last_beat(self, session: SessionId) -> Heartbeat | None: ...
+    def last_beat(self, session: SessionId) -> Heartbeat | None:
+        """The sign of life that was kept last, or None. None is always correct: it only permits a takeover."""
+        ...
 
     def operate(self, surgery: Surgery) -> Head:
         """Rewrites stored bytes as erasing and pruning need, and leaves nothing of the old ones in the files; one that
@@ -154,7 +156,9 @@ class Engine(Protocol):
         """
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Lets go of everything. What was answered is kept; any later call raises UnavailableError."""
+        ...
 
 
 @runtime_checkable

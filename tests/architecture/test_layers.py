@@ -7,6 +7,7 @@ root counts as importing `store`.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,8 +19,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / PACKAGE
 # Top to bottom. Rooms in one tuple do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli", "demo"),
-    ("http", "mcp", "web"),
-    ("adapters", "importers"),
+    ("http", "mcp"),
     ("testing",),
     ("store",),
     ("session",),
@@ -123,6 +123,18 @@ def test_imports_go_down_only() -> None:
     assert list(SOURCE.rglob("*.py")), f"no modules found under {SOURCE}"
     found = violations(SOURCE)
     assert not found, "\n" + "\n".join(found)
+
+
+def test_every_room_in_the_order_is_there() -> None:
+    there = {path.name.removesuffix(".py") for path in SOURCE.iterdir() if path.name not in ROOT_FILES}
+    assert {room for room in LEVEL if room not in there} == set()
+
+
+def test_the_page_for_contributors_lists_the_same_rooms_in_the_same_order() -> None:
+    page = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    part = page.partition("## Rooms")[2].partition("\n## ")[0]
+    listed = [re.split(r" {2,}", line.strip())[0] for line in part.splitlines() if line.startswith("    ")]
+    assert [tuple(rooms.split(" | ")) for rooms in listed] == list(LAYERS)
 
 
 def _tree(tmp_path: Path, files: dict[str, str]) -> Path:

@@ -132,6 +132,7 @@ def _liar(name: str) -> Kind:
     return Kind(name, "peer", f"tests.benchmarks.liars:{name}", "lies")
 
 
+@pytest.mark.slow
 def test_a_wrong_contender_is_reported_as_wrong_and_not_timed(tmp_path: Path) -> None:
     # Its state is asked for once in the process that wrote it, and once in another.
     for read, where in ((0, "one"), (1, "read.load")):
@@ -151,6 +152,7 @@ def test_a_wrong_contender_is_reported_as_wrong_and_not_timed(tmp_path: Path) ->
     assert lost.values == [13.0], "every third of forty acknowledged turns"
 
 
+@pytest.mark.slow
 def test_what_a_contender_raises_is_counted_and_told(tmp_path: Path) -> None:
     found = _run([kind_of(BASE), _liar("Refusing")], tmp_path, ONCE)
     failed = found.trouble("Refusing", "one", TURNS, ("failed",))
@@ -162,6 +164,7 @@ def test_what_a_contender_raises_is_counted_and_told(tmp_path: Path) -> None:
     assert "busy with turn" in tables.render(found)
 
 
+@pytest.mark.slow
 def test_a_contender_whose_time_is_up_is_shown_as_far_as_it_came(tmp_path: Path) -> None:
     lengths = (Length(15, -1.0), Length(TURNS, 30))
     size = msgspec.structs.replace(TINY, rounds=1, lengths=lengths, many=0, parts_turns=0, sessions=())
@@ -194,6 +197,7 @@ def test_a_run_that_is_stopped_keeps_what_it_has_and_says_so(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_error_after_the_rounds_costs_nothing_that_was_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,111 +1,259 @@
-"""The same question means the same everywhere: what the library answers, the command line, HTTP and MCP answer too."""
+"""The same question has the same answer in the library, on the command line, over HTTP and, where it can be asked
+there, over MCP. Each surface dresses it in its own way, so what is compared is the substance: which events, which keys,
+which values. A verb that records leaves the same events, whichever way it was asked for."""
 
 import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import wakelog
 from tests.cli.conftest import Cli
 from tests.http.asking import Asker
+from wakelog.demo import build
 from wakelog.http.serving import serving
 from wakelog.http.state import Settings
 from wakelog.mcp.place import Place
 from wakelog.mcp.tools import Tools
+from wakelog.session import Session
 from wakelog.store import Store
+
+NAME = "fix-bug"
+AT_US = 1_794_733_200_000_000
+
+
+@dataclass
+class World:
+    """One store, to be asked in four ways."""
+
+    store: Store
+    cli: Cli
+    asker: Asker
+    folder: Path
+
+    @property
+    def session(self) -> Session[Any]:
+        return self.store.resume(NAME)
+
+    def command(self, *args: str) -> Any:
+        done = self.cli(*args, "--store", str(self.folder), "--json", "--no-input")
+        assert done.code == 0, (args, done.err)
+        return done.data
+
+    def get(self, path: str, **query: Any) -> Any:
+        reply = self.asker.ask("GET", f"/v1{path}", None, None, **query)
+        assert reply.status == 200, reply.content
+        return reply.json
+
+    def post(self, path: str, **body: Any) -> Any:
+        reply = self.asker.post(f"/v1{path}", body)
+        assert reply.status in (200, 201), reply.content
+        return reply.json
+
+    def tool(self, name: str, /, **arguments: Any) -> Any:
+        said = getattr(Tools(Place.of(self.store)), name)(**arguments)
+        return json.loads(said) if said[:1] in "{[" else said
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("same") / "store"
+    with wakelog.open(folder) as store:
+        build(NAME, store.engine, at_us=AT_US)
+    return folder
+
+
+def _world(folder: Path, cli: Cli) -> Iterator[World]:
+    with wakelog.open(folder) as store, serving(Settings(url=str(folder), rate=0)) as running:
+        yield World(store, cli, Asker(running.url, running.key), folder)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    store = wakelog.open(tmp_path / "store")
-    session = store.session("agent", data={"n": 0})
-    for number in range(1, 6):
-        with session.turn(f"turn {number}") as turn:
-            session.fact(f"f{number}", number)
-            turn.data["n"] = number
-        if number == 3:
-            session.checkpoint("third")
-    return store
+def world(made: Path, cli: Cli) -> Iterator[World]:
+    yield from _world(made, cli)
 
 
-PLACES: list[tuple[str, str, set[str]]] = [
-    # a, b, the facts that changed
-    ("", "", {"f5"}),
-    ("@2", "", {"f2"}),
-    ("@-1", "", {"f4"}),
-    ("@2", "@", {"f3", "f4", "f5"}),
-    ("@2", "@4", {"f3", "f4"}),
-    ("@2..@4", "", {"f3", "f4"}),
-    ("cp:third", "", {"f4", "f5"}),
-    ("@0", "", {"f1", "f2", "f3", "f4", "f5"}),
-    ("e4", "", {"f1"}),
-]
+def _plain(value: Any) -> Any:
+    return json.loads(msgspec.json.encode(value))
 
 
-@pytest.mark.parametrize(("a", "b", "facts"), PLACES)
-def test_a_diff_means_the_same_in_library_command_line_http_and_mcp(
-    store: Store, cli: Cli, tmp_path: Path, a: str, b: str, facts: set[str]
-) -> None:
-    session = store.resume("agent")
-    assert session.log.entry(4).kind == "fact.recorded"
-    found = session.diff(a or None, b or None)
-    ends = (found.a[1], found.b[1])
-    keys = [c.pointer for c in found.changes]
-    assert {c.key for c in found.of("facts")} == facts
-    words = [p for p in (f"agent{a}" if a.startswith("@") else f"agent@{a}" if a else "agent", b) if p]
-    told = cli("diff", *words, "--json", "--store", str(tmp_path / "store")).data
-    assert (told["a"]["seq"], told["b"]["seq"]) == ends
-    assert [c["pointer"] for c in told["changes"]] == keys
-    said = json.loads(Tools(Place.of(store)).diff(session.id, a, b))
-    assert (said["from"], said["to"]) == ends
-    assert [c["key"] for c in said["changes"]] == keys
-    with serving(Settings(url=str(tmp_path / "store"), rate=0)) as running:
-        query: dict[str, Any] = {name: value for name, value in (("a", a), ("b", b)) if value}
-        answer = Asker(running.url, running.key).get("/v1/sessions/agent/diff", **query).json
-    assert (answer["a"][1], answer["b"][1]) == ends
-    assert [c["pointer"] for c in answer["changes"]] == keys
+def _changes(rows: Any) -> list[Any]:
+    return [(r["pointer"], r["how"], r["after"], r["writer"] and r["writer"]["seq"]) for r in rows]
 
 
-@pytest.mark.parametrize("name", ["e86", "@5", "turn:3", "cp:x", "t:2h", "last-error", "a..b", "c:9f3a"])
-def test_what_is_a_place_is_no_name_for_a_session_anywhere(store: Store, cli: Cli, tmp_path: Path, name: str) -> None:
-    session = store.resume("agent")
-    for act in (lambda: store.session(name), lambda: session.fork(name=name), lambda: store.fork(session, name=name)):
-        with pytest.raises(wakelog.InvalidInputError) as caught:
-            act()
-        assert caught.value.kind == "bad-name"
-        assert caught.value.hint
-    result = cli("fork", "agent", "--name", name, "--json", "--store", str(tmp_path / "store"))
-    assert (result.code, result.error["kind"]) == (2, "bad-name")
-    with pytest.raises(Exception, match="cannot name a session"):
-        Tools(Place.of(store)).fork(session.id, name=name)
-    with serving(Settings(url=str(tmp_path / "store"), rate=0)) as running:
-        asker = Asker(running.url, running.key)
-        assert asker.post("/v1/sessions/agent/fork", {"name": name}).kind == "bad-name"
-    assert [head.name for head in store.sessions()] == ["agent"]
+Ways = dict[str, Callable[[World], Any]]
+S = f"/sessions/{NAME}"
+LOOKS: dict[str, Ways] = {
+    "state": {
+        "library": lambda w: _plain(w.session.state_document()),
+        "command": lambda w: w.command("state", "-s", NAME)["value"],
+        "http": lambda w: w.get(f"{S}/state")["value"],
+    },
+    "state in the past": {
+        "library": lambda w: _plain(w.session.state_document("@4"))["facts"],
+        "command": lambda w: w.command("state", "/facts", "--at", f"{NAME}@4")["value"],
+        "http": lambda w: w.get(f"{S}/state", at="@4")["value"]["facts"],
+        "mcp": lambda w: w.tool("get_state", session_id=NAME, key="/facts", at="@4")["value"],
+    },
+    "diff": {
+        "library": lambda w: _changes(_plain(w.session.diff("@4", "@9").changes)),
+        "command": lambda w: _changes(w.command("diff", f"{NAME}@4", f"{NAME}@9")["changes"]),
+        "http": lambda w: _changes(w.get(f"{S}/diff", a="@4", b="@9")["changes"]),
+    },
+    "which keys a diff is about": {
+        "library": lambda w: [(c.pointer, c.how) for c in w.session.diff("@4", "@9").changes],
+        "mcp": lambda w: [(c["key"], c["how"]) for c in w.tool("diff", session_id=NAME, a="@4", b="@9")["changes"]],
+    },
+    "what the last turn changed": {
+        "library": lambda w: _changes(_plain(w.session.diff().changes)),
+        "command": lambda w: _changes(w.command("diff", NAME)["changes"]),
+        "http": lambda w: _changes(w.get(f"{S}/diff")["changes"]),
+    },
+    "blame": {
+        "library": lambda w: [(b.pointer, b.writer and b.writer.seq) for b in w.session.blame("/data")],
+        "command": lambda w: [
+            (b["pointer"], b["writer"]["seq"]) for b in w.command("blame", "/data", "-s", NAME)["keys"]
+        ],
+        "http": lambda w: [(b["pointer"], b["writer"]["seq"]) for b in w.get(f"{S}/blame", pointer="/data")["keys"]],
+    },
+    "events of a range": {
+        "library": lambda w: [(e.seq, e.kind) for e in w.session["@3..@4"]],
+        "http": lambda w: [(e["seq"], e["kind"]) for e in w.get(f"{S}/events", place="@3..@4")["events"]],
+        "mcp": lambda w: [
+            (e["e"], e["kind"]) for e in w.tool("get_events", session_id=NAME, where="@3..@4", limit=200)["events"]
+        ],
+    },
+    "verify": {
+        "library": lambda w: (w.session.verify().events, w.session.verify().head_hash, w.session.verify().ok),
+        "command": lambda w: next((v["events"], v["head_hash"], v["ok"]) for v in w.command("verify", NAME)),
+        "http": lambda w: (
+            (v := w.get(f"{S}/verify"))["events"],
+            v["head_hash"],
+            not (v["integrity"] or v["completeness"]),
+        ),
+    },
+    "anchor": {
+        "library": lambda w: (w.session.anchor().seq, _plain(w.session.anchor())["hash"]),
+        "command": lambda w: ((a := w.command("anchor", NAME))["seq"], a["hash"]),
+        "http": lambda w: ((a := w.get(f"{S}/anchor"))["seq"], a["hash"]),
+    },
+    "cost": {
+        "library": lambda w: [(r.key, r.tokens_in, r.tokens_out) for r in w.session.cost().rows],
+        "command": lambda w: [
+            (r["key"], r["tokens_in"] or 0, r["tokens_out"] or 0) for r in w.command("cost", NAME)["rows"]
+        ],
+        "http": lambda w: [(r["key"], r["tokens_in"], r["tokens_out"]) for r in w.get(f"{S}/cost")["rows"]],
+    },
+    "search": {
+        "library": lambda w: [(h.session, h.seq) for h in w.store.index.search("token", limit=10)],
+        "command": lambda w: [(h["session"], h["seq"]) for h in w.command("search", "token", "-n", "10")["hits"]],
+        "http": lambda w: [(h["session"], h["seq"]) for h in w.get("/search", q="token", limit=10)["rows"]],
+        "mcp": lambda w: [(h["session"], h["seq"]) for h in w.tool("search", words="token", limit=10)["found"]],
+    },
+    "why": {
+        "library": lambda w: [(s.seq, s.trust) for s in w.session.why("@2").steps],
+        "command": lambda w: [(s["seq"], s["trust"]) for s in w.command("why", f"{NAME}@2")["steps"]],
+        "http": lambda w: [(s["seq"], s["trust"]) for s in w.get(f"{S}/why", what="@2")["steps"]],
+        "mcp": lambda w: [(s["seq"], s["trust"]) for s in w.tool("why", session_id=NAME, of="@2")["steps"]],
+    },
+    "attempts": {
+        "library": lambda w: [(a.name, a.first, a.last, a.outcome) for a in w.session.attempts_of()],
+        "command": lambda w: [
+            (a["name"], a["first"], a["last"], a["outcome"]) for a in w.command("attempts", NAME)["attempts"]
+        ],
+        "http": lambda w: [
+            (a["name"], a["first"], a["last"], a["outcome"]) for a in w.get(f"{S}/attempts")["attempts"]
+        ],
+    },
+    "brief": {
+        "library": lambda w: str(w.session.brief()),
+        "command": lambda w: w.command("brief", NAME)["text"],
+        "http": lambda w: w.get(f"{S}/brief")["text"],
+        "mcp": lambda w: w.tool("brief", session_id=NAME),
+    },
+    "query": {
+        "library": lambda w: w.store.index.query_sql("select kind, count(*) from events group by 1").rows,
+        "command": lambda w: w.command("query", "select kind, count(*) from events group by 1")["rows"],
+        "http": lambda w: w.post("/query", sql="select kind, count(*) from events group by 1")["rows"],
+    },
+    "sessions": {
+        "library": lambda w: sorted(h.session for h in w.store.sessions()),
+        "command": lambda w: sorted(s["id"] for s in w.command("ls")),
+        "http": lambda w: sorted(s["id"] for s in w.get("/sessions")["rows"]),
+        "mcp": lambda w: sorted(s["session_id"] for s in w.tool("list_sessions")["sessions"]),
+    },
+    "head": {
+        "library": lambda w: (w.session.head.seq, w.session.head.hash.hex(), w.session.head.status),
+        "command": lambda w: (
+            (s := w.command("status", NAME))["head"]["seq"],
+            s["head"]["hash"],
+            s["status"],
+        ),
+        "http": lambda w: ((h := w.get(S)["head"])["seq"], h["hash"], h["status"]),
+    },
+}
 
 
-def test_a_session_is_found_by_the_beginning_of_its_name_and_exactly_first(
-    store: Store, cli: Cli, tmp_path: Path
-) -> None:
-    for name in ("ev-2026", "deploy", "deploy-2", "deploy-3"):
-        store.session(name)
-    at = ("--json", "--store", str(tmp_path / "store"))
-    assert cli("status", "-s", "ev", *at).data["name"] == "ev-2026"
-    assert cli("log", "ev@", *at).code == 0
-    assert cli("status", "-s", "deploy", *at).data["name"] == "deploy"
-    several = cli("status", "-s", "dep", *at)
-    assert (several.code, several.error["kind"]) == (3, "ambiguous-session")
-    assert "deploy, deploy-2, deploy-3" in several.error["message"]
-    wrong = cli("status", "-s", "agnet", *at)
-    assert (wrong.code, wrong.error["hint"]) == (3, "did you mean agent?")
-    assert cli("delete", "ev", "--yes", *at).code == 3
+@pytest.mark.parametrize("question", LOOKS)
+def test_every_surface_gives_the_same_answer(world: World, question: str) -> None:
+    answers = {way: json.loads(json.dumps(ask(world))) for way, ask in LOOKS[question].items()}
+    assert answers["library"], "an empty answer shows nothing"
+    for way, answer in answers.items():
+        assert answer == answers["library"], way
 
 
-def test_a_fork_is_found_by_the_name_it_was_given(store: Store) -> None:
-    fork = store.resume("agent").fork("@2", name="other")
-    assert store.resume("other").id == fork.id
-    with pytest.raises(wakelog.ConflictError) as caught:
-        store.resume("agent").fork(name="other")
-    assert caught.value.kind == "name-taken"
-    assert [head.name for head in store.sessions()] == ["agent", "other"]
+DOES: dict[str, Ways] = {
+    "rewind": {
+        "library": lambda w: w.session.rewind("@4", why="again"),
+        "command": lambda w: w.command("rewind", f"{NAME}@4", "-m", "again", "--yes"),
+        "http": lambda w: w.post(f"{S}/rewind", to="@4", why="again"),
+        "mcp": lambda w: w.tool("rewind", session_id=NAME, to="@4", why="again"),
+    },
+    "undo": {
+        "library": lambda w: (w.session.rewind("@4"), w.session.undo()),
+        "command": lambda w: (w.session.rewind("@4"), w.command("undo", NAME)),
+        "http": lambda w: (w.session.rewind("@4"), w.post(f"{S}/undo")),
+    },
+    "checkpoint": {
+        "library": lambda w: w.session.checkpoint("here"),
+        "command": lambda w: w.command("checkpoint", "here", "-s", NAME),
+        "http": lambda w: w.post(f"{S}/checkpoint", name="here"),
+        "mcp": lambda w: w.tool("checkpoint", session_id=NAME, name="here"),
+    },
+    "note": {
+        "library": lambda w: w.session.note("look here"),
+        "command": lambda w: w.command("note", "-m", "look here", "-s", NAME),
+        "http": lambda w: w.post(f"{S}/note", text="look here"),
+    },
+    "pause": {
+        "library": lambda w: w.session.pause(why="lunch"),
+        "command": lambda w: w.command("pause", NAME, "-m", "lunch"),
+        "http": lambda w: w.post(f"{S}/pause", why="lunch"),
+    },
+    "close": {
+        "library": lambda w: w.session.close(),
+        "command": lambda w: w.command("close", NAME),
+        "http": lambda w: w.post(f"{S}/close"),
+        "mcp": lambda w: w.tool("close_session", session_id=NAME),
+    },
+}
+
+
+@pytest.mark.parametrize("verb", DOES)
+def test_every_surface_records_the_same(made: Path, tmp_path: Path, cli: Cli, verb: str) -> None:
+    recorded = {}
+    for way, do in DOES[verb].items():
+        shutil.copytree(made, tmp_path / way)
+        for world in _world(tmp_path / way, cli):
+            before = world.session.head.seq
+            do(world)
+            added = list(world.session.log.entries(after=before))
+            recorded[way] = [(e.kind, _plain(e.body)) for e in added], world.session.state_hash()
+    assert recorded["library"][0], "nothing was recorded"
+    for way, found in recorded.items():
+        assert found == recorded["library"], way

@@ -1,5 +1,6 @@
 """What goes wrong with a server is settled by the engine where it can be, and else told so that a caller can act."""
 
+import asyncio
 import socket
 import subprocess
 import sys
@@ -199,11 +200,13 @@ def test_closing_lets_go_of_a_connection_that_is_being_opened(tmp_path: Path, ro
         listening.start()
         taken, _ = silent.accept()
         with taken:
+            held = asyncio.all_tasks(engine._loop._loop)  # so that nothing is let go of by chance
             engine.close()
             listening.join(30)
-            taken.settimeout(30)
+            taken.settimeout(10)
             while taken.recv(1000):
                 pass  # what it had asked; then the end, since the other side let go
+            assert all(task.done() for task in held)
 
 
 def test_a_server_that_went_away_is_waited_for_and_then_told(rough: Server, tmp_path: Path) -> None:

@@ -4,13 +4,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import wakelog
 from tests.engines.postgres_server import Server
 
-PROCESSES, TIMES = 8, 10
+PROCESSES = 8
 
 
-def test_eight_processes_open_a_new_store_at_once_ten_times(postgres: Server) -> None:
+@pytest.mark.parametrize("times", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_eight_processes_open_a_new_store_at_once_again_and_again(postgres: Server, times: int) -> None:
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.engines.opening_writer", f"p{i}"],
@@ -25,9 +28,9 @@ def test_eight_processes_open_a_new_store_at_once_ten_times(postgres: Server) ->
         for process in processes:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
-        for number in range(TIMES):
-            postgres.sql(f"create database opened{number} template template0 locale 'C'")
-            url = f"postgresql://postgres@127.0.0.1:{postgres.port}/opened{number}"
+        for number in range(times):
+            postgres.sql(f"create database opened{times}x{number} template template0 locale 'C'")
+            url = f"postgresql://postgres@127.0.0.1:{postgres.port}/opened{times}x{number}"
             for process in processes:
                 assert process.stdin is not None
                 process.stdin.write(f"{url}\n")

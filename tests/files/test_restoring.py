@@ -636,3 +636,40 @@ def test_undo_keeps_what_was_edited_since(agent: Agent, repo: Path, shell: Shell
     assert undone.files is not None
     assert undone.files.is_partial
     assert ((repo / "f").read_text(), (repo / "g").read_text()) == ("mine\n", "1\n")
+
+
+def test_from_another_folder_files_come_back_where_they_were_captured(
+    agent: Agent, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent("echo 1 > f")
+    agent("echo 2 > f")
+    agent.session.capture = None
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert agent.session.restore_files("@1").is_partial is False
+    assert (repo / "f").read_text() == "1\n"
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_where_the_folder_is_gone_it_is_named_and_nobody_is_said_to_have_deleted_anything(
+    agent: Agent, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent("echo 1 > f")
+    agent("echo 2 > f")
+    agent.session.capture = None
+    moved = tmp_path / "moved"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setattr("os.path.isdir", lambda path, real=os.path.isdir: real(path) and str(path) != str(repo))
+    with pytest.raises(NotFoundError) as caught:
+        agent.session.restore_files("@1")
+    assert caught.value.kind == "folder-not-found"
+    assert str(repo) in caught.value.message
+    moved.mkdir()
+    (moved / ".git").mkdir()
+    (moved / "f").write_text("2\n")
+    monkeypatch.chdir(moved)
+    agent.session.restore_files("@1")
+    assert (moved / "f").read_text() == "1\n"

@@ -62,7 +62,7 @@ def made(number: int, build: Callable[[Log], Log]) -> tuple[bytes, dict[str, Any
     finally:
         os.urandom, time.time_ns = real
     out = io.BytesIO()
-    export_bundle(log, out)
+    export_bundle(log, out, beyond=True)
     return out.getvalue(), told_by(log)
 
 

@@ -53,7 +53,7 @@ def test_a_golden_log_is_what_it_always_was(path: Path, kind: str, tmp_path: Pat
     for part in expected:
         assert again[part] == expected[part], part
     out = io.BytesIO()
-    export_bundle(log, out)
+    export_bundle(log, out, beyond=True)
     assert out.getvalue() == data
     engine.drop_snapshots(log.id)
     assert Log(engine, log.id).state() == expected["state"]

@@ -8,12 +8,13 @@ import msgspec
 import pytest
 
 import wakelog
-from tests.http.asking import Asker
+from tests.http.asking import Asker, Reply
 from tests.http.conftest import Serve
 from wakelog.http.serving import Running
 from wakelog.http.table import all_routes
 from wakelog.session import Session
 from wakelog.store import Store
+from wakelog.testing.builders import new_session
 
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 BIG = "a payload is what does not fit into a body " * 30
@@ -27,6 +28,7 @@ NOT_ROUTED = {
     **dict.fromkeys(("returned", "set_goal", "spawned", "touch"), RECORDING),
     **dict.fromkeys(("acall", "aio", "amodel", "bind", "budget", "call", "capture", "capture_files"), IN_PROCESS),
     **dict.fromkeys(("guards", "model", "monitor", "restore_files", "tool", "turn", "replay", "workflow"), IN_PROCESS),
+    **dict.fromkeys(("run_turn", "arun_turn"), IN_PROCESS),
     **dict.fromkeys(("attempts", "begin_turn", "finish_turn", "seq", "store", "value", "id", "status"), PLUMBING),
     **dict.fromkeys(("data", "state_document", "state_hash", "replaced"), "a part of what another route answers"),
 }
@@ -335,3 +337,42 @@ def test_metrics_count_without_naming_anybody(asker: Asker, session: Session[Any
     assert float(commits.split()[1]) >= 5
     assert session.id not in text
     assert "default" not in text
+
+
+@pytest.mark.parametrize("field", ["prev", "hash", "first", "session", "records"])
+def test_surgery_by_a_commit_that_is_made_up_is_refused(field: str, running: Running) -> None:
+    asker = Asker(running.url, running.key)
+    with wakelog.open(running.url, key=running.key) as store:
+        session = store.session("s")
+        [first] = store.engine.read(session.id)
+    real = msgspec.json.decode(msgspec.json.encode(first))
+    other = new_session()
+    lies = {"prev": "", "hash": "", "first": 2, "session": other, "records": []}
+    for session_id in (session.id, other):
+        commit = {**real, "session": session_id, field: lies[field]}
+        surgeries = [([commit], []), ([real], [commit]), ([], [commit])]
+        for commits, rewritten in surgeries:
+            surgery = {"commits": commits, "rewritten": rewritten, "stale_from": {}, "pruned_to": {other: 1}}
+            reply = asker.post("/v1/engine/operate", {"surgery": surgery})
+            assert reply.status in (400, 404, 409), reply.content
+    with wakelog.open(running.url, key=running.key) as store:
+        assert [head.session for head in store.sessions()] == [session.id]
+
+
+def test_a_sign_of_life_with_another_epoch_or_holder_is_refused(running: Running) -> None:
+    asker = Asker(running.url, running.key)
+    with wakelog.open(running.url, key=running.key) as store:
+        session = store.session("s")
+        assert _beat(asker, session.id, 0, "me").kind == "fenced"
+        session.log.take_lease("me")
+        session.log.take_lease("you", force=True)
+        for epoch, holder in ((1, "me"), (3, "me"), (2, "me"), (0, "")):
+            reply = _beat(asker, session.id, epoch, holder)
+            assert (reply.status, reply.kind) == (409, "fenced")
+        assert session.log.living_holder() == "you"
+        assert _beat(asker, session.id, 2, "you").status == 200
+
+
+def _beat(asker: Asker, session: str, epoch: int, holder: str) -> Reply:
+    beat = {"epoch": epoch, "holder": holder, "until": 1}
+    return asker.post("/v1/engine/beat", {"session": session, "beat": beat})

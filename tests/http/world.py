@@ -254,7 +254,9 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "drop_snapshots": lambda w: Example(body={"session": w.session.id}),
     "claim": lambda w: Example(body={"name": w.session.name, "session": w.session.id}),
     "find": lambda w: Example(body={"name": w.session.name}),
-    "beat": lambda w: Example(body={"session": w.session.id, "beat": {"epoch": 1, "holder": w.mark, "until": 1}}),
+    "beat": lambda w: Example(
+        body={"session": w.session.id, "beat": {"epoch": 1, "holder": "someone", "until": 1}}, before=_lease
+    ),
     "last_beat": lambda w: Example(body={"session": w.session.id}),
     "operate": lambda w: Example(
         body=_json(wire.Operate(Surgery((w.seal(ev.NoteAdded(text="x")),), (), stale_from={})))

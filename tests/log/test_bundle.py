@@ -25,9 +25,9 @@ from wakelog.testing.builders import fact, message, new_session
 BIG = "larger than what stays in a body " * 40
 
 
-def exported(log: Log) -> bytes:
+def exported(log: Log, *, beyond: bool = False) -> bytes:
     out = io.BytesIO()
-    head = export_bundle(log, out)
+    head = export_bundle(log, out, beyond=beyond)
     assert head == log.head()
     return out.getvalue()
 
@@ -104,9 +104,106 @@ def test_a_fork_of_a_parent_that_was_pruned_later_comes_in_whole(new_log: NewLog
     fork = log.fork(7)
     fork.append(fact("own"))
     prune(log, 4)
+    with pytest.raises(NotAllowedError) as refused:  # what the parent did since stands before the prune
+        exported(fork)
+    assert refused.value.kind == "not-shared"
+    again = imported(exported(fork, beyond=True))
+    assert again.state() == fork.state()
+    assert verify(again).ok
+    assert verify(again).uncovered == 4, "only the parent vouches for what it pruned after the fork"
+    assert verify(log).uncovered == 0
+
+
+def test_a_prune_right_after_the_fork_travels_with_it(new_log: NewLog) -> None:
+    log = new_log(*(fact(f"k{i}") for i in range(6)))
+    fork = log.fork()
+    prune(log, 4)
     again = imported(exported(fork))
     assert again.state() == fork.state()
     assert verify(again).ok
+
+
+def test_nothing_past_the_fork_point_leaves_with_a_fork(new_log: NewLog) -> None:
+    private = "only the parent's " * 60
+    log = new_log(message("said before " * 60))
+    log.append(
+        fact("shared", 1),
+        ev.FileChanged(path="shared.py"),
+        ev.FileChanged(path="private.py"),
+        message(private),
+        commit_id="one append",
+    )
+    log.append(fact("private", private))
+    fork = log.fork(4)  # in the middle of that append
+    fork.append(message("said before " * 60), fact("own", 2))
+    data = exported(fork)
+    lines = [json.loads(line) for line in data.splitlines()]
+    assert [(line["first"], line["last"]) for line in lines[1:-1]] == [(1, 1), (2, 2), (3, 4), (5, 5), (6, 7)]
+    assert "private" not in data.decode()
+    assert len({digest for line in lines[1:-1] for digest in line.get("payloads", {})}) == 1
+    again = imported(data)
+    assert verify(again).ok
+    assert again.state() == fork.state()
+    assert Log(again.engine, log.id).head().seq == 4
+    assert verify(Log(again.engine, log.id)).ok
+
+
+@pytest.mark.parametrize("parent_first", [True, False])
+def test_a_fork_and_its_parent_come_in_in_any_order(new_log: NewLog, parent_first: bool) -> None:
+    big = "some words " * 100
+    log = new_log(message(big))
+    log.append(fact("a"), message(big + "2"), fact("b"), message(big + "2"), message(big + "3"))
+    fork = log.fork(4)
+    log.append(fact("c"))
+    target = MemoryEngine()
+    bundles = [exported(log), exported(fork)]
+    for data in bundles if parent_first else bundles[::-1]:
+        imported(data, target)
+    for each in (log, fork):
+        again = Log(target, each.id)
+        assert verify(again).ok
+        assert again.state() == each.state()
+        assert [e.hash for e in again.entries()] == [e.hash for e in each.entries()]
+        for entry in again.entries():
+            assert again.value(entry, entry.body.get("content")) == each.value(entry, entry.body.get("content"))
+    for data in bundles:
+        before = contents(target)
+        imported(data, target)
+        assert contents(target) == before
+
+
+def test_a_parent_that_does_not_fit_on_the_part_its_fork_brought_is_refused(new_log: NewLog) -> None:
+    big = "some words " * 100
+    log = new_log()
+    log.append(fact("a"), fact("b"), message(big))
+    fork = log.fork(2)
+    log.append(message(big))  # which mentions that append by its first event
+    target = MemoryEngine()
+    imported(exported(fork), target)
+    before = contents(target)
+    with pytest.raises(ConflictError) as refused:
+        imported(exported(log), target)
+    assert refused.value.kind == "kept-in-parts"
+    assert contents(target) == before
+
+
+def test_an_erasure_reaches_a_parent_by_the_bundle_of_its_fork(new_log: NewLog) -> None:
+    secret = "hunter2 " * 100
+    log = new_log()
+    log.append(message(secret), fact("a"), message("kept " * 100))
+    fork = log.fork(3)
+    target = MemoryEngine()
+    for each in (log, fork):
+        imported(exported(each), target)
+    erase(log, [2])
+    imported(exported(fork), target)
+    for commit in target.read(log.id, payloads=True):
+        assert b"hunter2" not in b"".join(r.body for r in commit.records)
+        assert all(b"hunter2" not in content for _, content in commit.payloads)
+    assert verify(Log(target, fork.id)).ok
+    parent = Log(target, log.id)
+    entry = parent.entry(4)
+    assert parent.value(entry, entry.body["content"]) == "kept " * 100
 
 
 def test_a_fork_of_a_deleted_parent_comes_in_whole(new_log: NewLog) -> None:

@@ -75,6 +75,17 @@ def test_a_sign_of_life_of_a_former_holder_does_not_displace_the_present_one(log
         _other(log).take_lease("somebody")
 
 
+def test_a_sign_of_life_for_a_lease_that_is_not_held_is_refused(log: Log, clock: Clock) -> None:
+    epoch = log.take_lease("me")
+    for holder in ("you", ""):
+        with pytest.raises(ConflictError, match="is held by me"):
+            log.beat(epoch, holder)
+    log.release_lease(epoch)
+    with pytest.raises(ConflictError, match="was given back"):
+        log.beat(epoch, "me")
+    assert log.living_holder() == ""
+
+
 def test_a_released_lease_is_free_at_once(log: Log, clock: Clock) -> None:
     epoch = log.take_lease("me")
     log.release_lease(epoch)

@@ -45,7 +45,7 @@ def fact(log: Log, key: str):
 
 def travelled(log: Log) -> Log:
     data = io.BytesIO()
-    export_bundle(fresh(log), data)
+    export_bundle(fresh(log), data, beyond=True)
     data.seek(0)
     return import_bundle(MemoryEngine(), data)
 

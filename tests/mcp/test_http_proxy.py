@@ -140,3 +140,47 @@ async def test_where_the_store_fails_the_calls_still_work(tmp_path: Path) -> Non
             assert (await c.call_tool("double", {"n": 1})).structured_content == {"result": 2}
     recorder.close()
     assert "not recorded" in warned[0]
+
+
+async def test_space_around_the_value_of_a_header_is_not_sent_on(store: wakelog.Store) -> None:
+    def ask(port: int) -> int:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+            connection.request("POST", "/mcp", b"{}", {"X-Odd": " \t padded \t ", "Content-Type": "application/json"})
+            return connection.getresponse().status
+
+    with proxied(store) as (port, behind, _):
+        assert await anyio.to_thread.run_sync(ask, port) == await anyio.to_thread.run_sync(ask, behind) != 502
+
+
+async def test_an_answer_that_is_too_large_to_be_recorded_is_told(
+    store: wakelog.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wakelog.mcp.http_proxy.BODY_MAX", 1000)
+    warned: list[str] = []
+    recorder = Recorder(lambda: store.session("rec"), name="things", warn=warned.append)
+    app = things().streamable_http_app(json_response=True)
+    with serving(app) as behind, serving(HttpProxy(f"http://127.0.0.1:{behind}/mcp", recorder)) as port:
+        async with Client(f"http://127.0.0.1:{port}/mcp") as c:
+            assert (await c.call_tool("slow", {"steps": 0})).structured_content == {"result": "é" * 50_000}
+    recorder.close()
+    assert "an answer of more than 1,000 bytes was passed on but not recorded" in warned
+    kinds = [entry.kind for entry in store.session("rec").log.entries()]
+    assert "gap.noted" in kinds
+
+
+async def test_what_a_slow_store_did_not_take_before_the_end_is_told(store: wakelog.Store) -> None:
+    warned: list[str] = []
+    is_free = threading.Event()
+
+    def slow() -> Any:
+        is_free.wait(60)
+        return store.session("rec")
+
+    recorder = Recorder(slow, name="things", warn=warned.append)
+    for n in range(3):
+        call = {"id": n, "method": "tools/call", "params": {"name": "double", "arguments": {}}}
+        recorder.passed("client", call)
+    recorder.close(timeout_s=0.01)
+    assert any("may not be recorded" in text for text in warned)
+    is_free.set()
+    recorder._thread.join(60)

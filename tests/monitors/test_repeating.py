@@ -230,3 +230,13 @@ def test_a_late_worker_who_says_otherwise_is_a_divergence() -> None:
     [found] = play.found(RetryDivergence)
     assert (found.flag, found.severity) == ("retry-divergence:pay", "error")
     assert "twice" in found.message
+
+
+def test_a_test_that_fails_again_after_each_edit_is_only_noted() -> None:
+    play = Play()
+    play.turn()
+    for number in range(3):
+        play.call("edit", {"n": number}, "ok", effect="write")
+        play.call("run_tests", "all", error="1 failed")
+    [found] = play.found(RepeatedFailure)
+    assert (found.severity, found.pause) == ("info", False)

@@ -80,8 +80,11 @@ def read_with_both(tmp_path, data, *args):
 
 
 def export(log):
-    out = io.BytesIO()
-    export_bundle(log, out)
+    """What the session shares and nothing more, where that is enough."""
+    try:
+        export_bundle(log, out := io.BytesIO())
+    except wakelog.NotAllowedError:
+        export_bundle(log, out := io.BytesIO(), beyond=True)
     return out.getvalue()
 
 
@@ -693,10 +696,6 @@ TAMPERED = {
     "delta does not fit": ("simple", edit_body(4, 0, lambda body: body["delta"][0].update(path="/no/where"))),
     "wrong checkpoint": ("simple", edit_body(5, 0, lambda body: body.update(state_hash="0" * 64))),
     "state before a checkpoint": ("simple", edit_body(4, 0, lambda body: body["delta"][0].update(path="/facts/j"))),
-}
-
-# What does not hold according to the page, and the library took all the same when this was written.
-STRICTER = {
     # Nothing vouches for a body without a salt: whoever carries the bundle could put any state into it.
     "prune event without a salt": ("tree", change(7, "records", 0, 1, by=lambda _: "")),
     "whole document": (
@@ -715,7 +714,7 @@ def tampered(bundles, tmp_path_factory):
     """For each case: the bundle, and the readers' answers by name. All at once: a process costs more than a bundle."""
     folder = tmp_path_factory.mktemp("tampered")
     cases, commands = {}, []
-    for number, (case, (which, apply)) in enumerate({**TAMPERED, **STRICTER}.items()):
+    for number, (case, (which, apply)) in enumerate(TAMPERED.items()):
         data = seal(apply(unseal(bundles[which])))
         assert data != seal(unseal(bundles[which])), f"{case} changes nothing"
         path = folder / f"{number}.bundle"
@@ -732,12 +731,6 @@ def tampered(bundles, tmp_path_factory):
 def test_tampered_bundles_are_refused(case, tampered):
     data, answers = tampered[case]
     assert refusal(data) is not None, "the library takes it"
-    assert not any(answer["ok"] for answer in answers.values()), answers
-
-
-@pytest.mark.parametrize("case", STRICTER)
-def test_the_readers_are_stricter(case, tampered):
-    _, answers = tampered[case]
     assert not any(answer["ok"] for answer in answers.values()), answers
 
 

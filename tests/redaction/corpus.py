@@ -13,6 +13,7 @@ import string
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 FOLDER = Path(__file__).parent
 
@@ -23,10 +24,11 @@ _ALPHABETS = {
     "b32": string.ascii_uppercase + "234567",
     "alpha": string.ascii_letters,
     "hex": "0123456789abcdef",
+    "b32l": string.ascii_lowercase + "234567",
     "d": string.digits,
     "sym": string.ascii_lowercase + string.digits + "!@#%^&*(-_=+)",
 }
-_SLOT = re.compile(r"\{(b62|b64u|b64|b32|alpha|hex|d|sym|uuid|jwt|basic|pemjson|pem):([^}]+)\}")
+_SLOT = re.compile(r"\{(b62|b64u|b64|b32l|b32|alpha|hex|d|sym|uuid|jwt|basic|snow|sig|pemjson|pem):([^}]+)\}")
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,18 @@ def _basic(login: str, _: random.Random) -> str:
     return base64.b64encode(login.encode()).decode()
 
 
+def _snowflake(size: str, rng: random.Random) -> str:
+    """The number of an account, as Discord's tokens begin with it."""
+    digits = str(rng.randrange(1, 10)) + _random("d", int(size) - 1, rng)
+    return base64.b64encode(digits.encode()).decode().rstrip("=")
+
+
+def _signature(form: str, rng: random.Random) -> str:
+    """32 bytes in base64, as they stand in a URL."""
+    text = base64.b64encode(rng.randbytes(32)).decode()
+    return quote(text, safe="") if form == "quoted" else text
+
+
 def _pem(name: str, rng: random.Random) -> str:
     lines = [_random("b64", 64, rng) for _ in range(rng.randrange(2, 20))]
     return "\n".join([f"-----BEGIN {name}-----", *lines, _random("b64", 22, rng) + "==", f"-----END {name}-----"])
@@ -108,6 +122,8 @@ _MAKERS: dict[str, Callable[[str, random.Random], str]] = {
     "uuid": _uuid,
     "jwt": _jwt,
     "basic": _basic,
+    "snow": _snowflake,
+    "sig": _signature,
     "pem": _pem,
     "pemjson": _pemjson,
 }

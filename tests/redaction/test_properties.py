@@ -22,8 +22,15 @@ def _secrets(draw: st.DrawFn) -> str:
     return make(draw(st.sampled_from(TEMPLATES)), draw(st.integers(0, 10**6)))
 
 
+def _text_at(number: int) -> str:
+    return TEXTS[number]
+
+
 PIECES = st.one_of(
-    _secrets(), st.sampled_from(TEXTS), st.text(), st.sampled_from(["password", "token", "=", ":", "\\", '"'])
+    _secrets(),
+    st.integers(0, len(TEXTS) - 1).map(_text_at),
+    st.text(),
+    st.sampled_from(["password", "token", "=", ":", "\\", '"']),
 )
 MIXED = st.lists(st.tuples(PIECES, SEPARATORS | st.just(""))).map(lambda parts: "".join(a + b for a, b in parts))
 DOCUMENTS = st.recursive(

@@ -176,6 +176,21 @@ def test_text_that_is_not_ascii_keeps_its_places() -> None:
             "/A+b",
             "\\",
         ),
+        *(
+            "curl ",
+            "curl -u a",
+            "curl \\\n",
+            "machine a login b password c\n",
+            "default login a ",
+            "<password>a",
+            "secret_key_base=",
+            "abc8Q~",
+            "&sig=%41",
+            '"auth": "aGVsbG86aGVsbG86aGVsbG8',
+            "MTIzMTIzMTIzMTIzMTIzMTIz.",
+            "123456789:AAaaaaaaaaaaaaaaaaaaaaaaaa",
+            "devops_pat aaaaaaaaaaaaaaaaaaaaaaaaaB ",
+        ),
     ],
 )
 def test_time_grows_with_the_text_whatever_it_repeats(unit: str) -> None:
@@ -193,6 +208,10 @@ def _cpu_s(text: str) -> float:
         redact_text(text)
         times.append(time.thread_time() - began)
     return min(times)
+
+
+def test_every_row_says_who_tells_its_form() -> None:
+    assert [pattern.name for pattern in PATTERNS if not pattern.source] == []
 
 
 def test_every_name_is_explained() -> None:

@@ -134,6 +134,23 @@ class Agent:
             second = list(pool.map(tools["look"], [1, 2]))
             turn.data["done"] = [*first, *second, tools["charge"](1)]
 
+    def run_ids(self) -> None:
+        """A script that asks nobody whether its work was done: its turns have ids."""
+        tools = self.sync_tools()
+        with self.session.turn("first", id="first") as turn:
+            turn.data["done"] = [tools["look"](1), tools["send"](1), tools["charge"](1)]
+        self.life.moment()
+
+        def second(turn: Any) -> list[str]:
+            said = [tools["send"](2), tools["post"](1), tools["send"](1)]
+            self.session.fact("said", said)
+            turn.data["done"] += said
+            return said
+
+        said = self.session.run_turn("second", second)
+        self.life.moment()
+        assert said == self.session.state().facts["said"].value
+
     async def run_async(self) -> None:
         session = self.session
 
@@ -181,7 +198,7 @@ def live(variant: str, store: str, world: str, last: int = 0, *, lease: bool = F
         except ConflictError as exc:
             say(f"refused {exc.kind}")
             return LOST
-    if agent.session.data["done"]:
+    if agent.session.data["done"] and variant != "ids":
         return 0
     try:
         if variant == "async":
@@ -286,6 +303,8 @@ def _through(variant: str, folder: Path, deaths: list[int], *, honest: bool) -> 
         assert code in (-signal.SIGKILL, STOPPED), (code, last)
         assert lives < 20, "it never comes to an end"
         assert _in_fork(partial(look_after, store, world, honest or code == STOPPED)) == 0, (last, lives)
+    # Once more, by somebody who did not know that it is through.
+    assert _in_fork(partial(live, variant, store, world)) == 0
     assert _in_fork(partial(tell, store, world)) == 0
     moments = int(os.read(told, 100) or b"0")
     os.close(told)

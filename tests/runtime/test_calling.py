@@ -122,13 +122,51 @@ def test_call_by_name_gives_the_error_typed_and_does_not_raise(session: Session[
         outcome.unwrap()
 
 
-def test_an_unknown_tool_names_the_known_ones(session: Session[Any]) -> None:
+def test_an_unknown_tool_is_a_failed_call_that_names_the_known_ones(session: Session[Any]) -> None:
     @session.tool
-    def known() -> None: ...
+    def send_mail(to: str) -> None: ...
 
-    with pytest.raises(InvalidInputError, match="known") as caught:
-        session.call("unknown")
+    with session.turn("go"):
+        outcome = session.call("sendmail", {"to": "ada"}, id="call_1")
+        again = session.call("sendmail", {"to": "ada"}, id="call_1")
+    assert outcome.status == "failed"
+    assert outcome.error is not None
+    assert outcome.error.type == "unknown-tool"
+    assert "did you mean 'send_mail'?" in outcome.error.message
+    assert last(session, "action.failed")["error"]["type"] == "unknown-tool"
+    assert session.state().pending_actions == {}
+    assert (again.reused, again.error) == (True, outcome.error)
+    with pytest.raises(InvalidInputError, match="send_mail") as caught:
+        outcome.unwrap()
     assert caught.value.kind == "unknown-tool"
+    assert session.state().turn.status == "completed"
+
+
+@pytest.mark.parametrize("input", [{"city": "Oslo", "unit": "C"}, {}, ["Oslo"], "Oslo"])
+def test_wrong_arguments_are_a_failed_call_that_says_what_the_tool_takes(session: Session[Any], input: Any) -> None:
+    ran: list[str] = []
+
+    @session.tool
+    def weather(city: str) -> None:
+        ran.append(city)
+
+    outcome = session.call("weather", input)
+    assert outcome.error is not None
+    assert (outcome.status, outcome.error.type) == ("failed", "bad-arguments")
+    assert (ran, kinds(session)) == ([], ["action.recorded"])
+    with pytest.raises(InvalidInputError) as caught:
+        outcome.unwrap()
+    assert "weather(city: str)" in caught.value.hint
+
+
+def test_a_type_error_inside_a_tool_is_the_tools_own(session: Session[Any]) -> None:
+    @session.tool
+    def broken() -> None:
+        raise TypeError("inside")
+
+    outcome = session.call("broken")
+    assert outcome.error is not None
+    assert outcome.error.type == "TypeError"
 
 
 def test_retries_are_tries_of_one_action_under_one_key(session: Session[Any]) -> None:

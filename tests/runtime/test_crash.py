@@ -14,6 +14,7 @@ SENT = ["charge 1: 1", "post 1: 1", "send 1: 2", "send 2: 1"]
 EFFECTS = {
     "sync": SENT,
     "threads": ["charge 1: 1", "send 1: 1", "send 2: 1", "send 3: 1"],
+    "ids": ["charge 1: 1", "post 1: 1", "send 1: 2", "send 2: 1"],
     "async": ["plain 1: 1", "send 1: 2", "send 2: 1", "send 3: 1"],
 }
 
@@ -28,14 +29,14 @@ def _check(lines: list[str], variant: str) -> list[int]:
     for one, (_, _, deaths) in zip(told, lived, strict=True):
         assert one["effects"] == whole["effects"], deaths
         assert one["done"] == whole["done"], deaths
-        assert one["turn"] == [1, "completed"], deaths
+        assert one["turn"] == [2 if variant == "ids" else 1, "completed"], deaths
         assert one["pending"] == [], deaths
         assert one["verified"], deaths
     return [int(lives) for _, lives, _ in lived]
 
 
 @pytest.mark.parametrize("sample", [SAMPLE, pytest.param(0, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("variant", ["sync", "threads", "async"])
+@pytest.mark.parametrize("variant", ["sync", "threads", "ids", "async"])
 def test_an_agent_killed_at_any_moment_and_run_again_does_everything_once(
     tmp_path: Path, variant: str, sample: int
 ) -> None:
@@ -54,7 +55,7 @@ def test_an_agent_killed_at_any_moment_and_run_again_does_everything_once(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variant", ["sync", "threads", "async"])
+@pytest.mark.parametrize("variant", ["sync", "threads", "ids", "async"])
 def test_an_agent_killed_three_times_does_everything_once(tmp_path: Path, variant: str) -> None:
     lines = processes.run(
         "die_everywhere",

@@ -292,7 +292,7 @@ UNTRUSTED = ("untrusted", "web:blog.example")
 def test_what_follows_from_an_untrusted_result_is_untrusted_and_says_why(session: Session[Any]) -> None:
     fetch = _fetch(session)
 
-    @session.tool
+    @session.tool(trust="trusted")
     def run_sql(sql: str) -> str:
         return "ok"
 
@@ -464,3 +464,42 @@ def test_what_people_say_of_a_call_must_be_storable(session: Session[Any]) -> No
     with pytest.raises(wakelog.InvalidInputError, match="the answer cannot be stored"):
         session.answer("q", Cursor())
     assert "q" in session.log.part("pending_actions")
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ({}, ("unverified", "tool:look")),
+        ({"effect": "read"}, ("unverified", "tool:look")),
+        ({"effect": "external", "source": "web:x"}, ("unverified", "web:x")),
+        ({"effect": "write"}, ("trusted", "")),
+        ({"effect": "pure"}, ("trusted", "")),
+        ({"effect": "read", "trust": "trusted"}, ("trusted", "")),
+        ({"effect": "write", "trust": "untrusted"}, ("untrusted", "tool:look")),
+    ],
+)
+def test_what_a_tool_reads_from_outside_is_unverified_unless_it_is_declared(
+    session: Session[Any], policy: dict[str, Any], expected: tuple[str, str]
+) -> None:
+    @session.tool(**policy)
+    def look() -> str:
+        return "seen"
+
+    with session.turn("go"):
+        look()
+    [done] = [e for e in session.events(kind="action") if e.kind in ("action.succeeded", "action.recorded")]
+    assert mark(done) == expected
+
+
+def test_a_patch_on_the_word_of_something_unverified_folds_to_what_is_read_later(session: Session[Any]) -> None:
+    @session.tool(effect="read")
+    def look() -> str:
+        return "seen"
+
+    with session.turn("go") as turn:
+        look()
+        turn.model(lambda messages: "found", messages=["go"])
+        session.patch([{"op": "add", "path": "/data/found", "value": 1}])
+    live = session.state_document()
+    assert live == session.state_document(session.head.seq)
+    assert session.verify().ok

@@ -12,14 +12,15 @@ from wakelog.state.digest import state_hash
 from wakelog.testing.strategies import values
 
 KEYS = st.sampled_from(["a", "b", "c/d", "e~f", "ключ"])
+WORDS = st.text(min_size=1, max_size=8).filter(str.strip)
 VERBS = st.one_of(
     st.tuples(st.just("fact"), KEYS, values),
     st.tuples(st.just("retract"), KEYS),
-    st.tuples(st.just("decide"), st.text(max_size=8)),
-    st.tuples(st.just("dead_end"), st.text(max_size=8)),
+    st.tuples(st.just("decide"), WORDS),
+    st.tuples(st.just("dead_end"), WORDS),
     st.tuples(st.just("file"), KEYS),
     st.tuples(st.just("touch"), KEYS),
-    st.tuples(st.just("set_goal"), st.text(max_size=8)),
+    st.tuples(st.just("set_goal"), WORDS),
     st.tuples(st.just("checkpoint"), KEYS),
     st.tuples(st.just("data"), KEYS, values),
     st.tuples(st.just("rewind"), st.integers(0, 1000)),

@@ -14,7 +14,7 @@ import contextlib
 import functools
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
@@ -203,8 +203,18 @@ def encode_event(event: Event, payloads: PayloadCollector) -> bytes:
             hint='decode with errors="replace", or pass bytes as a payload',
         ) from exc
     except (msgspec.ValidationError, TypeError, OverflowError) as exc:
-        raise InvalidInputError(f"{kind_of(event)} cannot be stored: {exc}", kind="bad-event") from exc
+        raise InvalidInputError(
+            f"{kind_of(event)} cannot be stored: {exc}", kind="bad-event", hint=_legal_values(event, str(exc))
+        ) from exc
     return data
+
+
+def _legal_values(event: Event, problem: str) -> str:
+    """The values that a field may have, if a wrong one is the problem."""
+    for field in msgspec.structs.fields(event):
+        if problem.endswith(f"`$.{field.name}`") and get_origin(field.type) is Literal:
+            return f"{field.name} is one of {', '.join(map(str, get_args(field.type)))}"
+    return ""
 
 
 def encode_delta(delta: Delta) -> bytes:

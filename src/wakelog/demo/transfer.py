@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import msgspec
 
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
+from wakelog.errors import ConflictError
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Commit, Head
 
@@ -20,7 +23,8 @@ def transfer(memory: MemoryEngine, engine: Engine) -> list[Head]:
             engine.claim(head.name, head.session)
         beat = memory.last_beat(head.session)
         if beat is not None:
-            engine.beat(head.session, beat)
+            with contextlib.suppress(ConflictError):  # of a lease that is over, and that a server has no use for
+                engine.beat(head.session, beat)
     return heads
 
 

@@ -49,20 +49,29 @@ def read_messages(log: Log, at: Seq | None = None, *, compacted: bool = True) ->
     summaries = outermost(compactions_in(state["evicted_keys"])) if compacted else []
     placed: list[tuple[Seq, Message]] = []
     replies: list[Message] = []
-    models: set[Value] = set()
+    is_model: dict[Value, bool] = {}
     for first, last in subtract(log.view(at, state=state), [(c.first, c.last) for c in summaries]):
         for entry in log.entries(after=first - 1, upto=last, payloads=True):
             if entry.kind == "message.added":
                 placed.append((entry.seq, _message(log, entry, "content")))
-            elif entry.kind in ("action.requested", "action.recorded") and entry.body.get("effect") == "model":
-                models.add(entry.body.get("action"))
-            if entry.kind in ("action.succeeded", "action.recorded") and entry.body.get("action") in models:
-                replies += _reply(log, entry)
+            elif entry.kind in ("action.requested", "action.recorded"):
+                is_model[entry.body.get("action")] = entry.body.get("effect") == "model"
+            if entry.kind in ("action.succeeded", "action.recorded", "action.reconciled"):
+                action = entry.body.get("action")
+                if action not in is_model:  # asked for by an attempt that is out of view
+                    is_model[action] = _asked_model(log, entry)
+                replies += _reply(log, entry) if is_model[action] else []
     placed += [(reply.seq, reply) for reply in _unsaid(replies, [message for _, message in placed])]
     for each in summaries:
         summary = _message(log, log.entry(each.seq), "summary")
         placed.append((each.first, msgspec.structs.replace(summary, role="summary")))
     return [message for _, message in sorted(placed, key=lambda p: p[0])]
+
+
+def _asked_model(log: Log, entry: Entry) -> bool:
+    """Whether what this event ends is a call of a model, told by the event that asked for it."""
+    cause = entry.header.cause
+    return bool(cause) and log.entry(cause).body.get("effect") == "model"
 
 
 def _reply(log: Log, entry: Entry) -> list[Message]:

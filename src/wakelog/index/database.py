@@ -24,7 +24,7 @@ from typing import Any
 import apsw
 
 from wakelog.engines.sqlite import forking
-from wakelog.engines.sqlite.connection import transaction, translated
+from wakelog.engines.sqlite.connection import make_private, transaction, translated
 from wakelog.errors import UnavailableError, UnsupportedError
 from wakelog.index import making
 from wakelog.index.connection import Damaged
@@ -239,6 +239,8 @@ class Database:
         return db
 
     def _dial(self) -> apsw.Connection:
+        if self.path is not None:
+            make_private(self.path)
         db = apsw.Connection(self._uri(), flags=_READ_WRITE)
         db.set_busy_handler(making.wait)
         return self._keep(db)

@@ -16,6 +16,7 @@ opened; if it is not there, the index is of another history and is made anew.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -89,6 +90,10 @@ class Index(Queries):
                 return question(Reading(db, _moment(db).as_of))
 
         return self._cured(answer)
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """What the index holds now, at one moment, without catching up."""
+        return self._database.reading()
 
     def query_sql(
         self,

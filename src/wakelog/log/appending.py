@@ -5,8 +5,9 @@ session can share a sync, and still every event was checked against the state it
 another process came first, what is in flight is undone, the missed events are folded in, and the commit is sealed
 again; events that are no longer legal then raise.
 
-An interrupt may strike anywhere, and leave the tip ahead of what was sent, or half undone. So whoever moves the tip
-first says that it is not whole, and last that it is; who finds it otherwise drops it, and folds what is stored.
+An interrupt may strike anywhere, and leave the tip ahead of what was sent, half applied or half undone, or a commit in
+flight that has landed. So whoever moves the tip first says that it is not whole, and last that it is; and an append
+that an interrupt leaves says so too. Who finds it so drops the tip, and folds what is stored.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, Un
 from wakelog.log.reading import Segment, fold_at, read_entries
 from wakelog.log.seal import Sealed, Step, Tip, fingerprint_of, seal
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.names import check_length
 from wakelog.model.records import Commit, Head
 
 RESEAL_MAX = 1000
@@ -47,6 +49,7 @@ class Appending:
         self._lock = threading.RLock()
         self._tip: Tip | None = None
         self._is_whole = True
+        self._was_interrupted = False
         self._is_stale = False
         self._flight: list[Sealed] = []
         self._generation = 0
@@ -54,8 +57,21 @@ class Appending:
     def _append(
         self, steps: Sequence[Step], expect: Seq | None = None, commit_id: str = "", guard: int | None = None
     ) -> Head:
+        try:
+            return self._append_patiently(steps, expect, commit_id, guard)
+        except BaseException as exc:
+            self._note(exc)
+            raise
+
+    def _note(self, exc: BaseException) -> None:
+        """Whether something left an append that may strike anywhere in it."""
+        if not isinstance(exc, Exception):
+            self._was_interrupted = True
+
+    def _append_patiently(self, steps: Sequence[Step], expect: Seq | None, commit_id: str, guard: int | None) -> Head:
         if commit_id and (answer := self._repeated(steps, commit_id)) is not None:
             return answer
+        check_length(commit_id, "a commit id")
         for tries in range(RESEAL_MAX):
             head = self._land(self._launch(steps, expect, commit_id, guard))
             if head is not None:
@@ -105,6 +121,13 @@ class Appending:
     def launch(self, commit: Commit, reseal: Callable[[Tip], Sealed]) -> Sealed | None:
         """Puts a commit in line that was sealed elsewhere, once `reseal` has checked it on the tip it follows; None
         when the session is not there. `land` waits for the answer."""
+        try:
+            return self._launch_given(commit, reseal)
+        except BaseException as exc:
+            self._note(exc)
+            raise
+
+    def _launch_given(self, commit: Commit, reseal: Callable[[Tip], Sealed]) -> Sealed | None:
         while True:
             with self._locked():
                 tip = self._pending_tip()
@@ -132,7 +155,11 @@ class Appending:
 
     def land(self, sealed: Sealed) -> Head:
         """The head that a launched commit led to; ConflictError when another writer came first."""
-        head = self._land(sealed)
+        try:
+            head = self._land(sealed)
+        except BaseException as exc:
+            self._note(exc)
+            raise
         if head is None:
             raise self._conflict(self.engine.head(self.id).seq, sealed.commit.first - 1)
         return head
@@ -204,12 +231,12 @@ class Appending:
         return self._lock
 
     def _pending_tip(self, *, refresh: bool = False) -> Tip:
-        if not self._is_whole:
+        if not self._is_whole or self._was_interrupted:
             # What is in flight still lands, or comes second: its writers see to that.
             self._flight.clear()
             self._generation += 1
             self._tip = None
-            self._is_whole = True
+            self._is_whole, self._was_interrupted = True, False
         if self._tip is None:
             self._tip = self._load_tip()
         elif (refresh or self._is_stale) and not self._flight:
@@ -245,6 +272,13 @@ class Appending:
         self._is_stale = False
         self._is_whole = True
         return tip.seq > before
+
+    def _hash_of(self, tip: Tip) -> str:
+        """The tip's state hash. The running digest moves when it is asked, and an interrupt could leave it between."""
+        self._is_whole = False
+        found = tip.fold.state_hash()
+        self._is_whole = True
+        return found
 
     def forget(self) -> None:
         """Drops what this process holds of the state; it is folded anew when needed."""

@@ -27,11 +27,12 @@ from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import refuse_newer
 from wakelog.engine import Engine, Surgery, TakesBundles
 from wakelog.engines.memory import MemoryEngine
-from wakelog.errors import CorruptLogError, NotFoundError, WakelogError
+from wakelog.errors import CorruptLogError, WakelogError
 from wakelog.log.bundle_lines import read_lines, refuse_bundle
 from wakelog.log.log import Log
 from wakelog.log.reading import fold_at
-from wakelog.log.verify import NONSENSE, verify
+from wakelog.log.share import ancestry_of, fit, shared_commits
+from wakelog.log.verify import NONSENSE, verify, verify_beyond
 from wakelog.model.ids import SessionId, parse_session_id, root_of
 from wakelog.model.names import is_name
 from wakelog.model.records import FORMAT_VERSION, Commit, ForkPoint, Head, Record
@@ -83,11 +84,12 @@ class _End(msgspec.Struct, frozen=True):
     sha256: str
 
 
-def export_bundle(log: Log, out: IO[bytes]) -> Head:
-    """Writes a session and its ancestry to `out`; returns the head it holds."""
+def export_bundle(log: Log, out: IO[bytes], *, beyond: bool = False) -> Head:
+    """Writes a session and its ancestry to `out`; returns the head it holds. Nothing that ancestors did beyond the
+    shared part goes along, unless `beyond` says that what the proof needs may (share.py)."""
     digest = hashlib.sha256()
     lines = 0
-    for value in _lines(log, head := log.head()):
+    for value in _lines(log, head := log.head(), beyond):
         line = _encode(value) + b"\n"
         digest.update(line)
         out.write(line)
@@ -96,14 +98,15 @@ def export_bundle(log: Log, out: IO[bytes]) -> Head:
     return head
 
 
-def _lines(log: Log, head: Head) -> Iterator[_First | _Line]:
-    ancestry = _ancestry(log)
+def _lines(log: Log, head: Head, beyond: bool) -> Iterator[_First | _Line]:
+    ancestry = ancestry_of(log)
     described = []
     for each in ancestry:
         fork = _Fork(each.fork.parent, each.fork.at, each.fork.hash.hex()) if each.fork else None
         described.append(_Segment(each.session, fork, each.name))
+    shared = list(shared_commits(log, ancestry, head, beyond))  # refused before anything is written
     yield _First(FORMAT_VERSION, log.id, tuple(described))
-    for commit in _history(log, ancestry, head):
+    for commit in (*shared, *log.engine.read(log.id, upto=head.seq, payloads=True)):
         yield _Line(
             session=commit.session,
             commit_id=commit.commit_id,
@@ -124,26 +127,6 @@ def _lines(log: Log, head: Head) -> Iterator[_First | _Line]:
         )
 
 
-def _ancestry(log: Log) -> list[Head]:
-    """The session and all it was forked from, oldest first; also those whose own events it does not share."""
-    chain = [log.head()]
-    while chain[0].fork is not None:
-        chain.insert(0, log.engine.head(chain[0].fork.parent))
-    return chain
-
-
-def _history(log: Log, ancestry: list[Head], head: Head) -> Iterator[Commit]:
-    """The commits to take along, whole: of each ancestor up to where the next one forked from it, even if the session
-    itself left earlier. What an ancestor erased or pruned after that is said further on, so that comes too."""
-    removals = {"range.pruned", "payload.erased"}
-    for ancestor, fork in itertools.pairwise(ancestry):
-        assert fork.fork is not None
-        upto = max(fork.fork.at, ancestor.fork.at + 1 if ancestor.fork else 1)
-        later = (c.last for c in log.engine.read(ancestor.session, after=upto) if not removals.isdisjoint(c.kinds))
-        yield from log.engine.read(ancestor.session, upto=max(later, default=upto), payloads=True)
-    yield from log.engine.read(log.id, upto=head.seq, payloads=True)
-
-
 def import_bundle(engine: Engine, source: IO[bytes], *, size_max: int | None = None) -> Log:
     """Takes in a bundle, all of it or nothing, after verifying it whole. What is already there is left as it is.
     `size_max` is the most it may hold when unpacked."""
@@ -156,42 +139,27 @@ def import_bundle(engine: Engine, source: IO[bytes], *, size_max: int | None = N
         log = Log(trial, SessionId(first.session))
         report = verify(log)
         fold = fold_at(trial, log.segments, report.events).fold
+        beyond = [fault for each in ancestry_of(log)[:-1] for fault in verify_beyond(log, each.session)]
     except (WakelogError, *NONSENSE) as exc:
         raise CorruptLogError(f"the bundle does not hold together: {exc}", kind="bundle-corrupt") from exc
-    if not report.ok:
-        fault = (*report.integrity, *report.completeness)[0]
+    if not report.ok or beyond:
+        fault = (*report.integrity, *report.completeness, *beyond)[0]
         raise CorruptLogError(f"the bundle does not verify: {fault.what}", kind="bundle-corrupt", seq=fault.seq)
-    emptied = _emptied_here(engine, commits)
+    commits, emptied = fit(engine, commits)
+    if not commits:
+        return Log(engine, SessionId(first.session))
     if emptied:
         # Something was erased or pruned elsewhere since this copy was made; it goes here too.
         stale = {c.session: min(e.first for e in emptied if e.session == c.session) for c in emptied}
         engine.operate(Surgery(tuple(commits), tuple(emptied), stale_from=stale))
     else:
-        commits[-1] = msgspec.structs.replace(commits[-1], snapshot=pack_snapshot(fold.dump()))
+        if commits[-1].session == first.session:
+            commits[-1] = msgspec.structs.replace(commits[-1], snapshot=pack_snapshot(fold.dump()))
         engine.submit(*commits).result()
     for segment in first.segments:
         if is_name(segment.name):  # an older store may have bound what only looks like one
             engine.claim(segment.name, SessionId(segment.session))
     return Log(engine, SessionId(first.session))
-
-
-def _emptied_here(engine: Engine, commits: list[Commit]) -> list[Commit]:
-    """Those of the commits that are stored here with bodies that the bundle no longer has."""
-    out: list[Commit] = []
-    for session in dict.fromkeys(c.session for c in commits):
-        try:
-            stored = {c.last: c for c in engine.read(session)}
-        except NotFoundError:
-            continue
-        for commit in (c for c in commits if c.session == session):
-            here = stored.get(commit.last)
-            if here is not None and here.hash == commit.hash and _has_less(commit, here):
-                out.append(commit)
-    return out
-
-
-def _has_less(commit: Commit, here: Commit) -> bool:
-    return any(mine.salt and not theirs.salt for mine, theirs in zip(here.records, commit.records, strict=False))
 
 
 def _parse(source: IO[bytes], size_max: int) -> tuple[_First, list[Commit]]:
@@ -249,6 +217,10 @@ class _Reader:
             refuse_bundle(f"a commit is of session {value.session}, which the first line does not name")
         fork = segment.fork if value.session not in self._seen else None
         self._seen.add(value.session)
+        if fork is not None and (value.first, value.prev) != (fork.at + 1, fork.hash):
+            refuse_bundle(f"session {value.session} does not begin where the first line says that it was forked")
+        if not value.fingerprint and value.commit_id != value.hash[:16] and all(salt for _, salt, _ in value.records):
+            refuse_bundle(f"the id of the commit at event {value.first} is neither a caller's nor from its hash")
         return _commit(value, fork)
 
 

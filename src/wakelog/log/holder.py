@@ -132,6 +132,12 @@ class Hold:
         log.engine.beat(log.id, Heartbeat(lease["epoch"], self.text, self._until))
 
 
+def hold_turn(log: Log) -> Hold | None:
+    """A hold on the turn that is about to be opened. None where the log has a time of its own, as a story has: no
+    process lives by that."""
+    return Hold(log) if log.clock is now_us else None
+
+
 def living_turn(log: Log) -> Holder | None:
     """The process that has the open turn, unless it is gone or was silent too long."""
     holder = open_turn_holder(log)

@@ -150,7 +150,7 @@ class Log(Appending):
         if at is None:
             with self._locked():
                 if not self._flight:
-                    return self._pending_tip(refresh=True).fold.state_hash()
+                    return self._hash_of(self._pending_tip(refresh=True))
         return self._fold(at).state_hash()
 
     def _fold(self, at: Seq | None) -> Fold:
@@ -307,8 +307,20 @@ class Log(Appending):
 
     def beat(self, epoch: int, holder: str, *, ttl_s: float = 30.0) -> None:
         """Says that the lease's holder is alive, and for how long that may be believed."""
-        check_epoch(self.part("lease"), epoch)  # a former holder's would stand in the place of the present one's
-        self.engine.beat(self.id, Heartbeat(epoch, holder, self.clock() + int(ttl_s * 1e6)))
+        self.keep_beat(Heartbeat(epoch, holder, self.clock() + int(ttl_s * 1e6)))
+
+    def keep_beat(self, beat: Heartbeat) -> None:
+        """Keeps a sign of life of the lease's holder. Anybody else's would stand in its place: ConflictError."""
+        lease = self.part("lease")
+        check_epoch(lease, beat.epoch)
+        if not lease["holder"] or lease["holder"] != beat.holder:
+            held = f"is held by {lease['holder']}" if lease["holder"] else "was given back"
+            raise ConflictError(
+                f"the lease of session {self.id} {held}, so {beat.holder} cannot keep it",
+                kind="fenced",
+                hint="take the lease first",
+            )
+        self.engine.beat(self.id, beat)
 
     def release_lease(self, epoch: int) -> Head:
         return self._append([Step(Draft(ev.LeaseReleased(epoch=epoch), actor="runtime"))], guard=epoch)

@@ -123,13 +123,14 @@ def seal(
     force_snapshot: bool = False,
     given: Given | None = None,
 ) -> Sealed:
-    """Seals events on the tip and moves it forward; on any error the tip is as it was."""
+    """Seals events on the tip and moves it forward; on any error the tip is as it was. After an interrupt it is not:
+    what was half done cannot be taken back, and who holds the tip drops it."""
     if not steps:
         raise InvalidInputError("an append needs at least one event", kind="empty-append")
     sealed = Sealed(tip)
     try:
         _seal(sealed, tip, session, steps, now, commit_id, guard, fork, force_snapshot, given)
-    except BaseException:
+    except Exception:
         sealed.undo()
         raise
     return sealed

@@ -33,6 +33,7 @@ from wakelog.log.seal import Given, Sealed, Step, Tip, seal
 from wakelog.log.verify import NONSENSE
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, parse_session_id, root_of
+from wakelog.model.names import check_length
 from wakelog.model.payloads import Payload, as_ref
 from wakelog.model.records import Commit, Draft, ForkPoint, Head
 from wakelog.model.values import Value
@@ -142,6 +143,8 @@ class Taking:
                 out.append(commit)  # its place is taken
                 continue
             if (tip.seq + 1, tip.hash) != (commit.first, commit.prev):
+                if not tip.seq:
+                    refuse(commit, "it begins a session, and nothing comes before that")
                 judge(commit, self._head_at(commit, tip), None)
             out.append(self._checked(commit, tip, partial(self._find, commit, brought), allowed))
             brought.update(commit.payloads)
@@ -200,6 +203,7 @@ class Taking:
     def unseal(self, commit: Commit, find: Fetch, allowed: frozenset[str] = frozenset()) -> Unsealed:
         """The events of a commit as they were before they were sealed, payloads in place, looked through for
         secrets."""
+        check_length(commit.commit_id, "a commit id")
         if commit.at > self._clock() + AHEAD_MAX_US:
             raise InvalidInputError(
                 f"the commit for event {commit.first} of {commit.session} is dated more than"

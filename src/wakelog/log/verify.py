@@ -49,6 +49,9 @@ class VerifyReport(msgspec.Struct, frozen=True):
     scope: dict[str, int]
     anchored: bool
     """Whether an anchor was held against the log. Without one, a cut-off end cannot be seen."""
+    uncovered: int = 0
+    """How many of the removed bodies only an ancestor vouches for, by events after the fork point. No anchor of this
+    session covers those: hold one of the ancestor against it."""
 
     @property
     def ok(self) -> bool:
@@ -111,6 +114,7 @@ def verify(log: Log, anchor: Anchor | None = None, *, own: bool = False) -> Veri
         completeness=tuple(walk.completeness),
         scope=walk.scope,
         anchored=anchor is not None,
+        uncovered=walk.uncovered,
     )
 
 
@@ -123,6 +127,22 @@ def verify_session(
     except CorruptLogError as exc:
         fault = Fault(exc.seq, exc.message)
         return VerifyReport(session, 0, "", (fault,), (), {}, anchored=anchor is not None)
+
+
+def verify_beyond(log: Log, ancestor: SessionId) -> list[Fault]:
+    """What is wrong with the summaries of an ancestor's commits after what a session shares with it, as far as they can
+    be folded: what vouches for a body that was replaced there may not be at hand."""
+    of = Log(log.engine, ancestor, even_deleted=True)
+    shared = max((s.last for s in log.segments if s.session == ancestor and s.last is not None), default=0)
+    walk = _Walk(of, None)
+    for commit in log.engine.read(ancestor, after=max(shared, of.segments[-1].first - 1)):
+        if commit.last <= shared:
+            continue
+        if not all(map(is_intact, commit.records)):
+            break
+        walk.fold = fold_at(log.engine, of.segments, commit.last).fold
+        walk._summary(commit, open_commit(commit))
+    return walk.integrity
 
 
 class _Walk:
@@ -143,6 +163,8 @@ class _Walk:
         self.erased: dict[tuple[SessionId, Seq], _Erased] = {}
         self.pruned: dict[SessionId, ev.RangePruned] = {}
         self.anchor_seen = anchor is None
+        self.uncovered = 0
+        self.pruned_beyond: set[SessionId] = set()
 
     def fault(self, seq: Seq, what: str) -> None:
         self.integrity.append(Fault(seq, what))
@@ -195,6 +217,8 @@ class _Walk:
                         self._note_erased(segment, replacement, entry.seq if in_history else _NEVER)
                 elif isinstance(event, ev.RangePruned):
                     self.pruned[segment.session] = event
+                    if segment.last is not None and entry.seq > segment.last:
+                        self.pruned_beyond.add(segment.session)
         for segment, entry, event in reversed(restated):
             said = self.erased.get((entry.session, entry.seq))
             if said is not None and equal(said.body, entry.body):
@@ -263,10 +287,13 @@ class _Walk:
         self._payloads(entry, payloads)
         if self.fold is not None:
             self._state_hash(entry)
+            if entry.kind != "session.opened" and any(op["path"] == "" for op in entry.delta):
+                self.fault(entry.seq, f"event {entry.seq} ({entry.kind}) replaces the whole state")
             self.fold.apply(entry.delta)
 
     def _pruned(self, entry: Entry, segment: Segment) -> None:
         self.scope["pruned"] += 1
+        self.uncovered += segment.session in self.pruned_beyond
         said = self.pruned.get(segment.session)
         upto = said.upto if said else 0
         if entry.seq > upto:
@@ -279,6 +306,7 @@ class _Walk:
     def _replaced(self, entry: Entry) -> None:
         self.scope["erased"] += 1
         said = self.erased.get((entry.session, entry.seq))
+        self.uncovered += said is not None and said.said_at == _NEVER
         if said is None or not equal(said.body, entry.body):
             self.fault(entry.seq, f"what stands for event {entry.seq} is not what an erase event says")
 

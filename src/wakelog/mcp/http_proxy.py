@@ -110,7 +110,9 @@ class HttpProxy:
             elif len(whole) <= BODY_MAX:
                 whole += piece
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-        if whole:
+        if len(whole) > BODY_MAX:
+            self._recorder.skipped(f"an answer of more than {BODY_MAX:,} bytes")
+        elif whole:
             self._look(bytes(whole), conversation)
 
     def _look(self, text: bytes, conversation: str) -> None:
@@ -124,7 +126,9 @@ class HttpProxy:
         return f"{self._url.scheme}://{self._url.netloc}{path}" + (f"?{query}" if query else "")
 
     def _request_headers(self, given: Iterable[tuple[bytes, bytes]]) -> Headers:
-        headers = [(k, v) for k, v in given if k not in _HOP and k not in (b"accept-encoding", b"content-length")]
+        ours = _HOP | {b"accept-encoding", b"content-length"}
+        # Space around a value is no part of it (RFC 9110, section 5.5), and a client must not send it on.
+        headers = [(k, v.strip(b" \t")) for k, v in given if k not in ours]
         host = urlsplit(f"//{_header(headers, b'host')}").hostname or ""
         if host in _OURS:
             # Meant for us. Any other host passes as it is: whether to believe it is the server's business.

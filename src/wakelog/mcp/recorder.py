@@ -139,7 +139,12 @@ class Recorder:
         with contextlib.suppress(queue.Full):
             self._queue.put_nowait(passed)
 
-    def close(self, timeout_s: float = 10.0) -> None:
+    def skipped(self, what: str) -> None:
+        """Something passed that is not looked at; its call will be without an outcome."""
+        self._missed += 1
+        self._warn(f"{what} was passed on but not recorded")
+
+    def close(self, timeout_s: float = 30.0) -> None:
         """Writes what is still to be written, and says of unanswered calls that their outcome is unknown. A slow store
         is waited for; one that takes nothing for `timeout_s` is given up."""
         with contextlib.suppress(queue.Full):
@@ -147,6 +152,10 @@ class Recorder:
         left = -1
         while self._thread.is_alive() and left != (left := self._queue.qsize()):
             self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            self._warn(
+                f"the last {max(1, left)} messages were passed on but may not be recorded: the store is too slow"
+            )
 
     # In the writing thread
 
@@ -173,7 +182,7 @@ class Recorder:
 
     def _note_gap(self) -> None:
         if self._missed:
-            missed = f"{self._missed} messages passed while the store failed"
+            missed = f"{self._missed} messages passed without being recorded"
             self._append(Draft(ev.GapNoted(missed=missed, source=self._source), actor="runtime"))
             self._missed = 0
 

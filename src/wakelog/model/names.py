@@ -12,6 +12,10 @@ from wakelog.errors import InvalidInputError
 from wakelog.model.ids import is_session_id
 from wakelog.model.values import check_text
 
+NAME_MAX = 256
+"""So many characters a session's name and a commit id may have: the same on every engine, whatever its database takes
+in a key. Held where they come in (`check_length`), not by the engines, so that older and longer ones can be moved."""
+
 WORDS = ("first-error", "last-error", "last-user", "last-tool")
 PLACE = (
     r"@(?:-?\d*|~\d+|\d+\.(?:\d+|best))|turn:\d+|e\d+|event:\d+|(?:c|commit):[0-9a-f]+|t:[^@]+?|cp:[^@]+?|"
@@ -20,6 +24,16 @@ PLACE = (
 """A place, as a regular expression."""
 
 _RESERVED = re.compile(rf"(?:{PLACE})")
+
+
+def check_length(text: str, what: str) -> None:
+    """InvalidInputError when a name or id is longer than any engine has to take."""
+    if len(text) > NAME_MAX:
+        raise InvalidInputError(
+            f"{what} has {len(text)} characters, and may have {NAME_MAX}: {text[:24]!r}…",
+            kind="too-long",
+            hint="shorten it, or use a hash of it",
+        )
 
 
 def is_place(text: str) -> bool:
@@ -38,7 +52,7 @@ def is_name(text: str) -> bool:
 
 def check_name(name: str) -> str:
     """The name, or InvalidInputError when it cannot name a session."""
-    check_text(name, "a name")
+    check_length(check_text(name, "a name"), "a name")
     if is_place(name):
         raise InvalidInputError(
             f"{name!r} cannot name a session: it is a place in one, so the session would not be reached by it",

@@ -19,7 +19,7 @@ _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _BLOCKS = frozenset(
     {
-        *("text", "input_text", "output_text", "refusal", "image", "image_url", "input_image"),
+        *("text", "input_text", "output_text", "refusal"),
         *("thinking", "redacted_thinking", "reasoning"),
         *("tool_use", "tool_result", "function_call", "function_call_output"),
     }

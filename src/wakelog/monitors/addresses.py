@@ -46,6 +46,8 @@ _WORKS = frozenset(
         *("pytest", "python", "repo", "test", "tests", "tree", "write"),
     )
 )
+_PLACES = frozenset(("dir", "directory", "file", "file_path", "filename", "folder", "path", "paths"))
+"""What arguments are called that name a file."""
 _SHELLS = frozenset(("bash", "command", "exec", "run", "sh", "shell", "terminal"))
 
 
@@ -72,7 +74,8 @@ def reads_here(tool: str, given: Value) -> bool:
     is_shell = bool(_SHELLS & _words(tool))
     if any(_LINK.search(text) if is_shell else _LINK.match(text) for text in texts):
         return False
-    return works_here(tool) or any(_PATH.fullmatch(text) for text in texts)
+    names = given.keys() if isinstance(given, dict) else ()
+    return works_here(tool) or not _PLACES.isdisjoint(names) or any(_PATH.fullmatch(text) for text in texts)
 
 
 class Addresses:

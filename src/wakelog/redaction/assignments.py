@@ -17,6 +17,7 @@ from typing import Literal
 
 import msgspec
 
+from wakelog.redaction.checks import is_encoded_login
 from wakelog.redaction.plausible import MARKER, MIN_LENGTH, entropy, is_placeholder, is_plausible
 
 Kind = Literal["password", "secret", "token", "api-key"]
@@ -25,18 +26,27 @@ NAMES = ("aws-secret-key", "azure-storage-key", "password", "secret", "token", "
 """The markers used here. A key of AWS or Azure is known by its length and alphabet on top of its name."""
 MAX_NAME = 64
 
-_SEP = rb"""((?:["'\]\\ \t]{0,12}(?:=>|:=|={1,3}|:(?!:))| is:? ))"""
-# Each starts with two fixed letters, the first a rare one where there is a choice: that is what makes them quick. The
-# last form of the first is no assignment; it ends the first line of a private key (patterns.py).
+_SEP = rb"""((?:["'\]\\ \t]{0,12}(?:=>|:=|={1,3}|:(?!:))| is:? |>))"""
+# What stands last on its line, or before another entry, as in .netrc files.
+_LAST = rb"""[^\s"'`\\<>]{4,256}+(?:\s*(?:$|["'\\\r\n])|\s+(?:machine|account|macdef|default)\b)"""
+# Each starts with a fixed letter or two, rare ones where there is a choice: that is what makes them quick. Two forms
+# are no assignments: one ends the first line of a private key, one is a command that may hold a login (patterns.py).
 _ENDINGS = (
     re.compile(
-        rb"ke(?:(?:n|y(?<=[a-z_\-.]key)|y(?<=[a-z0-9] key))"
+        rb"ke(?:(?:n|y(?<=[a-z_\-.]key)(?:_base)?|y(?<=[a-z0-9] key))"
         + _SEP
         + rb"|n( )(?<=-token )|y( )(?<=-key )|y(?: block)?-----)"
     ),
-    re.compile(rb"pass(?:word|phrase)?(?:" + _SEP + rb"|( )(?<=--password ))"),
-    re.compile(rb"wd" + _SEP),
-    re.compile(rb"cret(?:" + _SEP + rb"|( )(?<=-secret ))"),
+    re.compile(
+        rb"p(?:ass(?:word|phrase|wd)?(?:"
+        + _SEP
+        + rb"|( )(?<=--password )|( )(?<=\Wpassword )(?="
+        + _LAST
+        + rb"))|wd"
+        + _SEP
+        + rb")"
+    ),
+    re.compile(rb"c(?:ret(?:" + _SEP + rb"|( )(?<=-secret ))|url )"),
 )
 _NAME_BACKWARDS = re.compile(r"[A-Za-z0-9_.\-]+(?: [A-Za-z0-9_.\-]+)?")
 # A value between quotes may hold escapes; between escaped quotes, where text is JSON inside JSON, it holds none.
@@ -44,6 +54,12 @@ _VALUE = re.compile(
     r"""[ \t]*+(?:[bBfFrRuU]{0,2}(?P<quote>\\*+["'`])(?![:,}\]])"""
     r"""(?P<quoted>(?:(?<!\\["'`])(?:[^\s"'`\\]|\\[^\s"'`]){1,4096}+|[^\s"'`\\]{1,4096}+))(?P=quote)"""
     r"""|(?P<bare>[^\s"'`\\,;&|<>(){}\[\]]{1,4096}+)(?![(\[{]))"""
+)
+_ELEMENT = re.compile(r"""(?P<quoted>[^\s<>"'`\\]{1,4096}+)(?=<\\?/)""")
+_ENTRY = re.compile(r"""(?P<quoted>[^\s"'`\\<>]{1,4096}+)""")
+_SPACE = r"(?:\s|\\+[nrt])+"
+_MACHINE = re.compile(
+    rf"(?:\bmachine{_SPACE}[^\s\\]+|\bdefault)(?:{_SPACE}(?:login|account){_SPACE}[^\s\\]+){{0,2}}{_SPACE}$"
 )
 # The value of NAME=value, first on its line as in .env files, may hold what ends a value elsewhere.
 _WHOLE_LINE = re.compile(r"""[^\s"'`\\]{1,4096}+""")
@@ -54,14 +70,15 @@ _TOKEN_OF_ANOTHER_KIND = re.compile(
 )
 _KEY_OF_THIS_KIND = re.compile(
     r"(?:api|apis|access|secret|private|auth|account|shared|master|encryption|signing|service|subscription|license|licence"
-    r"|app|application|client|consumer|storage|deploy|webhook|admin|root|bot|session|jwt|hmac|aes|ssh|function|bearer)key$"
+    r"|app|application|client|consumer|storage|deploy|webhook|admin|root|bot|session|jwt|hmac|aes|ssh|function|bearer)key"
+    r"(?:base)?$"
 )
 _AWS = re.compile(r"[A-Za-z0-9/+]{40}")
 _AZURE = re.compile(r"[A-Za-z0-9/+]{86}==")
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):
-    """A place where a secret may follow. Without a separator it is the first line of a private key."""
+    """A place where a secret may follow. Without a separator it is where to look for rows of `where="keyword"`."""
 
     name_end: int
     value_start: int
@@ -94,7 +111,8 @@ def find_assigned(text: str, stops: list[Stop]) -> Iterator[tuple[int, int, str]
         kind = kind_of_name(name)
         if kind is None or _is_no_name(text, stop, name):
             continue
-        match = _VALUE.match(text, stop.value_start)
+        form = _form_of_value(text, stop, name)
+        match = form.match(text, stop.value_start) if form is not None else None
         if match is None:
             continue
         quoted = match["quoted"] is not None
@@ -106,7 +124,11 @@ def find_assigned(text: str, stops: list[Stop]) -> Iterator[tuple[int, int, str]
             end = _end_of_bare(text, stop, name, start, end)
         value = text[start:end]
         marker = _marker(name, kind, value)
-        if marker != kind or is_plausible(value, password=kind == "password", quoted=quoted):
+        if form is _ENTRY:
+            is_secret = not is_placeholder(value)
+        else:
+            is_secret = marker != kind or is_plausible(value, password=kind == "password", quoted=quoted)
+        if is_secret:
             yield start, end, marker
 
 
@@ -129,6 +151,8 @@ def is_named_secret(name: str, value: str) -> bool:
     """Whether `value`, stored under `name` in structured data, is a secret. There is no code here to mistake for one,
     so little is asked: a length, not a placeholder, not a sentence."""
     kind = kind_of_name(name) if len(value) >= MIN_LENGTH and isinstance(name, str) else None
+    if name in ("auth", "_auth"):  # of Docker and npm
+        return is_encoded_login(value)
     if kind is None or is_placeholder(value):
         return False
     if kind == "password":
@@ -156,6 +180,16 @@ def _is_no_name(text: str, stop: Stop, name: str) -> bool:
     our own markers say "secret", too."""
     start = stop.name_end - len(name)
     return text.endswith(MARKER, 0, start) or (text.endswith(":", 0, start) and stop.separator.endswith(b":"))
+
+
+def _form_of_value(text: str, stop: Stop, name: str) -> re.Pattern[str] | None:
+    """How the value is written; None when this is no place for one."""
+    if stop.separator == b">":
+        return _ELEMENT if text.endswith("<", 0, stop.name_end - len(name)) else None
+    if stop.separator == b" " and name.lower().endswith("password") and not name.endswith("-password"):
+        start = stop.name_end - len("password")
+        return _ENTRY if _MACHINE.search(text, max(0, start - 300), start) else None
+    return _VALUE
 
 
 def _end_of_bare(text: str, stop: Stop, name: str, start: int, end: int) -> int:

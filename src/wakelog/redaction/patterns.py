@@ -1,32 +1,43 @@
 r"""The table of secrets that can be told by their form.
 
-A row has a stable name, which is the marker's (`[redacted:github-token]`), and a regular expression. What is replaced
-is the group `secret` where there is one, else the whole match. A `check` has the last word on a match: a JWT's header
-must decode, a token's body must not be `xxxx`.
+A row has a stable name, which is the marker's (`[redacted:github-token]`), the source that tells the form, and a
+regular expression. What is replaced is the group `secret` where there is one, else the whole match. A `check` has the
+last word on a match (checks.py).
 
 `literals` keep the expression from running: at least one of them must be there. `where` says in what they are looked
 for, which is what makes a table this long affordable (redactor.py):
 
     text      the whole text. Each costs a scan: for rare single characters, and for rows of your own
     word      the long words: 20 or more of [A-Za-z0-9_-], a digit or capital among them. Most texts have none. Every
-              match must hold one, with the literal inside
+              match must hold one, with the literal inside; one that begins with a line break begins the word
     before    the 40 characters before a long word, for a literal that stands there
-    keyword   where assignments.py found the first line of a private key
+    keyword   texts in which assignments.py found the first line of a private key, or `curl`
+
+Sources: `gitleaks: X` is the rule X of github.com/gitleaks/gitleaks; a name alone is the vendor's documentation.
 
 Order matters: where two rows claim the same characters, the earlier one names them.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
-from wakelog.redaction.plausible import entropy, is_placeholder, is_random
+from wakelog.redaction.checks import (
+    decodes_as_jose,
+    decodes_as_login,
+    has_digits,
+    has_key_material,
+    is_login,
+    is_shell_login,
+    is_signature,
+    not_an_example,
+    random_body,
+    random_word,
+)
 
 Where = Literal["text", "word", "before", "keyword"]
 Check = Callable[[re.Match[str]], bool]
@@ -44,135 +55,232 @@ class Pattern(msgspec.Struct, frozen=True):
     literals: tuple[str, ...] = ()
     check: Check | None = None
     where: Where = "text"
+    source: str = ""
+    """Who says that secrets of this kind look so."""
+    lead: int = 0
+    """So many characters before the match belong to the secret."""
 
 
-def secret_span(match: re.Match[str]) -> tuple[int, int]:
-    """The part of a match that is replaced."""
-    return match.span("secret") if "secret" in match.re.groupindex else match.span()
+def _text(name: str, source: str, regex: str, *literals: str, check: Check = random_body, lead: int = 0) -> Pattern:
+    return Pattern(name, re.compile(regex), literals, check, "text", source, lead)
 
 
-def _secret(match: re.Match[str]) -> str:
-    start, end = secret_span(match)
-    return match.string[start:end]
+def _word(name: str, source: str, regex: str, *literals: str, check: Check = random_body) -> Pattern:
+    return Pattern(name, re.compile(regex), literals, check, "word", source)
 
 
-def _random_body(match: re.Match[str]) -> bool:
-    return is_random(_secret(match))
+def _before(name: str, source: str, regex: str, *literals: str, check: Check = random_body) -> Pattern:
+    return Pattern(name, re.compile(regex), literals, check, "before", source)
 
 
-def _random_word(match: re.Match[str]) -> bool:
-    return is_random(match["word"])
-
-
-def _not_an_example(match: re.Match[str]) -> bool:
-    return not match[0].endswith("EXAMPLE") and entropy(match[0]) >= 2.5
-
-
-def _has_digits(match: re.Match[str]) -> bool:
-    """Prose and style sheets have `sk-fading-circle-large`; keys have digits between the letters."""
-    body = _secret(match)
-    return any(map(str.isdigit, body)) and is_random(body) and "xxxx" not in body.lower()
-
-
-def _decodes_as_jose(match: re.Match[str]) -> bool:
-    header = match[0].partition(".")[0]
-    try:
-        decoded = msgspec.json.decode(base64.urlsafe_b64decode(header + "=" * (-len(header) % 4)))
-    except (ValueError, msgspec.DecodeError):
-        return False
-    return isinstance(decoded, dict) and ("alg" in decoded or "typ" in decoded)
-
-
-def _decodes_as_login(match: re.Match[str]) -> bool:
-    text = _secret(match)
-    try:
-        login = base64.b64decode(text + "=" * (-len(text) % 4), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        return False
-    _, colon, password = login.partition(":")
-    return bool(colon) and login.isprintable() and not is_placeholder(password)
-
-
-def _has_key_material(match: re.Match[str]) -> bool:
-    """Documents name the first and last line of a key without anything between."""
-    return re.search(r"[A-Za-z0-9+/]{16}", match[0]) is not None
-
-
-def _is_login(match: re.Match[str]) -> bool:
-    password = _secret(match)
-    if len(password) < 3 or password.lower() in {"pass", "pwd", match["user"].lower()}:
-        return False
-    return not is_placeholder(password)
-
-
-def _word(name: str, regex: str, *literals: str, check: Check = _random_body) -> Pattern:
-    return Pattern(name, re.compile(regex), literals, check, "word")
-
-
-def _before(name: str, regex: str, *literals: str, check: Check = _random_body) -> Pattern:
-    return Pattern(name, re.compile(regex), literals, check, "before")
+def _after(regex: str) -> str:
+    """Not in the middle of a word."""
+    return rf"(?:(?<![A-Za-z0-9_\-])|(?<=\\[nrt])){regex}"
 
 
 # The user name stops at whatever ends a URL, so that a port and a later mail address are not read as a password.
 _LOGIN = r"""://(?P<user>[^\s:/@"'`<>\\?#\[]{0,128}):(?P<secret>[^\s"'`<>\\/,?#]{1,256})@(?=[\w\[$])"""
+_CURL = (
+    r"""curl\b(?:[^\n]|\\\n){0,256}?\s(?:-u[ ]?|--user[ =])\\{0,4}["']?"""
+    r"""(?P<user>[^\s:"'`\\$]{1,64}):(?P<secret>[^\s"'`\\]{1,256})"""
+)
 _PEM_BODY = r"""[^"'`<>\-]*+(?:-(?!----)[^"'`<>\-]*+)*+"""
 _PEM_NAME = r"(?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+# Whole, or cut off: then as far as lines of key material go.
+_PEM = rf"""-----BEGIN {_PEM_NAME}(?:{_PEM_BODY}-----END {_PEM_NAME}|(?:\s|\\[nr/]|[A-Za-z0-9+/=]{{16,}}+)++)"""
+_SEGMENT = r"[A-Za-z0-9_\-]"
+# The number of an account in base64 begins each of these, so its characters are few (Discord).
+_DIGITS64 = r"[MNO][DTjz](?:[AEIMQUYcgk][wxyz0-5][MNO][DTjz]){4,5}[A-Za-z0-9]{2,4}"
+_DIGITS64_STARTS = tuple(f"\n{a}{b}" for a in "MNO" for b in "DTjz")
 
 PATTERNS: tuple[Pattern, ...] = (
-    Pattern(
-        "private-key",
-        # Whole, or cut off: then as far as lines of key material go.
-        re.compile(
-            rf"""-----BEGIN {_PEM_NAME}(?:{_PEM_BODY}-----END {_PEM_NAME}|(?:\s|\\[nr/]|[A-Za-z0-9+/=]{{16,}}+)++)"""
-        ),
-        ("-----",),
-        _has_key_material,
-        "keyword",
-    ),
+    Pattern("private-key", re.compile(_PEM), ("-----",), has_key_material, "keyword", "RFC 7468; OpenSSH"),
+    _word("age-secret-key", "gitleaks: age-secret-key", r"AGE-SECRET-KEY-1[0-9A-Z]{58}", "AGE-SECRET-KEY-1"),
     _word(
         "aws-access-key-id",
+        "gitleaks: aws-access-token",
         r"A[KS]IA(?<![A-Z0-9]A[KS]IA)[A-Z0-9]{16}(?![A-Z0-9])",
         *("AKIA", "ASIA"),
-        check=_not_an_example,
+        check=not_an_example,
     ),
-    _word("github-token", r"gh[pousr]_[A-Za-z0-9]{36,}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
-    _word("github-token", r"github_pat_[A-Za-z0-9]{20,}_[A-Za-z0-9]{40,}", "b_pat_"),
+    # Where code is kept and run
+    _word(
+        "github-token",
+        "gitleaks: github-pat, github-oauth, github-app-token, github-refresh-token",
+        r"gh[pousr]_[A-Za-z0-9]{36,}",
+        *("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    ),
+    _word(
+        "github-token",
+        "gitleaks: github-fine-grained-pat",
+        r"github_pat_[A-Za-z0-9]{20,}_[A-Za-z0-9]{40,}",
+        "b_pat_",
+    ),
     _word(
         "gitlab-token",
+        "gitleaks: gitlab-pat and its relatives",
         r"gl(?:pat|dt|rt|ft|cbt|ptt|soat|agent|imt)-[A-Za-z0-9_\-]{20,}(?:\.[0-9a-z.]{2,20})?",
         *("glpat-", "gldt-", "glrt-", "glft-", "glcbt-", "glptt-", "glsoat-", "glagent-", "glimt-"),
     ),
-    _word("slack-token", r"xox[abeoprs]-[A-Za-z0-9\-]{16,}", "xox", check=_has_digits),
-    _word("slack-token", r"xapp-\d-[A-Za-z0-9\-]{20,}", "xapp-", check=_has_digits),
+    _word(
+        "atlassian-token",
+        "gitleaks: atlassian-api-token",
+        r"AT(?:ATT|CTT)3[A-Za-z0-9_\-]{40,}(?:=[0-9A-F]{8})?",
+        *("ATATT3", "ATCTT3"),
+    ),
+    _word("azure-devops-token", "Azure DevOps", r"[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])", "AZDO"),
+    _before(
+        "azure-devops-token",
+        "Azure DevOps, before 2024",
+        r"(?i:devops|_pat)[^\n]{0,32}?(?<![A-Za-z0-9])(?P<secret>[a-z2-7]{52})(?![A-Za-z0-9])",
+        *("_PAT", "_pat", "evops", "evOps", "EVOPS"),
+    ),
+    _word("docker-token", "Docker", r"dckr_[po]at_[A-Za-z0-9_\-]{20,}", "ckr_pat_", "ckr_oat_"),
+    _word("npm-token", "gitleaks: npm-access-token", r"npm_[A-Za-z0-9]{36,}", "npm_"),
+    _word("pypi-token", "gitleaks: pypi-upload-token", r"pypi-AgE[A-Za-z0-9_\-]{50,}", "pypi-AgE"),
+    _word("rubygems-key", "gitleaks: rubygems-api-token", r"rubygems_[a-f0-9]{48}", "rubygems_"),
+    _word("linear-key", "gitleaks: linear-api-key", r"lin_(?:api|oauth)_[A-Za-z0-9]{32,}", "lin_api_", "lin_oauth_"),
+    _word("postman-key", "gitleaks: postman-api-token", r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}", "PMAK-"),
+    # Where people talk
+    _word("slack-token", "gitleaks: slack-bot-token", r"xox[abeoprs]-[A-Za-z0-9\-]{16,}", "xox", check=has_digits),
+    _word("slack-token", "gitleaks: slack-app-token", r"xapp-\d-[A-Za-z0-9\-]{20,}", "xapp-", check=has_digits),
     _before(
         "slack-webhook",
+        "gitleaks: slack-webhook-url",
         r"hooks\.slack\.com/services/(?P<secret>T[A-Z0-9]{6,12}/B[A-Z0-9]{6,12}/[A-Za-z0-9]{20,})",
         "services/T",
     ),
-    _word("stripe-key", r"(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}", "k_live_", "k_test_"),
-    _word("stripe-webhook-secret", r"whsec_[A-Za-z0-9]{18}[A-Za-z0-9+/]{6,}=*", "whsec_"),
-    _word("anthropic-key", r"sk-" + _FREE.format("sk-") + r"ant-[A-Za-z0-9_\-]{24,}", "sk-", check=_has_digits),
-    _word("openai-key", r"sk-" + _FREE.format("sk-") + r"[A-Za-z0-9_\-]{20,}", "sk-", check=_has_digits),
-    _word("google-api-key", r"AIza[A-Za-z0-9_\-]{35,}", "AIza"),
-    _word("google-oauth-secret", r"GOCSPX-[A-Za-z0-9_\-]{24,}", "GOCSPX-"),
-    _before("google-oauth-token", r"ya29\.[A-Za-z0-9_\-]{20,}", "ya29."),
-    _word("npm-token", r"npm_[A-Za-z0-9]{36,}", "npm_"),
-    _word("pypi-token", r"pypi-AgE[A-Za-z0-9_\-]{50,}", "pypi-AgE"),
-    _word("huggingface-token", r"hf_[A-Za-z0-9]{30,}", "hf_"),
-    _before("sendgrid-key", r"SG\.[A-Za-z0-9_\-]{20,24}\.[A-Za-z0-9_\-]{39,50}", "SG."),
-    _word("twilio-key", r"SK(?<![A-Z]SK)[0-9a-f]{32}(?![0-9a-f])", "SK"),
-    _word("jwt", r"eyJ[A-Za-z0-9_\-]{17,2048}+(?:\.[A-Za-z0-9_\-]*+){2,4}", "eyJ", check=_decodes_as_jose),
+    _word(
+        "discord-token",
+        "Discord",
+        _after(rf"{_DIGITS64}\.{_SEGMENT}{{6,7}}\.{_SEGMENT}{{27,}}"),
+        *_DIGITS64_STARTS,
+    ),
+    _before(
+        "discord-webhook",
+        "Discord",
+        rf"discord(?:app)?\.com/api/webhooks/(?P<secret>\d{{17,20}}/{_SEGMENT}{{60,}})",
+        "webhooks/",
+    ),
+    _word(
+        "telegram-token",
+        "gitleaks: telegram-bot-api-token",
+        _after(rf"(?:bot)?(?P<secret>[0-9]{{8,10}}:AA{_SEGMENT}{{32,33}})(?!{_SEGMENT})"),
+        "\nAA",
+    ),
+    # Payment, mail, shops
+    _word(
+        "stripe-key",
+        "gitleaks: stripe-access-token",
+        r"(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}",
+        *("k_live_", "k_test_"),
+    ),
+    _word("stripe-webhook-secret", "Stripe", r"whsec_[A-Za-z0-9]{18}[A-Za-z0-9+/]{6,}=*", "whsec_"),
+    _before("sendgrid-key", "gitleaks: sendgrid-api-token", rf"SG\.{_SEGMENT}{{20,24}}\.{_SEGMENT}{{39,50}}", "SG."),
+    _word("mailgun-key", "gitleaks: mailgun-private-api-token", _after(r"key-[0-9a-f]{32}(?![A-Za-z0-9_\-])"), "key-"),
+    _word("twilio-key", "gitleaks: twilio-api-key", r"SK(?<![A-Z]SK)[0-9a-f]{32}(?![0-9a-f])", "SK"),
+    _word(
+        "shopify-token",
+        "gitleaks: shopify-access-token",
+        r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}",
+        *("shpat_", "shpca_", "shppa_", "shpss_"),
+    ),
+    # Models
+    _word(
+        "anthropic-key",
+        "gitleaks: anthropic-api-key",
+        r"sk-" + _FREE.format("sk-") + r"ant-[A-Za-z0-9_\-]{24,}",
+        "sk-",
+        check=has_digits,
+    ),
+    _word(
+        "openai-key",
+        "gitleaks: openai-api-key",
+        r"sk-" + _FREE.format("sk-") + r"[A-Za-z0-9_\-]{20,}",
+        "sk-",
+        check=has_digits,
+    ),
+    _word("huggingface-token", "gitleaks: huggingface-access-token", r"hf_[A-Za-z0-9]{30,}", "hf_"),
+    _word("groq-key", "Groq", _after(r"gsk_[A-Za-z0-9]{40,}"), "gsk_"),
+    _word("xai-key", "xAI", _after(r"xai-[A-Za-z0-9]{60,}"), "xai-"),
+    _word("perplexity-key", "gitleaks: perplexity-api-key", _after(r"pplx-[A-Za-z0-9]{40,}"), "pplx-"),
+    _word("replicate-token", "Replicate", _after(r"r8_[A-Za-z0-9]{37}(?![A-Za-z0-9])"), "r8_"),
+    _word("nvidia-key", "NVIDIA", _after(r"nvapi-[A-Za-z0-9_\-]{60,}"), "nvapi-"),
+    # Clouds, and what runs there
+    _word("google-api-key", "gitleaks: gcp-api-key", r"AIza[A-Za-z0-9_\-]{35,}", "AIza"),
+    _word("google-oauth-secret", "Google", r"GOCSPX-[A-Za-z0-9_\-]{24,}", "GOCSPX-"),
+    _before("google-oauth-token", "Google", r"ya29\.[A-Za-z0-9_\-]{20,}", "ya29."),
+    _before("google-refresh-token", "Google", r"1//0(?<![A-Za-z0-9_\-]1//0)[A-Za-z0-9_\-]{38,}", "1//"),
+    _text(
+        "azure-client-secret",
+        "gitleaks: azure-ad-client-secret",
+        r"Q~(?<=[A-Za-z0-9_~.\-]{3}\dQ~)[A-Za-z0-9_~.\-]{31,34}(?![A-Za-z0-9_~\-])",
+        "~",
+        lead=4,
+    ),
+    _text(
+        "azure-sas",
+        "Azure Storage",
+        r"sig=(?<=[?&;]sig=)(?P<secret>(?:[A-Za-z0-9+/]|%[0-9A-Fa-f]{2}){43,140}+=?)",
+        "&",
+        check=is_signature,
+    ),
+    _word(
+        "digitalocean-token",
+        "gitleaks: digitalocean-pat",
+        r"do[opr]_v1_[a-f0-9]{64}",
+        "_v1_",
+    ),
+    _before("vault-token", "gitleaks: vault-service-token", rf"hv[sbr]\.{_SEGMENT}{{24,}}", "hvs.", "hvb.", "hvr."),
+    _before(
+        "terraform-token",
+        "gitleaks: hashicorp-tf-api-token",
+        rf"{_SEGMENT}{{14}}\.atlasv1\.{_SEGMENT}{{60,}}",
+        "atlasv1.",
+    ),
+    _word(
+        "databricks-token",
+        "gitleaks: databricks-api-token",
+        _after(r"dapi[a-f0-9]{32}(?:-\d)?(?![A-Za-z0-9])"),
+        "\ndapi",
+    ),
+    _word(
+        "newrelic-key",
+        "gitleaks: new-relic-user-api-key",
+        r"NR(?:AK|RA|II|SP|BR)-[A-Za-z0-9_\-]{27,}",
+        *("NRAK-", "NRRA-", "NRII-", "NRSP-", "NRBR-"),
+    ),
+    _word("grafana-token", "gitleaks: grafana-service-account-token", r"glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}", "glsa_"),
+    _word("pulumi-token", "gitleaks: pulumi-api-token", _after(r"pul-[a-f0-9]{40}(?![A-Za-z0-9])"), "pul-"),
+    # Of any service
+    _word(
+        "jwt",
+        "RFC 7519",
+        r"eyJ[A-Za-z0-9_\-]{17,2048}+(?:\.[A-Za-z0-9_\-]*+){2,4}",
+        "eyJ",
+        check=decodes_as_jose,
+    ),
     _before(
         "bearer-token",
+        "RFC 6750",
         r"(?:[Bb]earer|BEARER) {1,4}(?P<secret>(?P<word>[A-Za-z0-9_\-]{20,})[A-Za-z0-9_\-.~+/]*=*)",
         *("earer ", "EARER "),
-        check=_random_word,
+        check=random_word,
     ),
     _before(
         "basic-auth",
+        "RFC 7617",
         r"(?:[Bb]asic|BASIC) {1,4}(?P<secret>[A-Za-z0-9]{20}[A-Za-z0-9+/]*={0,2})",
         *("asic ", "ASIC "),
-        check=_decodes_as_login,
+        check=decodes_as_login,
     ),
-    Pattern("url-password", re.compile(_LOGIN), ("@",), _is_login),
+    _before(
+        "basic-auth",
+        "Docker: config.json; npm: .npmrc",
+        r"""auth\\{0,4}"?\s?[:=]\s?\\{0,4}"?(?P<secret>[A-Za-z0-9]{20}[A-Za-z0-9+/]*={0,2})""",
+        *('uth"', "uth\\", "uth="),
+        check=decodes_as_login,
+    ),
+    _text("url-password", "RFC 3986", _LOGIN, "@", check=is_login),
+    Pattern("curl-password", re.compile(_CURL), ("curl",), is_shell_login, "keyword", "curl"),
 )

@@ -52,24 +52,27 @@ def find_long_words(text: str, raw: bytes) -> list[Place]:
 class WordPatterns:
     """Patterns to be run around long words."""
 
-    __slots__ = ("_before", "_gate", "_patterns")
+    __slots__ = ("_before", "_marked", "_patterns", "_plain")
 
     def __init__(self, patterns: Iterable[Pattern], *, before: int = 0) -> None:
         self._before = before
         self._patterns = tuple(patterns)
         literals = {literal for pattern in self._patterns for literal in pattern.literals}
-        # One expression for all is quicker than many searches here, where the text is short.
-        self._gate = re.compile("|".join(map(re.escape, sorted(literals))) or r"(?!)")
+        marked = {literal for literal in literals if "_" in literal or "-" in literal}
+        self._marked, self._plain = _gate(marked), _gate(literals - marked)
 
     def around(self, text: str, words: list[Place]) -> Iterator[tuple[Pattern, int, int]]:
         """Each pattern to be tried, with the stretch of text to try it on."""
         before = self._before
-        places = [text[max(0, at - before) : at] for at, _ in words] if before else [text[at:end] for at, end in words]
-        if self._gate.search("\n".join(places)) is None:
+        if before:
+            places = ["\n" + text[max(0, at - before) : at] for at, _ in words]
+        else:
+            places = ["\n" + text[at:end] for at, end in words]
+        if not self._may_hold("".join(places)):
             return
         done: dict[int, int] = {}
         for place, (at, end) in zip(places, words, strict=True):
-            if self._gate.search(place) is None:
+            if not self._may_hold(place):
                 continue
             for number, pattern in enumerate(self._patterns):
                 if not any(literal in place for literal in pattern.literals):
@@ -79,3 +82,25 @@ class WordPatterns:
                     rest = _REST.match(text, end, end + _AFTER)
                     done[number] = stop = rest.end() if rest else end
                     yield pattern, max(0, at - _AROUND), stop + 1
+
+    def _may_hold(self, place: str) -> bool:
+        """Whether any literal is there. Most have a mark in them that ids of one piece have not."""
+        if ("_" in place or "-" in place) and self._marked.search(place) is not None:
+            return True
+        return self._plain.search(place) is not None
+
+
+def _gate(literals: Iterable[str]) -> re.Pattern[str]:
+    """One expression for all, which is quicker than many searches where the text is short."""
+    return re.compile(_any_of(sorted(literals)) if literals else r"(?!)")
+
+
+def _any_of(literals: list[str]) -> str:
+    """An expression for any of some texts. Those that begin alike share their beginning, so that few are tried."""
+    if "" in literals:
+        return ""
+    rests: dict[str, list[str]] = {}
+    for literal in literals:
+        rests.setdefault(literal[0], []).append(literal[1:])
+    parts = [re.escape(first) + _any_of(rest) for first, rest in rests.items()]
+    return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
+from wakelog.errors import InvalidInputError
 from wakelog.model.events import Cost, Trust
 
 P = ParamSpec("P")
@@ -26,6 +27,12 @@ class Mark(msgspec.Struct, frozen=True):
 
     trust: Trust = "trusted"
     source: str = ""
+
+    def __post_init__(self) -> None:
+        if self.trust not in _RANK:
+            raise InvalidInputError(
+                f"{self.trust!r} is not a trust", kind="bad-trust", hint=f"one of {', '.join(reversed(_RANK))}"
+            )
 
     def lowered(self, other: Mark) -> Mark:
         """The less trusted of two, with its source."""

@@ -36,6 +36,7 @@ from wakelog.runtime.recorded import answered_again
 from wakelog.runtime.recovery import OpenTurn
 from wakelog.runtime.settling import decide_approval, reconcile
 from wakelog.runtime.tools import Do, Steps, Tool, Wait
+from wakelog.runtime.turn_record import TurnRecord, done_error
 from wakelog.runtime.values import without
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ class Beginning:
 
     def _begin(self, running: Running) -> Outcome | Next:
         """Finds out whether this call was made before, and records its intent if not."""
+        if self.turn is not None and self.turn.record is not None and self.turn.is_done:
+            return self._from_record(running, self.turn.record)
         if running.has_key:
             while True:
                 begun = self._begin_by_key(running)
@@ -311,7 +314,7 @@ class Beginning:
         output = self.log.value(entry, body.get("output"))
         mark, seq = Mark(entry.header.trust, entry.header.source), entry.seq
         past = self.turn.past(call.action) if self.turn is not None else None
-        if past is not None:
+        if past is not None and self.turn is not None and not self.turn.is_done:
             event = ev.ActionRecorded(
                 action=call.action,
                 tool=call.tool,
@@ -335,6 +338,19 @@ class Beginning:
         return answered_again(
             given.tool, Outcome(call.action, call.tool, status, None, error, entry.seq, reused=True), output, body
         )
+
+    def _from_record(self, running: Running, record: TurnRecord) -> Outcome:
+        """The outcome of a call of a turn that is completed. What is not on record is not run."""
+        call = running.call
+        past = record.calls.get(call.action) or (by_key(self.log, call.action)[0] if running.has_key else None)
+        if past is None:
+            raise done_error(record.id, call.tool)
+        if not past.settled and call.action not in self.log.part("pending_actions"):
+            past = asked_at(self.log, call.action, past.request)
+        if past.settled:
+            return self._repeat(running, self.log.entry(past.settled))
+        unknown = ev.Failure("uncertain", "nobody has said what became of it")
+        return Outcome(call.action, call.tool, "uncertain", error=unknown, seq=past.request, reused=True)
 
     def _changed_again(self, seq: Seq) -> Draft:
         """A change of a file that a cut attempt made: it still stands on disk, and so in view."""

@@ -114,6 +114,8 @@ def cost_of(running: Running, end: End) -> ev.Cost:
 
 
 def failure_of(exc: BaseException, retry_on: tuple[type[BaseException], ...] = ()) -> ev.Failure:
+    if isinstance(exc, InvalidInputError) and exc.kind in ("unknown-tool", "bad-arguments"):
+        return ev.Failure(exc.kind, exc.message)  # the runtime's own, told to a model
     return ev.Failure(type(exc).__name__, text_of(exc, str)[:2000], isinstance(exc, retry_on))
 
 

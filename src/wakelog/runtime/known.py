@@ -43,6 +43,8 @@ class Past(msgspec.Struct):
     is_answer: bool = False
     """Whether that event is given again to whoever makes the call again. Not if the call never ran, or was cut and may
     be repeated."""
+    is_failure: bool = False
+    """Whether it failed, and is known to have."""
     files: tuple[Seq, ...] = ()
     """The changes of files that it made."""
 
@@ -62,6 +64,10 @@ def follow(past: Past | None, entry: Entry) -> Past | None:
         past.has_begun = False
     elif kind in SETTLES:
         past.settled, past.is_answer = entry.seq, _is_answer(entry, past.has_begun)
+        past.is_failure = kind in ("action.failed", "action.timed_out") or body.get("outcome") in (
+            "failed",
+            "timed_out",
+        )
     return past
 
 
@@ -100,7 +106,7 @@ def by_key(log: Log, action: str) -> tuple[Past | None, str]:
     number = 1
     while True:
         commit_id = f"call:{action}:{number}"
-        at = _known_at(log, commit_id)
+        at = known_at(log, commit_id)
         if at is None:
             return None, commit_id
         past = asked_at(log, action, commit_at(log, at).first)
@@ -109,7 +115,8 @@ def by_key(log: Log, action: str) -> tuple[Past | None, str]:
         number += 1  # that one never ran: it may be asked for again
 
 
-def _known_at(log: Log, commit_id: str) -> Seq | None:
+def known_at(log: Log, commit_id: str) -> Seq | None:
+    """Where a commit of that id ends, in this session or in what it was forked from."""
     for segment in log.segments:
         known = log.engine.known(segment.session, commit_id)
         if known is not None and (segment.last is None or known.head.seq <= segment.last):

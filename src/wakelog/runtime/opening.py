@@ -10,16 +10,17 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.errors import ConflictError, UnavailableError
+from wakelog.errors import ConflictError, InvalidInputError, UnavailableError
 from wakelog.history.points import Span, attempts_of
 from wakelog.log import Log
-from wakelog.log.holder import Hold, end_of_holder, refuse_if_held
+from wakelog.log.holder import Hold, end_of_holder, hold_turn, refuse_if_held
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
 from wakelog.model.values import Value
 from wakelog.runtime.calling import Runtime
 from wakelog.runtime.recovery import OpenTurn, remember, settling
+from wakelog.runtime.turn_record import TurnRecord, find_turn
 from wakelog.runtime.values import plain
 from wakelog.state.diff import diff
 from wakelog.state.patch import equal
@@ -30,8 +31,12 @@ _TRIES = 1000
 
 def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume) -> OpenTurn:
     """Opens a turn, with what was said to begin it."""
-    hold = Hold(runtime.log)
-    started = msgspec.structs.replace(started, holder=hold.text)
+    if started.id:
+        record = find_turn(runtime.log, started.id)
+        if record.is_done:
+            return OpenTurn(record.turn, record.attempt, past=record.calls, record=record)
+    hold = hold_turn(runtime.log)
+    started = msgspec.structs.replace(started, holder=hold.text if hold is not None else "")
     try:
         for _ in range(_TRIES):
             try:
@@ -39,22 +44,33 @@ def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resu
             except ConflictError as exc:
                 if exc.kind != "head-moved":
                     raise
+            except InvalidInputError as exc:
+                if exc.kind != "commit-id-reused":
+                    raise
             else:
                 runtime.flow.new_turn()
                 return turn
     except BaseException:
-        hold.let_go()
+        if hold is not None:
+            hold.let_go()
         raise
-    hold.let_go()
+    if hold is not None:
+        hold.let_go()
     raise UnavailableError(f"session {runtime.log.id} is too busy to open a turn", kind="too-busy")
 
 
-def _open(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume, hold: Hold) -> OpenTurn:
+def _open(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume, hold: Hold | None) -> OpenTurn:
     log, guard = runtime.log, runtime.guard
     seen, now = log.head().seq, log.part("turn")
     refuse_if_leased(runtime)
+    if started.id:
+        return _open_named(runtime, started, said, hold)
     spans = attempts_of(log, now["number"]) if now["number"] and (started.retry or _is_cut(now)) else []
     base = _continued(log, spans, started, resume) if _is_cut(now) and resume != "never" else None
+    record = None
+    if started.retry and spans and (id := str(log.entry(spans[-1].first).body.get("id", ""))):
+        started = msgspec.structs.replace(started, id=id)
+        record = TurnRecord(id, (last := find_turn(log, id)).generation, last.retries + 1)
     left = settling(log, end_of_holder(log), resumes=base is not None, at_work=runtime.at_work)
     if base is None and not started.retry:
         log.append(*left, started, *said, expect=seen, guard=guard)
@@ -64,7 +80,32 @@ def _open(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: 
     to = spans[-1].first - 1 if spans else seen
     kept = _kept(log, spans[-1], to, seen) if base is not None else []
     log.rewind(to, mode="retry", restored=left, then=[*kept, started, *said], expect=seen, guard=guard)
-    return OpenTurn(now["number"], now["attempt"] + 1, resumes, past, hold)
+    return OpenTurn(now["number"], now["attempt"] + 1, resumes, past, hold, record)
+
+
+def _open_named(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], hold: Hold | None) -> OpenTurn:
+    """A turn with an id that is not completed: begun, or, however it ended, gone on with. What succeeded is answered
+    from the record; in a turn that failed, what failed is tried again."""
+    log, guard = runtime.log, runtime.guard
+    seen, now, record = log.head().seq, log.part("turn"), find_turn(log, started.id)
+    if record.is_done:  # by another process, a moment ago
+        if hold is not None:
+            hold.let_go()
+        return OpenTurn(record.turn, record.attempt, past=record.calls, record=record)
+    past = {a: p for a, p in record.calls.items() if record.outcome != "failed" or not p.is_failure}
+    if record.turn and record.turn == now["number"]:
+        spans = attempts_of(log, record.turn)
+        left = settling(log, end_of_holder(log), resumes=True, at_work=runtime.at_work)
+        resumes = log.entry(record.started).body.get("resumes") or record.attempt
+        started = msgspec.structs.replace(started, retry=True, resumes=resumes)
+        to = spans[-1].first - 1
+        kept = _kept(log, spans[-1], to, seen)
+        log.rewind(to, mode="retry", restored=left, then=[*kept, started, *said], expect=seen, guard=guard)
+        return OpenTurn(now["number"], now["attempt"] + 1, past=past, hold=hold, record=record)
+    left = settling(log, end_of_holder(log), at_work=runtime.at_work)
+    commit_id = "" if record.turn else record.commit_id
+    log.append(*left, started, *said, expect=seen, commit_id=commit_id, guard=guard)
+    return OpenTurn(now["number"] + 1, 1, past=past, hold=hold, record=record)
 
 
 def _kept(log: Log, cut: Span, to: Seq, now: Seq) -> list[ev.Event]:
@@ -83,7 +124,7 @@ def _continued(log: Log, spans: list[Span], started: ev.TurnStarted, resume: Res
     """The first of the attempts that this turn continues; None when it is another turn, or somebody has rewound the
     session since."""
     cut = log.entry(spans[-1].first)
-    if log.part("view")["rewound"] > cut.seq:
+    if log.part("view")["rewound"] > cut.seq or cut.body.get("id"):
         return None
     if resume != "always" and not equal(log.value(cut, cut.body.get("input")), _stored(log, started)):
         return None
@@ -102,9 +143,10 @@ def _stored(log: Log, started: ev.TurnStarted) -> Value:
 def refuse_if_leased(runtime: Runtime) -> None:
     """A turn is not opened while another process holds the session's lease, or has a turn open, and lives."""
     log = runtime.log
+    holder = log.lease_holder()
     if runtime.guard is not None and runtime.guard == log.part("lease")["epoch"]:
         return  # it was found free, or taken by force
-    if holder := log.lease_holder():
+    if holder:
         raise ConflictError(
             f"{log.head().name or log.id} is being written by {holder}",
             kind="leased",

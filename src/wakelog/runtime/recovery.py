@@ -24,6 +24,7 @@ from wakelog.model.records import Draft
 from wakelog.model.values import Value
 from wakelog.runtime.known import Past, follow
 from wakelog.runtime.policy import SAFE
+from wakelog.runtime.turn_record import TurnRecord
 
 
 def settling(
@@ -84,10 +85,13 @@ class OpenTurn:
         resumes: int = 0,
         past: dict[str, Past] | None = None,
         hold: Hold | None = None,
+        record: TurnRecord | None = None,
     ) -> None:
         self.within = (number, attempt)
         self.hold = hold
-        self._name = f"{number}.{resumes or attempt}"
+        self.record = record
+        """What was recorded of it before, if it has an id."""
+        self._name = record.name if record is not None else f"{number}.{resumes or attempt}"
         self._past = past or {}
         self._made: Counter[tuple[str, str, str]] = Counter()
         self._lock = threading.Lock()
@@ -99,6 +103,11 @@ class OpenTurn:
             self._made[inside, tool, input_hash] += 1
         text = f"{self._name} {place} {input_hash} {tool} {inside}"
         return f"{tool}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it was completed before: then it is only answered from the record, and nothing is written."""
+        return self.record is not None and self.record.is_done
 
     def past(self, action: str) -> Past | None:
         """What a cut attempt knows of a call."""

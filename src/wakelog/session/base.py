@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.history.selectors import resolve_point
 from wakelog.log import Log
 from wakelog.model import events as ev
@@ -42,6 +43,18 @@ class Keeper(Protocol):
         ...
 
 
+def check_text(value: object, what: str) -> None:
+    """InvalidInputError for a text that says nothing: it would be in the log for ever, and help nobody."""
+    if isinstance(value, str) and not value.strip():
+        raise InvalidInputError(f"{what} is empty", kind="empty-text", hint="leave the call out, or say something")
+
+
+def check_list(values: object, what: str) -> None:
+    """InvalidInputError for one text where several are meant: it would be taken apart into letters."""
+    if isinstance(values, str):
+        raise InvalidInputError(f"{what} are a list, not one text", kind="not-a-list", hint=f"[{values!r}]")
+
+
 class Base(Generic[S]):
     """A log with a name and a type for its data."""
 
@@ -70,21 +83,41 @@ class Base(Generic[S]):
         """The prices by which model calls are paid for: the store's."""
         return self.store.prices if self.store is not None else built_in()
 
+    @property
+    def _is_answering(self) -> bool:
+        """Whether a turn is open here that was completed before, and is only answered from the record."""
+        return self.runtime.turn is not None and self.runtime.turn.is_done
+
     def seq(self, where: Where = None) -> Seq:
         """The event a point stands for."""
         if where is None:
             return self.head.seq
         return where if isinstance(where, int) else resolve_point(self.log, where)
 
+    def _existing(self, where: Where) -> Seq:
+        """The event a point stands for, which must be there."""
+        seq, last = self.seq(where), self.head.seq
+        if not 0 < seq <= last:
+            raise NotFoundError(
+                f"{self.name or self.id} has no event {seq} (it has e1..e{last})", kind="event-not-found"
+            )
+        return seq
+
     def append(
         self, *events: ev.Event | Draft, expect: Seq | None = None, commit_id: str = "", guard: int | None = None
     ) -> Head:
-        """Appends typed events as one durable commit. See `Log.append`."""
+        """Appends typed events as one durable commit. See `Log.append`. In a turn that is done it writes nothing."""
+        if self._is_answering:
+            return self.head
         return self.log.append(*events, expect=expect, commit_id=commit_id, guard=guard)
 
     def _record(self, event: ev.Event, *, actor: str = "agent", source: str = "", trust: Trust = "trusted") -> Seq:
         return self._write(self.runtime.flow.draft(event, actor=actor, mark=Mark(trust, source)))
 
     def _write(self, draft: Draft) -> Seq:
-        """Records an event, unless another process has taken over the turn or the lease."""
+        """Records an event, unless another process has taken over the turn or the lease. In a turn that is done nothing
+        is recorded again; then it is the seq of that turn's end."""
+        turn = self.runtime.turn
+        if turn is not None and turn.record is not None and turn.is_done:
+            return turn.record.ended
         return self.log.record(self.runtime.placed(draft), guard=self.runtime.guard)

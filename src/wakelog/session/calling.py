@@ -18,6 +18,7 @@ from wakelog.runtime.models import model_call, usage_cost
 from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.policy import Policy
 from wakelog.runtime.recovery import settling as left_open
+from wakelog.runtime.refusal import bad_arguments, refused, unknown_tool
 from wakelog.runtime.streams import unwrapped
 from wakelog.runtime.tools import Tool, drive, drive_async
 from wakelog.session.base import Base, S
@@ -51,8 +52,9 @@ class Calling(Base[S]):
 
     def call(self, tool: str | Callable[..., Any], input: Mapping[str, Any] | None = None, *, id: str = "") -> Outcome:
         """Calls a tool by name, for loops that dispatch what a model asked for. A tool's error is in the outcome,
-        typed, not raised. `id`, such as the model's tool-call id, makes it the same call whenever it is asked for
-        again."""
+        typed, not raised; so is a tool that does not exist (`unknown-tool`), or does not take that input
+        (`bad-arguments`), which are recorded as failed calls. `id`, such as the model's tool-call id, makes it the same
+        call whenever it is asked for again."""
         given = self._given(tool, input, id)
         if given.tool.is_async:
             raise InvalidInputError(
@@ -68,20 +70,22 @@ class Calling(Base[S]):
         return await drive_async(answering(self).conduct(self._given(tool, input, id)))
 
     def _given(self, tool: str | Callable[..., Any], input: Mapping[str, Any] | None, id: str) -> Given:
-        runtime = self.runtime
         if isinstance(tool, str):
-            found = runtime.tools.get(tool)
+            found = self.runtime.tools.get(tool)
             if found is None:
-                known = ", ".join(sorted(runtime.tools)) or "none yet"
-                raise InvalidInputError(
-                    f"there is no tool {tool!r} here (there is: {known})",
-                    kind="unknown-tool",
-                    hint="decorate the function with @session.tool, or pass the function itself",
-                )
-        else:
+                return refused(tool, input, id, unknown_tool(tool, self.runtime.tools))
+        elif callable(tool):
             found = getattr(tool, "tool", None) or Tool(tool, Policy())
-        arguments = dict(input or {})
-        return Given(found, found.arguments((), arguments), functools.partial(found.function, **arguments), action=id)
+        else:
+            raise InvalidInputError(
+                f"a tool is called by its name or passed as a function, not as {type(tool).__name__}", kind="bad-tool"
+            )
+        try:
+            arguments = dict(input or {})
+            named = found.arguments((), arguments)
+        except (TypeError, ValueError) as exc:
+            return refused(found.name, input, id, bad_arguments(found, exc))
+        return Given(found, named, functools.partial(found.function, **arguments), action=id)
 
     def model(
         self, function: Callable[..., R], /, *args: Any, context: Any = None, policy: Policy = MODEL, **kwargs: Any

@@ -9,7 +9,7 @@ from wakelog.errors import NotFoundError
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.monitors.budgets import Amount, BudgetScope, limits_of, set_limits
-from wakelog.session.base import Base, S, Where
+from wakelog.session.base import Base, S, Where, check_text
 
 if TYPE_CHECKING:
     from wakelog.index.results import Costs
@@ -58,7 +58,8 @@ class Guarding(Base[S]):
         on: Where = None,
     ) -> Seq:
         """Points at something in the session, or at one event of it, by hand."""
-        targets = (self.seq(on),) if on is not None else ()
+        check_text(name, "a flag's name")
+        targets = (self._existing(on),) if on is not None else ()
         event = ev.FlagRaised(flag=name, message=message, severity=severity, targets=targets)
         return self._record(event, actor="user")
 

@@ -6,10 +6,11 @@ import functools
 
 import msgspec
 
+from wakelog.errors import InvalidInputError
 from wakelog.model import events as ev
 from wakelog.model.records import Draft, Head
 from wakelog.runtime.recovery import settling
-from wakelog.session.base import Base, S, Where
+from wakelog.session.base import Base, S, Where, check_text
 from wakelog.session.rewinding import Project, Undone, project_of, redo, undo
 
 
@@ -56,6 +57,9 @@ class Moving(Base[S]):
     def take_lease(self, holder: str, *, ttl_s: float = 30.0, force: bool = False) -> int:
         """Claims the session for one writer. Turns, calls and what is recorded through this object then count only
         while nobody else has taken it over; to `append`, pass the epoch it returns as `guard`."""
+        check_text(holder, "a lease's holder")
+        if ttl_s <= 0:
+            raise InvalidInputError(f"a lease holds for some seconds, not {ttl_s}", kind="bad-lease")
         self.runtime.guard = self.log.take_lease(holder, ttl_s=ttl_s, force=force)
         return self.runtime.guard
 

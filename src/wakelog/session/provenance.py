@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
+from wakelog.runtime.ambient import Mark
 from wakelog.session.base import Base, S, Where
 
 # What walks the graph is imported when it is called for: most programs that hold a session never do.
@@ -61,7 +62,7 @@ class Provenance(Base[S]):
         What was endorsed, and what rests on nothing else, is not among it."""
         from wakelog.history.taint import resting_on
 
-        return resting_on(self.log, trust, at=self._upto(at), parts=parts, items=items, wide=wide)
+        return resting_on(self.log, Mark(trust).trust, at=self._upto(at), parts=parts, items=items, wide=wide)
 
     def endorse(
         self, targets: What | Iterable[What], *, by: str = "", why: str = "", dry_run: bool = False

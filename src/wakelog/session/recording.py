@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+from wakelog.errors import InvalidInputError
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import Mark
-from wakelog.session.base import Base, S, Where
+from wakelog.session.base import Base, S, Where, check_list, check_text
 
 
 class Recording(Base[S]):
@@ -29,6 +30,7 @@ class Recording(Base[S]):
     ) -> Seq:
         """Adds a message of the conversation: transient, read back with `messages()`. A tool's answer names its
         `action`, and is trusted as far as that call's result."""
+        check_text(role, "a message's role")
         event = ev.MessageAdded(role=role, content=content, name=name, action=action, why=why)
         actor = "user" if role == "user" else "tool" if action else "agent"
         return self._write(self.runtime.flow.draft(event, actor=actor, mark=Mark(trust, source), answers=action))
@@ -43,6 +45,9 @@ class Recording(Base[S]):
         evidence: Iterable[int | str] = (),
     ) -> Seq:
         """Records a decision: what was chosen, instead of what, because of what."""
+        check_text(choice, "a decision's choice")
+        for values, what in ((alternatives, "alternatives"), (assumptions, "assumptions"), (evidence, "evidence")):
+            check_list(values, what)
         event = ev.DecisionMade(
             choice=choice,
             because=because,
@@ -54,22 +59,27 @@ class Recording(Base[S]):
 
     def fact(self, key: str, value: Value, *, why: str = "", source: str = "", trust: Trust = "trusted") -> Seq:
         """Records something known, under a key; a later fact of the same key replaces it."""
+        check_text(key, "a fact's key")
         return self._record(ev.FactRecorded(key=key, value=value, why=why), source=source, trust=trust)
 
     def retract(self, key: str, *, why: str = "") -> Seq:
         """Takes a fact back."""
+        check_text(key, "a fact's key")
         return self._record(ev.FactRetracted(key=key, why=why))
 
     def dead_end(self, tried: str, *, learned: str = "") -> Seq:
         """Records what did not work, so that nobody tries it again. A rewind keeps it."""
+        check_text(tried, "what was tried")
         return self._record(ev.DeadEndNoted(tried=tried, learned=learned))
 
     def artefact(self, name: str, *, uri: str = "", media: str = "", content: Value = None, why: str = "") -> Seq:
         """Records something made: a report, a build, a file elsewhere."""
+        check_text(name, "an artefact's name")
         return self._record(ev.ArtefactRecorded(name=name, uri=uri, media=media, content=content, why=why))
 
     def file(self, path: str, change: Literal["created", "modified", "deleted"] = "modified", **fields: Any) -> Seq:
         """Records a changed file; also `added`, `removed`, `before`, `after`, `action`, `why`."""
+        check_text(path, "a file's path")
         return self._record(ev.FileChanged(path=path, change=change, **fields))
 
     def touch(
@@ -80,31 +90,42 @@ class Recording(Base[S]):
         mode: Literal["read", "write"] = "read",
     ) -> Seq:
         """Records that a file, app or data source is in use: it joins the working set."""
+        check_text(resource, "a resource")
         return self._record(ev.ResourceTouched(resource=resource, category=category, mode=mode))
 
     def set_goal(self, goal: str | None, *, why: str = "") -> Seq:
+        """Sets what the session is for; None: nothing any longer."""
+        check_text(goal, "a goal")
         return self._record(ev.GoalSet(goal=goal, why=why), actor="user")
 
     def label(self, labels: Mapping[str, str | None], *, why: str = "") -> Seq:
         """Sets labels; a value of None removes one."""
+        if not isinstance(labels, Mapping):
+            raise InvalidInputError("labels are texts by name", kind="bad-labels", hint='such as {"team": "ops"}')
+        for name in labels:
+            check_text(name, "a label's name")
         return self._record(ev.LabelsSet(labels=dict(labels), why=why), actor="user")
 
     def checkpoint(self, name: str, at: Where = None, *, remove: bool = False) -> Seq:
         """Names a point. Free: a name, not a copy."""
-        return self._record(ev.CheckpointNamed(name=name, at=self.seq(at), remove=remove), actor="user")
+        check_text(name, "a checkpoint's name")
+        return self._record(ev.CheckpointNamed(name=name, at=self._existing(at), remove=remove), actor="user")
 
     def note(self, text: str, on: Where = 0) -> Seq:
         """A remark on an event, or on the session."""
-        return self._record(ev.NoteAdded(text=text, on=on if isinstance(on, int) else self.seq(on)), actor="user")
+        check_text(text, "a note's text")
+        return self._record(ev.NoteAdded(text=text, on=0 if on == 0 else self._existing(on)), actor="user")
 
     def spawned(self, session: str, task: str = "") -> Seq:
         """Records that a sub-agent's session was started; `Store.spawn` opens and records one."""
+        check_text(session, "a sub-agent's session")
         return self._record(ev.SubagentSpawned(session=session, task=task))
 
     def returned(
         self, session: str, outcome: str = "completed", *, output: Value = None, cost: ev.Cost | None = None
     ) -> Seq:
         """Records a sub-agent's result and what it cost."""
+        check_text(session, "a sub-agent's session")
         return self._record(
             ev.SubagentReturned(session=session, outcome=outcome, output=output, cost=cost or ev.Cost())
         )

@@ -58,7 +58,7 @@ class Remembering(Base[S]):
             count=count or estimate,
             pinned=pinned,
             headroom=headroom,
-            record=record,
+            record=record and not self._is_answering,
             at=None if at is None else self.seq(at),
         )
 

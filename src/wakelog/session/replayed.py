@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+import msgspec
+
 from wakelog.model import events as ev
 from wakelog.model.records import Draft
 from wakelog.model.values import Value
@@ -33,6 +35,8 @@ class ReplayedSession(Session[S]):
     def begin_turn(
         self, turn: Turn[S], started: ev.TurnStarted, said: list[Draft], resume: Resume = "never"
     ) -> tuple[int, int]:
+        # The recorded turn is what answers here, whether its id is known to be completed or not.
+        started = msgspec.structs.replace(started, id="")
         return super().begin_turn(turn, self.runtime.opens(started), said, "never")
 
     def start_turn(self, user: Value = None, **how: Any) -> int:

@@ -67,6 +67,14 @@ class Undone(msgspec.Struct, frozen=True):
 
 def undo(log: Log, project: Locate | None = None) -> Undone:
     """Takes back the newest rewind, adoption or redo that was not yet undone; NotFoundError when there is none."""
+    operation = undoable(log)
+    if operation is None:
+        raise NotFoundError(f"there is nothing to undo in {log.id}", kind="nothing-to-undo")
+    return _take_back(log, operation, "undo", project)
+
+
+def undoable(log: Log) -> Entry | None:
+    """What an undo would take back now."""
     skip = 0
     for entry in walk_back(log):
         mode = _mode(entry)
@@ -74,9 +82,9 @@ def undo(log: Log, project: Locate | None = None) -> Undone:
             skip += 1
         elif mode in _OPERATIONS:
             if not skip:
-                return _take_back(log, entry, "undo", project)
+                return entry
             skip -= 1
-    raise NotFoundError(f"there is nothing to undo in {log.id}", kind="nothing-to-undo")
+    return None
 
 
 def redo(log: Log, project: Locate | None = None) -> Undone:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Literal
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
 from wakelog.log import Log
@@ -24,7 +25,9 @@ from wakelog.runtime.ambient import replaying
 from wakelog.runtime.bridge import Aio
 from wakelog.runtime.opening import Resume, open_turn, refuse_if_leased
 from wakelog.runtime.recovery import settling
-from wakelog.session.base import S, Where
+from wakelog.runtime.turn_record import check_turn_id
+from wakelog.runtime.values import revive
+from wakelog.session.base import S, Where, check_text
 from wakelog.session.calling import Calling
 from wakelog.session.comparing import Comparing
 from wakelog.session.data import DataType
@@ -41,6 +44,7 @@ from wakelog.session.turn import Turn
 from wakelog.state.patch import resolve
 
 Outcome = Literal["completed", "failed", "interrupted"]
+R = TypeVar("R")
 
 
 class Session(
@@ -81,6 +85,7 @@ class Session(
         retry: bool = False,
         resume: Resume = "auto",
         role: str = "user",
+        id: str = "",
     ) -> Turn[S]:
         """A turn, to be used in a `with`. `user` is its input and becomes the first message.
 
@@ -88,12 +93,49 @@ class Session(
         its next attempt: calls that were made are answered from the record. `resume="always"` does so whatever the
         input, `"never"` begins a new turn. With `retry`, the last turn is tried again from its start, calling
         everything anew.
+
+        With an `id`, the turn is done once. If it is completed, nothing runs again: `turn.is_done` says so, and calls
+        are answered from the record. If it was cut or failed, this continues it, whatever its input.
         """
+        check_text(role, "a message's role")
+        if resume not in get_args(Resume):
+            raise InvalidInputError(
+                f"{resume!r} is not a way to resume", kind="bad-resume", hint=f"one of {', '.join(get_args(Resume))}"
+            )
         said = []
+        if id:
+            check_turn_id(id)
+            if retry or resume == "never":
+                raise InvalidInputError(
+                    "a turn with an id is continued, not begun anew",
+                    kind="bad-turn-id",
+                    hint="give it a new id; or leave the id out to try the last turn again",
+                )
         if user is not None:
             said = [Draft(ev.MessageAdded(role=role, content=user), actor="user", source=source, trust=trust)]
-        started = ev.TurnStarted(input=user, retry=retry)
+        started = ev.TurnStarted(input=user, retry=retry, id=id)
         return Turn(self, started, said, resume="never" if retry else resume)
+
+    def run_turn(self, id: str, function: Callable[[Turn[S]], R], user: Value = None, **how: Any) -> R:
+        """Runs `function(turn)` in a turn of this id, once: when the turn is completed, the function is not called, and
+        what it returned is given from the record. The other keywords are those of `turn`."""
+        check_turn_id(id)
+        with self.turn(user, id=id, **how) as turn:
+            if turn.is_done:
+                return cast("R", revive(function, turn.result))
+            turn.result = result = function(turn)
+            return result
+
+    async def arun_turn(
+        self, id: str, function: Callable[[Turn[S]], Awaitable[R]], user: Value = None, **how: Any
+    ) -> R:
+        """The same for a coroutine function."""
+        check_turn_id(id)
+        async with self.turn(user, id=id, **how) as turn:
+            if turn.is_done:
+                return cast("R", revive(function, turn.result))
+            turn.result = result = await function(turn)
+            return result
 
     def begin_turn(
         self, turn: Turn[S], started: ev.TurnStarted, said: list[Draft], resume: Resume = "never"

@@ -27,6 +27,7 @@ from wakelog.runtime.ambient import enter_session
 from wakelog.runtime.ending import failure_of
 from wakelog.runtime.outcome import is_stop
 from wakelog.runtime.recovery import unanswered
+from wakelog.runtime.values import plain
 from wakelog.session.notebook import turn_html
 from wakelog.state.diff import diff
 from wakelog.state.patch import copy, equal
@@ -56,6 +57,11 @@ class Turn(Generic[S]):
         self._said = said
         self._base: dict[str, Value] | None = None
         self._draft: Any = None
+        self.is_done = False
+        """Whether a turn of this id was completed before. Then nothing runs here and nothing is recorded: calls are
+        answered from the record, and a call that is not in it is refused (`turn-done`)."""
+        self.result: Any = None
+        """What the turn gives back: set it, and it is recorded at the end. When the turn is done, what was recorded."""
 
     @property
     def data(self) -> S:
@@ -79,12 +85,17 @@ class Turn(Generic[S]):
     def __enter__(self) -> Turn[S]:
         self.number, self.attempt = self.session.begin_turn(self, self._started, self._said, self._resume)
         self._outer = enter_session(self.session)
+        opened = self.session.runtime.turn
+        if opened is not None and opened.record is not None:
+            self.is_done, self.result = opened.is_done, opened.record.output
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
+            if self.is_done:
+                return
             if error is not None:
                 self._fail(error)
                 return
@@ -151,8 +162,9 @@ class Turn(Generic[S]):
         """Ends the turn with the draft's patch on the head it belongs to: the data must be what the draft started
         from."""
         patch = diff(self._base, self.session.data_type.dump(self._draft), "/data") if self._base is not None else []
+        ended = ev.TurnEnded(output=plain(self.result))
         if not patch:
-            self._end(ev.TurnEnded())
+            self._end(ended)
             return
         for _ in range(_COMMIT_TRIES):
             seen = self.session.log.head().seq
@@ -160,7 +172,7 @@ class Turn(Generic[S]):
                 break
             try:
                 patched = self.session.runtime.flow.draft(ev.StatePatched(patch=copy(patch)))
-                self._end(ev.TurnEnded(), patched, expect=seen)
+                self._end(ended, patched, expect=seen)
                 return
             except ConflictError as exc:
                 if exc.kind != "head-moved":

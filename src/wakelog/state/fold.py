@@ -48,7 +48,8 @@ class Fold:
         return _encode(self.doc)
 
     def apply(self, delta: Delta, undo: Undo | None = None) -> Undo:
-        """Moves forward; adds the way back to `undo` and returns it. A delta that does not fit changes nothing.
+        """Moves forward; adds the way back to `undo` and returns it. A delta that does not fit changes nothing. An
+        interrupt may leave it half applied, with the way back half noted: the fold is then good for nothing.
 
         Values are taken over, not copied: the delta must not be used for anything else afterwards.
         """
@@ -79,7 +80,7 @@ class Fold:
         except (KeyError, AttributeError, TypeError) as exc:
             self.undo(undo, start)
             raise InvalidInputError(f"the delta does not fit the state: {exc!r}", kind="bad-patch") from exc
-        except BaseException:
+        except Exception:
             self.undo(undo, start)
             raise
         return undo

@@ -79,7 +79,7 @@ def archive_session(log: Log, objects: Objects) -> tuple[Archived, bool]:
     with tempfile.SpooledTemporaryFile(SPOOL_MAX) as spool:
         # Without a time in it, so that the same content gives the same bytes.
         with gzip.GzipFile(fileobj=cast(IO[bytes], spool), mode="wb", mtime=0, filename="") as out:
-            head = export_bundle(log, cast(IO[bytes], out))
+            head = export_bundle(log, cast(IO[bytes], out), beyond=True)
         spool.seek(0)
         is_new = objects.put(key_of(head), spool.read())
     return _entry(head), is_new

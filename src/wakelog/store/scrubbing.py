@@ -253,19 +253,22 @@ def _finding(head: Head, fault: Fault) -> Finding:
 
 
 def _index_findings(store: Store, repair: bool) -> list[Finding]:
-    """Whether the index file, if there is one, is sound. It is derived, so it can be made anew."""
+    """Whether the index file, if there is one, is sound and says what the log says. It is derived, so it can be made
+    anew."""
+    from wakelog.index.comparison import differences
     from wakelog.store.measures import index_fault
 
-    problem = index_fault(store._index_path)
-    if not problem:
+    path, fix = store._index_path, "wakelog store scrub --repair makes it anew"
+    problem = index_fault(path)
+    if problem:
+        found = [Finding(f"the index is damaged: {problem}", is_damage=False, fix=fix, can_tidy=True)]
+    elif path is None or not path.exists() or store._is_index_shared:
         return []
-    if repair:
+    else:
+        found = [
+            Finding(f"the index does not say what the log says ({what})", session, fix=fix, can_tidy=True)
+            for session, what in differences(store.index, store.engine)
+        ]
+    if found and repair:
         store.index.rebuild()
-    return [
-        Finding(
-            f"the index is damaged: {problem}",
-            is_damage=False,
-            fix="wakelog store scrub --repair makes it anew",
-            can_tidy=True,
-        )
-    ]
+    return found

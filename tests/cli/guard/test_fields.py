@@ -29,4 +29,4 @@ def test_data_has_exactly_the_documented_fields(
 def test_a_row_of_costs_is_a_cost_with_a_name(guard: Cli) -> None:
     for args in (("cost",), ("cost", "boss", "--by", "tool")):
         for row in guard(*args, "--json").data["rows"]:
-            assert row.keys() == FIELDS["cost"] | {"key", "name"}
+            assert row.keys() == FIELDS["cost"] | {"key", "name", "unpriced_tokens"}

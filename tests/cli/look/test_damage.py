@@ -1,15 +1,13 @@
 """A store in which one bit was flipped: what can be read is shown, what cannot is named, and the rest goes on."""
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
 from tests.cli.conftest import Cli
 from wakelog.store import open as open_store
-
-Damage = Callable[[str, str], None]
 
 
 @pytest.fixture
@@ -29,7 +27,7 @@ def flip(path: Path, column: str, name: str, turn: int) -> tuple[int, int]:
     db = apsw.Connection(str(path))
     where = "session = (select no from session where id = (select session from name where name = ?))"
     query = f"select id, {column}, first, last from log where {where} and turn = ? and kinds like '%fact%'"
-    row = db.execute(query, (name, turn)).fetchall()[0]
+    row: Any = db.execute(query, (name, turn)).fetchall()[0]
     value = row[1]
     changed = bytes([*value[:-3], value[-3] ^ 4, *value[-2:]]) if isinstance(value, bytes) else value ^ 4
     db.execute(f"update log set {column} = ? where id = ?", (changed, row[0]))
@@ -131,11 +129,12 @@ def test_a_hidden_newest_commit_is_noticed_before_anything_is_appended(cli: Cli,
         before = opened.resume("second").head
     db = apsw.Connection(str(store))
     db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
-    number = db.execute("select no from session where id = ?", (before.session,)).get
-    page = db.execute("select rootpage from sqlite_schema where name = ?", (index,)).get
+    number: Any = db.execute("select no from session where id = ?", (before.session,)).get
+    page: Any = db.execute("select rootpage from sqlite_schema where name = ?", (index,)).get
     db.close()
-    assert page and number
-    _hide_last_entry(store, int(page), int(number))
+    assert page
+    assert number
+    _hide_last_entry(store, page, number)
     for command in (("log", "second"), ("note", "-s", "second", "-m", "again")):
         assert cli(*command, "--store", str(store)).code == 4
     assert cli("verify", "--all", "--store", str(store)).code == 4

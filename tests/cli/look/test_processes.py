@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.conftest import Cli
 from wakelog.store import open as open_store
 
 WAKELOG = [sys.executable, "-m", "wakelog"]
@@ -198,14 +199,12 @@ LOOKS = (
 
 
 def test_every_command_answers_while_another_process_writes(
-    tmp_path: Path, started: list[subprocess.Popen[str]]
+    cli: Cli, tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
     writer = _start(started, sys.executable, "-c", WRITER, str(tmp_path))
     assert _read(writer) == "ready\n"
     for args in LOOKS:
-        done = subprocess.run(
-            [*WAKELOG, *args, "--store", str(tmp_path)], capture_output=True, text=True, env=ENV, timeout=120
-        )
-        assert done.returncode in (0, 1) if args[0] == "search" else done.returncode == 0, (args, done.stderr)
-        assert done.stderr == ""
+        done = cli(*args, "--store", str(tmp_path))
+        assert done.code in (0, 1) if args[0] == "search" else done.code == 0, (args, done.err)
+        assert done.err == ""
     assert writer.poll() is None, "the readers stopped the writer"

@@ -36,6 +36,10 @@ def blame_command(ctx: Context, key: str, at: str) -> None:
     """For KEY (a JSON Pointer) and each key below it: the event that last wrote it, its turn, tool and reason.
 
     Reads the whole history once; memory follows the keys.
+
+    \b
+    Examples:
+      wakelog blame /data/plan -s fix-auth
     """
     session, _, seq = select(ctx, "", at)
     seq = session.head.seq if seq is None else seq

@@ -38,10 +38,13 @@ READABLE = ("ndjson", "json", "md")
 )
 @click.option("--gzip", "zipped", is_flag=True, help="Compress it.")
 @click.option("--agent", default="", metavar="MODULE:FUNCTION", help="For pytest: the agent that is to be replayed.")
+@click.option(
+    "--beyond", is_flag=True, help="Of a fork: also events of its ancestors that it does not share, if needed."
+)
 @click.option("--force", is_flag=True, help="Replace the file.")
 @common
 def export_command(
-    ctx: Context, selector: str, form: str | None, target: str, zipped: bool, agent: str, force: bool
+    ctx: Context, selector: str, form: str | None, target: str, zipped: bool, agent: str, beyond: bool, force: bool
 ) -> int:
     """Writes a session to a file, to a blob store, or to stdout. The file appears when it is whole; an object is put
     only if there is none of that name.
@@ -77,7 +80,7 @@ def export_command(
         Progress(ctx, "exported events", session.head.seq) as progress,
         writing_to(target, force=force, zipped=zipped) as out,
     ):
-        gone, holes = _write(session, place, form, out, progress)
+        gone, holes = _write(session, place, form, out, progress, beyond)
         written = out.tell() if is_url(target) else 0
     if gone:
         ctx.warn(f"the content of {gone} events was erased or pruned before; their places are marked")
@@ -105,11 +108,11 @@ def export_command(
 
 
 def _write(
-    session: Session[Any], place: Selector, form: str, out: IO[bytes], progress: Progress
+    session: Session[Any], place: Selector, form: str, out: IO[bytes], progress: Progress, beyond: bool
 ) -> tuple[int, list[Hole]]:
     """Writes, and returns how many events had lost their content before, and what could not be read."""
     if form == "bundle":
-        _write_bundle(session, out)
+        _write_bundle(session, out, beyond)
         progress(session.head.seq)
         return 0, []
     gone = 0
@@ -139,10 +142,10 @@ def _write(
     return gone, holes
 
 
-def _write_bundle(session: Session[Any], out: IO[bytes]) -> None:
+def _write_bundle(session: Session[Any], out: IO[bytes], beyond: bool) -> None:
     """A bundle proves itself, so it holds all of a session or is not made."""
     try:
-        export_bundle(session.log, out)
+        export_bundle(session.log, out, beyond=beyond)
     except CorruptLogError as exc:
         raise CorruptLogError(
             f"a bundle cannot be made: {exc.message}",

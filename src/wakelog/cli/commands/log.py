@@ -64,6 +64,11 @@ def log_command(
     """The turns of a session, newest first, one line each; of a session without turns, its events.
 
     A point shows the history up to it (fix-auth@5); a range includes both its ends (@3..@7 is five turns).
+
+    \b
+    Examples:
+      wakelog log fix-auth
+      wakelog log fix-auth --graph
     """
     ctx.even_damaged = True
     session, spot, seq = select(ctx, where, at)

@@ -57,6 +57,11 @@ def ls_command(
     """The sessions, the one last active first; forks stand below the session they were forked from.
 
     Where many sessions are not indexed yet, it is the one last written that comes first, and -n 0 indexes all.
+
+    \b
+    Examples:
+      wakelog ls
+      wakelog ls --json
     """
     filters = {
         "status": status,

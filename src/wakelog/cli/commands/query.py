@@ -31,6 +31,10 @@ def query_command(ctx: Context, sql: str, views: bool, limit: int, timeout_s: fl
 
     Sessions, turns, events, files, decisions, facts, tools, errors and messages, of the whole store. It can read
     nothing else and change nothing.
+
+    \b
+    Examples:
+      wakelog query "select kind, count(*) from events group by kind"
     """
     if views:
         _answer_views(ctx)

@@ -11,7 +11,7 @@ from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import fit, glyph, inert, iso
-from wakelog.errors import NotAllowedError
+from wakelog.errors import ConflictError, NotAllowedError
 from wakelog.session import Session
 
 SHOWN = 8
@@ -24,6 +24,9 @@ SHOWN = 8
 @common
 def resume_command(ctx: Context, session: str, last: bool, why: str) -> None:
     """Lifts a pause, and tells where the session stands: goal, last turn, what is known, what is pending.
+
+    Refused while a living process is writing the session: it is not yours to go on with. A pause is lifted all the
+    same, since that process may be waiting for it.
 
     \b
     Examples:
@@ -39,6 +42,12 @@ def resume_command(ctx: Context, session: str, last: bool, why: str) -> None:
             f"{name} is {status}", kind=f"session-{status}", hint=f"wakelog reopen {name}", legal=("session.reopened",)
         )
     is_lifted = status == "paused"
+    if not is_lifted and (holder := found.log.living_holder()):
+        raise ConflictError(
+            f"{name} is being written by {holder}",
+            kind="leased",
+            hint=f"wait until it is over, or end that process; wakelog status {name} tells where it stands",
+        )
     if is_lifted:
         found.resume(host=socket.gethostname(), why=why)
     data = _standing(found, is_lifted)

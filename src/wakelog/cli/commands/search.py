@@ -40,6 +40,11 @@ def search_command(
 
     Looks in all sessions of the store, or in the one -s names. Each hit begins with what `wakelog show` takes. The exit
     code is 1 when nothing is found.
+
+    \b
+    Examples:
+      wakelog search session token
+      wakelog search '"session token" expir*'
     """
     text = " ".join(query)
     session = ctx.session().id if ctx.session_named and not everything else None

@@ -51,6 +51,11 @@ def show_command(ctx: Context, places: tuple[str, ...], raw: bool, with_output: 
     """A turn with its events (@5), an event with its whole record (e1042), or a commit (c:9f3a).
 
     Without SEL the newest turn. A session stays named for the places after it: fix-auth@7 e40 is event 40 of fix-auth.
+
+    \b
+    Examples:
+      wakelog show fix-auth@5
+      wakelog show e1042 -s fix-auth
     """
     ctx.even_damaged = True
     shown = _find(ctx, places)

@@ -32,7 +32,13 @@ from wakelog.session import Session
 @click.option("--schema", "schema", is_flag=True, help="The JSON Schema of the state instead.")
 @common
 def state_command(ctx: Context, key: str, at: str, schema: bool) -> None:
-    """The state as a tree. KEY is a JSON Pointer such as /data/plan/2 or /facts; without it, everything."""
+    """The state as a tree. KEY is a JSON Pointer such as /data/plan/2 or /facts; without it, everything.
+
+    \b
+    Examples:
+      wakelog state /facts -s fix-auth
+      wakelog state --at fix-auth@5
+    """
     if schema:
         click.echo(msgspec.json.format(msgspec.json.encode(msgspec.json.schema(State)), indent=2).decode())
         return

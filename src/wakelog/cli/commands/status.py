@@ -14,6 +14,7 @@ from wakelog.cli.render.values import text_of
 from wakelog.cli.text import age, clock, count, duration, fit, glyph, money, width
 from wakelog.model.values import Value
 from wakelog.session import Session
+from wakelog.session.rewinding import undoable
 
 _SHOWN = 8
 
@@ -25,7 +26,13 @@ _SHOWN = 8
 )
 @common
 def status_command(ctx: Context, session: str, at: str) -> None:
-    """Where the newest session (or SESSION) stands: head, turn, goal, budget, what is pending, what went wrong."""
+    """Where the newest session (or SESSION) stands: head, turn, goal, budget, what is pending, what went wrong.
+
+    \b
+    Examples:
+      wakelog status
+      wakelog status fix-auth
+    """
     chosen, spot, seq = select(ctx, session, at or "")
     if spot and seq is None:
         _, _, seq = select(ctx, chosen.id, spot)
@@ -83,7 +90,7 @@ def _lines(session: Session[Any], stand: Standing) -> list[tuple[str, str]]:
         lines.append(("writer", stand.holder))
     if document["view"]["rewound"]:
         view = document["view"]
-        lines.append(("view", f"rewound to e{view['to']} by e{view['rewound']} (wakelog undo takes it back)"))
+        lines.append(("view", f"rewound to e{view['to']} by e{view['rewound']}{_undo_advice(session, stand)}"))
     if sources := document["trust"]:
         for trust in ("untrusted", "unverified"):
             named = [f"{name} (e{t['seq']})" for name, t in sources.items() if t["trust"] == trust]
@@ -91,6 +98,19 @@ def _lines(session: Session[Any], stand: Standing) -> list[tuple[str, str]]:
             if named:
                 lines.append((trust, ", ".join(named[:_SHOWN]) + more))
     return lines
+
+
+def _undo_advice(session: Session[Any], stand: Standing) -> str:
+    """How to take the rewind in view back, where that would work: a retry's own is not undone."""
+    if stand.seq != stand.head.seq or stand.status in ("closed", "archived"):
+        return ""
+    operation, rewound = undoable(session.log), stand.document["view"]["rewound"]
+    if operation is not None and operation.seq == rewound:
+        return f" (wakelog undo {handle(session)} takes it back)"
+    mode = session.log.entry(rewound).body.get("mode", "rewind")
+    return {"retry": " (the turn was tried again)", "undo": f" (wakelog redo {handle(session)} takes it back)"}.get(
+        mode, ""
+    )
 
 
 def _budget_text(budget: Value) -> str:

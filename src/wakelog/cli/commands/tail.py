@@ -73,6 +73,11 @@ def tail_command(
     """The newest events of the newest session (or SESSION), oldest first, one line each; with -f also what comes.
 
     --json and --ndjson both give one record a line.
+
+    \b
+    Examples:
+      wakelog tail fix-auth
+      wakelog tail -f --all
     """
     if session and parse_selector(session).first:
         raise InvalidInputError(

@@ -32,6 +32,11 @@ def verify_command(ctx: Context, session: str, everything: bool, against: Path |
     """Checks every byte against its hash, the chain, and what is derived from it.
 
     Exit code 4 when something does not hold. Without an anchor, nobody can tell whether the newest events were cut off.
+
+    \b
+    Examples:
+      wakelog verify fix-auth
+      wakelog verify --all
     """
     anchor = _read_anchor(against) if against else None
     if everything and anchor is not None:
@@ -83,6 +88,11 @@ def _show(ctx: Context, report: VerifyReport, anchor: Anchor | None) -> None:
             ctx.say(f"    {'':<13}e{fault.seq}: {fault.what}")
     gone = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in report.scope.items() if count)
     ctx.say(f"    {'scope':<13}{'everything is there' if not gone else f'not checkable: {gone}'}")
+    if report.uncovered:
+        say = (
+            f"{report.uncovered} removed by an ancestor after the fork: its anchor covers that, not one of this session"
+        )
+        ctx.say(f"    {'removals':<13}{say}")
     if anchor is None:
         ctx.say(f"    {'anchor':<13}none given: a cut-off end would not be seen (wakelog anchor, kept elsewhere)")
     elif report.ok:

@@ -21,6 +21,7 @@ import apsw
 from wakelog.engines.sqlite.migrating import STEPS, note
 from wakelog.errors import (
     CorruptLogError,
+    InvalidInputError,
     NotAllowedError,
     NotFoundError,
     UnavailableError,
@@ -64,6 +65,8 @@ def connect(path: Path, *, create: bool, vfs: str | None = None) -> apsw.Connect
             # SQLite would make its files beside this one as unwritable as it is, and leave them to whoever may write.
             return _connect_read_only(path, vfs)
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+        if create:
+            make_private(path)
         try:
             db = apsw.Connection(str(path), flags=flags, vfs=vfs)
             return _prepared(db, path, create=create)
@@ -249,6 +252,30 @@ def translate(exc: apsw.Error | UnicodeDecodeError, place: str) -> WakelogError:
             )
         case _:
             return UnavailableError(f"{place} failed, and whether it wrote is unknown: {exc}", kind="answer-unknown")
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is a file; an error that says what to do when that cannot even be asked."""
+    try:
+        return path.exists()
+    except OSError as exc:
+        why = exc.strerror or str(exc)
+        if exc.errno in (errno.EACCES, errno.EPERM):
+            raise NotAllowedError(
+                f"the store {path} cannot be looked at: {why}",
+                kind="not-readable",
+                hint=f"ask whoever owns {path.parent} for access, or name another store",
+            ) from exc
+        raise InvalidInputError(
+            f"{str(path)[:200]!r} cannot be the place of a store: {why}", kind="bad-path", hint="name another place"
+        ) from exc
+
+
+def make_private(path: Path) -> None:
+    """Makes a database file that only its owner can read, if it is not there yet; SQLite gives the files beside it the
+    same mode. One that is there keeps the mode it has: whoever shares a store does so on purpose."""
+    with contextlib.suppress(OSError):  # it is there, or cannot be made: then opening it tells why
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600))
 
 
 def make_folder(folder: Path) -> None:

@@ -25,7 +25,7 @@ import msgspec
 
 from wakelog.engine import Change, Finding, Known, Step, Surgery, head_after, judge
 from wakelog.engines.sqlite import forking, migrating, tables
-from wakelog.engines.sqlite.connection import make_folder, refuse_network, translate
+from wakelog.engines.sqlite.connection import is_there, make_folder, refuse_network, translate
 from wakelog.engines.sqlite.group import Bell, Group, Pending
 from wakelog.engines.sqlite.measuring import findings, integrity_faults, session_faults, session_ids, tidied
 from wakelog.engines.sqlite.pool import Pool
@@ -57,7 +57,7 @@ class SqliteEngine:
         if create:
             make_folder(self.path.parent)
         refuse_network(self.path.parent)
-        if not create and not self.path.exists():
+        if not is_there(self.path) and not create:
             raise NotFoundError(f"there is no store at {self.path}", kind="store-not-found")
         self._closed = False
         self._begin()

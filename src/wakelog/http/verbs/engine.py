@@ -118,10 +118,10 @@ def find(call: Call, body: wire.FindName) -> wire.Named:
 
 @route("POST", "/engine/beat", scope="write")
 def beat(call: Call, body: wire.Beat) -> wire.Done:
-    """Keeps a lease holder's sign of life."""
+    """Keeps a lease holder's sign of life. One with another epoch, or of somebody else, is a conflict."""
     if not all(0 <= number <= 1 << 62 for number in (body.beat.epoch, body.beat.until)):
         raise InvalidInputError("an epoch or a time is out of range", kind="bad-request")
-    call.space.engine.beat(body.session, body.beat)
+    call.space.log(body.session).keep_beat(body.beat)
     return wire.Done()
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from wakelog.engine import Engine
 from wakelog.model import events as ev
+from wakelog.model.names import NAME_MAX
 from wakelog.model.records import Heartbeat
 from wakelog.testing.builders import Writer, new_session
 from wakelog.testing.contract.base import Hooks, in_parallel, opened, store
@@ -26,6 +27,18 @@ class Naming(Hooks):
         assert engine.claim("checkout", second.session) == first.session
         assert engine.claim("checkout", first.session) == first.session
         assert engine.find("checkout") == first.session
+
+    def test_the_longest_name_and_the_longest_commit_id_are_kept(self, engine: Engine, tmp_path: Path) -> None:
+        writer = opened(engine)
+        longest = "\N{GRINNING FACE}" * NAME_MAX
+        assert engine.claim(longest, writer.session) == writer.session
+        store(engine, writer.seal(ev.NoteAdded(text="a"), commit_id=longest))
+        again = self.reopen(engine, tmp_path)
+        known = again.known(writer.session, longest)
+        assert again.find(longest) == writer.session
+        assert known is not None
+        assert known.head == again.head(writer.session)
+        again.close()
 
     def test_names_are_compared_letter_by_letter(self, engine: Engine) -> None:
         ids = [opened(engine).session for _ in range(3)]
@@ -56,7 +69,8 @@ class Naming(Hooks):
         writer, other = opened(engine), opened(engine)
         assert engine.last_beat(writer.session) is None
         for beat in (Heartbeat(1, "worker", 5), Heartbeat(2, "another", 3)):
+            store(engine, writer.seal(ev.LeaseTaken(epoch=beat.epoch, holder=beat.holder)))
             engine.beat(writer.session, beat)
             assert engine.last_beat(writer.session) == beat
         assert engine.last_beat(other.session) is None
-        assert engine.head(writer.session).seq == 1
+        assert engine.head(writer.session).seq == 3
