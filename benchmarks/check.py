@@ -10,7 +10,7 @@ from benchmarks.turns import Turn, fold
 
 if TYPE_CHECKING:
     from wakelog.log import Log
-    from wakelog.log.reading import Entry
+    from wakelog.log.reader import Entry
 
 _SAMPLES = 3
 

@@ -34,10 +34,10 @@ import msgspec
 import wakelog
 from benchmarks.workload import Turn, events_of, make_turns
 from wakelog.engines.postgres import PostgresEngine
-from wakelog.engines.postgres.patience import POOL_MAX
+from wakelog.engines.postgres.retry import POOL_MAX
+from wakelog.maintenance.info import info
 from wakelog.model.ids import root_id
 from wakelog.store import Store
-from wakelog.store.info import info
 
 TABLE = """create table if not exists bare (session text, turn bigint, data bytea, primary key (session, turn))"""
 INSERT = "insert into bare (session, turn, data) values ($1::text, $2::bigint, $3::bytea)"

@@ -328,7 +328,7 @@ def state_schema() -> str:
     return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
 
 
-# What erasing leaves alone: see log/masking.py.
+# What erasing leaves alone: see log/mask.py.
 _NEVER_ERASED = {"Turn", "View", "Lease", "Budget"}
 _NEVER_ERASED_KEYS = {"status", "effect", "trust", "severity", "change", "tool", "holder", "media"}
 

@@ -9,7 +9,7 @@ import anyio
 from mcp.client.client import Client
 
 import wakelog
-from wakelog.mcp.opening import FILE
+from wakelog.mcp.first_answers import FILE
 from wakelog.mcp.server import build_server
 
 __all__ = ["FILE", "text"]

@@ -15,8 +15,9 @@ from wakelog.engine import Change, Known, Surgery
 from wakelog.engines.remote import wire
 from wakelog.http import problems, shapes
 from wakelog.http.openapi import document, field_docs
-from wakelog.http.table import Route, all_routes
-from wakelog.http.verbs import reading, sessions
+from wakelog.http.routes import Route, all_routes
+from wakelog.http.verbs import history as reading
+from wakelog.http.verbs import sessions
 from wakelog.model.records import Commit, ForkPoint, Head, Heartbeat, Record, Snapshot
 
 _REF = "#/components/schemas/"

@@ -22,18 +22,18 @@ if TYPE_CHECKING:
         UnsupportedError,
         WakelogError,
     )
-    from wakelog.history.messages import ModelMessage, UserMessage
     from wakelog.log import Log
     from wakelog.model import events
     from wakelog.replay.plan import Plan
     from wakelog.runtime.ambient import current, current_call, untrusted
-    from wakelog.runtime.binding import tool
-    from wakelog.runtime.doubt import NotSentError, UncertainError
+    from wakelog.runtime.bound_tool import tool
     from wakelog.runtime.outcome import Outcome
     from wakelog.runtime.policy import Found, Policy
+    from wakelog.runtime.unknown_outcome import NotSentError, UncertainError
     from wakelog.session import Session, Turn
     from wakelog.session.fixture import recorded
     from wakelog.store import Store, open
+    from wakelog.timeline.messages import ModelMessage, UserMessage
 
 __version__ = "0.1.0"
 
@@ -48,16 +48,16 @@ _HOMES = {
     "Log": "wakelog.log",
     "NotAllowedError": "wakelog.errors",
     "NotFoundError": "wakelog.errors",
-    "NotSentError": "wakelog.runtime.doubt",
-    "ModelMessage": "wakelog.history.messages",
+    "NotSentError": "wakelog.runtime.unknown_outcome",
+    "ModelMessage": "wakelog.timeline.messages",
     "Outcome": "wakelog.runtime.outcome",
     "Plan": "wakelog.replay.plan",
     "Policy": "wakelog.runtime.policy",
     "Session": "wakelog.session",
     "Store": "wakelog.store",
     "Turn": "wakelog.session",
-    "UncertainError": "wakelog.runtime.doubt",
-    "UserMessage": "wakelog.history.messages",
+    "UncertainError": "wakelog.runtime.unknown_outcome",
+    "UserMessage": "wakelog.timeline.messages",
     "UnavailableError": "wakelog.errors",
     "UnsupportedError": "wakelog.errors",
     "WakelogError": "wakelog.errors",
@@ -65,7 +65,7 @@ _HOMES = {
     "current_call": "wakelog.runtime.ambient",
     "open": "wakelog.store",
     "recorded": "wakelog.session.fixture",
-    "tool": "wakelog.runtime.binding",
+    "tool": "wakelog.runtime.bound_tool",
     "untrusted": "wakelog.runtime.ambient",
 }
 

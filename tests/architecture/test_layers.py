@@ -18,22 +18,26 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / PACKAGE
 
 # Top to bottom. Rooms in one tuple do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("cli", "demo"),
+    ("cli",),
     ("http", "mcp"),
     ("testing",),
+    ("maintenance",),
     ("store",),
+    ("config",),
     ("session",),
     ("replay",),
     ("runtime",),
     ("context", "files", "monitors"),
-    ("history",),
+    ("compare",),
+    ("diff", "provenance"),
+    ("timeline",),
     ("index",),
     ("log",),
     ("state", "engines"),
     ("codec", "redaction", "engine", "conformance"),
     ("model", "errors"),
 )
-SIDEWAYS = {("cli", "demo"), ("model", "errors")}
+SIDEWAYS = {("model", "errors")}
 NEVER_IMPORTED = {"testing"}
 ROOT_COUNTS_AS = "store"
 
@@ -215,9 +219,8 @@ def test_checker_accepts_what_is_allowed(tmp_path: Path) -> None:
     files = {
         "__init__.py": "from wakelog.cli import main",
         "__main__.py": "from wakelog.cli import main",
-        "cli/__init__.py": "from wakelog.demo import run\nfrom . import render\nimport wakelog",
+        "cli/__init__.py": "from . import render\nimport wakelog",
         "cli/render.py": "import rich\nfrom .. import store",
-        "demo.py": "import wakelog.store",
         "testing/contract.py": "from wakelog.engine import Engine\nfrom wakelog.session import Session",
         "store.py": "from wakelog.session import Session\nfrom wakelog.engines.memory import Memory",
         "session.py": "import wakelog.log, wakelog.errors",

@@ -15,10 +15,10 @@ import pytest
 import wakelog
 from tests.cli.conftest import Cli
 from tests.http.asking import Asker
-from wakelog.demo import build
-from wakelog.http.serving import serving
+from wakelog.cli.demo import build
+from wakelog.http.server import serving
 from wakelog.http.state import Settings
-from wakelog.mcp.place import Place
+from wakelog.mcp.lazy_store import Place
 from wakelog.mcp.tools import Tools
 from wakelog.session import Session
 from wakelog.store import Store

@@ -17,7 +17,7 @@ import uvicorn
 
 from wakelog.http.app import App
 from wakelog.http.keys import make_key
-from wakelog.http.serving import listen
+from wakelog.http.server import listen
 from wakelog.http.state import Server, Settings
 
 Scope = MutableMapping[str, Any]

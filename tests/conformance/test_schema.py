@@ -11,7 +11,7 @@ from docs.protocol import SCHEMA
 from tests.conformance.broken import Asked, Given, Pass, serving_broken
 from wakelog.conformance import run
 from wakelog.conformance.operations import OPERATIONS
-from wakelog.http.table import Route, all_routes
+from wakelog.http.routes import Route, all_routes
 
 PATHS = [
     (method, path, re.compile(re.sub(r"\{\w+\}", "[^/]+", path))) for method, path in sorted(OPERATIONS, reverse=True)

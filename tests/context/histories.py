@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from wakelog.context.compacting import compact, compactions, expand
+from wakelog.context.compaction import compact, compactions, expand
+from wakelog.context.eviction import evict, pin, restore
 from wakelog.context.ledger import make_context
-from wakelog.context.returning import evict, pin, restore
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import WakelogError
 from wakelog.log import Log

@@ -12,18 +12,18 @@ from tests.context.validity import check
 from tests.seeds import examples
 from wakelog.context import window
 from wakelog.context.brief import make_brief
-from wakelog.context.compacting import compact, compactions, expand
-from wakelog.context.counting import estimate
+from wakelog.context.compaction import compact, compactions, expand
+from wakelog.context.eviction import evict, restore
 from wakelog.context.ledger import Context, make_context
-from wakelog.context.returning import evict, restore
 from wakelog.context.shapes import Shape
+from wakelog.context.token_count import estimate
 from wakelog.context.window import read_window
 from wakelog.errors import InvalidInputError, NotAllowedError, WakelogError
-from wakelog.history.messages import read_messages
 from wakelog.log import Log
 from wakelog.log.verify import verify
 from wakelog.model.document import empty_document
 from wakelog.state.patch import equal
+from wakelog.timeline.messages import read_messages
 
 SHAPES = [shape for shape in get_args(Shape) if shape != "items"]
 DURABLE = sorted(set(empty_document()) - {"evicted_keys", "view"})

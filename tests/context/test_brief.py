@@ -6,7 +6,7 @@ import pytest
 
 from tests.context.conftest import call, work
 from wakelog.context.brief import make_brief
-from wakelog.context.counting import estimate
+from wakelog.context.token_count import estimate
 from wakelog.errors import InvalidInputError
 from wakelog.log.surgery import erase
 from wakelog.model import events as ev

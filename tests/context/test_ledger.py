@@ -7,8 +7,8 @@ import pytest
 from tests.context.conftest import call, work
 from tests.context.validity import check
 from wakelog.context import window
-from wakelog.context.counting import estimate
 from wakelog.context.items import Item
+from wakelog.context.token_count import estimate
 from wakelog.errors import InvalidInputError, NotAllowedError
 from wakelog.model import events as ev
 from wakelog.session import Session

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.context.conftest import call, work
-from wakelog.context.past import moved, seen_at
+from wakelog.context.recorded_window import moved, seen_at
 from wakelog.model import events as ev
 from wakelog.model.records import Draft
 from wakelog.session import Session

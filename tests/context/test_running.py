@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.context.validity import check
-from wakelog.context.past import seen_at
+from wakelog.context.recorded_window import seen_at
 from wakelog.errors import NotAllowedError
 from wakelog.session import Session
 from wakelog.store import Store

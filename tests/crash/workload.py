@@ -16,7 +16,7 @@ from typing import Any
 from wakelog.engine import Engine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import ConflictError, NotFoundError
-from wakelog.log.appending import now_us
+from wakelog.log.append import now_us
 from wakelog.log.log import Log
 from wakelog.log.verify import verify
 from wakelog.model import events as ev

@@ -7,8 +7,8 @@ import sys
 from typing import Any
 
 from wakelog.engine import Step
-from wakelog.engines.postgres import migrating as on_postgres
-from wakelog.engines.sqlite import migrating as on_sqlite
+from wakelog.engines.postgres import migrations as on_postgres
+from wakelog.engines.sqlite import migrations as on_sqlite
 from wakelog.store import open as open_store
 
 STATEMENTS = (

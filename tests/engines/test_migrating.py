@@ -18,9 +18,9 @@ from tests.engines.postgres_server import Server
 from tests.golden.make_stores import FOLDER, TOLD, told_by
 from wakelog.engine import Migrates, Step
 from wakelog.engines.postgres import PostgresEngine
-from wakelog.engines.postgres import migrating as on_postgres
+from wakelog.engines.postgres import migrations as on_postgres
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.engines.sqlite import migrating as on_sqlite
+from wakelog.engines.sqlite import migrations as on_sqlite
 from wakelog.errors import UnsupportedError
 from wakelog.model import events as ev
 from wakelog.store import Store

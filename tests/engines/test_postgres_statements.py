@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from wakelog.engines.postgres import migrating, statements
+from wakelog.engines.postgres import migrations as migrating
+from wakelog.engines.postgres import statements
 
 SCHEMA = [*statements.schema(), *(text for step in migrating.STEPS for text in step.statements)]
 STATEMENTS = {n: v for n, v in vars(statements).items() if n.isupper() and n[0] != "_" and isinstance(v, str)}

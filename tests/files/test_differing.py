@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.files.conftest import Agent, Shell
-from wakelog.files.differing import FileDiff
+from wakelog.files.file_diff import FileDiff
 from wakelog.log.surgery import erase
 from wakelog.model import events as ev
 from wakelog.session import Session

@@ -14,9 +14,9 @@ from tests.files.conftest import Agent, Shell, git_state, run, tree
 from tests.seeds import examples
 from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
 from wakelog.files.capture import Capture, record_changes
-from wakelog.files.planning import RestorePlan, plan_restore
-from wakelog.files.restoring import restore
-from wakelog.files.writing import Tree, locate
+from wakelog.files.restore import restore
+from wakelog.files.restore_plan import RestorePlan, plan_restore
+from wakelog.files.tree_writer import Tree, locate
 from wakelog.log.surgery import erase
 from wakelog.model import events as ev
 from wakelog.model.records import Draft

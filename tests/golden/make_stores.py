@@ -20,10 +20,10 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.log.surgery import erase, prune
+from wakelog.maintenance.copy import copy_sessions
 from wakelog.model import events as ev
 from wakelog.model.records import Heartbeat
 from wakelog.store import Store
-from wakelog.store.copying import copy_sessions
 
 FOLDER = Path(__file__).parent / "stores"
 TOLD = FOLDER / "stores.json"

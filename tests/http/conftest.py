@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
-from wakelog.http.serving import Running, serving
+from wakelog.http.server import Running, serving
 from wakelog.http.state import Settings
 
 Serve = Callable[..., Running]

@@ -9,7 +9,7 @@ from referencing.jsonschema import DRAFT202012
 
 from tests.http.asking import Reply
 from wakelog.http.openapi import document
-from wakelog.http.table import Route
+from wakelog.http.routes import Route
 
 _WHOLE = Resource.from_contents({"$id": "urn:doc", **document()}, default_specification=DRAFT202012)
 _REGISTRY: Registry[Any] = Registry().with_resource("urn:doc", _WHOLE)

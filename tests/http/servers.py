@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wakelog.http.serving import Running, serving
+from wakelog.http.server import Running, serving
 from wakelog.http.state import Settings
 
 _numbers = count(1)

@@ -24,7 +24,7 @@ from wakelog.errors import (
 )
 from wakelog.http.keys import make_key
 from wakelog.http.problems import status_of
-from wakelog.http.serving import Running
+from wakelog.http.server import Running
 from wakelog.testing.builders import Writer, fact
 from wakelog.testing.contract.base import given, opened, store, stored
 

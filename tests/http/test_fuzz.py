@@ -18,9 +18,9 @@ from tests.http.world import World
 from tests.seeds import SEED, examples
 from wakelog.http.guards import Rates
 from wakelog.http.openapi import document
-from wakelog.http.serving import Running, serving
+from wakelog.http.routes import all_routes
+from wakelog.http.server import Running, serving
 from wakelog.http.state import Settings
-from wakelog.http.table import all_routes
 
 STREAMS = {route.name for route in all_routes() if route.media == "text/event-stream"}
 LEFT_OUT: Any = [checks.positive_data_acceptance]

@@ -11,7 +11,7 @@ from tests.http.asking import Asker
 from tests.http.conftest import Serve
 from wakelog.errors import NotAllowedError
 from wakelog.http.guards import Doors, Rates
-from wakelog.http.serving import Running
+from wakelog.http.server import Running
 
 
 @pytest.mark.parametrize(

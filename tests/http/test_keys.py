@@ -13,9 +13,9 @@ from tests.http.asking import Asker
 from tests.http.conftest import Serve
 from wakelog.errors import ConflictError, CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.http.keys import ANY, SCOPES, Keys, check_namespace, make_key
-from wakelog.http.serving import Running
+from wakelog.http.namespaces import Spaces
+from wakelog.http.server import Running
 from wakelog.http.shared import SharedKeys
-from wakelog.http.spaces import Spaces
 from wakelog.testing.contract.base import in_parallel
 
 

@@ -20,7 +20,7 @@ from tests.http.processes import ServerProcess
 from wakelog.errors import UnavailableError
 from wakelog.http.keys import Scope, make_key
 from wakelog.http.protocol import HEAD_MAX, HEADERS_MAX
-from wakelog.http.serving import Running
+from wakelog.http.server import Running
 from wakelog.http.shares import Queue, Share, Who
 
 JSON = {"Content-Type": "application/json"}

@@ -18,7 +18,7 @@ from tests.http.processes import ROOT, ServerProcess
 from tests.http.tailing import Event, Tail
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.http.keys import ANY, make_key
-from wakelog.http.spaces import Spaces
+from wakelog.http.namespaces import Spaces
 from wakelog.log.surgery import erase
 from wakelog.testing.contract.base import in_parallel
 

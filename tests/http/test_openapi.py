@@ -10,11 +10,11 @@ import pytest
 
 from tests.http.asking import Asker
 from wakelog.http.openapi import document, field_docs
-from wakelog.http.serving import Running, serving
+from wakelog.http.routes import all_routes
+from wakelog.http.server import Running, serving
 from wakelog.http.shapes import EventRecord
 from wakelog.http.state import Settings
-from wakelog.http.table import all_routes
-from wakelog.log.door import OWN_KINDS
+from wakelog.log.intake import OWN_KINDS
 from wakelog.model.events import KINDS
 
 DOCUMENT = document()

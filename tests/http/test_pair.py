@@ -18,7 +18,7 @@ from tests.http.tailing import Tail
 from tests.seeds import SEED
 from wakelog.errors import UnavailableError
 from wakelog.http.keys import ANY, make_key
-from wakelog.http.spaces import Spaces
+from wakelog.http.namespaces import Spaces
 from wakelog.session import Session
 from wakelog.testing.contract.base import in_parallel
 

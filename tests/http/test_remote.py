@@ -7,7 +7,7 @@ import pytest
 
 from wakelog.engine import Engine
 from wakelog.engines.remote import RemoteEngine
-from wakelog.http.serving import Running, serving
+from wakelog.http.server import Running, serving
 from wakelog.http.state import Settings
 from wakelog.testing.contract import EngineContract
 

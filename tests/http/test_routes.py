@@ -11,8 +11,8 @@ from tests.http.schemas import check_reply, check_request
 from tests.http.world import EXAMPLES, MARK, Example, World
 from wakelog.http.guards import Rates
 from wakelog.http.keys import SCOPES, Key, make_key
-from wakelog.http.serving import Running
-from wakelog.http.table import Route, all_routes
+from wakelog.http.routes import Route, all_routes
+from wakelog.http.server import Running
 
 ROUTES = {route.name: route for route in all_routes()}
 ABOUT_A_SPACE = {name: route for name, route in ROUTES.items() if route.reach == "space"}
@@ -29,7 +29,7 @@ def key_for(running: Running, scope: Any, *spaces: str) -> str:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    from wakelog.http.serving import serving
+    from wakelog.http.server import serving
     from wakelog.http.state import Settings
 
     with serving(Settings(url=str(tmp_path_factory.mktemp("served")), rate=0, keepalive_s=0.2)) as running:

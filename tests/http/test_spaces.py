@@ -10,7 +10,7 @@ from tests.http.asking import Asker
 from tests.http.conftest import Serve
 from tests.http.tailing import Tail
 from wakelog.errors import NotFoundError, UnsupportedError
-from wakelog.http.spaces import LOGS_MAX, Space, Spaces
+from wakelog.http.namespaces import LOGS_MAX, Space, Spaces
 from wakelog.store import open as open_store
 
 
@@ -61,7 +61,7 @@ def test_one_that_is_not_there_is_not_made_by_looking(tmp_path: Path) -> None:
 
 
 def test_a_space_keeps_one_log_a_session_and_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wakelog.http.spaces.LOGS_MAX", 3)
+    monkeypatch.setattr("wakelog.http.namespaces.LOGS_MAX", 3)
     assert LOGS_MAX > 3
     space = Space("x", open_store("memory:"))
     ids = [space.store.session(f"s{n}").id for n in range(5)]

@@ -14,7 +14,7 @@ from tests.http.asking import Asker
 from tests.http.processes import ServerProcess
 from tests.http.tailing import Tail
 from wakelog.errors import UnavailableError
-from wakelog.http.serving import serving
+from wakelog.http.server import serving
 from wakelog.http.state import Settings
 
 

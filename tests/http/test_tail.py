@@ -12,9 +12,10 @@ from tests.http.asking import Asker
 from tests.http.conftest import Serve
 from tests.http.tailing import Event, Tail
 from tests.seeds import SEED
-from wakelog.http import hub, shapes
+from wakelog.http import notifications as hub
+from wakelog.http import shapes
 from wakelog.http.keys import make_key
-from wakelog.http.serving import Running
+from wakelog.http.server import Running
 from wakelog.session import Session
 from wakelog.store import Store
 

@@ -10,8 +10,8 @@ import pytest
 import wakelog
 from tests.http.asking import Asker, Reply
 from tests.http.conftest import Serve
-from wakelog.http.serving import Running
-from wakelog.http.table import all_routes
+from wakelog.http.routes import all_routes
+from wakelog.http.server import Running
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.testing.builders import new_session

@@ -15,8 +15,8 @@ from tests.http.asking import segment
 from wakelog import events as ev
 from wakelog.engine import Surgery
 from wakelog.engines.remote import wire
-from wakelog.http.serving import Running
-from wakelog.http.table import Route
+from wakelog.http.routes import Route
+from wakelog.http.server import Running
 from wakelog.log.bundle import export_bundle
 from wakelog.log.log import Log
 from wakelog.log.seal import Step, Tip, seal

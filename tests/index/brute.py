@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from wakelog.log import Log
-from wakelog.log.reading import Entry, fold_at
+from wakelog.log.reader import Entry, fold_at
 from wakelog.state.fold import Fold
 from wakelog.state.patch import copy
 

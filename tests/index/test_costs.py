@@ -17,7 +17,7 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import InvalidInputError, NotFoundError, WakelogError
 from wakelog.index import Costs, Index
 from wakelog.log import Log
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.log.surgery import delete, prune
 from wakelog.model import events as ev
 from wakelog.model.events import Cost

@@ -30,8 +30,8 @@ from wakelog.index import Index, dialect
 from wakelog.index.connection import as_rows
 from wakelog.index.costs import BY
 from wakelog.index.fts import TOKENIZER
-from wakelog.index.making import SCHEMA_VERSION
 from wakelog.index.postings import Postings
+from wakelog.index.schema import SCHEMA_VERSION
 from wakelog.index.shared import SharedDatabase, SharedIndex
 from wakelog.log import Log
 from wakelog.log.surgery import delete, erase, prune

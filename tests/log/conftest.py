@@ -13,7 +13,7 @@ from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.remote import RemoteEngine
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.http.serving import Running
+from wakelog.http.server import Running
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.testing.builders import START_US, new_session

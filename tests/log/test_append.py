@@ -8,7 +8,8 @@ import pytest
 from tests.log.conftest import NewLog
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, UnavailableError
-from wakelog.log import Log, appending
+from wakelog.log import Log
+from wakelog.log import append as appending
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.records import Draft

@@ -15,10 +15,10 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, WakelogError
 from wakelog.log import Log
-from wakelog.log.door import default_redact
-from wakelog.log.removing import take_deletion, take_surgery
+from wakelog.log.admission import AHEAD_MAX_US, Taking
+from wakelog.log.intake import default_redact
+from wakelog.log.removal_admission import take_deletion, take_surgery
 from wakelog.log.surgery import delete, erase, prune
-from wakelog.log.taking import AHEAD_MAX_US, Taking
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.document import HOLD_LABEL

@@ -11,7 +11,7 @@ from mcp.client.stdio import StdioServerParameters
 
 import wakelog
 from tests.mcp.test_server import call, client, refused
-from wakelog.mcp.place import Place
+from wakelog.mcp.lazy_store import Place
 from wakelog.mcp.server import build_server
 
 pytestmark = pytest.mark.anyio

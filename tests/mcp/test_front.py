@@ -14,9 +14,9 @@ from mcp.server.stdio import stdio_server
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 import wakelog
-from wakelog.mcp.front import Front
-from wakelog.mcp.opening import LISTS, VERSIONS
+from wakelog.mcp.first_answers import LISTS, VERSIONS
 from wakelog.mcp.server import build_server, serve_front
+from wakelog.mcp.stdio_front import Front
 
 pytestmark = pytest.mark.anyio
 Frame = dict[str, Any]

@@ -29,8 +29,8 @@ from wakelog.monitors.budgets import (
     show,
     uses,
 )
-from wakelog.monitors.keeping import Budget
 from wakelog.monitors.monitor import Monitor
+from wakelog.monitors.session_rules import Budget
 from wakelog.session import Session
 from wakelog.store import Store
 

@@ -9,9 +9,9 @@ import pytest
 
 import wakelog
 from wakelog.errors import NotAllowedError, NotFoundError
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.monitors.rules import Finding
-from wakelog.monitors.seen import Seen
+from wakelog.monitors.session_view import Seen
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -135,7 +135,7 @@ def test_an_effect_without_anything_untrusted_is_not_flagged(session: Session[An
 def test_a_monitor_on_an_old_session_looks_at_its_newest_events(
     session: Session[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wakelog.session.guarding.LOOK_BACK", 20)
+    monkeypatch.setattr("wakelog.session.budget.LOOK_BACK", 20)
 
     def spy(entry: Entry, seen: Seen) -> Finding:
         return Finding(f"saw-{entry.seq}")

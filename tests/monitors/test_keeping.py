@@ -6,8 +6,8 @@ import pytest
 
 from tests.monitors.play import SECOND, Play
 from wakelog.model import events as ev
-from wakelog.monitors.keeping import Budget, LeaseTakeover, PendingEvicted, Stall
 from wakelog.monitors.monitor import Monitor
+from wakelog.monitors.session_rules import Budget, LeaseTakeover, PendingEvicted, Stall
 
 # Budget
 

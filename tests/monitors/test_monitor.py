@@ -15,11 +15,11 @@ from wakelog.log import Log
 from wakelog.log.surgery import erase, prune
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
-from wakelog.monitors.keeping import Budget
 from wakelog.monitors.monitor import Monitor
-from wakelog.monitors.repeating import Loop, RepeatedFailure
+from wakelog.monitors.repetition_rules import Loop, RepeatedFailure
 from wakelog.monitors.rules import Finding
-from wakelog.monitors.seen import Seen
+from wakelog.monitors.session_rules import Budget
+from wakelog.monitors.session_view import Seen
 
 
 def fail(play: Play, times: int = 3) -> None:

@@ -14,9 +14,9 @@ from tests.seeds import examples
 from wakelog.errors import WakelogError
 from wakelog.model import events as ev
 from wakelog.monitors.builtin import built_in
-from wakelog.monitors.keeping import Stall
 from wakelog.monitors.monitor import Monitor
 from wakelog.monitors.rules import Rule
+from wakelog.monitors.session_rules import Stall
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 WEB: dict[str, Any] = {"trust": "untrusted", "source": "web:x"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.monitors.play import Play
 from wakelog.model import events as ev
-from wakelog.monitors.repeating import Loop, RepeatedFailure, RetryDivergence
-from wakelog.monitors.seen import identity
+from wakelog.monitors.repetition_rules import Loop, RepeatedFailure, RetryDivergence
+from wakelog.monitors.session_view import identity
 
 SAME = identity("same")[:8]
 

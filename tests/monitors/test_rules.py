@@ -8,12 +8,12 @@ import pytest
 
 from tests.monitors.play import Play
 from wakelog.errors import InvalidInputError
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.monitors.builtin import built_in
 from wakelog.monitors.monitor import Monitor
 from wakelog.monitors.rules import Finding, fresh, load_rules
-from wakelog.monitors.seen import Seen
+from wakelog.monitors.session_view import Seen
 
 
 class Greedy:

@@ -11,7 +11,7 @@ from tests.monitors.play import Play
 from wakelog.model import events as ev
 from wakelog.model.events import Effect
 from wakelog.monitors.builtin import built_in
-from wakelog.monitors.trusting import SecretSeen, UntrustedEffect
+from wakelog.monitors.trust_rules import SecretSeen, UntrustedEffect
 
 WEB: dict[str, Any] = {"trust": "untrusted", "source": "web:blog.example"}
 FLAG = "untrusted-effect:send:web:blog.example"

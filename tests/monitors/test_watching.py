@@ -11,10 +11,10 @@ from tests.monitors.play import SECOND
 from wakelog.errors import CorruptLogError, UnavailableError
 from wakelog.log import Log
 from wakelog.model import events as ev
-from wakelog.monitors import watching
+from wakelog.monitors import store_watch as watching
 from wakelog.monitors.monitor import Raised
-from wakelog.monitors.repeating import RepeatedFailure
-from wakelog.monitors.watching import Trouble, Watcher
+from wakelog.monitors.repetition_rules import RepeatedFailure
+from wakelog.monitors.store_watch import Trouble, Watcher
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.store import open as open_store

@@ -10,9 +10,9 @@ import pytest
 import wakelog
 from tests.runtime.lives import Desk, Killed, Life, effect, stopped
 from wakelog import CallFailedError, InvalidInputError, NotAllowedError
-from wakelog.history.points import attempts_of
 from wakelog.log.surgery import erase, prune
 from wakelog.session import Session
+from wakelog.timeline.points import attempts_of
 
 GOAL = "go"
 SECRET = "ghp_" + "Zq8KxW3nVb7TtR5mYc2LdJ9pHs6FgA4eUo1N"

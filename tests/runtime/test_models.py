@@ -13,7 +13,7 @@ import wakelog
 from tests.runtime.lives import Desk, Killed
 from wakelog.codec.canonical import hash_value
 from wakelog.engines.memory import MemoryEngine
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.events import InputRequested
 from wakelog.session import Session
 from wakelog.store import Store

@@ -10,7 +10,7 @@ import pytest
 import wakelog
 from tests.runtime.lives import Desk, Killed, effect, seem_dead, stopped
 from wakelog import CallFailedError, Found, events
-from wakelog.history.points import attempts_of
+from wakelog.timeline.points import attempts_of
 
 GOAL = "go"
 

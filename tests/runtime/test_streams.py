@@ -14,7 +14,7 @@ import pytest
 import wakelog
 from tests.runtime.lives import Desk, Killed
 from tests.runtime.providers import Play, Provider, chat, messages, provider, responses
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.parts import content_text
 from wakelog.session import Session
 

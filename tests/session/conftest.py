@@ -10,7 +10,7 @@ import pytest
 import wakelog
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from tests.http.servers import new_space, shared_server
-from wakelog.http.serving import Running
+from wakelog.http.server import Running
 from wakelog.store import Store
 
 __all__ = ["shared_server"]

@@ -17,11 +17,11 @@ from wakelog.engine import Finding
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.engines.postgres import rewrite as rewriting
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.http.serving import Running
+from wakelog.http.server import Running
 from wakelog.log import Log, verify
+from wakelog.maintenance.scrub import open_pass, scrub
 from wakelog.store import Store
-from wakelog.store.erasing import preview
-from wakelog.store.scrubbing import open_pass, scrub
+from wakelog.store.erasure import preview
 
 __all__ = ["shared_server"]
 

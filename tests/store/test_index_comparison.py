@@ -5,9 +5,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from wakelog.maintenance.scrub import scrub
 from wakelog.store import Store
 from wakelog.store import open as open_store
-from wakelog.store.scrubbing import scrub
 
 FORGERIES = {
     "a changed event": "update wl_event set summary = 'nothing happened' where seq = 3",

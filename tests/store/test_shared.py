@@ -8,7 +8,7 @@ import pytest
 
 import wakelog
 from tests.engines.postgres_server import Server
-from wakelog.store.copying import copy_sessions
+from wakelog.maintenance.copy import copy_sessions
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_session_lives_on_a_server(url: str) -> None:
 
 
 def test_answers_of_the_index_are_those_of_an_embedded_store(url: str, tmp_path: Path) -> None:
-    from wakelog.demo import build
+    from wakelog.cli.demo import build
 
     with wakelog.open(tmp_path / "here") as here, wakelog.open(url) as there:
         build("fix-bug", here.engine)

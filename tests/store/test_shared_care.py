@@ -11,19 +11,19 @@ import pytest
 
 import wakelog
 from tests.engines.postgres_server import Server
-from wakelog.demo import build
+from wakelog.cli.demo import build
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import UnsupportedError
-from wakelog.http.serving import serving
+from wakelog.http.server import serving
 from wakelog.http.state import Settings
+from wakelog.maintenance.check import check_store, require_migrates
+from wakelog.maintenance.copy import copy_sessions
+from wakelog.maintenance.holds import place_hold
+from wakelog.maintenance.info import info
+from wakelog.maintenance.measures import session_bytes
+from wakelog.maintenance.scrub import scrub
 from wakelog.model.ids import SessionId
 from wakelog.store import Store
-from wakelog.store.checking import check_store, require_migrates
-from wakelog.store.copying import copy_sessions
-from wakelog.store.holds import place_hold
-from wakelog.store.info import info
-from wakelog.store.measures import session_bytes
-from wakelog.store.scrubbing import scrub
 
 DAY_US = 1_794_733_200_000_000
 
@@ -108,8 +108,8 @@ def test_info_asks_little_of_a_store_with_many_sessions(
     with wakelog.open(f"{postgres.url}?namespace={tmp_path.name}") as store:
         for number in range(60):
             store.session(f"s{number}")
-        monkeypatch.setattr("wakelog.store.info.SAMPLE_SESSIONS", 5)
-        monkeypatch.setattr("wakelog.store.info.NEAR", 2)
+        monkeypatch.setattr("wakelog.maintenance.info.SAMPLE_SESSIONS", 5)
+        monkeypatch.setattr("wakelog.maintenance.info.NEAR", 2)
         asked = 0
         fetch = store.engine._fetch  # type: ignore[attr-defined]
 

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 import wakelog
-from wakelog.cli.failing import FAULT, exit_code, show_error, show_fault
+from wakelog.cli.errors import FAULT, exit_code, show_error, show_fault
 from wakelog.errors import WakelogError
 
 # name → (module below wakelog.cli.commands, short help). Sections are shown in this order by `wakelog help -a`.

@@ -14,13 +14,14 @@ from typing import Literal
 import wakelog
 from wakelog.cli.context import Context, hide_password
 from wakelog.cli.text import age, size
+from wakelog.config import settings as config
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.log import Log
 from wakelog.log.damage import every_id
+from wakelog.maintenance.check import Check, version_check
+from wakelog.maintenance.measures import INDEX_FILE, file_bytes, file_of, index_fault
 from wakelog.model.records import Head
-from wakelog.store import Store, config
-from wakelog.store.checking import Check, version_check
-from wakelog.store.measures import INDEX_FILE, file_bytes, file_of, index_fault
+from wakelog.store import Store
 
 LOW_DISK, NO_DISK = 1_000_000_000, 100_000_000
 BIG_WAL = 128_000_000
@@ -77,7 +78,7 @@ def _place(path: Path) -> Iterator[Check]:
         yield Check("writable", "ok", str(folder))
     else:
         yield Check("writable", "fail", f"{path} cannot be written by you", f"chown or chmod {folder}")
-    from wakelog.engines.sqlite.measuring import file_system
+    from wakelog.engines.sqlite.inspection import file_system
 
     kind, is_network = file_system(folder)
     if is_network:

@@ -20,16 +20,16 @@ import click
 import msgspec
 
 from wakelog import errors
-from wakelog.cli.failing import NO
+from wakelog.cli.errors import NO
 from wakelog.cli.text import inert, inert_json
 
 if TYPE_CHECKING:
     # What reads a store is loaded by the command that reads one: help, completion and the first answer of a server
     # come without it.
-    from wakelog.history.selectors import Selector
     from wakelog.model.ids import SessionId
     from wakelog.session import Session
     from wakelog.store import Store
+    from wakelog.timeline.selectors import Selector
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -150,7 +150,7 @@ class Context:
 
     def select(self, text: str = "") -> tuple[Session[Any], Selector]:
         """A selector's session, and the places in it."""
-        from wakelog.history.selectors import Selector, parse_selector
+        from wakelog.timeline.selectors import Selector, parse_selector
 
         selector = parse_selector(text) if text else Selector("", "", "")
         return self.session(selector.session), selector
@@ -307,7 +307,7 @@ def common(function: F) -> F:
 
 
 def _sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    from wakelog.cli.completing import complete_session
+    from wakelog.cli.shell_completion import complete_session
 
     return list(complete_session(ctx, param, incomplete))
 

@@ -11,11 +11,11 @@ import click
 from wakelog.cli.context import Context
 from wakelog.cli.output import STDOUT, refuse_existing, writing
 from wakelog.cli.text import inert, size
-from wakelog.history.selectors import Selector
 from wakelog.log.bundle import export_bundle
-from wakelog.replay.exporting import cut_log, fixture_source, selector_of
+from wakelog.replay.pytest_export import cut_log, fixture_source, selector_of
 from wakelog.replay.recording import read_recording
 from wakelog.session import Session
+from wakelog.timeline.selectors import Selector
 
 
 def export_test(

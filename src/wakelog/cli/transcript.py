@@ -15,7 +15,7 @@ from wakelog.cli.render.events import line_of
 from wakelog.cli.render.values import fetched, readable, text_of
 from wakelog.cli.text import inert, iso
 from wakelog.errors import CorruptLogError
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.session import Session
 
 LONG = 4000

@@ -103,7 +103,10 @@ def check(
     return enter
 
 
-_FILES = ("sessions", "append", "repeats", "reading", "tail", "moving", "lifecycle", "errors", "spaces", "integrity")
+_FILES = (
+    "sessions", "append", "repeats", "reads", "tail", "rewind_and_fork", "lifecycle", "errors", "namespaces",
+    "integrity",
+)  # fmt: skip
 
 
 def all_checks() -> list[Check]:

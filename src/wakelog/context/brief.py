@@ -11,19 +11,19 @@ from collections.abc import Iterator
 
 import msgspec
 
-from wakelog.context.counting import Count, estimate
-from wakelog.context.fitting import Line, Part, Section, fit
 from wakelog.context.items import least
-from wakelog.context.quoting import one_line
+from wakelog.context.quotes import one_line
 from wakelog.context.sections import Teller
+from wakelog.context.token_budget import Line, Part, Section, fit
+from wakelog.context.token_count import Count, estimate
 from wakelog.errors import InvalidInputError, NotFoundError
-from wakelog.history.messages import content_of
 from wakelog.log import Log
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.parts import flat, parts_of
 from wakelog.model.values import Value
+from wakelog.timeline.messages import content_of
 
 DEFAULT_BUDGET = 2000
 TAIL = 400

@@ -12,17 +12,17 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.context.answers import Answer, answer_of
-from wakelog.context.keys import Coverage, item_key
-from wakelog.context.quoting import fenced
-from wakelog.history.messages import content_of
+from wakelog.context.call_answers import Answer, answer_of
+from wakelog.context.handles import Coverage, item_key
+from wakelog.context.quotes import fenced
 from wakelog.log import Log
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
 from wakelog.model.parts import Part, Text, flat, parts_of, text_of
 from wakelog.model.payloads import as_ref
 from wakelog.model.values import Value
+from wakelog.timeline.messages import content_of
 
 Kind = Literal["message", "call", "summary", "gone"]
 Role = Literal["system", "user", "assistant"]

@@ -12,21 +12,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from wakelog.codec.canonical import hash_value
-from wakelog.context.counting import Count, estimate
-from wakelog.context.fitting import Fitted, fit
+from wakelog.context.evicted_ranges import changes, merged
+from wakelog.context.handles import Evicted, output_key
 from wakelog.context.items import Item, least
-from wakelog.context.keys import Evicted, output_key
-from wakelog.context.merging import changes, merged
 from wakelog.context.sections import Teller
 from wakelog.context.shapes import Shape, shape_items
+from wakelog.context.token_budget import Fitted, fit
+from wakelog.context.token_count import Count, estimate
 from wakelog.context.window import Window, read_window
 from wakelog.errors import InvalidInputError, NotAllowedError
-from wakelog.history.compaction import parse_range
 from wakelog.log import Log
 from wakelog.model import machines
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
+from wakelog.timeline.compactions import parse_range
 
 Policy = Callable[[Sequence[Item]], Iterable[str]]
 """From the items in the window, oldest first, to the keys that should leave, in order: `e12`, or `e12:output` for only

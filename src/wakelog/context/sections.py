@@ -14,17 +14,17 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from wakelog.context.fitting import Line, Part
-from wakelog.context.keys import Evicted, read_evicted
-from wakelog.context.quoting import fenced, mark_of, one_line
+from wakelog.context.handles import Evicted, read_evicted
+from wakelog.context.quotes import fenced, mark_of, one_line
+from wakelog.context.token_budget import Line, Part
 from wakelog.errors import NotFoundError
-from wakelog.history.messages import content_of
 from wakelog.log import Log
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
 from wakelog.model.parts import text_of
 from wakelog.model.values import Value
+from wakelog.timeline.messages import content_of
 
 LINE = 400
 """Characters of a line that are shown."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from wakelog.context.exchange import Call, Calls, Exchange, Said, exchanges, valid_name
+from wakelog.context.conversation import Call, Calls, Exchange, Said, exchanges, valid_name
 from wakelog.context.items import Item
 from wakelog.model.parts import Image, Text, Thinking, flat
 

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from wakelog.context.counting import Count, estimate, weighed
+from wakelog.context.handles import Coverage, Evicted, item_key, read_evicted
 from wakelog.context.items import Builder, Item, pruned_item
-from wakelog.context.keys import Coverage, Evicted, item_key, read_evicted
-from wakelog.history.compaction import Compaction, Ranges, compactions_in, outermost, subtract
+from wakelog.context.token_count import Count, estimate, weighed
 from wakelog.log import Log
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
+from wakelog.timeline.compactions import Compaction, Ranges, compactions_in, outermost, subtract
 
 MANY = 4096
 """Events to be read before contents are only fetched where they will be shown."""

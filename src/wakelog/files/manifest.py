@@ -19,7 +19,7 @@ from typing import Literal
 import msgspec
 
 from wakelog.files.contents import Contents
-from wakelog.files.ignoring import ALWAYS, Chain, Reader, is_ignored
+from wakelog.files.gitignore import ALWAYS, Chain, Reader, is_ignored
 from wakelog.files.repository import Repository, repository_of, tracked_though_ignored
 from wakelog.files.stamps import Stamp, is_settled, stamp_of
 

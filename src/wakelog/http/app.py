@@ -22,13 +22,13 @@ from wakelog import __version__
 from wakelog.engines.remote.wire import JSON, MSGPACK, PROBLEM
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.http import problems
-from wakelog.http.decoding import GoneError, Request, decode_query, take_body
 from wakelog.http.keys import Key
-from wakelog.http.rendering import Rendered, rendered, send_answer
+from wakelog.http.namespaces import DEFAULT, Space
+from wakelog.http.request import GoneError, Request, decode_query, take_body
+from wakelog.http.response import Rendered, rendered, send_answer
+from wakelog.http.routes import Call, Route, Tree, all_routes
 from wakelog.http.shares import Hold
-from wakelog.http.spaces import DEFAULT, Space
 from wakelog.http.state import Server
-from wakelog.http.table import Call, Route, Tree, all_routes
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -18,9 +18,9 @@ from msgspec import inspect as shape
 
 from wakelog import __version__
 from wakelog.engines.remote.wire import JSON, PROBLEM, Problem
+from wakelog.http.routes import Raw, Route, all_routes
 from wakelog.http.shapes import EventIn
-from wakelog.http.table import Raw, Route, all_routes
-from wakelog.log.door import OWN_KINDS
+from wakelog.log.intake import OWN_KINDS
 from wakelog.model import events as ev
 
 INTRODUCTION = """\

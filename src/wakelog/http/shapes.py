@@ -15,15 +15,15 @@ import msgspec
 
 from wakelog.engines.remote.wire import Question
 from wakelog.errors import InvalidInputError, NotFoundError
-from wakelog.history.selectors import parse_time
-from wakelog.history.slices import tool_of
 from wakelog.log import Log
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.payloads import as_ref
 from wakelog.model.records import Draft, Head
 from wakelog.model.values import INT_MAX, Value
+from wakelog.timeline.selectors import parse_time
+from wakelog.timeline.slices import tool_of
 
 Position = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]

@@ -14,14 +14,14 @@ from typing import TypeVar
 import msgspec
 
 from wakelog.errors import WakelogError
+from wakelog.http.append_queue import Lane
 from wakelog.http.guards import LOOPBACK, Doors, Rates
-from wakelog.http.hub import Hub
 from wakelog.http.keys import ANY, PREFIX, Key, make_key
-from wakelog.http.lane import Lane
 from wakelog.http.metrics import Metrics
+from wakelog.http.namespaces import Space, Spaces
+from wakelog.http.notifications import Hub
 from wakelog.http.shares import Queue, Share, Who
-from wakelog.http.spaces import Space, Spaces
-from wakelog.log.appending import Clock, now_us
+from wakelog.log.append import Clock, now_us
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ A file of another version, or a damaged one, is reset in place through SQLite ra
 has it open would otherwise go on to delete the write-ahead log of the new one. Where no file can be written the index
 is kept in memory, and costs every process a projection of its own.
 
-All use passes the gate of engines/sqlite/forking.py, which says why connections must not outlive `os.fork`.
+All use passes the gate of engines/sqlite/fork_safety.py, which says why connections must not outlive `os.fork`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import Any
 
 import apsw
 
-from wakelog.engines.sqlite import forking
+from wakelog.engines.sqlite import fork_safety as forking
 from wakelog.engines.sqlite.connection import make_private, transaction, translated
 from wakelog.errors import UnavailableError, UnsupportedError
-from wakelog.index import making
+from wakelog.index import schema as making
 from wakelog.index.connection import Damaged
 from wakelog.index.fts import Lite
 

@@ -26,11 +26,11 @@ import msgspec
 from wakelog.engine import Change, Engine
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
 from wakelog.index import sql
-from wakelog.index.ahead import Ahead
 from wakelog.index.connection import Connection, Damaged, Overtaken, Place
 from wakelog.index.database import Database
 from wakelog.index.projector import Projector
 from wakelog.index.queries import Queries
+from wakelog.index.read_ahead import Ahead
 from wakelog.index.results import AsOf, Table
 from wakelog.index.statements import Reading
 from wakelog.model.ids import Seq, SessionId

@@ -26,13 +26,13 @@ from wakelog.codec.records import decode_body
 from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.index import visible
-from wakelog.index.ahead import AHEAD, Ahead
 from wakelog.index.connection import Connection
+from wakelog.index.event_rows import PARTS, UNREADABLE, Taking, encode_carried
 from wakelog.index.facets import as_int, as_text
+from wakelog.index.read_ahead import AHEAD, Ahead
 from wakelog.index.rows import Batch, Carried, SessionRow
-from wakelog.index.taking import PARTS, UNREADABLE, Taking, encode_carried
 from wakelog.index.view import OPEN_END
-from wakelog.log.reading import Segment, fold_at, lineage
+from wakelog.log.reader import Segment, fold_at, lineage
 from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.records import GENESIS, ForkPoint, Head
 

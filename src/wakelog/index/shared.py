@@ -5,7 +5,7 @@ lock is asked for: a batch is one transaction that begins by touching the namesp
 that nobody moved on. So one writes at a time, and who comes second finds the row changed and looks again. Answers are
 read in one snapshot.
 
-Read-only SQL for people stays on SQLite, in a file of this machine (store/caching.py): it is SQLite's language, and
+Read-only SQL for people stays on SQLite, in a file of this machine (config/folders.py): it is SQLite's language, and
 nobody's statement runs on the server that takes the appends.
 """
 
@@ -22,15 +22,15 @@ import asyncpg
 
 from wakelog.engine import Engine
 from wakelog.engines.postgres import PostgresEngine
-from wakelog.engines.postgres.failing import translated
+from wakelog.engines.postgres.errors import translated
 from wakelog.engines.postgres.loop import Loop
 from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
 from wakelog.index import dialect
 from wakelog.index.connection import Damaged, Overtaken, Values
 from wakelog.index.index import Index
-from wakelog.index.making import SCHEMA_VERSION
 from wakelog.index.postings import Postings
 from wakelog.index.results import Table
+from wakelog.index.schema import SCHEMA_VERSION
 
 T = TypeVar("T")
 

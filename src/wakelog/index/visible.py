@@ -18,7 +18,7 @@ from wakelog.engine import Engine
 from wakelog.index.facets import as_int
 from wakelog.index.rows import Batch
 from wakelog.index.view import OPEN_END, Range
-from wakelog.log.reading import Segment, rewind_at
+from wakelog.log.reader import Segment, rewind_at
 from wakelog.model.ids import Seq
 
 _REWIND = "select w.back_to, w.under from wl_rewind w where w.session = ? and w.seq = ?"

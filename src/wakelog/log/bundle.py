@@ -29,9 +29,9 @@ from wakelog.engine import Engine, Surgery, TakesBundles
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import CorruptLogError, WakelogError
 from wakelog.log.bundle_lines import read_lines, refuse_bundle
+from wakelog.log.fork_share import ancestry_of, fit, shared_commits
 from wakelog.log.log import Log
-from wakelog.log.reading import fold_at
-from wakelog.log.share import ancestry_of, fit, shared_commits
+from wakelog.log.reader import fold_at
 from wakelog.log.verify import NONSENSE, verify, verify_beyond
 from wakelog.model.ids import SessionId, parse_session_id, root_of
 from wakelog.model.names import is_name

@@ -13,7 +13,7 @@ import msgspec
 
 from wakelog.engine import Engine, KnowsDamage
 from wakelog.errors import CorruptLogError, WakelogError
-from wakelog.log.reading import Entry, Segment, open_commit, sound_head
+from wakelog.log.reader import Entry, Segment, open_commit, sound_head
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from wakelog.errors import ConflictError, UnavailableError
-from wakelog.log.appending import now_us
+from wakelog.log.append import now_us
 from wakelog.model.records import Heartbeat
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, NotFoundError, UnavailableError
-from wakelog.log.appending import RESEAL_MAX, Appending, Clock, now_us
+from wakelog.log.append import RESEAL_MAX, Appending, Clock, now_us
 from wakelog.log.damage import Told, entries_around
-from wakelog.log.door import Redact, admit, default_redact
 from wakelog.log.holder import living_turn
-from wakelog.log.reading import Entry, fold_at, lineage, read_entries, resolve, rewind_at, sound_head
+from wakelog.log.intake import Redact, admit, default_redact
+from wakelog.log.reader import Entry, fold_at, lineage, read_entries, resolve, rewind_at, sound_head
 from wakelog.log.seal import Step, Tip, check_epoch, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id
@@ -244,7 +244,7 @@ class Log(Appending):
 
         ConflictError when this session has gone on since the fork point, unless forced.
         """
-        from wakelog.log.adopting import plan_adoption, refuse_if_erased
+        from wakelog.log.adoption import plan_adoption, refuse_if_erased
 
         for _ in range(RESEAL_MAX):
             plan = plan_adoption(self, fork, at, why=why, force=force)

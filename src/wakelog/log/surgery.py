@@ -23,11 +23,11 @@ import msgspec
 
 from wakelog.engine import Engine, Surgery
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, UnavailableError
-from wakelog.log.adopting import adoptions
-from wakelog.log.appending import Clock, now_us
+from wakelog.log.adoption import adoptions
+from wakelog.log.append import Clock, now_us
 from wakelog.log.log import Log
-from wakelog.log.masking import Said, mentions, replacements_for, said_by
-from wakelog.log.reading import fold_at, open_commit, read_entries, rewind_at
+from wakelog.log.mask import Said, mentions, replacements_for, said_by
+from wakelog.log.reader import fold_at, open_commit, read_entries, rewind_at
 from wakelog.log.seal import Step, Tip, seal
 from wakelog.model import events as ev
 from wakelog.model.document import HOLD_LABEL

@@ -21,8 +21,8 @@ from wakelog.engine import Engine, KnowsDamage
 from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, WakelogError
 from wakelog.log.damage import Hole, commits_around
 from wakelog.log.log import Log
-from wakelog.log.masking import mentions
-from wakelog.log.reading import Entry, Segment, fetch, fold_at, open_commit, read_commits, read_entries
+from wakelog.log.mask import mentions
+from wakelog.log.reader import Entry, Segment, fetch, fold_at, open_commit, read_commits, read_entries
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import GENESIS, Anchor, Commit, Head

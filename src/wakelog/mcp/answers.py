@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import WakelogError
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.values import Value
 from wakelog.session import Session
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from wakelog.errors import WakelogError
 from wakelog.mcp.answers import error_text
-from wakelog.mcp.place import Place
+from wakelog.mcp.lazy_store import Place
 
 _KEEP = """Keep your working state in wakelog, not only in this conversation.
 

@@ -11,7 +11,6 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from wakelog.errors import InvalidInputError, NotFoundError, WakelogError
-from wakelog.history.selectors import resolve_range
 from wakelog.mcp.answers import (
     ANSWER_MAX,
     PAGE,
@@ -26,11 +25,12 @@ from wakelog.mcp.answers import (
     shorten,
     size,
 )
-from wakelog.mcp.place import Place
+from wakelog.mcp.lazy_store import Place
 from wakelog.model.records import Head
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.state.patch import get
+from wakelog.timeline.selectors import resolve_range
 
 Id = Annotated[str, Field(description="The session's id or name.")]
 Point = Annotated[str, Field(description='A place: "@5" (after turn 5), "e12", "cp:name", "t:2h ago"; empty is now.')]

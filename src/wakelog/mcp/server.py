@@ -36,9 +36,9 @@ import wakelog
 from wakelog.errors import InvalidInputError, NotFoundError, WakelogError
 from wakelog.mcp import prompts
 from wakelog.mcp.answers import answer, error_text, event_answer, fit
-from wakelog.mcp.front import Front
-from wakelog.mcp.opening import DESCRIPTION, INSTRUCTIONS, NAME
-from wakelog.mcp.place import Opener, Place
+from wakelog.mcp.first_answers import DESCRIPTION, INSTRUCTIONS, NAME
+from wakelog.mcp.lazy_store import Opener, Place
+from wakelog.mcp.stdio_front import Front
 from wakelog.mcp.tools import LOOKING, RECORDING, Tools
 from wakelog.store import Store
 

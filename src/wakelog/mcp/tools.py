@@ -13,7 +13,7 @@ from pydantic import Field
 
 from wakelog.mcp.answers import ANSWER_MAX, answer, shorten
 from wakelog.mcp.entries import Entry, check, claim, draft
-from wakelog.mcp.place import Place
+from wakelog.mcp.lazy_store import Place
 from wakelog.mcp.reads import BUDGET, Id, Point, Reads, brief_within, told
 from wakelog.mcp.turns import Turns
 from wakelog.model import events as ev

@@ -11,10 +11,10 @@ import threading
 from typing import Any
 
 from wakelog.errors import ConflictError, NotFoundError
-from wakelog.history.points import attempts_of
 from wakelog.log.holder import Hold, Holder, living_turn
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
+from wakelog.timeline.points import attempts_of
 
 _PREFIX = "mcp:"
 

@@ -1,6 +1,6 @@
 """Names of sessions, and the grammar of places that a name must not be.
 
-A place in a session is written as a selector (history/selectors.py). What names a session and a place at once could
+A place in a session is written as a selector (timeline/selectors.py). What names a session and a place at once could
 never be reached by its name, so the grammar stands here, below everything that binds a name.
 """
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from wakelog.monitors.keeping import Budget, LeaseTakeover, PendingEvicted, Stall
-from wakelog.monitors.repeating import Loop, RepeatedFailure, RetryDivergence
+from wakelog.monitors.repetition_rules import Loop, RepeatedFailure, RetryDivergence
 from wakelog.monitors.rules import Rule
-from wakelog.monitors.trusting import SecretSeen, UntrustedEffect
+from wakelog.monitors.session_rules import Budget, LeaseTakeover, PendingEvicted, Stall
+from wakelog.monitors.trust_rules import SecretSeen, UntrustedEffect
 
 
 def built_in(*, on_effect: str = "flag") -> list[Rule]:

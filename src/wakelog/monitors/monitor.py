@@ -19,16 +19,16 @@ from collections.abc import Callable, Collection, Iterable
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
-from wakelog.history.messages import content_of
 from wakelog.log import Log
-from wakelog.log.reading import Entry, fold_at
+from wakelog.log.reader import Entry, fold_at
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Draft
 from wakelog.monitors import budgets
 from wakelog.monitors.builtin import built_in
 from wakelog.monitors.rules import Finding, Found, Given, Rule, as_findings, fresh
-from wakelog.monitors.seen import ACTOR, Seen
+from wakelog.monitors.session_view import ACTOR, Seen
+from wakelog.timeline.messages import content_of
 
 WARM_UP = 2000
 """How many events before the first one judged are read, so that rules know what came before."""

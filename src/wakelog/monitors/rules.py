@@ -26,11 +26,11 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from wakelog.errors import InvalidInputError
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.events import Severity
 from wakelog.model.ids import Seq
 from wakelog.model.values import check_text
-from wakelog.monitors.seen import Seen
+from wakelog.monitors.session_view import Seen
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -26,7 +26,7 @@ from wakelog.model.values import Value
 from wakelog.state.patch import tokens_of
 
 if TYPE_CHECKING:
-    from wakelog.replay.carrying import Carried, Tools
+    from wakelog.replay.plan_run import Carried, Tools
 
 SCHEMA: Literal["wakelog.plan/1"] = "wakelog.plan/1"
 Known = Literal["matched", "given", "unknown"]
@@ -94,13 +94,13 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
         `inputs` gives parameters new values, by name or by the recorded value: `{"order_id": "4712"}` or `{"4711":
         "4712"}`. Tools are those of the session and those given. It stops at the first call that does not succeed.
         """
-        from wakelog.replay.carrying import carry_out
+        from wakelog.replay.plan_run import carry_out
 
         return carry_out(self, session, inputs or {}, tools)
 
     async def arun(self, session: Any, inputs: Mapping[Any, Value] | None = None, *, tools: Tools = ()) -> Carried:
         """The same where tools are coroutine functions."""
-        from wakelog.replay.carrying import carry_out_async
+        from wakelog.replay.plan_run import carry_out_async
 
         return await carry_out_async(self, session, inputs or {}, tools)
 

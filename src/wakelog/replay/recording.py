@@ -14,14 +14,14 @@ from collections.abc import Iterator
 
 import msgspec
 
+from wakelog.compare.trajectory import select_extent
 from wakelog.errors import NotFoundError
-from wakelog.history.courses import select_extent
-from wakelog.history.points import attempts_of
 from wakelog.log import Log
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import as_ref
 from wakelog.model.values import Value
+from wakelog.timeline.points import attempts_of
 
 _BEGINS = ("action.requested", "action.recorded")
 _ENDS = frozenset({"action.succeeded", "action.failed", "action.timed_out", "action.uncertain"})

@@ -17,9 +17,9 @@ from typing import Any, Generic, TypeVar
 
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.model.values import Value
-from wakelog.replay.answering import ReplayRuntime
-from wakelog.replay.driving import drive_agent, drive_agent_async
-from wakelog.replay.ending import differing_keys
+from wakelog.replay.agent_run import drive_agent, drive_agent_async
+from wakelog.replay.final_state import differing_keys
+from wakelog.replay.recorded_runtime import ReplayRuntime
 from wakelog.replay.recording import Begun, Recording
 from wakelog.replay.report import Report
 from wakelog.runtime.ambient import enter_replay

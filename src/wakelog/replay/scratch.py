@@ -19,7 +19,7 @@ from wakelog.codec.records import decode_body
 from wakelog.engine import Change, Engine, Known, Surgery, head_after, judge
 from wakelog.errors import NotFoundError, UnsupportedError
 from wakelog.log import Log
-from wakelog.log.reading import check_commit, fold_at
+from wakelog.log.reader import check_commit, fold_at
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, ForkPoint, Head, Heartbeat, Snapshot
 

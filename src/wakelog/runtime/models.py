@@ -20,8 +20,8 @@ from wakelog.model.values import Value
 from wakelog.monitors.budgets import limits_money
 from wakelog.monitors.prices import Price, Prices, built_in
 from wakelog.runtime.ambient import Mark
+from wakelog.runtime.call_values import Given
 from wakelog.runtime.flow import Flow
-from wakelog.runtime.given import Given
 from wakelog.runtime.policy import Policy
 from wakelog.runtime.tools import Tool
 from wakelog.runtime.values import bind, plain

@@ -11,7 +11,7 @@ import msgspec
 from wakelog.errors import CallFailedError, NotAllowedError, UnavailableError, WakelogError
 from wakelog.model.events import Failure
 from wakelog.model.ids import Seq
-from wakelog.runtime.doubt import is_unsure
+from wakelog.runtime.unknown_outcome import is_unsure
 
 Status = Literal["succeeded", "failed", "timed_out", "denied", "uncertain"]
 

@@ -22,7 +22,7 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
 from wakelog.model.values import Value
-from wakelog.runtime.known import Past, follow
+from wakelog.runtime.call_history import Past, follow
 from wakelog.runtime.policy import SAFE
 from wakelog.runtime.turn_record import TurnRecord
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from wakelog.errors import InvalidInputError
-from wakelog.runtime.given import Given
+from wakelog.runtime.call_values import Given
 from wakelog.runtime.policy import Policy
 from wakelog.runtime.tools import Tool
 

@@ -20,11 +20,11 @@ from typing import Any
 from wakelog.errors import CallFailedError, InvalidInputError
 from wakelog.model.events import Failure
 from wakelog.model.values import Value
-from wakelog.runtime.assembly import Assembly, Items, begin
 from wakelog.runtime.bridge import Aio
-from wakelog.runtime.given import End
+from wakelog.runtime.call_values import End
 from wakelog.runtime.outcome import Outcome
-from wakelog.runtime.recorded import ABANDONED, INCOMPLETE
+from wakelog.runtime.recorded_stream import ABANDONED, INCOMPLETE
+from wakelog.runtime.stream_assembly import Assembly, Items, begin
 from wakelog.runtime.values import storable
 
 _PROVIDERS = frozenset({"openai", "anthropic", "google"})

@@ -13,12 +13,12 @@ from __future__ import annotations
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotAllowedError
-from wakelog.history.points import commit_at
 from wakelog.log import Log
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
-from wakelog.runtime.known import Past, follow, known_at
+from wakelog.runtime.call_history import Past, follow, known_at
+from wakelog.timeline.points import commit_at
 
 ID_MAX = 200
 

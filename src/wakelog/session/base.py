@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from wakelog.errors import InvalidInputError, NotFoundError
-from wakelog.history.selectors import resolve_point
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
@@ -17,8 +16,9 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Draft, Head
 from wakelog.monitors.prices import Prices, built_in
 from wakelog.runtime.ambient import Mark
-from wakelog.runtime.calling import Runtime
+from wakelog.runtime.call import Runtime
 from wakelog.session.data import DataType
+from wakelog.timeline.selectors import resolve_point
 
 if TYPE_CHECKING:
     from wakelog.index.index import Index

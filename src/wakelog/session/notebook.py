@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wakelog.history.points import attempts_of
 from wakelog.model.html import ROWS_MAX, box, table, text
+from wakelog.timeline.points import attempts_of
 
 if TYPE_CHECKING:
     from wakelog.session.session import Session

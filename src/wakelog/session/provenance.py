@@ -13,9 +13,9 @@ from wakelog.session.base import Base, S, Where
 
 # What walks the graph is imported when it is called for: most programs that hold a session never do.
 if TYPE_CHECKING:
-    from wakelog.history.invalidating import Blast, Endorsed
-    from wakelog.history.taint import Part, Taint
-    from wakelog.history.why import Why
+    from wakelog.provenance.blast_radius import Blast, Endorsed
+    from wakelog.provenance.taint import Part, Taint
+    from wakelog.provenance.why import Why
 
 What = Seq | str
 """An event's seq, a selector ("e12", "@3"), a key of the state ("/facts/x"), a file or a line of it ("src/a.py:12")."""
@@ -30,7 +30,7 @@ class Provenance(Base[S]):
         `depth` and `steps` limit what is laid out (0: no limit), never what is walked. With `wide`, a model call whose
         window is not recorded is taken to have seen the earlier turns too.
         """
-        from wakelog.history.why import why
+        from wakelog.provenance.why import why
 
         return why(self.log, what, at=self._upto(at), depth=depth, steps=steps, wide=wide)
 
@@ -45,7 +45,7 @@ class Provenance(Base[S]):
     ) -> Taint:
         """What rests on a source ("web:*"), or on anything `why` can be asked about: decisions, facts, data, files, and
         calls with effects, each with the way to it. `items` limits what is listed (0: all)."""
-        from wakelog.history.taint import taint
+        from wakelog.provenance.taint import taint
 
         return taint(self.log, source, at=self._upto(at), parts=parts, items=items, wide=wide)
 
@@ -60,7 +60,7 @@ class Provenance(Base[S]):
     ) -> Taint:
         """What rests on input that is no more than `trust`; `.decisions`, `.facts` and `.effects` are parts of it.
         What was endorsed, and what rests on nothing else, is not among it."""
-        from wakelog.history.taint import resting_on
+        from wakelog.provenance.taint import resting_on
 
         return resting_on(self.log, Mark(trust).trust, at=self._upto(at), parts=parts, items=items, wide=wide)
 
@@ -68,7 +68,7 @@ class Provenance(Base[S]):
         self, targets: What | Iterable[What], *, by: str = "", why: str = "", dry_run: bool = False
     ) -> Endorsed:
         """Says that events can be trusted: from now on they are, and so is what rests on nothing else."""
-        from wakelog.history.invalidating import Endorsed, raised_by, targets_of
+        from wakelog.provenance.blast_radius import Endorsed, raised_by, targets_of
 
         seqs = targets_of(self.log, targets)
         raised = raised_by(self.log, seqs)
@@ -86,7 +86,7 @@ class Provenance(Base[S]):
     ) -> Blast:
         """Says that events were wrong, and tells what rests on them and what of the present state does not. Nothing is
         taken back: rewind, retract or fork where that is wanted."""
-        from wakelog.history.invalidating import blast, targets_of
+        from wakelog.provenance.blast_radius import blast, targets_of
 
         seqs = targets_of(self.log, targets)
         seq = 0 if dry_run else self._record(ev.StepInvalidated(targets=seqs, by=by, why=why), actor="user")

@@ -10,13 +10,13 @@ import msgspec
 from wakelog.model import events as ev
 from wakelog.model.records import Draft
 from wakelog.model.values import Value
-from wakelog.replay.answering import Effects, ReplayRuntime, caller
-from wakelog.replay.matching import Matcher, Order
+from wakelog.replay.call_match import Matcher, Order
+from wakelog.replay.recorded_runtime import Effects, ReplayRuntime, caller
 from wakelog.replay.recording import read_recording
 from wakelog.replay.replay import Replay, check_choice
 from wakelog.replay.report import Mode
 from wakelog.replay.scratch import scratch_log
-from wakelog.runtime.opening import Resume
+from wakelog.runtime.turn_start import Resume
 from wakelog.session.base import S, Where
 from wakelog.session.session import Session
 from wakelog.session.turn import Turn

@@ -23,23 +23,23 @@ from wakelog.model.records import Draft, Head
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import replaying
 from wakelog.runtime.bridge import Aio
-from wakelog.runtime.opening import Resume, open_turn, refuse_if_leased
 from wakelog.runtime.recovery import settling
 from wakelog.runtime.turn_record import check_turn_id
+from wakelog.runtime.turn_start import Resume, open_turn, refuse_if_leased
 from wakelog.runtime.values import revive
 from wakelog.session.base import S, Where, check_text
-from wakelog.session.calling import Calling
-from wakelog.session.comparing import Comparing
+from wakelog.session.budget import Guarding
+from wakelog.session.calls import Calling
+from wakelog.session.compare import Comparing
+from wakelog.session.context import Remembering
 from wakelog.session.data import DataType
-from wakelog.session.filing import Filing
-from wakelog.session.guarding import Guarding
-from wakelog.session.moving import Moving
+from wakelog.session.files import Filing
+from wakelog.session.lifecycle import Moving
 from wakelog.session.notebook import session_html
 from wakelog.session.provenance import Provenance
-from wakelog.session.reading import Reading
-from wakelog.session.recording import Recording
-from wakelog.session.remembering import Remembering
-from wakelog.session.replaying import Replaying
+from wakelog.session.reads import Reading
+from wakelog.session.records import Recording
+from wakelog.session.replay import Replaying
 from wakelog.session.turn import Turn
 from wakelog.state.patch import resolve
 

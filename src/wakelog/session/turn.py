@@ -24,7 +24,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import enter_session
-from wakelog.runtime.ending import failure_of
+from wakelog.runtime.call_end import failure_of
 from wakelog.runtime.outcome import is_stop
 from wakelog.runtime.recovery import unanswered
 from wakelog.runtime.values import plain
@@ -33,7 +33,7 @@ from wakelog.state.diff import diff
 from wakelog.state.patch import copy, equal
 
 if TYPE_CHECKING:
-    from wakelog.runtime.opening import Resume
+    from wakelog.runtime.turn_start import Resume
     from wakelog.session.session import Session
 
 S = TypeVar("S")

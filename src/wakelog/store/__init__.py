@@ -10,12 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from wakelog.config.folders import cached_index
+from wakelog.config.guards import Guards
 from wakelog.engine import Engine, Rewrites
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, UnsupportedError
 from wakelog.log import Log
-from wakelog.log.appending import Clock, now_us
-from wakelog.log.door import Redact, default_redact
+from wakelog.log.append import Clock, now_us
+from wakelog.log.intake import Redact, default_redact
 from wakelog.log.surgery import delete
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId, is_session_id, root_id
@@ -26,16 +28,14 @@ from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
 from wakelog.session.data import LABEL, DataType, Migrations, initial
 from wakelog.state.diff import diff
-from wakelog.store.caching import cached_index
-from wakelog.store.guards import Guards
 
 if TYPE_CHECKING:
     from wakelog.index.index import Index
     from wakelog.index.results import Costs
     from wakelog.monitors.prices import Prices
     from wakelog.monitors.rules import Given
-    from wakelog.monitors.watching import Watcher
-    from wakelog.store.erasing import Erased
+    from wakelog.monitors.store_watch import Watcher
+    from wakelog.store.erasure import Erased
 
 DEFAULT_FOLDER = ".wakelog"
 FILES = (".db", ".sqlite", ".sqlite3")
@@ -64,7 +64,7 @@ def open(
     `s3://bucket/prefix`, for payloads above 256 KB; all who use the store must name the same. A server keeps its own.
     """
     if redact is default_redact:
-        from wakelog.store.config import redacts
+        from wakelog.config.settings import redacts
 
         redact = default_redact if redacts() else None
     place = os.fspath(url) if url is not None else default_url()
@@ -82,7 +82,7 @@ def default_url() -> str:
     """Where `open()` looks when it is told nothing."""
     if url := os.environ.get("WAKELOG_STORE"):
         return url
-    from wakelog.store.config import store_path
+    from wakelog.config.settings import store_path
 
     if url := store_path():
         return url
@@ -132,7 +132,7 @@ def _postgres(url: str, create: bool) -> Engine:
 
     try:
         from wakelog.engines.postgres import PostgresEngine
-        from wakelog.engines.postgres.patience import PATIENCE_S
+        from wakelog.engines.postgres.retry import PATIENCE_S
     except ImportError as exc:
         raise UnsupportedError(
             "a PostgreSQL store needs asyncpg", kind="missing-extra", hint="pip install 'wakelog[postgres]'"
@@ -305,8 +305,8 @@ class Store:
         """Erases the content of events for good: in the log, in every fork that shares them and session that adopted
         them, in the index, and in the files. `events` are their numbers, or a selector such as "e12" or "@3..@4".
         Headers stay, so the chain still verifies; and so do keys and paths, which `names` lists."""
-        from wakelog.history.selectors import resolve_range
-        from wakelog.store.erasing import erase_everywhere
+        from wakelog.store.erasure import erase_everywhere
+        from wakelog.timeline.selectors import resolve_range
 
         if isinstance(events, str):
             span = resolve_range(session.log, events)
@@ -343,7 +343,7 @@ class Store:
         is flagged."""
         from wakelog.monitors.builtin import built_in
         from wakelog.monitors.monitor import pausing
-        from wakelog.monitors.watching import Watcher
+        from wakelog.monitors.store_watch import Watcher
 
         return Watcher(
             self.engine,
@@ -363,14 +363,14 @@ class Store:
     @functools.cached_property
     def prices(self) -> Prices:
         """What models cost: the table that is shipped, and the user's `prices.toml` over it. Read once."""
+        from wakelog.config.settings import user_file
         from wakelog.monitors.prices import FILE, load
-        from wakelog.store.config import user_file
 
         return load(user_file().parent / FILE)
 
     @functools.cached_property
     def _guards(self) -> Guards:
-        from wakelog.store.config import guards, load
+        from wakelog.config.settings import guards, load
 
         return guards(load()) if self.has_settings else Guards()
 

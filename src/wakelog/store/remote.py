@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from wakelog.engines.remote import RemoteEngine
-from wakelog.index.asking import QUESTIONS, Asked
 from wakelog.index.index import Index
+from wakelog.index.questions import QUESTIONS, Asked
 from wakelog.index.results import Table
 from wakelog.index.statements import Reading
 

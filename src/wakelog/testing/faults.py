@@ -40,7 +40,7 @@ import apsw
 import msgspec
 
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.engines.sqlite.group import Pending
+from wakelog.engines.sqlite.group_commit import Pending
 from wakelog.engines.sqlite.rows import Packed
 from wakelog.model.records import Head
 

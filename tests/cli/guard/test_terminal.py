@@ -47,7 +47,7 @@ def test_following_shows_hostile_names_inert(guard: Cli, monkeypatch: pytest.Mon
     def interrupted(self: object, timeout_s: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("wakelog.monitors.watching.Watcher.wait", interrupted)
+    monkeypatch.setattr("wakelog.monitors.store_watch.Watcher.wait", interrupted)
     result = guard("watch", columns=60)
     assert result.code == 130
     assert "repeated-failure" in result.out

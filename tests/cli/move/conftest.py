@@ -8,7 +8,7 @@ import pytest
 
 import wakelog
 from tests.cli.conftest import Cli
-from wakelog.demo import DAY_US, DEMOS, build
+from wakelog.cli.demo import DAY_US, DEMOS, build
 from wakelog.store import Store
 
 NOW_US = DAY_US + 12 * 3600 * 1_000_000

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 from wakelog.cli.app import app
-from wakelog.cli.completing import complete_key
+from wakelog.cli.shell_completion import complete_key
 
 
 def _offered(*words: str) -> list[str]:

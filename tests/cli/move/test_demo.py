@@ -5,7 +5,7 @@ import pytest
 import wakelog
 from tests.cli.conftest import Cli
 from tests.cli.move.conftest import SMALL
-from wakelog.demo import DEMOS, build
+from wakelog.cli.demo import DEMOS, build
 from wakelog.engines.memory import MemoryEngine
 from wakelog.store import Store
 

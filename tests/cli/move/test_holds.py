@@ -7,8 +7,8 @@ import pytest
 from tests.cli.conftest import Cli
 from wakelog.errors import NotAllowedError
 from wakelog.log.surgery import delete, erase, prune
+from wakelog.maintenance.holds import find_holds, hold_of, lift_hold, place_hold
 from wakelog.store import Store
-from wakelog.store.holds import find_holds, hold_of, lift_hold, place_hold
 
 VERBS: dict[str, Callable[[Store, str], object]] = {
     "erase": lambda store, name: erase(store.resume(name).log, [3]),

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.cli.conftest import Cli
-from wakelog.history.preview import preview_rewind
+from wakelog.diff.rewind_preview import preview_rewind
 from wakelog.model import events as ev
 from wakelog.model.records import Draft
 from wakelog.store import Store

@@ -21,7 +21,7 @@ def test_info_adds_up(move: Cli, store: Store) -> None:
 
 
 def test_info_of_a_big_store_is_an_estimate(move: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wakelog.store.info.SAMPLE", 200)
+    monkeypatch.setattr("wakelog.maintenance.info.SAMPLE", 200)
     data = move("store", "info", "--json").data
     assert data["is_sampled"]
     estimated = sum(k["events"] for k in data["by_kind"])
@@ -31,7 +31,7 @@ def test_info_of_a_big_store_is_an_estimate(move: Cli, monkeypatch: pytest.Monke
 
 def test_info_of_many_sessions_looks_into_some(move: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = move("store", "info", "--json").data
-    monkeypatch.setattr("wakelog.store.info.SAMPLE_SESSIONS", 10)
+    monkeypatch.setattr("wakelog.maintenance.info.SAMPLE_SESSIONS", 10)
     data = move("store", "info", "--json").data
     assert data["is_sampled"]
     assert (data["held"], data["unreadable"]) == (None, None)

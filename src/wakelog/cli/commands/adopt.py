@@ -7,15 +7,15 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import PARTIAL
+from wakelog.cli.errors import PARTIAL
 from wakelog.cli.render.changes import change_lines, plain_change
 from wakelog.cli.render.sessions import handle
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import glyph, inert
+from wakelog.compare.adoption_preview import AdoptionPreview, preview_adoption
+from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import ConflictError, InvalidInputError
-from wakelog.history.adoption import AdoptionPreview, preview_adoption
-from wakelog.history.diff import TurnDiff
 from wakelog.session import Session
 
 SHOWN = 16

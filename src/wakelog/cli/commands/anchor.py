@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
 from wakelog.cli.output import writing
+from wakelog.cli.shell_completion import complete_session
 
 
 @click.command("anchor")

@@ -7,7 +7,6 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.comparison import plain_divergence
 from wakelog.cli.render.places import place
@@ -15,13 +14,14 @@ from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.steps import plain_course, words_of
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import text_of
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import count, duration, fit, glyph, inert, money, width
+from wakelog.compare.comparison import Pair, compare
+from wakelog.compare.step_values import whole
+from wakelog.compare.trajectory import Course, Extent, attempts, read_course, tried_again
 from wakelog.errors import InvalidInputError, NotFoundError
-from wakelog.history.compare import Pair, compare
-from wakelog.history.courses import Course, Extent, attempts, read_course, tried_again
-from wakelog.history.fetching import whole
-from wakelog.history.points import attempts_of
 from wakelog.session import Session
+from wakelog.timeline.points import attempts_of
 
 _LOOKS = {"completed": ("done", "green"), "failed": ("failed", "red"), "open": ("open", "blue")}
 _COLUMNS = (
@@ -175,7 +175,7 @@ def _difference(extent: Extent, course: Course, pair: Pair) -> str:
 
 def _pick(ctx: Context, session: Session[Any], spot: str, yes: bool) -> int:
     from wakelog.cli.commands.rewind import show_preview
-    from wakelog.history.preview import preview_rewind
+    from wakelog.diff.rewind_preview import preview_rewind
 
     name = handle(session)
     turn, _, number = spot.removeprefix("@").partition(".")

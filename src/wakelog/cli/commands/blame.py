@@ -6,15 +6,15 @@ from typing import Any
 
 import click
 
-from wakelog.cli.completing import complete_key, complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.changes import plain_writer, who
 from wakelog.cli.render.places import key_of, plain_key, select
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import scalar
+from wakelog.cli.shell_completion import complete_key, complete_selector
 from wakelog.cli.text import clock, glyph, other_time
-from wakelog.history.blame import Blame
+from wakelog.diff.blame import Blame
 
 _COLUMNS = (
     Column(least=24, cut="middle"),

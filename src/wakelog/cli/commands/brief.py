@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.places import point, select
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert
 from wakelog.context.brief import DEFAULT_BUDGET
 

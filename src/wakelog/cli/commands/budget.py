@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.budgets import budget_lines, plain_uses
 from wakelog.cli.render.sessions import handle, title
+from wakelog.cli.shell_completion import complete_session
 from wakelog.monitors.budgets import reached
 
 

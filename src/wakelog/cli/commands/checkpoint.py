@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from wakelog.cli.completing import complete_checkpoint, complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.shell_completion import complete_checkpoint, complete_selector
 from wakelog.cli.text import inert
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.session import Session

@@ -7,14 +7,14 @@ from typing import IO, Any
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.places import place, select
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.table import Cell, Column, say_table
 from wakelog.cli.render.values import text_of
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import clock, glyph, inert, iso
-from wakelog.context.compacting import Summary
+from wakelog.context.compaction import Summary
 from wakelog.session import Session
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 import click
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import NO
+from wakelog.cli.errors import NO
 from wakelog.cli.render.comparison import (
     divergence_lines,
     end_lines,
@@ -20,9 +19,10 @@ from wakelog.cli.render.comparison import (
 )
 from wakelog.cli.render.places import place
 from wakelog.cli.render.sessions import harmless
+from wakelog.cli.shell_completion import complete_selector
+from wakelog.compare.comparison import Comparison, compare
+from wakelog.compare.trajectory import Extent, attempts, select_extent
 from wakelog.errors import InvalidInputError
-from wakelog.history.compare import Comparison, compare
-from wakelog.history.courses import Extent, attempts, select_extent
 from wakelog.store import Store
 from wakelog.store import open as open_store
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_setting
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.shell_completion import complete_setting
 from wakelog.cli.text import inert
-from wakelog.store import config
-from wakelog.store.settling import write_setting
+from wakelog.config import settings as config
+from wakelog.config.edit import write_setting
 
 
 @click.group("config", invoke_without_command=True)

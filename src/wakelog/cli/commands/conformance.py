@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import NO
+from wakelog.cli.errors import NO
 from wakelog.cli.text import inert
 from wakelog.conformance import Result, run
 from wakelog.conformance.kit import Status, chosen

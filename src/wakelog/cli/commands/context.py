@@ -7,18 +7,18 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.places import place, select, something
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.window import Look, plain_look, say_look
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert_json
 from wakelog.context.ledger import durable_part, exposure_of, make_context
-from wakelog.context.past import moved, seen_at
+from wakelog.context.recorded_window import moved, seen_at
 from wakelog.context.shapes import Shape, shape_items
-from wakelog.history.points import attempts_of
 from wakelog.model.ids import Seq
 from wakelog.session import Session
+from wakelog.timeline.points import attempts_of
 
 SHAPES = ("openai", "responses", "anthropic")
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import click
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.budgets import budget_lines, plain_uses
 from wakelog.cli.render.cost import plain_money
 from wakelog.cli.render.prices import plain_prices, price_lines
 from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import count, duration, money
 from wakelog.errors import InvalidInputError
-from wakelog.history.selectors import parse_time, resolve_range
 from wakelog.index.costs import BY, LABEL
 from wakelog.index.results import CostRow, Costs
 from wakelog.session import Session
+from wakelog.timeline.selectors import parse_time, resolve_range
 
 LIMIT = 50
 _NOBODY = {"tool": "(no tool)", "model": "(no model)", "agent": "(no agent)"}
@@ -137,8 +137,8 @@ def _plain(row: CostRow) -> dict[str, Any]:
 
 
 def _answer_prices(ctx: Context) -> None:
+    from wakelog.config.settings import user_file
     from wakelog.monitors.prices import FILE, load
-    from wakelog.store.config import user_file
 
     table = load(user_file().parent / FILE)  # of the user, whatever store is meant
 

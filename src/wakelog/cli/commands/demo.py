@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_demo
 from wakelog.cli.context import Context, common
+from wakelog.cli.demo import DAY_US, DEMOS, Built, build, is_demo_store
 from wakelog.cli.progress import Progress
-from wakelog.demo import DAY_US, DEMOS, Built, build, is_demo_store
+from wakelog.cli.shell_completion import complete_demo
 from wakelog.errors import NotAllowedError, NotFoundError
-from wakelog.history.selectors import parse_time
-from wakelog.log.appending import now_us
+from wakelog.log.append import now_us
 from wakelog.store import open as open_store
+from wakelog.timeline.selectors import parse_time
 
 FOLDER = "wakelog-demo"
 

@@ -8,18 +8,18 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import NO
+from wakelog.cli.errors import NO
 from wakelog.cli.render.changes import FileLines, change_lines, plain_change
 from wakelog.cli.render.places import place
 from wakelog.cli.render.sessions import handle
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import fit, glyph, inert_json
+from wakelog.diff.turn_diff import TurnDiff, turn_diff
 from wakelog.errors import InvalidInputError
-from wakelog.history.diff import TurnDiff, turn_diff
-from wakelog.history.selectors import Selector, resolve_change
 from wakelog.model.ids import Seq
 from wakelog.session import Session
+from wakelog.timeline.selectors import Selector, resolve_change
 
 
 class _Pair(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ def diff_command(ctx: Context, places: tuple[str, ...], files: bool, stat: bool,
 
 def _diff_files(ctx: Context, pair: _Pair, paths: list[str], stat: bool, exit_code: bool) -> int:
     from wakelog.cli.render.files import diff_lines, plain_diff, stat_lines
-    from wakelog.files.differing import file_diff
+    from wakelog.files.file_diff import file_diff
 
     found = file_diff(pair.session.log, pair.a, pair.other.log, pair.b, paths=paths)
 

@@ -7,9 +7,9 @@ import msgspec
 
 from wakelog.cli.checks import installation, store_checks
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import NO
+from wakelog.cli.errors import NO
 from wakelog.cli.render.checks import say_checks
-from wakelog.store.checking import Check
+from wakelog.maintenance.check import Check
 
 
 @click.command("doctor")

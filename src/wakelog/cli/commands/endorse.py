@@ -6,10 +6,10 @@ import click
 import msgspec
 
 from wakelog.cli.commands.invalidate import one_session
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.events import Tools, show_line
 from wakelog.cli.render.sessions import handle, title
+from wakelog.cli.shell_completion import complete_selector
 
 SHOWN = 20
 

@@ -9,19 +9,19 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import PARTIAL
+from wakelog.cli.errors import PARTIAL
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert
 from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError
-from wakelog.history.selectors import resolve_range
 from wakelog.log import Log
 from wakelog.log.surgery import refuse_if_held
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
 from wakelog.store import Store
-from wakelog.store.erasing import Erased, Follower, erase_everywhere, followers, holder_of, preview
+from wakelog.store.erasure import Erased, Follower, erase_everywhere, followers, holder_of, preview
+from wakelog.timeline.selectors import resolve_range
 
 SHOWN = 20
 STAY = ("payload.erased", "range.pruned")

@@ -9,19 +9,19 @@ from typing import IO, Any
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import INTEGRITY
+from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.output import STDOUT, refuse_existing, writing_to
 from wakelog.cli.progress import Progress
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert, size
 from wakelog.engines.objects import is_url
 from wakelog.errors import CorruptLogError
-from wakelog.history.selectors import Selector, resolve_range
 from wakelog.log.bundle import export_bundle
 from wakelog.log.damage import Hole, Told
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.session import Session
+from wakelog.timeline.selectors import Selector, resolve_range
 
 FORMATS = ("bundle", "ndjson", "json", "md", "pytest")
 READABLE = ("ndjson", "json", "md")

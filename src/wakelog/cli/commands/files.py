@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.places import point, select
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import age, glyph, iso
-from wakelog.history.files import ChangedFile, ChangedFiles
+from wakelog.timeline.files import ChangedFile, ChangedFiles
 
 _COLUMNS = (
     Column("file", least=24, cut="middle"),

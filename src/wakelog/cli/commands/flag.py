@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import NO
+from wakelog.cli.errors import NO
 from wakelog.cli.render.flags import FLAG_COLUMNS, flag_cells, flags_of, plain_flag
 from wakelog.cli.render.table import say_table
+from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import inert
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.session import Session

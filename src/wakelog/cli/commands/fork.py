@@ -6,8 +6,8 @@ import itertools
 
 import click
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert
 from wakelog.errors import InvalidInputError
 from wakelog.store import Store

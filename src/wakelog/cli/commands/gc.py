@@ -8,13 +8,14 @@ import click
 import msgspec
 
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import PARTIAL
+from wakelog.cli.errors import PARTIAL
 from wakelog.cli.progress import Progress
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import age, inert, iso, size
-from wakelog.store import config
-from wakelog.store.amounts import parse_age, parse_size
-from wakelog.store.retention import Applied, Planned, Policy, apply, plan
+from wakelog.config import settings as config
+from wakelog.config.amounts import parse_age, parse_size
+from wakelog.config.retention_policy import Policy
+from wakelog.maintenance.retention import Applied, Planned, apply, plan
 
 SKIPS_SHOWN = 10
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import PARTIAL
+from wakelog.cli.errors import PARTIAL
 from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import clock, inert, iso
-from wakelog.store.holds import Holds, find_holds, hold_of, lift_hold, place_hold
+from wakelog.maintenance.holds import Holds, find_holds, hold_of, lift_hold, place_hold
 
 
 @click.group("hold")

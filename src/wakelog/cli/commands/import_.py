@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import PARTIAL
+from wakelog.cli.errors import PARTIAL
 from wakelog.cli.progress import Progress
 from wakelog.cli.text import inert
 from wakelog.engine import Engine

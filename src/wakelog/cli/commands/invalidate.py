@@ -8,14 +8,14 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.provenance import plain_touched, say_wrapped, subject, touched_lines
 from wakelog.cli.render.sessions import handle, title
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import fit, inert
 from wakelog.errors import InvalidInputError
-from wakelog.history.invalidating import Blast, Kept
-from wakelog.history.taint import ITEMS
+from wakelog.provenance.blast_radius import Blast, Kept
+from wakelog.provenance.taint import ITEMS
 from wakelog.session import Session
 
 SHOWN = 12

@@ -11,12 +11,12 @@ import click
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import clock, inert, iso
+from wakelog.config.amounts import parse_age
 from wakelog.errors import InvalidInputError
 from wakelog.http.keys import ANY, SCOPES, Key, Keys, check_namespace, make_key
-from wakelog.http.spaces import DEFAULT, Spaces
-from wakelog.log.appending import now_us
+from wakelog.http.namespaces import DEFAULT, Spaces
+from wakelog.log.append import now_us
 from wakelog.model.values import check_text
-from wakelog.store.amounts import parse_age
 
 _FILE = click.option("--keys", "key_file", type=click.Path(path_type=Path), help="The file (default: in the store).")
 

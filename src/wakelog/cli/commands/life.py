@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
+from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import glyph, inert
 from wakelog.errors import NotAllowedError
 from wakelog.log.surgery import refuse_if_held

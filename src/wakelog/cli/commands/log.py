@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.events import brief, show_line
@@ -18,12 +17,13 @@ from wakelog.cli.render.places import place, select
 from wakelog.cli.render.sessions import Standing, handle, plain_session, standing
 from wakelog.cli.render.spine import Look, header_line, say_spine
 from wakelog.cli.render.turns import TurnRow, gather, plain_turn
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.errors import CorruptLogError
-from wakelog.history.points import attempts_of, first_commit, seq_at_time
-from wakelog.history.selectors import Range, parse_time
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
+from wakelog.timeline.points import attempts_of, first_commit, seq_at_time
+from wakelog.timeline.selectors import Range, parse_time
 
 TURNS, EVENTS, PAGE = 40, 100, 512
 

@@ -13,10 +13,10 @@ from wakelog.cli.render.cost import plain_money
 from wakelog.cli.render.sessions import harmless, short_id, status_sign
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.text import age, glyph, iso, money
-from wakelog.history.selectors import parse_time
 from wakelog.index.index import Index
 from wakelog.index.newest import is_far_behind, newest_index
 from wakelog.index.results import SessionInfo
+from wakelog.timeline.selectors import parse_time
 
 LIMIT, PAGE, SPARE = 50, 200, 50
 

@@ -45,7 +45,7 @@ def mcp_command(ctx: Context, read_only: bool, address: str | None) -> None:
 
 
 def _serve_stdio(ctx: Context, read_only: bool) -> None:
-    from wakelog.mcp.front import Front
+    from wakelog.mcp.stdio_front import Front
 
     front = Front.on_stdio(read_only=read_only)
     if front.greet():

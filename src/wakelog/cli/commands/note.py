@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert
 
 

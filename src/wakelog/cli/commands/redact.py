@@ -10,15 +10,15 @@ import click
 import msgspec
 
 from wakelog.cli.commands.erase import erase_all, refuse_any_held, say_left
-from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
 from wakelog.cli.progress import Progress
+from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import inert
 from wakelog.model.events import Event
 from wakelog.model.ids import SessionId
 from wakelog.redaction import redact_event
 from wakelog.session import Session
-from wakelog.store.erasing import Erased, Found, erase_everywhere, scan
+from wakelog.store.erasure import Erased, Found, erase_everywhere, scan
 
 SHOWN = 40
 

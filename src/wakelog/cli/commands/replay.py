@@ -11,18 +11,18 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import NO
+from wakelog.cli.errors import NO
 from wakelog.cli.render.places import place
 from wakelog.cli.render.replays import plain_report, say_plan, say_recording, say_report
 from wakelog.cli.render.sessions import handle
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert
 from wakelog.errors import DivergenceError, WakelogError
-from wakelog.history.selectors import Selector
 from wakelog.model.values import Value
 from wakelog.replay.recording import Recording, read_recording
 from wakelog.session import Session
+from wakelog.timeline.selectors import Selector
 
 
 @click.command("replay")
@@ -111,7 +111,7 @@ def _sets(changes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _show_plan(ctx: Context, session: Session[Any], where: str, sets: dict[str, str]) -> int:
-    from wakelog.replay.carrying import parameters
+    from wakelog.replay.plan_run import parameters
 
     plan = session.workflow(where)
     given: dict[str, Value] = {}
@@ -133,7 +133,7 @@ def _json(text: str) -> Value:
 
 
 def _run(ctx: Context, session: Session[Any], where: str, agent: str, sets: dict[str, str], **how: Any) -> int:
-    from wakelog.replay.driving import load_agent
+    from wakelog.replay.agent_run import load_agent
 
     # What the agent's code prints is not the answer.
     with contextlib.redirect_stdout(sys.stderr):

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.values import text_of
+from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import fit, glyph, inert, iso
 from wakelog.errors import ConflictError, NotAllowedError
 from wakelog.session import Session

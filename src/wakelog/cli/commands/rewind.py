@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import PARTIAL
+from wakelog.cli.errors import PARTIAL
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import glyph, inert
+from wakelog.diff.rewind_preview import Beyond, FileBeyond, RewindPreview, preview_rewind
 from wakelog.errors import ConflictError
-from wakelog.history.preview import Beyond, FileBeyond, RewindPreview, preview_rewind
 from wakelog.session import Session
 
 if TYPE_CHECKING:
-    from wakelog.files.planning import RestorePlan
-    from wakelog.files.restoring import Restored
+    from wakelog.files.restore import Restored
+    from wakelog.files.restore_plan import RestorePlan
 
 FILES_SHOWN = 12
 PARTS = ("state", "conversation", "files")
@@ -109,8 +109,8 @@ def rewind_command(
 
 
 def _plan(session: Session[Any], to: int, roots: tuple[str, ...], force: bool) -> RestorePlan:
-    from wakelog.files.planning import plan_restore
-    from wakelog.session.rewinding import project_of
+    from wakelog.files.restore_plan import plan_restore
+    from wakelog.session.undo import project_of
 
     folder = roots[0] if roots else project_of(session.log, None).folder
     return plan_restore(session.log, to, folder=folder, roots=roots, force=force)
@@ -120,7 +120,7 @@ def _do(session: Session[Any], to: int, what: tuple[str, ...], plan: RestorePlan
     if plan is None:
         session.rewind(to, why=why)
         return None
-    from wakelog.files.restoring import restore
+    from wakelog.files.restore import restore
 
     return restore(session.log, plan, rewind_to=to if "state" in what else None, why=why)
 
@@ -137,7 +137,7 @@ def _refuse_if_moved(session: Session[Any], preview: RewindPreview) -> None:
 
 def _differ(ctx: Context, session: Session[Any], plan: RestorePlan) -> Any:
     from wakelog.cli.render.files import diff_lines
-    from wakelog.files.differing import step_diff
+    from wakelog.files.file_diff import step_diff
 
     def show() -> None:
         for step in plan.of("restore", "delete"):

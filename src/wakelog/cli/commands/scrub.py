@@ -8,14 +8,14 @@ import click
 import msgspec
 
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import INTEGRITY
+from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.progress import Progress
 from wakelog.cli.text import inert, iso
+from wakelog.config.amounts import parse_age
 from wakelog.engine import Finding
 from wakelog.log.damage import every_id
-from wakelog.store.amounts import parse_age
-from wakelog.store.scrubbing import Pass, Scrubbed, open_pass
-from wakelog.store.scrubbing import scrub as scrub_store
+from wakelog.maintenance.scrub import Pass, Scrubbed, open_pass
+from wakelog.maintenance.scrub import scrub as scrub_store
 
 
 @click.command("scrub")

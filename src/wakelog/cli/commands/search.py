@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import NO
+from wakelog.cli.errors import NO
 from wakelog.cli.render.sessions import harmless
 from wakelog.cli.text import age, fit, glyph, inert, iso, width
-from wakelog.history.selectors import parse_time
 from wakelog.index.results import Hit
+from wakelog.timeline.selectors import parse_time
 
 LIMIT, ALL = 20, 10_000
 

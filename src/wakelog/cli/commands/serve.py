@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from wakelog.cli.context import Context, common
+from wakelog.config.amounts import parse_size
 from wakelog.errors import NotAllowedError, UnsupportedError
-from wakelog.store.amounts import parse_size
 
 if TYPE_CHECKING:
     from wakelog.http.state import Server
@@ -60,7 +60,7 @@ def serve_command(
       wakelog serve --host 0.0.0.0 --host-name wakelog.example --tls-cert cert.pem --tls-key key.pem
     """
     try:
-        from wakelog.http import serving
+        from wakelog.http import server as serving
         from wakelog.http.guards import LOOPBACK
         from wakelog.http.state import Server, Settings
     except ImportError as exc:

@@ -11,12 +11,12 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import NO
+from wakelog.cli.errors import NO
 from wakelog.cli.render.sessions import handle, harmless
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.render.values import fetched, text_of
+from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import inert
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model.ids import Seq

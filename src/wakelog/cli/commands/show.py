@@ -10,7 +10,6 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.detail import event_lines, turn_lines
@@ -18,13 +17,14 @@ from wakelog.cli.render.events import record
 from wakelog.cli.render.places import place, something
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.turns import TurnRow, gather, plain_turn
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert
 from wakelog.errors import CorruptLogError
-from wakelog.history.points import commit_at
-from wakelog.history.selectors import Range, parse_selector
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
+from wakelog.timeline.points import commit_at
+from wakelog.timeline.selectors import Range, parse_selector
 
 MAX_BYTES = 4096
 EVENTS = 1000

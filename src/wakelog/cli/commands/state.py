@@ -8,11 +8,11 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_key, complete_selector
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.places import key_of, select
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.values import tree
+from wakelog.cli.shell_completion import complete_key, complete_selector
 from wakelog.cli.text import clock, glyph, inert, iso
 from wakelog.model.document import State
 from wakelog.model.values import Value

@@ -1,6 +1,6 @@
 """`wakelog store`: what is in this store, where it is, whether it can be used, and its version.
 
-Its other commands are beside this one: scrub.py, and copying.py for copy, backup and restore."""
+Its other commands are beside this one: scrub.py, and store_copy.py for copy, backup and restore."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Sequence
 import click
 import msgspec
 
-from wakelog.cli.commands.copying import backup, copy, restore
 from wakelog.cli.commands.scrub import scrub
+from wakelog.cli.commands.store_copy import backup, copy, restore
 from wakelog.cli.context import Context, common, hide_password
-from wakelog.cli.failing import INTEGRITY
+from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.progress import Progress
 from wakelog.cli.render.checks import say_checks
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import clock, iso, size
+from wakelog.config import settings as config
 from wakelog.engine import Step
-from wakelog.store import config
-from wakelog.store.checking import check_store, require_migrates
-from wakelog.store.info import StoreInfo, info
+from wakelog.maintenance.check import check_store, require_migrates
+from wakelog.maintenance.info import StoreInfo, info
 
 KINDS_SHOWN = 8
 _DURABILITY = {

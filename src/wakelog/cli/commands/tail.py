@@ -10,16 +10,16 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
 from wakelog.cli.render.events import Tools, brief, is_error, show_line
+from wakelog.cli.shell_completion import complete_session
 from wakelog.engine import end_of
 from wakelog.errors import InvalidInputError, NotFoundError
-from wakelog.history.points import walk_back
-from wakelog.history.selectors import parse_selector
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq, SessionId
 from wakelog.session import Session
+from wakelog.timeline.points import walk_back
+from wakelog.timeline.selectors import parse_selector
 
 LINES, PAGE = 10, 1000
 NEWS_S = 0.5

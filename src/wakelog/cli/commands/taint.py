@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from wakelog.cli.completing import complete_selector
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import NO
+from wakelog.cli.errors import NO
 from wakelog.cli.render.provenance import as_of, plain_touched, say_wrapped, subject, touched_lines
 from wakelog.cli.render.sessions import handle, title
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import fit, glyph
-from wakelog.history.taint import ITEMS, Part, Taint
+from wakelog.provenance.taint import ITEMS, Part, Taint
 from wakelog.session import Session
 
 

@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import PARTIAL
+from wakelog.cli.errors import PARTIAL
+from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import inert
-from wakelog.history.preview import effects_between
+from wakelog.diff.rewind_preview import effects_between
 from wakelog.session import Session
-from wakelog.session.rewinding import Project, Undone, project_of, redo, undo
+from wakelog.session.undo import Project, Undone, project_of, redo, undo
 
 F = TypeVar("F", bound=Callable[..., Any])
 

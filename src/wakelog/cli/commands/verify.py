@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
+from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import inert
 from wakelog.engine import Inspects
 from wakelog.errors import InvalidInputError

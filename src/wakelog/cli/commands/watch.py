@@ -8,18 +8,18 @@ from typing import Any
 
 import click
 
-from wakelog.cli.completing import complete_session
 from wakelog.cli.context import Context, common
-from wakelog.cli.failing import NO
+from wakelog.cli.errors import NO
 from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, Flag, flag_cells, flags_of, plain_flag
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.table import say_table
+from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import clock, fit, glyph, inert, pad, width
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
 from wakelog.monitors.builtin import built_in
 from wakelog.monitors.monitor import Raised
 from wakelog.monitors.rules import Given, load_rules
-from wakelog.monitors.watching import Trouble, Watcher
+from wakelog.monitors.store_watch import Trouble, Watcher
 from wakelog.session import Session
 
 NEWS_S, TICK_S, PATIENCE_S = 0.5, 5.0, 5.0

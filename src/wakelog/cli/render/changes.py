@@ -10,8 +10,8 @@ from wakelog.cli.context import Context
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import scalar, text_of
 from wakelog.cli.text import count, duration, fit, glyph, iso, money, width
-from wakelog.history.diff import Change, TurnDiff, sentence
-from wakelog.history.writers import Writer
+from wakelog.diff.turn_diff import Change, TurnDiff, sentence
+from wakelog.diff.writers import Writer
 from wakelog.model.values import Value
 
 FileLines = dict[str, tuple[int, int]]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from wakelog.cli.context import Context
 from wakelog.cli.text import inert
-from wakelog.store.checking import Check
+from wakelog.maintenance.check import Check
 
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 

@@ -14,13 +14,13 @@ from wakelog.cli.render.steps import plain_course, plain_difference, result_of, 
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import count, duration, fit, glyph, money
-from wakelog.history.align import Row as Pairing
-from wakelog.history.compare import Pair
-from wakelog.history.courses import Course
-from wakelog.history.diff import TurnDiff
-from wakelog.history.divergence import Difference, Divergence, Finding
-from wakelog.history.steps import Step
-from wakelog.history.windows import Item
+from wakelog.compare.alignment import Row as Pairing
+from wakelog.compare.comparison import Pair
+from wakelog.compare.divergence import Difference, Divergence, Finding
+from wakelog.compare.model_windows import Item
+from wakelog.compare.steps import Step
+from wakelog.compare.trajectory import Course
+from wakelog.diff.turn_diff import TurnDiff
 from wakelog.log import Log
 from wakelog.model.values import Value
 

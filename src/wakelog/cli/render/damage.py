@@ -12,15 +12,15 @@ from typing import Any
 import msgspec
 
 from wakelog.cli.context import Context
-from wakelog.cli.failing import INTEGRITY
+from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.render.events import record, show_line
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.text import glyph, inert
 from wakelog.errors import CorruptLogError
-from wakelog.history.selectors import Range
 from wakelog.log.damage import Hole
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.session import Session
+from wakelog.timeline.selectors import Range
 
 
 def around(session: Session[Any], span: Range) -> Iterator[Entry | Hole]:

@@ -12,15 +12,15 @@ from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.turns import TurnRow
 from wakelog.cli.render.values import fetched, is_short, mention, readable, scalar, text_of, tree
 from wakelog.cli.text import clock, count, duration, fit, glyph, inert, money, other_time, size, width
-from wakelog.history.selectors import Range
-from wakelog.history.slices import tool_of
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.parts import content_text
 from wakelog.model.values import Value
 from wakelog.session import Session
+from wakelog.timeline.selectors import Range
+from wakelog.timeline.slices import tool_of
 
 if TYPE_CHECKING:
-    from wakelog.files.differing import FileDiff
+    from wakelog.files.file_diff import FileDiff
 
 _LONG = {"message.added": ("content",)}
 _WITH_OUTPUT = ("input", "output", "answer", "content", "summary", "before", "after")
@@ -76,8 +76,8 @@ def _file_diff(session: Session[Any], entry: Entry) -> FileDiff | None:
     """What a change of a file did, line by line, where its contents were captured."""
     if entry.kind != "file.changed" or not any(entry.body.get(n) is not None for n in ("before", "after", "missing")):
         return None
-    from wakelog.files.differing import diff_sides
-    from wakelog.files.past import recorded
+    from wakelog.files.file_diff import diff_sides
+    from wakelog.files.file_history import recorded
 
     change = recorded(entry)
     return diff_sides(change.path, session.log, change.before, session.log, change.after)

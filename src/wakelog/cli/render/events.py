@@ -11,11 +11,11 @@ from wakelog.cli.context import Context
 from wakelog.cli.render.cost import cost_words, plain_cost
 from wakelog.cli.render.values import fetched, mention, plain_value, preview, text_of
 from wakelog.cli.text import clock, fit, glyph, iso, other_time, pad, width
-from wakelog.history.diff import sentence
-from wakelog.history.slices import tool_of
-from wakelog.log.reading import Entry
+from wakelog.diff.turn_diff import sentence
+from wakelog.log.reader import Entry
 from wakelog.model.values import Value
 from wakelog.session import Session
+from wakelog.timeline.slices import tool_of
 
 Tools = dict[str, str]
 """action → tool: outcomes name only the action."""

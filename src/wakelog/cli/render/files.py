@@ -8,9 +8,9 @@ from typing import Any
 
 from wakelog.cli.context import Context
 from wakelog.cli.text import fit, glyph, inert, pad, width
-from wakelog.files.differing import FileDiff
-from wakelog.files.planning import FileStep, RestorePlan
-from wakelog.files.restoring import FileResult, Restored, rescue_home
+from wakelog.files.file_diff import FileDiff
+from wakelog.files.restore import FileResult, Restored, rescue_home
+from wakelog.files.restore_plan import FileStep, RestorePlan
 from wakelog.log import Log
 
 SHOWN = 200

@@ -8,11 +8,11 @@ from typing import Any
 from wakelog.cli.context import Context
 from wakelog.cli.render.sessions import handle
 from wakelog.errors import InvalidInputError, NotFoundError, WakelogError
-from wakelog.history.selectors import Range, resolve_range
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.state.patch import escape, tokens_of
+from wakelog.timeline.selectors import Range, resolve_range
 
 
 def place(ctx: Context, session: Session[Any], text: str) -> Range:

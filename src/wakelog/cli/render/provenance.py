@@ -14,14 +14,14 @@ from wakelog.cli.render.places import place, point, something
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.text import fit, glyph, inert, width
 from wakelog.errors import InvalidInputError, WakelogError
-from wakelog.history.finding import is_key
-from wakelog.history.graph import Edge
-from wakelog.history.selectors import parse_selector
-from wakelog.history.taint import Hop, Touched
-from wakelog.history.tracks import Mark
-from wakelog.history.why import Origin, Step, Why
 from wakelog.model.ids import Seq
+from wakelog.provenance.event_index import Mark
+from wakelog.provenance.graph import Edge
+from wakelog.provenance.taint import Hop, Touched
+from wakelog.provenance.targets import is_key
+from wakelog.provenance.why import Origin, Step, Why
 from wakelog.session import Session
+from wakelog.timeline.selectors import parse_selector
 
 # What an edge says, read from the event above to the one below it.
 _WORDS = {

@@ -11,11 +11,11 @@ from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import scalar
 from wakelog.cli.text import fit, glyph, inert
 from wakelog.model.values import Value
+from wakelog.replay.call_text import call_text, value_text
 from wakelog.replay.plan import Plan, Reference, as_reference
 from wakelog.replay.recording import Recording, Step
 from wakelog.replay.report import AGREES, Report, sentence
 from wakelog.replay.report import Row as Compared
-from wakelog.replay.telling import call_text, value_text
 
 _STEPS = (Column(), Column(right=True), Column(), Column(), Column(least=24), Column(least=10, drop=1))
 _HOW = {"recorded": "answered from the record", "run": "run", "refused": "refused: it has effects", "": ""}

@@ -12,13 +12,13 @@ from wakelog.cli.context import Context
 from wakelog.cli.render.cost import plain_money
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import fit, glyph, iso
-from wakelog.history.points import commit_at
-from wakelog.log.reading import open_commit
+from wakelog.log.reader import open_commit
 from wakelog.model.ids import Seq
 from wakelog.model.records import Head
 from wakelog.model.values import Value
 from wakelog.monitors.budgets import reached
 from wakelog.session import Session
+from wakelog.timeline.points import commit_at
 
 MONITOR, STALL = "monitor", "stall"
 """Who raises flags by rule, and the flag of a session that fell silent."""

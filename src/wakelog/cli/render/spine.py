@@ -14,11 +14,11 @@ from wakelog.cli.render.table import Column, lay_out
 from wakelog.cli.render.turns import COLUMNS, TurnRow, spine_row
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import clock, duration, fit, fit_path, glyph, money, width
-from wakelog.history.points import commit_at
-from wakelog.history.slices import Slice, read_slice
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
+from wakelog.timeline.points import commit_at
+from wakelog.timeline.slices import Slice, read_slice
 
 
 class Look(msgspec.Struct, frozen=True):

@@ -8,9 +8,9 @@ import msgspec
 
 from wakelog.cli.render.cost import plain_cost
 from wakelog.cli.render.values import PEEK_BYTES, plain_value, readable, text_of
-from wakelog.history.courses import Course
-from wakelog.history.fetching import whole
-from wakelog.history.steps import Step
+from wakelog.compare.step_values import whole
+from wakelog.compare.steps import Step
+from wakelog.compare.trajectory import Course
 from wakelog.log import Log
 from wakelog.model.values import Value
 

@@ -13,8 +13,8 @@ from wakelog.cli.render.events import is_error
 from wakelog.cli.render.table import Cell, Column, Row
 from wakelog.cli.render.values import preview, text_of
 from wakelog.cli.text import clock, count, glyph, iso, money, other_time
-from wakelog.history.diff import sentence
-from wakelog.log.reading import Entry
+from wakelog.diff.turn_diff import sentence
+from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.session import Session

@@ -9,7 +9,7 @@ import msgspec
 
 from wakelog.cli.text import fit, inert, size, width
 from wakelog.errors import NotFoundError
-from wakelog.log.reading import Entry
+from wakelog.log.reader import Entry
 from wakelog.model.parts import content_text
 from wakelog.model.payloads import PayloadRef, as_ref
 from wakelog.model.values import Value

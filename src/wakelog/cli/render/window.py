@@ -10,10 +10,10 @@ from wakelog.cli.context import Context
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.text import count, fit, glyph, inert, width
+from wakelog.context.handles import Evicted
 from wakelog.context.items import Item
-from wakelog.context.keys import Evicted
-from wakelog.context.past import Moved, Seen
-from wakelog.context.quoting import unfenced
+from wakelog.context.quotes import unfenced
+from wakelog.context.recorded_window import Moved, Seen
 from wakelog.session import Session
 
 _TEXT = 500

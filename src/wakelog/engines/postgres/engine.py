@@ -19,14 +19,16 @@ import asyncpg
 import msgspec
 
 from wakelog.engine import Change, Finding, Known, Step, Surgery
-from wakelog.engines.postgres import feed, inspecting, migrating
+from wakelog.engines.postgres import feed
+from wakelog.engines.postgres import inspection as inspecting
+from wakelog.engines.postgres import migrations as migrating
 from wakelog.engines.postgres import rewrite as rewriting
 from wakelog.engines.postgres import statements as sql
-from wakelog.engines.postgres.failing import translated
+from wakelog.engines.postgres.append_queue import Pending, Writer, known_by_id
+from wakelog.engines.postgres.errors import translated
 from wakelog.engines.postgres.loop import Loop
-from wakelog.engines.postgres.patience import PATIENCE_S, Connections
+from wakelog.engines.postgres.retry import PATIENCE_S, Connections
 from wakelog.engines.postgres.rows import from_row, head_from_row, to_row
-from wakelog.engines.postgres.writing import Pending, Writer, known_by_id
 from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError, WakelogError
 from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot

@@ -6,7 +6,7 @@ asked again, on a new connection, for as long as `patience_s` allows; an append 
 the log asks again with the same commit.
 
 Commits are sealed on this side, so the server need not be believed: what it gives back is checked against its hashes by
-whoever reads, as from a disk. The server in turn seals every commit again before it stores it (log/taking.py).
+whoever reads, as from a disk. The server in turn seals every commit again before it stores it (log/admission.py).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import msgspec
 
 from wakelog.engine import Change, Known, Surgery
 from wakelog.engines.remote import wire
+from wakelog.engines.remote.append_queue import Group, Lane, Pending
 from wakelog.engines.remote.connection import Address, Connections, Reply, UnreachableError
-from wakelog.engines.remote.lane import Group, Lane, Pending
 from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError, UnsupportedError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot

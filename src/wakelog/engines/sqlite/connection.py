@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import apsw
 
-from wakelog.engines.sqlite.migrating import STEPS, note
+from wakelog.engines.sqlite.migrations import STEPS, note
 from wakelog.errors import (
     CorruptLogError,
     InvalidInputError,

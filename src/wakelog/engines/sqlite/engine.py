@@ -24,10 +24,12 @@ import apsw
 import msgspec
 
 from wakelog.engine import Change, Finding, Known, Step, Surgery, head_after, judge
-from wakelog.engines.sqlite import forking, migrating, tables
+from wakelog.engines.sqlite import fork_safety as forking
+from wakelog.engines.sqlite import migrations as migrating
+from wakelog.engines.sqlite import tables
 from wakelog.engines.sqlite.connection import is_there, make_folder, refuse_network, translate
-from wakelog.engines.sqlite.group import Bell, Group, Pending
-from wakelog.engines.sqlite.measuring import findings, integrity_faults, session_faults, session_ids, tidied
+from wakelog.engines.sqlite.group_commit import Bell, Group, Pending
+from wakelog.engines.sqlite.inspection import findings, integrity_faults, session_faults, session_ids, tidied
 from wakelog.engines.sqlite.pool import Pool
 from wakelog.engines.sqlite.rows import Packed, from_row, pack
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, WakelogError

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import apsw
 
-from wakelog.engines.sqlite import forking
+from wakelog.engines.sqlite import fork_safety as forking
 from wakelog.engines.sqlite.connection import AtRest, connect, transact, translate
 from wakelog.errors import UnavailableError
 

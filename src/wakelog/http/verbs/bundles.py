@@ -6,7 +6,7 @@ import tempfile
 from typing import IO, cast
 
 from wakelog.engines.remote.wire import Imported
-from wakelog.http.table import Call, Raw, route
+from wakelog.http.routes import Call, Raw, route
 from wakelog.log.bundle import export_bundle, import_bundle
 
 MEDIA = "application/x-ndjson"

@@ -1,6 +1,6 @@
 """The engine protocol over HTTP: what `wakelog.open("http://…")` speaks.
 
-Commits come sealed. The server seals each again, and stores it only if that gives the same bytes (log/taking.py): so a
+Commits come sealed. The server seals each again, and stores it only if the bytes are the same (log/admission.py): so a
 client can store nothing that the rules forbid, and no secret that this server's redaction knows.
 """
 
@@ -13,12 +13,12 @@ from wakelog.engine import KeepsMarks, Rewrites
 from wakelog.engines.remote import wire
 from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.http.problems import too_slow
-from wakelog.http.table import Call, route
-from wakelog.log.removing import take_deletion, take_surgery
+from wakelog.http.routes import Call, route
+from wakelog.log.removal_admission import take_deletion, take_surgery
+from wakelog.maintenance.scrub import LAST, POSITION
 from wakelog.model.ids import SessionId, parse_session_id
 from wakelog.model.names import check_name
 from wakelog.model.records import Commit, Head
-from wakelog.store.scrubbing import LAST, POSITION
 
 PAGE_COMMITS = 256
 PAGE_BYTES = 4 << 20

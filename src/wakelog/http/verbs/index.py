@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import msgspec
 
 from wakelog.engines.remote.wire import Question
+from wakelog.http.routes import Call, route
 from wakelog.http.shapes import NotEmpty, Query, time_of
-from wakelog.http.table import Call, route
 from wakelog.index.results import DecisionInfo, ErrorInfo, Hit, ModifiedFile, Page, Table, ToolInfo, TurnInfo
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]

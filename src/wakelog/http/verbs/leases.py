@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 
 from wakelog.engines.remote.wire import Done, Question
+from wakelog.http.routes import Call, route
 from wakelog.http.shapes import HeadAnswer, NotEmpty, Position
-from wakelog.http.table import Call, route
 
 Ttl = Annotated[float, msgspec.Meta(gt=0, le=86400)]
 

@@ -7,12 +7,12 @@ from typing import Annotated
 import msgspec
 
 from wakelog.engines.remote.wire import Question
-from wakelog.history.invalidating import Blast, Endorsed
-from wakelog.history.taint import Part, Taint
-from wakelog.history.why import Why
+from wakelog.http.routes import Call, route
 from wakelog.http.shapes import At, NotEmpty
-from wakelog.http.table import Call, route
 from wakelog.model.events import Trust
+from wakelog.provenance.blast_radius import Blast, Endorsed
+from wakelog.provenance.taint import Part, Taint
+from wakelog.provenance.why import Why
 
 Some = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 

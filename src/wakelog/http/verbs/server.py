@@ -10,8 +10,8 @@ from wakelog import __version__
 from wakelog.engines.remote.wire import Info
 from wakelog.errors import UnavailableError, WakelogError
 from wakelog.http.metrics import CONTENT_TYPE
-from wakelog.http.spaces import DEFAULT
-from wakelog.http.table import Call, Raw, route
+from wakelog.http.namespaces import DEFAULT
+from wakelog.http.routes import Call, Raw, route
 
 
 class Health(msgspec.Struct, frozen=True):

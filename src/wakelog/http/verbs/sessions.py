@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import msgspec
 
 from wakelog.engines.remote.wire import Done, Question
+from wakelog.http.routes import Call, route
 from wakelog.http.shapes import EventIn, HeadAnswer, Limits, NotEmpty, Position, Query, time_of
-from wakelog.http.table import Call, route
 from wakelog.index.results import Page, SessionInfo
 from wakelog.log.surgery import prune as prune_events
 from wakelog.model.ids import SessionId

@@ -13,12 +13,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import msgspec
 
 from wakelog.errors import InvalidInputError, WakelogError
-from wakelog.http.hub import PAGE, Channel, Frame, frame, frames_of, told_of
+from wakelog.http.namespaces import Space
+from wakelog.http.notifications import PAGE, Channel, Frame, frame, frames_of, told_of
 from wakelog.http.problems import problem
-from wakelog.http.rendering import Stream
+from wakelog.http.response import Stream
+from wakelog.http.routes import Call, route
 from wakelog.http.shapes import Position, Query, record_of
-from wakelog.http.spaces import Space
-from wakelog.http.table import Call, route
 from wakelog.model.ids import SessionId
 
 _encode = msgspec.json.Encoder().encode

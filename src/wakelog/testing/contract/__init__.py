@@ -10,15 +10,15 @@ That is all an engine's test file needs. `make_engine` is called again with the 
 second time. An engine that keeps nothing on a disk returns its only object from `another` and `reopen`.
 """
 
-from wakelog.testing.contract.appending import Appending
-from wakelog.testing.contract.deleting import Deleting
-from wakelog.testing.contract.forking import Forking
-from wakelog.testing.contract.judging import Judging
-from wakelog.testing.contract.listing import Listing
-from wakelog.testing.contract.naming import Naming
-from wakelog.testing.contract.operating import Operating
-from wakelog.testing.contract.reading import Reading
-from wakelog.testing.contract.waiting import Waiting
+from wakelog.testing.contract.append import Appending
+from wakelog.testing.contract.append_checks import Judging
+from wakelog.testing.contract.delete import Deleting
+from wakelog.testing.contract.fork import Forking
+from wakelog.testing.contract.names import Naming
+from wakelog.testing.contract.read import Reading
+from wakelog.testing.contract.sessions import Listing
+from wakelog.testing.contract.surgery import Operating
+from wakelog.testing.contract.wait import Waiting
 
 __all__ = ["EngineContract"]
 

@@ -1,0 +1,139 @@
+"""What the shell offers after Tab: sessions, places in them, keys of the state, checkpoints.
+
+Completion must never fail and never wait: whatever goes wrong, nothing is offered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from wakelog.model.records import Head
+
+MANY = 50
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def _quietly(offer: Callable[[Any, click.Context, str], Iterator[CompletionItem]]) -> Complete:
+    """A completion over the store of this command line; the store is opened for reading and closed again."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from wakelog.store import default_url
+        from wakelog.store import open as open_store
+
+        with contextlib.suppress(Exception):
+            url = ctx.params.get("store_url") or ctx.meta.get("wakelog.store") or _given_store(ctx) or default_url()
+            with open_store(url, create=False) as store:
+                return list(offer(store, ctx, incomplete))[:MANY]
+        return []
+
+    return complete
+
+
+def _given_store(ctx: click.Context) -> str | None:
+    at: click.Context | None = ctx
+    while at is not None:
+        if at.params.get("store_url"):
+            return str(at.params["store_url"])
+        at = at.parent
+    return None
+
+
+def _sessions(store: Any, ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
+    heads = sorted(store.sessions(), key=lambda h: h.at, reverse=True)
+    for head in heads:
+        label = head.name or head.session
+        if label.startswith(incomplete):
+            yield CompletionItem(label, help=_about(head))
+
+
+def _about(head: Head) -> str:
+    from wakelog.cli.text import age
+
+    return f"{head.status}, {head.turn} turns, {age(head.at, time.time_ns() // 1000)}"
+
+
+def _selectors(store: Any, ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
+    """Sessions first; once there is an @, the turns of that session."""
+    name, at, typed = incomplete.partition("@")
+    if not at:
+        yield from _sessions(store, ctx, incomplete)
+        for place in _places(store, ctx):
+            if place.value.startswith(incomplete):
+                yield place
+        return
+    session = _session(store, ctx, name)
+    for turn in range(session.head.turn, 0, -1):
+        if str(turn).startswith(typed):
+            yield CompletionItem(f"{name}@{turn}", help=_said(session, turn))
+        if turn < session.head.turn - 20 and not typed:
+            return
+
+
+def _said(session: Any, turn: int) -> str:
+    from wakelog.cli.text import fit
+    from wakelog.timeline.points import attempts_of
+
+    first = session.log.entry(attempts_of(session.log, turn)[0].first)
+    return fit(str(first.body.get("input") or ""), 40)
+
+
+def _places(store: Any, ctx: click.Context) -> Iterator[CompletionItem]:
+    state = _session(store, ctx, "").log.state()
+    for name, seq in state["checkpoints"].items():
+        yield CompletionItem(f"cp:{name}", help=f"e{seq}")
+    for word in ("first-error", "last-error", "last-user", "last-tool"):
+        yield CompletionItem(word)
+
+
+def _checkpoints(store: Any, ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
+    for name, seq in _session(store, ctx, "").log.state()["checkpoints"].items():
+        if name.startswith(incomplete):
+            yield CompletionItem(name, help=f"e{seq}")
+
+
+def _keys(store: Any, ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
+    """One level of the state at a time, as a shell does with folders."""
+    from wakelog.state.patch import escape, get
+
+    above = incomplete.rpartition("/")[0]
+    node = get(_session(store, ctx, "").log.state(), above)
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        pointer = f"{above}/{escape(str(key))}"
+        if pointer.startswith(incomplete):
+            yield CompletionItem(pointer, help=type(value).__name__)
+
+
+def _session(store: Any, ctx: click.Context, name: str) -> Any:
+    name = name or ctx.params.get("session_name") or "."
+    if name not in (".", "-"):
+        return store.resume(name)
+    newest = sorted(store.sessions(), key=lambda h: h.at, reverse=True)
+    return store.resume(newest[0 if name == "." else 1].session)
+
+
+def _settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from wakelog.config.settings import SETTINGS
+
+    return [CompletionItem(s.key, help=s.doc) for s in SETTINGS.values() if s.key.startswith(incomplete)]
+
+
+def _demos(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from wakelog.cli.demo import DEMOS
+
+    items = [CompletionItem(d.name, help=d.shows) for d in DEMOS.values()]
+    return [i for i in (*items, CompletionItem("all")) if i.value.startswith(incomplete)]
+
+
+complete_session: Complete = _quietly(_sessions)
+complete_selector: Complete = _quietly(_selectors)
+complete_key: Complete = _quietly(_keys)
+complete_checkpoint: Complete = _quietly(_checkpoints)
+complete_setting: Complete = _settings
+complete_demo: Complete = _demos

@@ -1,0 +1,158 @@
+"""Two courses side by side: which step of one is which step of the other.
+
+Steps that are the same (kind, name, input) are matched by a longest common subsequence, so that one inserted step does
+not shift all that follow. Between those matches, steps of one kind and name are matched the same way: the call that was
+made with another input stands beside the one it replaces. The rest is only on one side.
+
+A row's verdict is about what a person would call a difference. What a provider calls a call, when it was made, and how
+often it had to be tried is told apart, as `minor`, and does not make two steps differ.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from wakelog.compare.lcs import common
+from wakelog.compare.normal_form import digest, exact, steady
+from wakelog.compare.step_values import whole
+from wakelog.compare.steps import Step
+from wakelog.log import Log
+from wakelog.model.values import Value
+
+Verdict = Literal["same", "differs", "only a", "only b", "unknown"]
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One step of each course, or of one of them, by its place in the course (from 0)."""
+
+    a: int | None
+    b: int | None
+    verdict: Verdict
+    what: tuple[str, ...] = ()
+    """What differs: prompt, model, parameters, context, input, content, outcome, error, output, reason, trust."""
+    minor: tuple[str, ...] = ()
+    """What differs and does not count: `ids or times`, `tries`, `reused`."""
+
+
+def align(log_a: Log, a: tuple[Step, ...], log_b: Log, b: tuple[Step, ...]) -> Iterator[Row]:
+    """Every step of both courses, in order, each in one row."""
+    ends = (len(a), len(b))
+    i = j = 0
+    for at_a, at_b in itertools.chain(common([s.key for s in a], [s.key for s in b]), [ends]):
+        yield from _between(log_a, a, i, at_a, log_b, b, j, at_b)
+        if (at_a, at_b) != ends:
+            yield _row(log_a, a[at_a], at_a, log_b, b[at_b], at_b)
+        i, j = at_a + 1, at_b + 1
+
+
+def _between(
+    log_a: Log, a: tuple[Step, ...], i: int, end_a: int, log_b: Log, b: tuple[Step, ...], j: int, end_b: int
+) -> Iterator[Row]:
+    alike = common([_alike(s) for s in a[i:end_a]], [_alike(s) for s in b[j:end_b]])
+    for pair_a, pair_b in [*((i + x, j + y) for x, y in alike), (end_a, end_b)]:
+        yield from (Row(n, None, "only a") for n in range(i, pair_a))
+        yield from (Row(None, n, "only b") for n in range(j, pair_b))
+        if (pair_a, pair_b) != (end_a, end_b):
+            yield _row(log_a, a[pair_a], pair_a, log_b, b[pair_b], pair_b)
+        i, j = pair_a + 1, pair_b + 1
+
+
+def _alike(step: Step) -> tuple[str, str]:
+    return (step.kind, "" if step.kind == "model" else step.name)
+
+
+def _row(log_a: Log, a: Step, at_a: int, log_b: Log, b: Step, at_b: int) -> Row:
+    what, minor = _differences(log_a, a, log_b, b)
+    if (a.gone or b.gone) and (a.key != b.key or a.result != b.result):
+        return Row(at_a, at_b, "unknown", (), minor)
+    return Row(at_a, at_b, "differs" if what else "same", what, minor)
+
+
+_CONTENT = {"input": "prompt", "tool": "input", "model": "input", "decision": "choice", "fact": "value"}
+
+
+def _differences(log_a: Log, a: Step, log_b: Log, b: Step) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What differs between two steps of one kind and name, most telling first, and what differs and does not count."""
+    what: list[str] = []
+    minor: list[str] = []
+    if a.kind == "model":
+        _compare_calls(log_a, a, log_b, b, what)
+    if a.exact_key != b.exact_key:
+        same = a.key == b.key or _same_inside(log_a, a.input, log_b, b.input)
+        (minor if same else what).append("ids or times" if same else _CONTENT.get(a.kind, "content"))
+    if a.exact_result != b.exact_result:
+        if a.result == b.result or _same_inside(log_a, _result(a), log_b, _result(b)):
+            minor.append("ids or times")
+        else:
+            what += _compare_results(a, b)
+    if a.trust != b.trust:
+        what.append("trust")
+    if [t.outcome for t in a.tries] != [t.outcome for t in b.tries] and len(a.tries) + len(b.tries) > 2:
+        minor.append("tries")
+    if bool(a.reused) != bool(b.reused):
+        minor.append("reused")
+    return tuple(what), tuple(dict.fromkeys(minor))
+
+
+def _compare_calls(log_a: Log, a: Step, log_b: Log, b: Step, what: list[str]) -> None:
+    """What two model calls were told; it is no part of what they are."""
+    if model_of(a) != model_of(b):
+        what.append("model")
+    if exact(parameters_of(a)) != exact(parameters_of(b)):
+        what.append("parameters")
+    if a.context_hash and b.context_hash and a.context_hash != b.context_hash:
+        what.append("context")
+    told_a, told_b = told(a), told(b)
+    if digest(steady(told_a)) != digest(steady(told_b)) and not _same_inside(log_a, told_a, log_b, told_b):
+        what.append("input")
+
+
+def model_of(step: Step) -> str:
+    """The model of a model call: what its parameters say, else its name."""
+    return str(step.params.get("model") or step.name)
+
+
+def told(step: Step) -> Value:
+    """What a step was given. For a model call: without what its parameters and the hash of its window say already."""
+    if step.kind != "model" or type(step.input) is not dict or "$payload" in step.input:
+        return step.input
+    return {k: v for k, v in step.input.items() if k not in step.params and (not v or v != step.context_hash)} or None
+
+
+def parameters_of(step: Step) -> dict[str, object]:
+    return {name: value for name, value in step.params.items() if name != "model"}
+
+
+def _compare_results(a: Step, b: Step) -> list[str]:
+    if a.kind == "decision":
+        return ["reason"]
+    if a.outcome != b.outcome:
+        return ["outcome", "error"] if a.error is not None and b.error is not None else ["outcome"]
+    if digest(steady(a.error)) != digest(steady(b.error)):
+        return ["error"]
+    return ["output"]
+
+
+def _result(step: Step) -> dict[str, object]:
+    return {"outcome": step.outcome, "error": step.error, "output": step.output, **dict(enumerate_said(step))}
+
+
+def enumerate_said(step: Step) -> Iterator[tuple[str, object]]:
+    return ((f"said {n}", said) for n, said in enumerate(step.said))
+
+
+def _same_inside(log_a: Log, a: object, log_b: Log, b: object) -> bool:
+    """Whether two values with payloads are the same but for what is different every time."""
+    if not _mentions(a) or not _mentions(b):
+        return False
+    return digest(steady(whole(log_a, a))) == digest(steady(whole(log_b, b)))
+
+
+def _mentions(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return "$payload" in value or any(_mentions(item) for item in value.values() if isinstance(item, dict))

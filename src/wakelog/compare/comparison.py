@@ -1,0 +1,196 @@
+"""Compare: attempts, forks and sessions laid side by side, step by step.
+
+The first of the courses is the baseline; each of the others is aligned with it (align.py), the first divergence is
+pinned and explained (divergence.py), and the two ends are held against each other: outcome, money, time, state, files.
+Courses of one fork tree share the history up to where they part; it is not read again, only named.
+
+Nothing is left out without saying so: what was limited is in `notes`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from wakelog.compare.alignment import Row, align
+from wakelog.compare.divergence import Divergence, Pairing, state_changes
+from wakelog.compare.steps import Step
+from wakelog.compare.trajectory import Course, Extent, read_course
+from wakelog.diff.turn_diff import Change
+from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.log import Log
+from wakelog.model.ids import Seq
+
+WINDOWS_MAX = 100
+"""Of steps that differ in nothing but the hash of what the model was shown, so many are looked into item by item."""
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A course beside the baseline."""
+
+    a: Course
+    b: Course
+    rows: tuple[Row, ...]
+    divergence: Divergence | None
+    """None: they did the same."""
+    ends: tuple[Change, ...]
+    """What is different in the state at the end of `b` from that at the end of `a`."""
+    shared: Seq
+    """Up to this event they are one history, which was not compared; 0 when they share nothing, or are in one
+    session."""
+    notes: tuple[str, ...]
+    """What could not be compared, or was limited."""
+
+    @property
+    def same(self) -> int:
+        return sum(row.verdict == "same" for row in self.rows)
+
+    @property
+    def unknown(self) -> int:
+        """Steps of which nobody can say: their content is gone."""
+        return sum(row.verdict == "unknown" for row in self.rows)
+
+    @property
+    def minor(self) -> int:
+        return sum(row.verdict == "same" and bool(row.minor) for row in self.rows)
+
+    def steps(self, row: Row) -> tuple[Step | None, Step | None]:
+        """The two steps of a row."""
+        return (
+            self.a.steps[row.a] if row.a is not None else None,
+            self.b.steps[row.b] if row.b is not None else None,
+        )
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Two or more courses; the first is the baseline."""
+
+    courses: tuple[Course, ...]
+    pairs: tuple[Pair, ...]
+    """Each of the others beside the baseline."""
+
+    @property
+    def divergence(self) -> Divergence | None:
+        """Where the second course leaves the first."""
+        return self.pairs[0].divergence
+
+    def _repr_html_(self) -> str:
+        from wakelog.compare.notebook import comparison_html
+
+        return comparison_html(self)
+
+    def __bool__(self) -> bool:
+        """Whether anything differs."""
+        return any(pair.divergence is not None for pair in self.pairs)
+
+    def __str__(self) -> str:
+        return "\n".join(map(_sentence, self.pairs))
+
+
+def _sentence(pair: Pair) -> str:
+    found = pair.divergence
+    names = f"{pair.a.name} and {pair.b.name}"
+    if found is None:
+        return f"{names}: the same, in {_steps(pair.same)}"
+    a, b = (_words(course, place) for course, place in ((pair.a, found.a), (pair.b, found.b)))
+    what = "" if found.what == ("step",) else f" ({', '.join(found.what)} differs)"
+    behind = [finding.what for finding in found.behind if finding.verdict == "differs"]
+    because = f"; before it, {' and '.join(behind)} differed" if behind else ""
+    return f"{names}: the same for {_steps(found.same_before)}, then {a} and {b}{what}{because}"
+
+
+def _steps(count: int) -> str:
+    return f"{count} step{'s' if count != 1 else ''}"
+
+
+def _words(course: Course, place: int | None) -> str:
+    if place is None:
+        return "nothing more"
+    step = course.steps[place]
+    return f"{step.kind} {step.name}".strip() + f" e{step.seq}"
+
+
+def compare(*extents: Extent) -> Comparison:
+    """Reads courses and compares them with the first of them."""
+    if len(extents) < 2:
+        raise InvalidInputError(
+            "a comparison needs two courses", kind="nothing-to-compare", hint='session.compare("@5.1", "@5.2")'
+        )
+    pairs = tuple(_pair(extents[0], other) for other in extents[1:])
+    return Comparison((pairs[0].a, *(pair.b for pair in pairs)), pairs)
+
+
+def _pair(one: Extent, other: Extent) -> Pair:
+    parted = _parted(one, other)
+    if parted >= max(one.last, other.last):
+        parted = 0  # they are the same events: that is told by comparing them
+    a, b = (read_course(_after(extent, parted)) for extent in (one, other))
+    rows = list(align(one.log, a.steps, other.log, b.steps))
+    pairing = Pairing(one.log, a, other.log, b, _one_history(one.log, other.log))
+    notes: list[str] = []
+    at = _first(pairing, rows, notes)
+    ends: tuple[Change, ...] = ()
+    try:
+        ends = state_changes(one.log, a.last, other.log, b.last)
+    except NotFoundError as exc:
+        notes.append(f"the states at the ends cannot be compared: {exc.message}")
+    gone = a.gone + b.gone
+    if gone:
+        notes.append(f"{gone} {'steps were' if gone > 1 else 'step was'} erased or pruned, and may differ unseen")
+    divergence = pairing.explain(rows, at) if at is not None else None
+    return Pair(a, b, tuple(rows), divergence, ends, parted, tuple(notes))
+
+
+def _first(pairing: Pairing, rows: list[Row], notes: list[str]) -> int | None:
+    """The row where the courses part. Where only the hash of a model's window differs, its items are looked at: the
+    same items under other ids are no difference."""
+    looked = 0
+    for at, row in enumerate(rows):
+        if row.verdict in ("same", "unknown"):
+            continue
+        if row.what != ("context",) or row.a is None or row.b is None:
+            return at
+        if looked == WINDOWS_MAX:
+            notes.append(
+                f"more than {WINDOWS_MAX} model calls differ only in the hash of what they were shown;"
+                " from there on they are taken to differ"
+            )
+            return at
+        looked += 1
+        found = pairing.context(pairing.a.steps[row.a], pairing.b.steps[row.b])
+        if found.verdict == "differs":
+            return at
+        rows[at] = msgspec.structs.replace(row, verdict="same", what=(), minor=(*row.minor, "ids or times"))
+    return None
+
+
+# What is one history
+
+
+def _one_history(log_a: Log, log_b: Log) -> Seq:
+    """Up to here one seq is the same event in both logs."""
+    last = 0
+    if log_a.engine is log_b.engine:
+        for one, two in zip(log_a.segments, log_b.segments, strict=False):
+            if one.session != two.session:
+                break
+            ends = [segment.last for segment in (one, two) if segment.last is not None]
+            last = min(ends) if ends else log_a.head().seq
+    return last
+
+
+def _parted(a: Extent, b: Extent) -> Seq:
+    """The last event of what both courses begin with; 0 when that is nothing."""
+    one = _one_history(a.log, b.log)
+    if a.first != b.first or a.first > one:
+        return 0
+    last = 0
+    for (low_a, high_a), (low_b, high_b) in zip(a.log.view(a.last), b.log.view(b.last), strict=False):
+        if low_a != low_b or low_a > one:
+            break
+        last = min(high_a, high_b, one)
+    return last if last >= a.first else 0
+
+
+def _after(extent: Extent, parted: Seq) -> Extent:
+    """What is left of a course behind what is shared."""
+    return msgspec.structs.replace(extent, first=parted + 1) if parted else extent

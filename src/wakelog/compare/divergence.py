@@ -1,0 +1,328 @@
+"""The first divergence: where two courses part, what lay behind it, and what followed from it.
+
+What a step did is explained by what went into it. For the step where two courses part, the model call that decided it
+is looked up on each side, and five things are held against each other: the prompt, the model, its parameters, the items
+in its window, and the state it could read. Each is the same, or differs, or was not recorded; nothing is guessed. When
+all are the same, the same question got another answer, and that is what it says.
+
+What followed is told in the same spirit. A later step that names the first divergence as its cause, or as something it
+was derived from, or names a step that does, *rests* on it; the others only came after.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from wakelog.compare.alignment import Row, enumerate_said, model_of, parameters_of, told
+from wakelog.compare.model_windows import Item, Windows
+from wakelog.compare.normal_form import digest, steady
+from wakelog.compare.step_values import is_whole, whole
+from wakelog.compare.steps import Step
+from wakelog.compare.trajectory import Course
+from wakelog.diff.turn_diff import Change, TurnDiff, turn_diff
+from wakelog.errors import NotFoundError
+from wakelog.log import Log
+from wakelog.model.ids import Seq
+from wakelog.model.values import Value
+from wakelog.state.diff import diff
+from wakelog.state.patch import get
+
+Verdict = Literal["same", "differs", "unknown"]
+Rests = Literal["cause", "derived", "after"]
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One value that differs; `pointer` is where in it, empty for all of it. None stands for nothing there."""
+
+    what: str
+    pointer: str
+    a: Value
+    b: Value
+    by_hash: bool = False
+    """Too large to be fetched: told apart by its hash."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that went into the step, held against the same thing on the other side."""
+
+    what: str
+    """prompt, model, parameters, context or state."""
+    verdict: Verdict
+    note: str = ""
+    """Why it is unknown, or what a difference amounts to."""
+    differences: tuple[Difference, ...] = ()
+    only_a: tuple[Item, ...] = ()
+    only_b: tuple[Item, ...] = ()
+    changes: tuple[Change, ...] = ()
+    """Of the state: what is different on the second side."""
+
+
+class Followed(msgspec.Struct, frozen=True):
+    """A later step of one side that differs too, and whether it rests on the divergence."""
+
+    step: int
+    rests: Rests
+
+
+class Divergence(msgspec.Struct, frozen=True):
+    """Where two courses part."""
+
+    row: int
+    same_before: int
+    """How many steps are the same before it."""
+    what: tuple[str, ...]
+    """What differs there; `step` when they did different things."""
+    a: int | None
+    b: int | None
+    """The next step on each side (from 0); None when that side had ended."""
+    differences: tuple[Difference, ...]
+    behind: tuple[Finding, ...]
+    followed_a: tuple[Followed, ...]
+    followed_b: tuple[Followed, ...]
+
+
+class Pairing:
+    """Two courses with their logs, and what is needed to explain where they part."""
+
+    def __init__(self, log_a: Log, a: Course, log_b: Log, b: Course, shared: Seq) -> None:
+        self.log_a, self.a = log_a, a
+        self.log_b, self.b = log_b, b
+        self.windows = Windows(log_a, log_b, shared)
+
+    def explain(self, rows: Sequence[Row], at: int) -> Divergence:
+        """All about the row where the courses part."""
+        row = rows[at]
+        i, j = _next(rows, at, "a"), _next(rows, at, "b")
+        step_a = self.a.steps[i] if i is not None else None
+        step_b = self.b.steps[j] if j is not None else None
+        paired = row.a is not None and row.b is not None
+        return Divergence(
+            row=at,
+            same_before=sum(r.verdict == "same" for r in rows[:at]),
+            what=row.what if paired else ("step",),
+            a=i,
+            b=j,
+            differences=self._differences(step_a, step_b, row.what) if paired and step_a and step_b else (),
+            behind=tuple(self._behind(i, step_a, j, step_b)),
+            followed_a=_followed(self.a, step_a, [r.a for r in rows[at + 1 :] if r.verdict != "same"]),
+            followed_b=_followed(self.b, step_b, [r.b for r in rows[at + 1 :] if r.verdict != "same"]),
+        )
+
+    def _differences(self, a: Step, b: Step, what: tuple[str, ...]) -> tuple[Difference, ...]:
+        out: list[Difference] = []
+        for word in what:
+            if word in ("prompt", "input", "content", "choice", "value"):
+                out += differences(word, whole(self.log_a, told(a)), whole(self.log_b, told(b)))
+            elif word == "outcome":
+                out.append(Difference(word, "", a.outcome, b.outcome))
+                if a.error != b.error:
+                    out += differences("error", a.error, b.error)
+            elif word == "error" and "outcome" not in what:
+                out += differences(word, a.error, b.error)
+            elif word in ("output", "reason"):
+                out += differences(word, whole(self.log_a, a.output), whole(self.log_b, b.output))
+                said = (dict(enumerate_said(s)) for s in (a, b))
+                said_a, said_b = (whole(log, s) for log, s in zip((self.log_a, self.log_b), said, strict=True))
+                out += differences("said", said_a, said_b)
+            elif word == "trust":
+                out.append(Difference(word, "", _trust(a), _trust(b)))
+        return tuple(out)
+
+    # What lay behind it
+
+    def _behind(self, i: int | None, a: Step | None, j: int | None, b: Step | None) -> list[Finding]:
+        findings = [self._prompt(i, j)]
+        call_a, call_b = deciding_call(self.a, i), deciding_call(self.b, j)
+        if call_a is None or call_b is None:
+            sides = [c.name for c, call in ((self.a, call_a), (self.b, call_b)) if call is None]
+            note = "no model call recorded before it" + (f" in {sides[0]}" if len(sides) == 1 else "")
+            findings += [Finding(what, "unknown", note) for what in ("model", "parameters", "context")]
+        else:
+            findings += [self._model(call_a, call_b), self._parameters(call_a, call_b), self.context(call_a, call_b)]
+        return [*findings, self._state(a, b)]
+
+    def _prompt(self, i: int | None, j: int | None) -> Finding:
+        a, b = _prompt_of(self.a, i), _prompt_of(self.b, j)
+        if a is None or b is None:
+            return Finding("prompt", "unknown", "no input of a turn is among the steps")
+        if a.gone or b.gone:
+            return Finding("prompt", "unknown", f"it was {a.gone or b.gone}")
+        if a.exact_key == b.exact_key or a.key == b.key:
+            return Finding("prompt", "same", "" if a.exact_key == b.exact_key else "but for ids or times")
+        found = differences("prompt", whole(self.log_a, a.input), whole(self.log_b, b.input))
+        return Finding("prompt", "differs", differences=tuple(found))
+
+    def _model(self, a: Step, b: Step) -> Finding:
+        if model_of(a) == model_of(b):
+            return Finding("model", "same", model_of(a))
+        return Finding("model", "differs", differences=(Difference("model", "", model_of(a), model_of(b)),))
+
+    def _parameters(self, a: Step, b: Step) -> Finding:
+        found = tuple(differences("parameters", parameters_of(a), parameters_of(b)))
+        if found:
+            return Finding("parameters", "differs", differences=found)
+        if not a.params and not b.params:
+            return Finding("parameters", "unknown", "none recorded")
+        return Finding("parameters", "same")
+
+    def context(self, a: Step, b: Step) -> Finding:
+        """What only one of two model calls was shown."""
+        if a.context_hash and a.context_hash == b.context_hash:
+            return Finding("context", "same")
+        if not a.derived_from or not b.derived_from:
+            if a.context_hash and b.context_hash:
+                return Finding("context", "differs", "its items were not recorded")
+            return Finding("context", "unknown", "not recorded")
+        only_a, only_b = self.windows.compare(a.derived_from, b.derived_from)
+        if only_a or only_b:
+            return Finding("context", "differs", only_a=tuple(only_a), only_b=tuple(only_b))
+        return Finding("context", "same", "the same items" if a.context_hash != b.context_hash else "")
+
+    def _state(self, a: Step | None, b: Step | None) -> Finding:
+        at_a = a.seq - 1 if a is not None else self.a.last
+        at_b = b.seq - 1 if b is not None else self.b.last
+        try:
+            changes = state_changes(self.log_a, at_a, self.log_b, at_b)
+        except NotFoundError as exc:
+            return Finding("state", "unknown", exc.message)
+        return Finding("state", "differs", changes=changes) if changes else Finding("state", "same")
+
+
+def _next(rows: Sequence[Row], at: int, side: str) -> int | None:
+    """The first step of a side at or after a row."""
+    return next((place for row in rows[at:] if (place := getattr(row, side)) is not None), None)
+
+
+def _trust(step: Step) -> str:
+    return f"{step.trust} ({step.source})" if step.source else step.trust
+
+
+def _prompt_of(course: Course, upto: int | None) -> Step | None:
+    steps = course.steps if upto is None else course.steps[: upto + 1]
+    return next((s for s in reversed(steps) if s.kind == "input"), None)
+
+
+def deciding_call(course: Course, at: int | None) -> Step | None:
+    """The model call that decided a step: the step itself, the one its cause names, or else the newest before it."""
+    if at is not None and course.steps[at].kind == "model":
+        return course.steps[at]
+    before = [s for s in (course.steps if at is None else course.steps[:at]) if s.kind == "model"]
+    if at is not None and (cause := course.steps[at].cause):
+        named = next((s for s in reversed(before) if cause in s.seqs), None)
+        if named is not None:
+            return named
+    return before[-1] if before else None
+
+
+def differences(what: str, a: Value, b: Value) -> list[Difference]:
+    """Where two values differ, by pointer, but for what is different every time."""
+    if digest(steady(a)) == digest(steady(b)):
+        return []
+    by_hash = not is_whole(a) or not is_whole(b)
+    if type(a) is not type(b) or not isinstance(a, dict | list) or by_hash:
+        return [Difference(what, "", a, b, by_hash)]
+    out = []
+    for op in diff(a, b):
+        pointer = op["path"]
+        before = None if op["op"] == "add" else _at(a, pointer)
+        if digest(steady(before)) != digest(steady(op.get("value"))):
+            out.append(Difference(what, pointer, before, op.get("value")))
+    return out
+
+
+def _at(value: Value, pointer: str) -> Value:
+    """What was there before. In a list whose items moved, the operation's place is that of the list as it then was."""
+    try:
+        return get(value, pointer)
+    except ValueError:
+        return None
+
+
+def _followed(course: Course, origin: Step | None, later: list[int | None]) -> tuple[Followed, ...]:
+    if origin is None:
+        return ()
+    reached: list[Seq] = list(origin.seqs)
+    rests: dict[int, Rests] = {}
+    for place, step in enumerate(course.steps):
+        if step.seq <= origin.seq:
+            continue
+        how = _rests_on(step, reached)
+        rests[place] = how
+        if how != "after":
+            for seq in step.seqs:
+                insort(reached, seq)
+    return tuple(Followed(place, rests[place]) for place in later if place is not None and place in rests)
+
+
+def _rests_on(step: Step, reached: list[Seq]) -> Rests:
+    if step.cause and _holds(reached, step.cause, step.cause):
+        return "cause"
+    if any(_holds(reached, first, last) for first, last in step.derived_from):
+        return "derived"
+    return "after"
+
+
+def _holds(seqs: list[Seq], first: Seq, last: Seq) -> bool:
+    """Whether any of the rising seqs lies in a range."""
+    at = bisect_left(seqs, first)
+    return at < len(seqs) and seqs[at] <= last
+
+
+# Of all that differs in two states, what is more than bookkeeping
+
+_POSITIONS = {"seq", "last", "handle", "turn", "evidence", "key"}
+_KEYED_BY_PLACE = ("decisions", "dead ends", "pending", "sub-agents")
+
+
+def state_changes(log_a: Log, a: Seq, log_b: Log, b: Seq) -> tuple[Change, ...]:
+    """What is different in two states beyond bookkeeping, each with its writer. Mostly nothing is, and then no event
+    has to be read to name one."""
+    if not telling(turn_diff(log_a, a, log_b, b, named=False)):
+        return ()
+    return telling(turn_diff(log_a, a, log_b, b))
+
+
+def telling(found: TurnDiff) -> tuple[Change, ...]:
+    """The changes that are not only about where in the log something stands, or what was spent."""
+    files = {c.key for c in found.of("files")}
+    kept = [c for c in found.changes if not _is_bookkeeping(c, files) and not _only_moved(c)]
+    # Some entries are kept by their place in the log: the same one, removed at one place and added at another, is none.
+    there = Counter((c.part, digest(_bare(c.before))) for c in kept if c.how == "removed")
+    here = Counter((c.part, digest(_bare(c.after))) for c in kept if c.how == "added")
+    moved = {"removed": there & here, "added": there & here}
+    return tuple(c for c in kept if c.part not in _KEYED_BY_PLACE or not _take(moved, c))
+
+
+def _is_bookkeeping(change: Change, files: set[str]) -> bool:
+    """Counts of calls and money, which the courses sum up themselves; files that are told as such; and that a fork
+    begins as `open`."""
+    if change.part == "status":
+        return {change.before, change.after} == {"open", "active"}
+    if change.pointer.startswith("/working_set/files/"):
+        return change.key in files
+    return change.part == "tools" or change.pointer.startswith("/budget/spent")
+
+
+def _take(moved: dict[str, Counter[tuple[str, bytes]]], change: Change) -> bool:
+    if change.how == "changed":
+        return False
+    entry = (change.part, digest(_bare(change.after if change.how == "added" else change.before)))
+    if not moved[change.how][entry]:
+        return False
+    moved[change.how][entry] -= 1
+    return True
+
+
+def _only_moved(change: Change) -> bool:
+    if change.how != "changed":
+        return False
+    return change.part == "resources" or digest(_bare(change.before)) == digest(_bare(change.after))
+
+
+def _bare(value: Value) -> Value:
+    return {k: v for k, v in value.items() if k not in _POSITIONS} if type(value) is dict else value

@@ -1,0 +1,119 @@
+"""What two model calls were shown: the events in their windows, compared by content.
+
+A model call's request names the ranges of events it was derived from. Two windows are the same when the same things
+were said in them, wherever they stand in the log; what only one of them holds is what the other call did not see.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from wakelog.compare.normal_form import digest, placed, steady
+from wakelog.compare.step_values import whole
+from wakelog.compare.steps import Ranges
+from wakelog.log import Log
+from wakelog.log.reader import Entry
+from wakelog.model.ids import Seq
+from wakelog.model.values import Value
+
+_SHOWN = (
+    *("content", "input", "output", "error", "choice", "because", "value", "tried", "learned", "summary", "prompt"),
+    *("answer", "goal", "task", "after", "text"),
+)
+"""Fields that hold what a model may read. An event without any shows it nothing."""
+_NAMED = ("role", "name", "tool", "key", "path", "change")
+
+
+class Item(msgspec.Struct, frozen=True):
+    """An event in one window that the other does not have."""
+
+    seq: Seq
+    kind: str
+    name: str
+    content: Value
+    trust: str
+    source: str
+    gone: bool
+
+
+class Windows:
+    """Compares windows of two logs; each event is read once, however many windows it is in."""
+
+    def __init__(self, log_a: Log, log_b: Log, shared: Seq) -> None:
+        self._logs = (log_a, log_b)
+        self._shared = shared
+        self._known: tuple[dict[Seq, bytes], dict[Seq, bytes]] = ({}, {})
+
+    def compare(self, a: Ranges, b: Ranges) -> tuple[list[Item], list[Item]]:
+        """What is only in the first window, and what only in the second, in order."""
+        seqs_a, seqs_b = list(_seqs(a)), list(_seqs(b))
+        # Up to where the histories part, one seq is one event.
+        both = {seq for seq in seqs_a if seq <= self._shared} & {seq for seq in seqs_b if seq <= self._shared}
+        digests_a = self._digests(0, [seq for seq in seqs_a if seq not in both])
+        digests_b = self._digests(1, [seq for seq in seqs_b if seq not in both])
+        left = Counter(digests_a.values()) - Counter(digests_b.values())
+        right = Counter(digests_b.values()) - Counter(digests_a.values())
+        return self._items(0, digests_a, left), self._items(1, digests_b, right)
+
+    def _digests(self, side: int, seqs: list[Seq]) -> dict[Seq, bytes]:
+        known = self._known[side]
+        missing = [seq for seq in seqs if seq not in known]
+        for first, last in _runs(missing):
+            for entry in self._logs[side].entries(after=first - 1, upto=last):
+                known[entry.seq] = self._digest(side, entry)
+        return {seq: known[seq] for seq in seqs if known.get(seq)}
+
+    def _digest(self, side: int, entry: Entry) -> bytes:
+        if not entry.is_intact:
+            return digest("gone", entry.session, entry.seq) if entry.kind.startswith(("message.", "action.")) else b""
+        shown = _shown(entry)
+        if not shown:
+            return b""
+        named = [entry.body.get(name) for name in _NAMED]
+        return digest(entry.kind, named, steady(whole(self._logs[side], shown)))
+
+    def _items(self, side: int, digests: dict[Seq, bytes], wanted: Counter[bytes]) -> list[Item]:
+        items = []
+        # The newest of several equal ones is the one too many: the earlier are matched.
+        for seq, found in reversed(digests.items()):
+            if wanted[found] > 0:
+                wanted[found] -= 1
+                items.append(_item(self._logs[side].entry(seq)))
+        return items[::-1]
+
+
+def _item(entry: Entry) -> Item:
+    shown, body, header = _shown(entry), entry.body, entry.header
+    content = next(iter(shown.values()), None) if len(shown) == 1 else shown
+    name = next((body[n] for n in ("role", "tool", "key", "path") if type(body.get(n)) is str), "")
+    return Item(entry.seq, entry.kind, name, content, header.trust, header.source, not entry.is_intact)
+
+
+def _shown(entry: Entry) -> dict[str, Value]:
+    body = entry.body
+    if entry.kind == "turn.started" or not body:
+        return {}  # the message that follows says it to the model
+    if entry.kind == "state.patched":
+        return {"delta": body.get("delta")}
+    return {name: placed(body[name], entry.seq) for name in _SHOWN if body.get(name) is not None}
+
+
+def _seqs(ranges: Ranges) -> Iterator[Seq]:
+    for first, last in ranges:
+        yield from range(first, last + 1)
+
+
+def _runs(seqs: list[Seq]) -> Iterator[tuple[Seq, Seq]]:
+    """Rising seqs as ranges."""
+    start = previous = 0
+    for seq in sorted(seqs):
+        if seq != previous + 1 or not start:
+            if start:
+                yield start, previous
+            start = seq
+        previous = seq
+    if start:
+        yield start, previous

@@ -1,0 +1,395 @@
+"""Steps: what an agent did, one thing at a time, so that two courses of events can be laid side by side.
+
+A step is what a person would count as one: a call with its tries and its outcome, the input of a turn, a message, a
+decision, a fact, a changed file. The events of one call are one step; a message that answers a call belongs to it, and
+so does the user's message that repeats a turn's input. Bookkeeping (leases, checkpoints, redactions) is no step.
+
+Each step has a `key`, what it is: kind, name and input, without what is different every time (normal.py). What came
+of it is apart, in `result`. A model call is known by being one: what it was shown and told differs whenever anything
+before it did, so that is compared and not counted into what it is. Of an erased or pruned event only what its header
+says is left: it is a step with `gone` set, equal to nothing but itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from wakelog.compare.normal_form import digest, exact, is_gone, placed, steady
+from wakelog.log import Log
+from wakelog.log.reader import Entry
+from wakelog.model.events import KINDS, Cost
+from wakelog.model.ids import Seq
+from wakelog.model.values import Value
+from wakelog.timeline.slices import tool_of
+
+TRUSTS = ("trusted", "unverified", "untrusted")
+Ranges = tuple[tuple[Seq, Seq], ...]
+
+
+class Try(msgspec.Struct, frozen=True):
+    """One try of a call."""
+
+    number: int
+    outcome: str
+    error: Value
+    at: int
+    ended_at: int
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One thing that was done. Large values are mentions of their payloads, with the place to fetch them from."""
+
+    kind: str
+    """In words: input, model, tool, message, decision, fact, file, data, …"""
+    name: str
+    """The tool, model, role, key or path."""
+    seq: Seq
+    seqs: tuple[Seq, ...]
+    """All its events, in order."""
+    turn: int
+    attempt: int
+    at: int
+    ended_at: int
+    input: Value
+    output: Value
+    outcome: str
+    error: Value
+    said: tuple[Value, ...]
+    """The messages that came of a call."""
+    params: dict[str, Value]
+    context_hash: str
+    cause: Seq
+    derived_from: Ranges
+    tries: tuple[Try, ...]
+    reused: Seq
+    cost: Cost
+    trust: str
+    source: str
+    why: str
+    gone: str
+    """`erased` or `pruned` when its content is no longer there."""
+    key: bytes
+    exact_key: bytes
+    result: bytes
+    exact_result: bytes
+
+    @property
+    def last(self) -> Seq:
+        return self.seqs[-1]
+
+    @property
+    def duration_us(self) -> int:
+        """What was reported, else the time between its first and its last event."""
+        return self.cost.duration_us or self.ended_at - self.at
+
+
+class Gathered(msgspec.Struct, frozen=True):
+    """The steps among some events, and what was spent apart from them."""
+
+    steps: tuple[Step, ...]
+    apart: Cost
+
+
+def gather(log: Log, entries: Iterable[Entry]) -> Gathered:
+    """The steps that these events of a session are, in order."""
+    work = _Gathering(log)
+    for entry in entries:
+        work.take(entry)
+    return Gathered(tuple(_finished(step) for step in work.steps), work.apart)
+
+
+# kind of event → (word, field with the name, fields of the input, fields of the result). One field stands for itself,
+# several become an object.
+_SHAPES: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
+    "turn.started": ("input", "", ("input",), ()),
+    "turn.ended": ("end", "", (), ("outcome", "error")),
+    "message.added": ("message", "role", ("content",), ()),
+    "decision.made": ("decision", "", ("choice",), ("because", "alternatives", "assumptions")),
+    "fact.recorded": ("fact", "key", ("value",), ()),
+    "fact.retracted": ("retraction", "key", (), ()),
+    "dead_end.noted": ("dead end", "", ("tried",), ("learned",)),
+    "artefact.recorded": ("artefact", "name", ("uri", "media", "content"), ()),
+    "file.changed": ("file", "path", ("change", "added", "removed", "after"), ()),
+    "resource.touched": ("resource", "resource", ("category", "mode"), ()),
+    "subagent.spawned": ("sub-agent", "", ("task",), ()),
+    "subagent.returned": ("sub-agent", "", (), ("outcome", "output")),
+    "context.evicted": ("evicted", "key", (), ()),
+    "context.restored": ("restored", "key", (), ()),
+    "state.patched": ("data", "", ("delta",), ()),
+    "input.requested": ("question", "", ("prompt", "options"), ()),
+    "input.answered": ("question", "", (), ("answer",)),
+    "goal.set": ("goal", "", ("goal",), ()),
+    "labels.set": ("labels", "", ("labels",), ()),
+    "budget.set": ("budget", "", ("limits",), ()),
+    "budget.reached": ("budget", "limit", (), ()),
+    "flag.raised": ("flag", "flag", ("rule", "message", "severity"), ()),
+    "flag.cleared": ("flag cleared", "flag", (), ()),
+    "gap.noted": ("gap", "source", ("missed",), ()),
+    "history.compacted": ("compaction", "", ("summary",), ()),
+    "history.adopted": ("adoption", "session", ("hash",), ()),
+}
+_ENDS = {"action.succeeded", "action.failed", "action.timed_out", "action.denied", "action.reconciled"}
+_AMOUNTS = tuple(name for name in Cost.__struct_fields__ if name != "price")
+_CALLS = ("action.requested", "action.recorded")
+_DEFAULTS: dict[str, dict[str, Value]] = {
+    "turn.ended": {"outcome": "completed"},
+    "subagent.returned": {"outcome": "completed"},
+    "file.changed": {"change": "modified"},
+    "resource.touched": {"category": "data_source", "mode": "read"},
+}
+
+
+class _Open(msgspec.Struct):
+    """A step while its events come in."""
+
+    kind: str
+    name: str
+    first: Entry
+    seqs: list[Seq]
+    trust: str
+    source: str
+    input: Value = None
+    output: Value = None
+    outcome: str = ""
+    error: Value = None
+    said: list[Value] = []
+    params: dict[str, Value] = {}
+    context_hash: str = ""
+    tries: list[Try] = []
+    reused: Seq = 0
+    cost: Cost = Cost()
+    gone: str = ""
+    ended_at: int = 0
+    why: str = ""
+
+    @property
+    def mark(self) -> bytes:
+        """What stands for content that is gone: equal to nothing but itself."""
+        return digest("gone", self.first.session, self.seqs)
+
+
+class _Gathering:
+    """One pass over events."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.steps: list[_Open] = []
+        self.apart = Cost()
+        self._by_name: dict[tuple[str, str], _Open] = {}
+        self._by_seq: dict[Seq, _Open] = {}
+        self._tools: dict[str, str] = {}
+
+    def take(self, entry: Entry) -> None:
+        kind = entry.kind
+        if kind.startswith("action."):
+            self._take_action(entry)
+        elif kind == "budget.spent":
+            self.apart = add_cost(self.apart, cost_of(entry))
+        elif kind in ("subagent.returned", "input.answered"):
+            self._take_answer(entry)
+        elif kind == "message.added" and self._belongs(entry):
+            pass
+        elif kind in _SHAPES or kind not in KINDS:
+            step = self._begin(entry, *_shape(entry))
+            if kind in ("subagent.spawned", "input.requested"):
+                self._by_name[_asked(entry)] = step
+
+    def _begin(self, entry: Entry, kind: str, name: str, given: Value, result: Value) -> _Open:
+        body = entry.body
+        step = _Open(kind, name, entry, [], "trusted", "", placed(given, entry.seq), why=text_of(body.get("why", "")))
+        step.output = placed(result, entry.seq)
+        if kind == "end" and type(result) is dict:
+            step.outcome, step.error, step.output = text_of(result.get("outcome", "")), result.get("error"), None
+        self.steps.append(step)
+        self._join(step, entry)
+        return step
+
+    def _join(self, step: _Open, entry: Entry) -> None:
+        header = entry.header
+        step.seqs.append(entry.seq)
+        step.ended_at = header.at
+        if not entry.is_intact:
+            step.gone = "erased" if entry.record.body else "pruned"
+        if TRUSTS.index(header.trust) > TRUSTS.index(step.trust):
+            step.trust, step.source = header.trust, header.source
+        if entry.kind != "action.recorded" or not entry.body.get("reused"):
+            step.cost = add_cost(step.cost, cost_of(entry))
+
+    # Calls
+
+    def _take_action(self, entry: Entry) -> None:
+        body = entry.body
+        action = text_of(body.get("action", ""))
+        if entry.kind in _CALLS:
+            tool = tool_of(self.log, entry, self._tools)
+            is_model = body.get("effect") == "model"
+            step = self._begin(entry, "model" if is_model else "tool", tool, body.get("input"), None)
+            step.params = body["params"] if type(body.get("params")) is dict else {}
+            step.context_hash = text_of(body.get("context_hash", ""))
+            self._by_seq[entry.seq] = step
+            if action:
+                self._by_name["call", action] = step
+            if entry.kind == "action.recorded":
+                step.reused = body.get("reused", 0)
+                self._end(step, entry, text_of(body.get("outcome", "succeeded")))
+            return
+        found = self._by_name.get(("call", action)) or self._by_seq.get(entry.header.cause)
+        if found is None:
+            if entry.kind in _ENDS:
+                found = self._begun_before(entry)
+            else:
+                return
+        else:
+            self._join(found, entry)
+        self._move(found, entry)
+
+    def _begun_before(self, entry: Entry) -> _Open:
+        """A call whose request lies before these events: only its end is one of them."""
+        step = self._begin(entry, "tool", tool_of(self.log, entry, self._tools), None, None)
+        if entry.header.cause:
+            request = self.log.entry(entry.header.cause)
+            step.kind = "model" if request.body.get("effect") == "model" else "tool"
+            step.input = placed(request.body.get("input"), request.seq)
+        self._by_seq[entry.header.cause] = step
+        return step
+
+    def _move(self, step: _Open, entry: Entry) -> None:
+        verb, body, at = entry.kind.partition(".")[2], entry.body, entry.header.at
+        if verb == "started":
+            step.tries = [*step.tries, Try(body.get("attempt", 1), "", None, at, at)]
+        elif verb == "uncertain" or entry.kind in _ENDS or verb == "abandoned":
+            self._end(step, entry, text_of(body.get("outcome", verb)) if verb == "reconciled" else verb)
+
+    def _end(self, step: _Open, entry: Entry, outcome: str) -> None:
+        body = entry.body
+        step.outcome, step.error = outcome, body.get("error")
+        step.output = placed(body.get("output", body.get("output_summary") or None), entry.seq)
+        if not step.tries or step.tries[-1].outcome:
+            number = step.tries[-1].number if step.tries else 0
+            step.tries = [*step.tries, Try(number + 1, "", None, step.first.header.at, 0)]
+        begun = step.tries[-1]
+        ended = msgspec.structs.replace(begun, outcome=outcome, error=step.error, ended_at=entry.header.at)
+        step.tries = [*step.tries[:-1], ended]
+        if body.get("retry"):
+            step.outcome = "retried"  # until the next try says otherwise
+
+    # What belongs to something before it
+
+    def _take_answer(self, entry: Entry) -> None:
+        step = self._by_name.get(_asked(entry))
+        word, _, _, result = _shape(entry)
+        if step is None:
+            step = self._begin(entry, word, "", None, None)
+        else:
+            self._join(step, entry)
+        if type(result) is dict and "outcome" in result:
+            step.outcome, result = text_of(result["outcome"]), result.get("output")
+        step.output = placed(result, entry.seq)
+
+    def _belongs(self, entry: Entry) -> bool:
+        """Whether a message is part of a step: what came of a call, or the turn's input said again."""
+        body = entry.body
+        call = self._by_name.get(("call", text_of(body.get("action", "")))) if body.get("action") else None
+        before = self.steps[-1] if self.steps else None
+        if call is not None:
+            call.said = [*call.said, placed(body.get("content"), entry.seq)]
+        elif (
+            before is not None
+            and before.kind == "input"
+            and len(before.seqs) == 1
+            and body.get("role") == "user"
+            and exact(body.get("content")) == exact(before.input)
+        ):
+            call = before
+        else:
+            return False
+        self._join(call, entry)
+        return True
+
+
+def _asked(entry: Entry) -> tuple[str, str]:
+    """What an answer and its question have in common: the sub-agent's session, or the request."""
+    room = entry.kind.partition(".")[0]
+    return room, text_of(entry.body.get("session" if room == "subagent" else "request"))
+
+
+def _shape(entry: Entry) -> tuple[str, str, Value, Value]:
+    """Kind, name, input and result of a step that is one event."""
+    body = {**_DEFAULTS.get(entry.kind, {}), **entry.body} if entry.record.body else {}
+    if entry.kind not in _SHAPES:
+        return entry.kind, "", {k: v for k, v in body.items() if k not in ("why", "occurred_at")}, None
+    word, name, given, result = _SHAPES[entry.kind]
+    return word, text_of(body.get(name, "")) if name else "", _fields(body, given), _fields(body, result)
+
+
+def _fields(body: dict[str, Value], names: tuple[str, ...]) -> Value:
+    if len(names) == 1:
+        return body.get(names[0])
+    return {name: body[name] for name in names if body.get(name) is not None} or None
+
+
+def _finished(step: _Open) -> Step:
+    header = step.first.header
+    result = (step.outcome, step.error, step.output, *_unsaid(step))
+    what = ("model",) if step.kind == "model" else (step.kind, step.name, step.input)
+    key = digest(*map(steady, what)), digest(*map(exact, what))
+    result_key = digest(steady(result)), digest(exact(result))
+    if step.gone:
+        result_key = step.mark, step.mark
+        key = key if step.first.is_intact else result_key
+    return Step(
+        kind=step.kind,
+        name=step.name,
+        seq=step.first.seq,
+        seqs=tuple(step.seqs),
+        turn=header.turn,
+        attempt=header.attempt,
+        at=header.at,
+        ended_at=step.ended_at,
+        input=step.input,
+        output=step.output,
+        outcome=step.outcome,
+        error=step.error,
+        said=tuple(step.said),
+        params=step.params,
+        context_hash=step.context_hash,
+        cause=header.cause if header.cause not in step.seqs else 0,
+        derived_from=header.derived_from,
+        tries=tuple(step.tries),
+        reused=step.reused,
+        cost=step.cost,
+        trust=step.trust,
+        source=step.source,
+        why=step.why,
+        gone=step.gone,
+        key=key[0],
+        exact_key=key[1],
+        result=result_key[0],
+        exact_result=result_key[1],
+    )
+
+
+def _unsaid(step: _Open) -> list[Value]:
+    """What the messages of a call say beyond its output."""
+    output = exact(step.output)
+    return [said for said in map(exact, step.said) if said != output]
+
+
+def cost_of(entry: Entry) -> Cost:
+    """What an event says was used up."""
+    cost = entry.body.get("cost")
+    if type(cost) is not dict or is_gone(cost):
+        return Cost()
+    return msgspec.convert({k: v for k, v in cost.items() if k in _AMOUNTS and type(v) is int}, Cost)
+
+
+def add_cost(a: Cost, b: Cost) -> Cost:
+    return msgspec.convert({name: getattr(a, name) + getattr(b, name) for name in _AMOUNTS}, Cost)
+
+
+def text_of(value: Any) -> str:
+    """Text as it is; what is not text (something erased, say) as nothing."""
+    return value if type(value) is str else ""

@@ -1,0 +1,1 @@
+"""Settings, where each comes from, and the folders of this machine."""

@@ -1,0 +1,242 @@
+"""Settings, and where each comes from.
+
+In this order: an argument, a `WAKELOG_…` variable, `wakelog.toml` or `[tool.wakelog]` in `pyproject.toml` in the
+nearest folder upward that has one, the user's `config.toml`, the default. Only settings that have an effect exist; a
+key that is none is an error that names the nearest one, so that a misspelt rule never silently fails to apply.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wakelog.config.amounts import FOREVER, UNLIMITED, parse_age, parse_size
+from wakelog.config.guards import Guards
+from wakelog.config.retention_policy import Policy
+from wakelog.errors import InvalidInputError
+from wakelog.monitors.budgets import limits_of
+
+PROJECT_FILE, PYPROJECT = "wakelog.toml", "pyproject.toml"
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One setting: its variable, its default, what it does, and how a value is checked."""
+
+    key: str
+    variable: str
+    default: str | int | bool
+    doc: str
+    check: Callable[[Any], Any]
+    is_personal: bool = False
+    """Whether a project's file cannot set it: what protects a person is not for the folder they work in to decide."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A value in force: `origin` is argument, environment, project, user or default; `where` the variable or file."""
+
+    key: str
+    value: str | int | bool
+    origin: str
+    where: str
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise InvalidInputError(f"{value!r} is not a text", kind="bad-setting")
+    return value
+
+
+def _age(value: Any) -> str:
+    parse_age(_text(value))
+    return str(value)
+
+
+def _size(value: Any) -> str:
+    parse_size(str(value))
+    return str(value)
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not str(value).isdigit():
+        raise InvalidInputError(f"{value!r} is not a number of sessions", kind="bad-setting", hint="use 0, 1, 2 …")
+    return int(value)
+
+
+def _switch(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() not in ("true", "false", "1", "0"):
+        raise InvalidInputError(f"{value!r} is neither true nor false", kind="bad-setting", hint="use true or false")
+    return str(value).lower() in ("true", "1")
+
+
+def _action(value: Any) -> str:
+    if value not in ("archive", "prune", "delete"):
+        raise InvalidInputError(f"{value!r} is not archive, prune or delete", kind="bad-setting")
+    return str(value)
+
+
+def _limit(unit: str) -> Callable[[Any], str]:
+    def check_limit(value: Any) -> str:
+        limits_of({unit: value})
+        return str(value)
+
+    return check_limit
+
+
+def _on_effect(value: Any) -> str:
+    if value not in ("flag", "ask"):
+        raise InvalidInputError(f"{value!r} is not flag or ask", kind="bad-setting")
+    return str(value)
+
+
+SETTINGS: dict[str, Setting] = {
+    s.key: s
+    for s in (
+        Setting("store.path", "WAKELOG_STORE", "", "the store; a relative path counts from its file", _text),
+        Setting("retention.keep", "WAKELOG_RETENTION_KEEP", FOREVER, "how long ended sessions are kept", _age),
+        Setting("retention.max_size", "WAKELOG_RETENTION_MAX_SIZE", UNLIMITED, "how big sessions may get", _size),
+        Setting("retention.keep_last", "WAKELOG_RETENTION_KEEP_LAST", 0, "newest sessions never touched", _count),
+        Setting("retention.action", "WAKELOG_RETENTION_ACTION", "prune", "archive, prune or delete", _action),
+        Setting("redact.enabled", "WAKELOG_REDACT_ENABLED", True, "take secrets out before storing", _switch, True),
+        Setting("budget.usd", "WAKELOG_BUDGET_USD", "", "what a new session may spend, in dollars", _limit("usd")),
+        Setting("budget.tokens", "WAKELOG_BUDGET_TOKENS", "", "the same in tokens", _limit("tokens")),
+        Setting("budget.seconds", "WAKELOG_BUDGET_SECONDS", "", "the same in seconds of calls", _limit("seconds")),
+        Setting("trust.on_effect", "WAKELOG_TRUST_ON_EFFECT", "flag", "flag or ask (pause)", _on_effect, True),
+    )
+}
+
+
+def load(cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> dict[str, Found]:
+    """Every setting with its value and origin."""
+    environ = os.environ if environ is None else environ
+    out = {s.key: Found(s.key, s.default, "default", "") for s in SETTINGS.values()}
+    for origin, file in (("user", user_file(environ)), ("project", project_file(cwd))):
+        if file is None or not file.is_file():
+            continue
+        for key, value in read(file, is_project=origin == "project").items():
+            out[key] = Found(key, value, origin, str(file))
+    for setting in SETTINGS.values():
+        raw = environ.get(setting.variable)
+        if raw:
+            value = check(setting.key, raw, setting.variable)
+            out[setting.key] = Found(setting.key, value, "environment", setting.variable)
+    return out
+
+
+def read(file: Path, *, is_project: bool = False) -> dict[str, str | int | bool]:
+    """The settings of one file, checked: flat keys, relative store paths made absolute."""
+    out: dict[str, str | int | bool] = {}
+    for key, value in _flat(tables_of(file), ""):
+        out[key] = check(key, value, str(file))
+        if is_project and SETTINGS[key].is_personal:
+            raise InvalidInputError(
+                f"{file}: {key} cannot be set by a project, only by you",
+                kind="personal-setting",
+                hint=f"remove it there; wakelog config set {key} {str(value).lower()} --user",
+            )
+        if key == "store.path":
+            out[key] = resolve_path(str(value), file.parent)
+    return out
+
+
+def check(key: str, value: Any, where: str) -> str | int | bool:
+    """The value as the setting takes it; InvalidInputError names the key, the place and what would do."""
+    setting = SETTINGS.get(key)
+    if setting is None:
+        near = difflib.get_close_matches(key, [*SETTINGS], 1, 0.5)
+        raise InvalidInputError(
+            f"{where}: there is no setting {key!r}",
+            kind="unknown-setting",
+            hint=f"did you mean {near[0]}?" if near else f"there are: {', '.join(SETTINGS)}",
+        )
+    try:
+        checked: str | int | bool = setting.check(value)
+        return checked
+    except InvalidInputError as exc:
+        raise InvalidInputError(f"{where}: {key}: {exc.message}", kind="bad-setting", hint=exc.hint) from exc
+
+
+def policy(found: Mapping[str, Found]) -> Policy:
+    """The retention policy that the settings describe."""
+    value = {key: each.value for key, each in found.items()}
+    return Policy(
+        keep_us=parse_age(str(value["retention.keep"])),
+        max_bytes=parse_size(str(value["retention.max_size"])),
+        keep_last=int(value["retention.keep_last"]),
+        action=str(value["retention.action"]),  # type: ignore[arg-type]  # checked when it was read
+    )
+
+
+def guards(found: Mapping[str, Found]) -> Guards:
+    """What the settings say about budgets and untrusted effects."""
+    limits = {unit: str(found[f"budget.{unit}"].value) for unit in ("usd", "tokens", "seconds")}
+    given = {unit: limit for unit, limit in limits.items() if limit}
+    return Guards(given, str(found["trust.on_effect"].value))
+
+
+def store_path(cwd: Path | None = None) -> str:
+    """The store that a file names; empty when none does. The variable and the nearest folder are `default_url`'s."""
+    found = load(cwd, {k: v for k, v in os.environ.items() if k != "WAKELOG_STORE"})["store.path"]
+    return str(found.value)
+
+
+def redacts() -> bool:
+    """Whether secrets are to be taken out at the door. A project has no say in it, so its file is not looked at."""
+    setting = SETTINGS["redact.enabled"]
+    if raw := os.environ.get(setting.variable):
+        return bool(check(setting.key, raw, setting.variable))
+    file = user_file()
+    return bool(read(file).get(setting.key, True)) if file.is_file() else True
+
+
+# Files
+
+
+def user_file(environ: Mapping[str, str] | None = None) -> Path:
+    environ = os.environ if environ is None else environ
+    if named := environ.get("WAKELOG_CONFIG"):
+        return Path(named).expanduser()
+    base = environ.get("APPDATA" if os.name == "nt" else "XDG_CONFIG_HOME") or "~/.config"
+    return Path(base).expanduser() / "wakelog" / "config.toml"
+
+
+def project_file(cwd: Path | None = None) -> Path | None:
+    """The nearest `wakelog.toml`, or `pyproject.toml` with `[tool.wakelog]`, from here upward."""
+    here = (cwd or Path.cwd()).absolute()
+    for folder in (here, *here.parents):
+        if (own := folder / PROJECT_FILE).is_file():
+            return own
+        if (shared := folder / PYPROJECT).is_file() and b"tool.wakelog" in shared.read_bytes() and tables_of(shared):
+            return shared
+    return None
+
+
+def tables_of(file: Path) -> dict[str, Any]:
+    """Our tables in a file."""
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        raise InvalidInputError(f"{file} is not TOML: {exc}", kind="bad-config", hint="correct the file") from exc
+    except OSError as exc:
+        raise InvalidInputError(f"{file} cannot be read: {exc.strerror}", kind="bad-config") from exc
+    ours: dict[str, Any] = content.get("tool", {}).get("wakelog", {}) if file.name == PYPROJECT else content
+    return ours
+
+
+def resolve_path(path: str, base: Path) -> str:
+    """A store's address as a file of settings names it."""
+    return path if ":" in path else str((base / Path(path).expanduser()).absolute())
+
+
+def _flat(table: dict[str, Any], prefix: str) -> list[tuple[str, Any]]:
+    out: list[tuple[str, Any]] = []
+    for key, value in table.items():
+        out += _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
+    return out

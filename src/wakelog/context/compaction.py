@@ -1,0 +1,168 @@
+"""Compaction: a summary that the caller supplies stands for a part of the conversation, in view only.
+
+The log keeps everything: a compaction can be inspected, and reversed. What it rests on is stamped here, by us: the
+range, and the least trust of anything in it, so that a summary of an untrusted page is not trusted more than the page.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from wakelog.context.items import Item, least
+from wakelog.context.token_count import Count, estimate
+from wakelog.context.window import Window, read_recorded, read_window
+from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
+from wakelog.log import Log
+from wakelog.model import events as ev
+from wakelog.model.events import Trust
+from wakelog.model.ids import Seq
+from wakelog.model.records import Draft
+from wakelog.model.values import Value
+from wakelog.timeline.compactions import Compaction, compactions_in, subtract
+from wakelog.timeline.messages import content_of
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """A compaction in effect: its event, the range it stands for, and what it says."""
+
+    seq: Seq
+    first: Seq
+    last: Seq
+    summary: Value
+    trust: Trust
+    source: str
+    at: int
+    covered_by: Seq = 0
+    """The wider compaction that hides it, if there is one."""
+
+
+def compact(log: Log, first: Seq, last: Seq, summary: Value, *, why: str = "") -> Seq:
+    """Replaces what was said and done from `first` to `last` by a summary, in view. Facts, decisions and all that is
+    durable are not touched. Returns the compaction's seq, which `expand` takes back."""
+    if summary is None or (isinstance(summary, str) and not summary.strip()):
+        raise InvalidInputError(
+            "a compaction needs a summary", kind="empty-summary", hint="say what the range was about"
+        )
+    window = read_window(log)
+    inside = _covered(log, window, first, last)
+    marks = [
+        (entry.header.trust, entry.header.source)
+        for a, b in inside
+        for entry in log.entries(after=a - 1, upto=b)
+        if entry.header.trust != "trusted"
+    ]
+    trust = least(marks)[0]
+    source = ", ".join(sorted({s for t, s in marks if t == trust and s}))[:200]
+    event = ev.HistoryCompacted(first=first, last=last, summary=summary, why=why)
+    return log.record(Draft(event, derived_from=tuple(inside), trust=trust, source=source))
+
+
+def _covered(log: Log, window: Window, first: Seq, last: Seq) -> list[tuple[Seq, Seq]]:
+    """The part of the range that is in view, if it can be compacted at all."""
+    view = log.view(window.at)
+    if not first <= last or not all(any(a <= end <= b for a, b in view) for end in (first, last)):
+        raise InvalidInputError(
+            f"e{first}..e{last} is not a range in view",
+            kind="bad-range",
+            hint="the range begins and ends with events in view: " + ", ".join(f"e{a}..e{b}" for a, b in view[-3:]),
+        )
+    for each in compactions_in(window.state["evicted_keys"]):
+        _refuse_overlap(each, first, last)
+    touched = [i for i in window.items if any(first <= seq <= last for seq in (i.seq, *i.events))]
+    for item in touched:
+        _refuse_cut(item, first, last)
+    if not touched and not any(e.first <= last and first <= e.last for e in window.evicted):
+        raise InvalidInputError(
+            f"nothing was said or done in e{first}..e{last}",
+            kind="bad-range",
+            hint="wakelog context lists what is there",
+        )
+    outside = [(1, first - 1), (last + 1, window.at)]
+    return subtract(view, outside)
+
+
+def _refuse_overlap(each: Compaction, first: Seq, last: Seq) -> None:
+    if not each.meets(first, last) or (
+        first <= each.first and each.last <= last and (first, last) != (each.first, each.last)
+    ):
+        return
+    whole = min(first, each.first), max(last, each.last)
+    held = each.first <= first and last <= each.last
+    hint = (
+        f"wakelog expand e{each.seq} takes it back first"
+        if held
+        else f"take all of it: e{whole[0]}..e{whole[1]}, or what lies beside it"
+    )
+    raise NotAllowedError(
+        f"e{first}..e{last} overlaps e{each.first}..e{each.last}, which e{each.seq} stands for",
+        kind="overlaps",
+        hint=hint,
+    )
+
+
+def _refuse_cut(item: Item, first: Seq, last: Seq) -> None:
+    ends = (item.seq, *item.events) if item.kind == "call" else (item.seq,)
+    inside = [seq for seq in ends if first <= seq <= last]
+    if item.role == "system" and inside:
+        raise NotAllowedError(
+            f"e{first}..e{last} holds the system's words ({item.key}), which stay",
+            kind="not-compactable",
+            hint="begin after it" if item.seq - first < last - item.seq else "end before it",
+        )
+    if item.is_pending and inside:
+        raise NotAllowedError(
+            f"e{first}..e{last} holds {item.name} ({item.key}), which is {item.status}",
+            kind="not-compactable",
+            hint="settle the call first, or leave it out of the range",
+        )
+    if inside and len(inside) < len(ends):
+        raise NotAllowedError(
+            f"e{first}..e{last} would cut the call {item.key} from its answer at e{max(ends)}",
+            kind="cuts-a-call",
+            hint=f"take e{min(first, *ends)}..e{max(last, *ends)}, or leave e{min(ends)}..e{max(ends)} out",
+        )
+
+
+def compactions(log: Log, at: Seq | None = None) -> list[Summary]:
+    """The compactions in effect at a point, oldest first."""
+    at = log.head().seq if at is None else at
+    found = compactions_in(log.state(at)["evicted_keys"])
+    return [_summary(log, each, found) for each in found]
+
+
+def _summary(log: Log, each: Compaction, others: list[Compaction]) -> Summary:
+    entry = log.entry(each.seq)
+    covering = next((o.seq for o in reversed(others) if o is not each and o.holds(each)), 0)
+    header = entry.header
+    return Summary(
+        each.seq,
+        each.first,
+        each.last,
+        content_of(log, entry, "summary"),
+        header.trust,
+        header.source,
+        header.at,
+        covering,
+    )
+
+
+def inspect(log: Log, seq: Seq, *, count: Count = estimate) -> tuple[Item, ...]:
+    """What a compaction replaced."""
+    each = _in_effect(log, seq)
+    view = log.view()
+    return read_recorded(log, subtract(view, [(1, each.first - 1), (each.last + 1, view[-1][1])]), count=count)
+
+
+def expand(log: Log, seq: Seq, *, why: str = "") -> Seq:
+    """Takes a compaction back: what it replaced is in view again."""
+    _in_effect(log, seq)
+    return log.record(Draft(ev.HistoryExpanded(compacted=seq, why=why)))
+
+
+def _in_effect(log: Log, seq: Seq) -> Compaction:
+    found = compactions_in(log.state()["evicted_keys"])
+    for each in found:
+        if each.seq == seq:
+            return each
+    known = ", ".join(f"e{c.seq}" for c in found) or "none"
+    raise NotFoundError(f"e{seq} is not a compaction in effect (there is: {known})", kind="compaction-not-found")

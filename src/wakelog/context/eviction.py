@@ -1,0 +1,201 @@
+"""Out of the window and back, by name: evict, restore, pin.
+
+What is restored is pinned until the turn is over, so that a policy does not send it straight out again. What cannot
+come back, because it was pruned or erased meanwhile, answers `gone`, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from wakelog.context.compaction import expand
+from wakelog.context.evicted_ranges import changes, merged
+from wakelog.context.handles import Evicted, by_place, evicted_as, item_key, output_key, parse_item, range_key
+from wakelog.context.items import Item
+from wakelog.context.ledger import is_pinned
+from wakelog.context.token_count import Count, estimate
+from wakelog.context.window import Window, read_window
+from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
+from wakelog.log import Log
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq
+from wakelog.model.records import Draft
+from wakelog.timeline.compactions import parse_range
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """Something that cannot come back, and why: pruned or erased."""
+
+    seq: Seq
+    reason: str
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """What a handle brought back, and what of it is gone."""
+
+    key: str
+    items: tuple[Item, ...]
+    gone: tuple[Gone, ...] = ()
+
+
+def evict(log: Log, key: str | Seq, *, count: Count = estimate) -> Evicted:
+    """Takes something out of the window: an item (its key, or any event in it), a call's answer, or a range. What has
+    left already stays out."""
+    key = item_key(key) if isinstance(key, int) else key
+    window = read_window(log, count=count)
+    if (already := _covering(window, window.evicted, key)) is not None:
+        return already
+    leaving = _named(window, key)
+    for item in (window.find(named[0]) for name in leaving if (named := parse_item(name)) is not None):
+        if item is not None and (item.role == "system" or item.is_pending):
+            what = "the system's words stay" if item.role == "system" else f"the call is {item.status}"
+            raise NotAllowedError(f"{item.key} cannot leave the window: {what}", kind="not-evictable")
+    after = merged(window, leaving)
+    log.append(*changes(window.evicted, after))
+    found = _covering(window, after, next(iter(leaving)))
+    assert found is not None
+    return found
+
+
+def _named(window: Window, key: str) -> dict[str, int]:
+    """The keys of what is meant, with their tokens."""
+    if span := parse_range(key):
+        inside = {i.key: i.tokens for i in window.items if span[0] <= i.seq <= span[1]}
+        if inside:
+            return inside
+    elif named := parse_item(key):
+        item = window.find(named[0])
+        if item is not None and not named[1]:
+            return {item.key: item.tokens}
+        if item is not None and item.kind == "call":
+            return {output_key(item.seq): item.output_tokens}
+        if item is not None:
+            raise InvalidInputError(f"{item.key} is not a call: it has no output of its own", kind="not-a-call")
+    raise NotFoundError(
+        f"there is nothing called {key!r} in the window",
+        kind="not-in-window",
+        hint="keys look like e12, e12:output and e5..e40; wakelog context lists them",
+    )
+
+
+def _covering(window: Window, evicted: Sequence[Evicted], key: str) -> Evicted | None:
+    """What is listed under a key, or holds what it names."""
+    first, last = _meant(window, key)
+    for each in evicted:
+        if (each.key == key and (each.what != "any" or not first)) or (
+            each.what == "range" and first and each.first <= first and last <= each.last
+        ):
+            return each
+    named = parse_item(key)
+    whole = item_key(named[0]) if named and named[1] else ""
+    return next((e for e in evicted if whole and e.key == whole), None)
+
+
+def _meant(window: Window, key: str) -> tuple[Seq, Seq]:
+    """Where the thing stands that a key names; a summary stands where its range began. Zeros for other keys."""
+    named = parse_item(key)
+    if named is None:
+        return parse_range(key) or (0, 0)
+    place = next((c.first for c in window.compactions if c.seq == named[0]), named[0])
+    return place, place
+
+
+def restore(log: Log, key: str | Seq, *, count: Count = estimate) -> Restored:
+    """Brings something back into the window, and pins it for this turn. A compaction is expanded."""
+    key = item_key(key) if isinstance(key, int) else key
+    window = read_window(log, count=count)
+    holder = _covering(window, window.evicted, key)
+    if holder is None:
+        return Restored(key, (pin(log, key, count=count),))
+    if holder.what == "compaction":
+        expand(log, holder.handle)
+        return Restored(key, tuple(_inside(read_window(log, count=count), holder.first, holder.last)))
+    after = _without(log, window, holder, key, count)
+    back = _brought(window, read_window(log, window.at, count=count, evicted=after))
+    gone = tuple(_gone(log, holder, back))
+    if not back:
+        return Restored(key, (), gone or (Gone(holder.handle, "not in view"),))
+    others = [d for d in changes(window.evicted, after) if getattr(d.event, "key", "") != key]
+    log.append(Draft(ev.ContextRestored(key=key), actor="runtime"), *others)
+    return Restored(key, tuple(back), gone)
+
+
+def _without(log: Log, window: Window, holder: Evicted, key: str, count: Count) -> tuple[Evicted, ...]:
+    """What is still out when `key` is back. One item of a range leaves the others as two ranges."""
+    rest = [e for e in window.evicted if e.key != holder.key]
+    if holder.what in ("item", "any"):
+        rest = [e for e in rest if not (e.what == "output" and e.handle == holder.handle)]
+    if holder.key == key or holder.what != "range":
+        return by_place(rest)
+    first, last = _meant(window, key)
+    inside = _brought(window, read_window(log, window.at, count=count, evicted=rest))
+    wanted = {i.key for i in inside if first <= i.seq <= last or any(first <= s <= last for s in i.events)}
+    run: list[Item] = []
+    for item in [*inside, None]:
+        if item is not None and item.key not in wanted:
+            run.append(item)
+        elif run:
+            rest.append(_listed(run))
+            run = []
+    return by_place(rest)
+
+
+def _listed(run: Sequence[Item]) -> Evicted:
+    tokens = sum(i.tokens for i in run)
+    if len(run) == 1:
+        return evicted_as(run[0].key, int(run[0].key[1:]), tokens)
+    first, last = run[0].seq, run[-1].seq
+    return evicted_as(range_key(first, last), first, tokens)
+
+
+def _brought(before: Window, after: Window) -> list[Item]:
+    """What is shown now and was not, or not wholly."""
+    shown = {i.key: i.status for i in before.items}
+    return [i for i in after.items if i.key not in shown or (shown[i.key] == "evicted") != (i.status == "evicted")]
+
+
+def _inside(window: Window, first: Seq, last: Seq) -> list[Item]:
+    return [i for i in window.items if first <= i.seq <= last]
+
+
+def _gone(log: Log, holder: Evicted, back: list[Item]) -> list[Gone]:
+    """What of it cannot come back. An item whose content is gone is not brought back for that."""
+    found = []
+    for item in list(back):
+        erased = [s for s in item.events if "$erased" in log.entry(s).body]
+        if item.kind == "gone":
+            back.remove(item)
+        elif erased:
+            found.append(Gone(erased[0], "erased"))
+            if len(erased) == len(item.events) or item.status == "erased":
+                back.remove(item)
+    first, last = (holder.first, holder.last) if holder.what == "range" else (holder.handle, holder.handle)
+    for end in dict.fromkeys((first, last)):
+        try:
+            if not log.entry(end).record.body:
+                found.append(Gone(end, "pruned"))
+        except NotFoundError:
+            found.append(Gone(end, "not there"))
+    return found
+
+
+def pin(log: Log, key: str | Seq, *, count: Count = estimate) -> Item:
+    """Keeps an item in the window until the turn is over."""
+    key = item_key(key) if isinstance(key, int) else key
+    window = read_window(log, count=count)
+    named = parse_item(key)
+    item = window.find(named[0]) if named else None
+    if item is None:
+        listed = _covering(window, window.evicted, key)
+        raise NotFoundError(
+            f"there is nothing called {key!r} in the window",
+            kind="not-in-window",
+            hint=f"it has left; session.restore({key!r}) brings it back"
+            if listed
+            else "wakelog context lists the keys",
+        )
+    if not is_pinned(item, window.restored):
+        log.append(Draft(ev.ContextRestored(key=item.key, why="pinned"), actor="runtime"))
+    return item

@@ -1,0 +1,144 @@
+"""Parts of a text fitted into a budget of tokens: cut with counts, never silently.
+
+Parts come in the order of their use. First each gets one line, then each its share by weight, so that ten thousand
+decisions do not crowd out the two facts; what is left over goes to the parts in order. Lines are made as they are
+taken: those that do not fit cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from wakelog.context.token_count import Count
+from wakelog.model.events import Trust
+from wakelog.model.ids import Seq
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One entry of a part, as Markdown; `seq` is the event behind it, or 0."""
+
+    text: str
+    seq: Seq = 0
+    trust: Trust = "trusted"
+    source: str = ""
+
+
+class Section(msgspec.Struct, frozen=True):
+    """A part as far as it was shown; `rest` is the command that shows all of it."""
+
+    name: str
+    title: str
+    total: int
+    lines: tuple[Line, ...]
+    rest: str
+
+
+class Part:
+    """A part that waits to be shown: most useful lines first."""
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        total: int,
+        lines: Iterator[Line],
+        rest: str,
+        *,
+        weight: int = 1,
+        first: bool = False,
+    ) -> None:
+        self.name = name
+        self.title = title
+        self.total = total
+        self.rest = rest
+        self.weight = weight
+        self.comes_first = first
+        """It may take half of everything before the others get a line."""
+        self.taken: list[Line] = []
+        self.used = 0
+        self._lines = lines
+        self._next: Line | None = next(lines, None)
+
+    def take(self, room: int, count: Count, *, most: int | None = None) -> int:
+        """Takes lines while they fit, with the line that counts the rest; returns what it took of the room."""
+        before = self.used
+        while self._next is not None and (most is None or len(self.taken) < most):
+            own = self.used - self._closing(count) if self.taken else count(f"\n\n## {self.title}") + 1
+            self.taken.append(self._next)
+            used = own + count(self._next.text) + 1 + self._closing(count)
+            if used - before > room:
+                self.taken.pop()
+                break
+            self.used, self._next = used, next(self._lines, None)
+        return self.used - before
+
+    def give_back(self) -> None:
+        """Gives up the last line it took."""
+        self.taken.pop()
+        self._next = None
+
+    def _closing(self, count: Count) -> int:
+        missing = self.total - len(self.taken)
+        return count(self._counted(missing)) + 1 if missing else 0
+
+    def _counted(self, missing: int) -> str:
+        return f"- +{missing:,} more: {self.rest}"
+
+    def section(self) -> Section:
+        return Section(self.name, self.title, self.total, tuple(self.taken), self.rest)
+
+    def text(self) -> str:
+        """The part as Markdown, with the count of what is not shown; nothing when not a line of it is."""
+        if not self.taken:
+            return ""
+        missing = self.total - len(self.taken)
+        lines = [line.text for line in self.taken] + ([self._counted(missing)] if missing > 0 else [])
+        return "\n".join([f"\n\n## {self.title}", *lines])
+
+
+class Fitted(msgspec.Struct, frozen=True):
+    text: str
+    sections: tuple[Section, ...]
+    tokens: int
+
+
+def fit(head: str, parts: Sequence[Part], budget: int, count: Count, *, rest: str) -> Fitted:
+    """The head, and as much of the parts as the budget holds. `rest` is the command that shows everything. The result
+    is over the budget only if the head, and the line that counts all parts, are."""
+    parts = [p for p in parts if p.total]
+    room = budget - count(head) - 1
+    for part in parts:
+        if part.comes_first:
+            room -= part.take(max(0, room) // 2, count)
+    for part in parts:
+        room -= part.take(max(0, room), count, most=1)
+    weights = sum(p.weight for p in parts)
+    for part in parts:
+        room -= part.take(max(0, room) * part.weight // weights, count)
+        weights -= part.weight
+    for part in parts:
+        room -= part.take(max(0, room), count)
+    while True:
+        text = head + "".join(p.text() for p in parts) + _not_shown([p for p in parts if not p.taken], rest)
+        tokens = count(text)
+        loser = _loser(parts)
+        if tokens <= budget or loser is None:
+            return Fitted(text, tuple(p.section() for p in parts), tokens)
+        # The counts of pieces are not the count of the whole: give back until the whole fits.
+        loser.give_back()
+
+
+def _loser(parts: Sequence[Part]) -> Part | None:
+    """Who gives a line back: the part with the most, and when all are down to one, the least useful."""
+    fullest = max(parts, key=lambda p: len(p.taken) * (not p.comes_first), default=None)
+    if fullest is not None and len(fullest.taken) > 1:
+        return fullest
+    return next((p for p in reversed(parts) if p.taken), None)
+
+
+def _not_shown(parts: Sequence[Part], rest: str) -> str:
+    if not parts:
+        return ""
+    return "\n\nNot shown: " + ", ".join(f"{p.title.lower()} ({p.total:,})" for p in parts) + f": {rest}"

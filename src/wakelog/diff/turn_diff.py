@@ -1,0 +1,197 @@
+"""The turn diff: what the agent decided to do differently, and why.
+
+Two states are compared part by part; every change carries the event that made it, the tool, the turn and the recorded
+reason (writers.py). Points may lie in one session, in forks of one tree, or in unrelated sessions; reasons then come
+from the history that leads to the second point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from wakelog.diff.notebook import diff_html
+from wakelog.diff.writers import Writer, Writers
+from wakelog.log import Log
+from wakelog.model.document import empty_document
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.values import Value
+from wakelog.state.diff import diff
+from wakelog.state.patch import Delta, equal, escape, get, tokens_of
+
+How = Literal["added", "changed", "removed"]
+
+# The parts of the state, in the order people want to read them, and what they are called.
+PARTS = {
+    "goal": "goal",
+    "status": "status",
+    "decisions_made": "decisions",
+    "facts": "facts",
+    "dead_ends": "dead ends",
+    "pending_actions": "pending",
+    "files_modified": "files",
+    "working_set": "resources",
+    "artefacts": "artefacts",
+    "subagents": "sub-agents",
+    "last_error": "errors",
+    "trust": "trust",
+    "budget": "budget",
+    "flags": "flags",
+    "labels": "labels",
+    "checkpoints": "checkpoints",
+    "evicted_keys": "evicted",
+    "tools_used": "tools",
+    "data": "data",
+}
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One thing that is different, and the event that made it so."""
+
+    part: str
+    pointer: str
+    how: How
+    before: Value
+    after: Value
+    writer: Writer | None
+
+    @property
+    def key(self) -> str:
+        """The last token of the pointer, readable."""
+        tokens = tokens_of(self.pointer)
+        return tokens[-1] if tokens else ""
+
+
+class TurnDiff(msgspec.Struct, frozen=True):
+    """What changed between two points."""
+
+    a: tuple[SessionId, Seq]
+    b: tuple[SessionId, Seq]
+    changes: tuple[Change, ...]
+    patch: Delta
+    """The same as RFC 6902: applied to the first state it gives the second."""
+
+    def of(self, part: str) -> tuple[Change, ...]:
+        """The changes of one part, by the name of PARTS' values."""
+        return tuple(c for c in self.changes if c.part == part)
+
+    @property
+    def decisions(self) -> tuple[str, ...]:
+        """Each decision made between the points, as a sentence."""
+        return tuple(sentence(c.after) for c in self.of("decisions") if c.how != "removed")
+
+    def _repr_html_(self) -> str:
+        return diff_html(self)
+
+    def __bool__(self) -> bool:
+        return bool(self.changes)
+
+    def __str__(self) -> str:
+        if not self.changes:
+            return "no change"
+        return "\n".join(f"{_SIGNS[c.how]} {c.pointer}{_because(c)}" for c in self.changes)
+
+
+_SIGNS = {"added": "+", "changed": "~", "removed": "-"}
+
+
+def sentence(decision: Value) -> str:
+    """A decision in words: chose … instead of … because …"""
+    if type(decision) is not dict:
+        return "a decision"
+    text = f"chose {_text(decision.get('choice'))}"
+    if alternatives := decision.get("alternatives"):
+        text += f" instead of {', '.join(map(_text, alternatives))}"
+    if because := decision.get("because"):
+        text += f" because {_text(because)}"
+    return text
+
+
+def _text(value: Value) -> str:
+    return value if type(value) is str else "(erased)" if type(value) is dict and "$erased" in value else str(value)
+
+
+def _because(change: Change) -> str:
+    writer = change.writer
+    if writer is None:
+        return ""
+    return (
+        f"  e{writer.seq}" + (f" {writer.tool}" if writer.tool else "") + (f": {reason(writer)}" if writer.why else "")
+    )
+
+
+def reason(writer: Writer) -> str:
+    """Why a change was made, with how that is known unless it was recorded."""
+    return writer.why if writer.known == "recorded" else f"{writer.why} ({writer.known})"
+
+
+def turn_diff(log_a: Log, a: Seq, log_b: Log, b: Seq, *, named: bool = True) -> TurnDiff:
+    """What is different at `b` in `log_b` from what was at `a` in `log_a`. Unless `named`, nobody is named for it, and
+    only the two states are read."""
+    before = log_a.state(a) if a else empty_document()
+    after = log_b.state(b) if b else empty_document()
+    shared = shared_event(log_a, a, log_b, b)
+    writers = Writers(log_b if b > shared else log_a)
+    if named:
+        writers.feed(log_b.entries(after=shared, upto=b) if b > shared else log_a.entries(after=shared, upto=a))
+    changes = tuple(_changes(before, after, writers))
+    return TurnDiff((log_a.id, a), (log_b.id, b), changes, diff(before, after))
+
+
+def shared_event(log_a: Log, a: Seq, log_b: Log, b: Seq) -> Seq:
+    """The last event both points have in their history; 0 for unrelated sessions."""
+    last = 0
+    for one, two in zip(log_a.segments, log_b.segments, strict=False):
+        if one.session != two.session:
+            break
+        last = min(one.last or a, two.last or b, a, b)
+    return last
+
+
+def _changes(before: dict[str, Value], after: dict[str, Value], writers: Writers) -> Iterator[Change]:
+    for part, name in PARTS.items():
+        for pointer, old, new in _pairs(part, before[part], after[part]):
+            how: How = "added" if old is None else "removed" if new is None else "changed"
+            yield Change(name, pointer, how, old, new, writers.who(pointer))
+
+
+def _pairs(part: str, old: Value, new: Value) -> Iterator[tuple[str, Value, Value]]:
+    """(pointer, before, after) for each entry that differs; None stands for nothing there."""
+    if part == "data":
+        yield from _data_pairs(old, new)
+    elif type(old) is dict and type(new) is dict and part != "last_error":
+        for key in dict.fromkeys((*old, *new)):
+            pointer = f"/{part}/{escape(key)}"
+            if part in ("working_set", "budget"):
+                yield from _entries(pointer, old.get(key, {}), new.get(key, {}))
+            elif not equal(old.get(key), new.get(key)):
+                yield pointer, old.get(key), new.get(key)
+    elif not equal(old, new):
+        yield f"/{part}", old, new
+
+
+def _entries(pointer: str, old: Value, new: Value) -> Iterator[tuple[str, Value, Value]]:
+    for key in dict.fromkeys((*old, *new)):
+        if not equal(old.get(key), new.get(key)):
+            yield f"{pointer}/{escape(key)}", old.get(key), new.get(key)
+
+
+def _data_pairs(old: Value, new: Value) -> Iterator[tuple[str, Value, Value]]:
+    for op in diff(old, new, ""):
+        pointer = op["path"]
+        before = None if op["op"] == "add" else get(old, pointer) if _has(old, pointer) else None
+        yield f"/data{pointer}", before, op.get("value")
+
+
+def _has(doc: Value, pointer: str) -> bool:
+    node = doc
+    for token in tokens_of(pointer):
+        if type(node) is dict and token in node:
+            node = node[token]
+        elif type(node) is list and token.isdigit() and int(token) < len(node):
+            node = node[int(token)]
+        else:
+            return False
+    return True

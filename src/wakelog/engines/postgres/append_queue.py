@@ -1,0 +1,204 @@
+"""Appending: what is in flight is sent together, one commit of each session a statement, one sync for all.
+
+A writer sends a batch and, while it is under way, the next one gathers. A commit that opens a session or a fork, and
+commits that belong together, take the careful way: judged and stored in one transaction of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+from collections import deque
+from copy import copy
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from wakelog.engine import Known, head_after, judge
+from wakelog.engines.postgres import statements as sql
+from wakelog.engines.postgres.errors import translated
+from wakelog.engines.postgres.retry import Connections
+from wakelog.engines.postgres.rows import fork_from, head_from, head_from_row, to_row
+from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError
+from wakelog.model.ids import SessionId, root_of
+from wakelog.model.records import Commit, Head
+
+BATCH_MAX = 256
+RETRIES = 50
+_RETRIED = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.UniqueViolationError)
+
+
+class Pending:
+    """An append under way."""
+
+    def __init__(self, commits: tuple[Commit, ...]) -> None:
+        self.commits = commits
+        # Packed by whoever appends and not on the loop, where all the others would wait for it.
+        self.row = _given(commits[0]) if _is_plain(commits) else None
+        """What goes into a batch; None for what takes the careful way."""
+        self.future: concurrent.futures.Future[Head] = concurrent.futures.Future()
+
+    def result(self) -> Head:
+        return self.future.result()
+
+
+class Writer:
+    """The line of appends of one engine. Lives on the loop."""
+
+    def __init__(self, connections: Connections, ns: str) -> None:
+        self._connections = connections
+        self._ns = ns
+        self._line: deque[Pending] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._floor = 0
+        self._kept = connections.keep()
+        connections.greet = self._greet
+
+    async def _greet(self, db: Any) -> None:
+        """A new connection may be to another server, whose clock is behind (feed.py)."""
+        with contextlib.suppress(asyncpg.UndefinedTableError):
+            self._floor = max(self._floor, await db.fetchval(sql.NEWEST_TIME, self._ns) or 0)
+
+    def put(self, pending: Pending) -> None:
+        self._line.append(pending)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._work())
+
+    async def drain(self) -> None:
+        while self._task is not None and not self._task.done():
+            await asyncio.wait({self._task})
+        await self._kept.give_back()
+
+    async def _work(self) -> None:
+        while self._line:
+            batch, alone = self._next()
+            if batch:
+                await self._send(batch)
+            for pending in alone:
+                await self._settle(pending)
+
+    def _next(self) -> tuple[list[Pending], list[Pending]]:
+        """What can go now: at most one of each session, the others wait their turn in order."""
+        batch: list[Pending] = []
+        alone: list[Pending] = []
+        taken: set[SessionId] = set()
+        waiting: deque[Pending] = deque()
+        while self._line and len(batch) < BATCH_MAX:
+            pending = self._line.popleft()
+            sessions = {c.session for c in pending.commits}
+            if sessions & taken:
+                waiting.append(pending)
+            elif pending.row is not None:
+                batch.append(pending)
+            else:
+                alone.append(pending)
+            taken |= sessions
+        self._line = waiting + self._line
+        return batch, alone
+
+    async def _send(self, batch: list[Pending]) -> None:
+        columns = [list(column) for column in zip(*(p.row for p in batch if p.row is not None), strict=True)]
+
+        async def append(db: Any) -> dict[str, Any]:
+            return {row["session"]: row for row in await db.fetch(sql.APPEND, self._ns, *columns, self._floor)}
+
+        try:
+            stored = await self._connections.ask(append, is_append=True, on=self._kept)
+        except asyncpg.DataError:
+            stored = {}  # one of them cannot be stored; which one shows when they go one by one
+        except Exception as exc:
+            for pending in batch:
+                pending.future.set_exception(copy(translated(exc)))
+            return
+        for pending in batch:
+            commit = pending.commits[0]
+            row = stored.get(commit.session)
+            if row is None:
+                await self._settle(pending)
+            else:
+                head = msgspec.structs.replace(head_after(commit), fork=fork_from(row), name=row["name"])
+                pending.future.set_result(head)
+
+    async def _settle(self, pending: Pending) -> None:
+        try:
+            pending.future.set_result(await self.store(pending.commits))
+        except Exception as exc:
+            pending.future.set_exception(translated(exc))
+
+    async def store(self, commits: tuple[Commit, ...], then: Any = None) -> Head:
+        """Stores commits that belong together, and does what belongs to them, in one transaction."""
+
+        async def transact(db: Any) -> Head | None:
+            try:
+                async with db.transaction(isolation="serializable"):
+                    for commit in commits:
+                        head = await self._store_one(db, commit)
+                    if then is not None:
+                        await then(db)
+                    return head
+            except _RETRIED:
+                return None
+
+        for _ in range(RETRIES):
+            try:
+                head = await self._connections.ask(transact, is_append=True)
+                if head is not None:
+                    return head
+                await asyncio.sleep(0.005)
+            except asyncpg.DataError as exc:
+                raise InvalidInputError(f"the commit cannot be stored: {exc}", kind="bad-commit") from exc
+        raise UnavailableError("other writers were quicker each time", kind="too-busy")
+
+    async def _store_one(self, db: Any, commit: Commit) -> Head:
+        key = (self._ns, root_of(commit.session), commit.session)
+        row = await db.fetchrow(sql.HEAD, *key)
+        head = head_from_row(row) if row is not None else None
+        answer = judge(commit, head, await self._known(db, commit, head) if head is not None else None)
+        if answer is not None:
+            return answer
+        if head is None:
+            await self._open(db, commit, key)
+        await db.execute(sql.INSERT, *key, *to_row(commit), self._floor)
+        if commit.fingerprint:
+            await db.execute(sql.INSERT_ID, *key, commit.commit_id, commit.first)
+        if commit.snapshot is not None:
+            await db.execute(sql.INSERT_SNAPSHOT, *key, commit.last, commit.snapshot)
+        return head_from_row(await db.fetchrow(sql.HEAD, *key))
+
+    async def _open(self, db: Any, commit: Commit, key: tuple[str, str, str]) -> None:
+        fork = commit.fork
+        if fork is not None:
+            row = await db.fetchrow(sql.HEAD, self._ns, root_of(fork.parent), fork.parent)
+            if row is None or row["status"] == "deleted" or row["last"] < fork.at:
+                raise NotFoundError(
+                    f"session {fork.parent} has no event {fork.at} to fork from", kind="session-not-found"
+                )
+        origin = (fork.parent, fork.at, fork.hash) if fork is not None else (None, None, None)
+        await db.execute(sql.INSERT_SESSION, *key, *origin)
+
+    async def _known(self, db: Any, commit: Commit, head: Head) -> Known | None:
+        key = (self._ns, root_of(commit.session), commit.session)
+        if commit.fingerprint:
+            return await known_by_id(db, key, commit.commit_id, head)
+        row = await db.fetchrow(sql.AT, *key, commit.first) if head.seq >= commit.last else None
+        if row is None or row["commit_id"] != commit.commit_id:
+            return None
+        return Known(head_from(commit.session, row, head.fork, head.name), row["fingerprint"])
+
+
+async def known_by_id(db: Any, key: tuple[str, str, str], commit_id: str, head: Head) -> Known | None:
+    row = await db.fetchrow(sql.BY_ID, *key, commit_id)
+    if row is None:
+        return None
+    return Known(head_from(SessionId(key[2]), row, head.fork, head.name), row["fingerprint"])
+
+
+def _is_plain(commits: tuple[Commit, ...]) -> bool:
+    """Whether it goes on in a session that is there, by itself."""
+    return len(commits) == 1 and commits[0].first > 1 and commits[0].fork is None
+
+
+def _given(commit: Commit) -> tuple[Any, ...]:
+    guard = -1 if commit.guard is None else commit.guard
+    return (root_of(commit.session), commit.session, *to_row(commit), commit.snapshot, guard, commit.late)

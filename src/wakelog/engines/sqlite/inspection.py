@@ -1,0 +1,201 @@
+"""Looking at a database from outside: how many bytes each session takes, and whether the file itself is sound.
+
+Its own short-lived connection, so that a long check never holds up the engine's readers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from wakelog.engine import Finding
+from wakelog.engines.sqlite import tables
+from wakelog.engines.sqlite.connection import _NETWORK, _file_system_of, connect, translated
+from wakelog.engines.sqlite.fork_safety import gate
+from wakelog.engines.sqlite.rows import checksum
+from wakelog.errors import CorruptLogError
+from wakelog.model.ids import SessionId, is_session_id
+
+# SQLite tells the length of a blob without reading it.
+_SIZES = """
+    select s.id, sum(length(records) + length(payloads))
+        + coalesce((select sum(length(data)) from snapshot where snapshot.session = s.no), 0)
+    from log join session s on s.no = log.session group by s.no
+"""
+
+
+# Readers that look something up by its key and find nothing cannot tell damage from absence.
+_COMMIT_IDS = """
+    select s.id, c.id, c.last, c.checksum, log.commit_id from commit_id c
+    left join session s on s.no = c.session
+    left join log on log.session = c.session and log.last = c.last
+"""
+_FORGOTTEN = """
+    select commit_id, session from log where fingerprint <> x'' and not exists
+    (select 1 from commit_id c where c.session = log.session and c.id = log.commit_id and c.last = log.last)
+"""
+# Two looks at each row, by the index and by its number: SQLite takes a column from the index wherever it can.
+_STRAYED = """
+    select row.first from log place indexed by log_place join log row not indexed on row.id = place.id
+    where place.session = ? and (row.session, row.last) <> (place.session, place.last)
+"""
+_SNAPSHOTS = "select s.id, seq, data, x.checksum, x.session from snapshot x left join session s on s.no = x.session"
+_CACHE = "drop it, it is a cache"
+
+
+def stored_bytes(path: Path) -> dict[SessionId, int]:
+    """The bytes of each session, deleted ones with what is still kept of them included."""
+    with _looking(path) as db:
+        rows: Any = db.execute(_SIZES).fetchall()
+        return {SessionId(session): count for session, count in rows}
+
+
+def integrity_faults(path: Path, *, vfs: str | None = None) -> list[str]:
+    """What is wrong with the file: what SQLite's own check finds, and rows that are not found under their key. Empty
+    when it is sound."""
+    try:
+        with _looking(path, vfs) as db:
+            rows: Any = db.execute("pragma integrity_check").fetchall()
+            return [str(text) for (text,) in rows if text != "ok"] + list(_faults(db))
+    except CorruptLogError as exc:
+        return [str(exc)]
+
+
+def _faults(db: apsw.Connection) -> Iterator[str]:
+    for name, session, stored in db.execute("select name, session, checksum from name"):
+        if checksum(name, session) != stored:
+            yield f"the stored name {name!r} is damaged"
+    for session, commit_id, last, stored, committed in db.execute(_COMMIT_IDS):
+        if commit_id != committed or checksum(session, commit_id, last) != stored:
+            yield f"what is stored of commit id {commit_id!r} of {session} is damaged"
+    for commit_id, number in db.execute(_FORGOTTEN):
+        yield f"commit id {commit_id!r} of session number {number} would not be known if it came again"
+    for session, seq, data, stored, _ in db.execute(_SNAPSHOTS):
+        if checksum(session, seq, data) != stored:
+            yield f"the snapshot at event {seq} of {session} is damaged; {_CACHE}"
+
+
+def session_faults(db: apsw.Connection, number: int, session: SessionId) -> list[str]:
+    """The same for what is kept beside one session's commits, in time that follows the session, not the store."""
+    found: list[str] = []
+    ids = f"{_COMMIT_IDS} where c.session = ?"
+    for _, commit_id, last, stored, committed in db.execute(ids, (number,)):
+        if commit_id != committed or checksum(session, commit_id, last) != stored:
+            found.append(f"what is stored of commit id {commit_id!r} of {session} is damaged")
+    for (first,) in db.execute(_STRAYED, (number,)):
+        found.append(f"the row of event {first} of {session} is not found under what it says")
+    for commit_id, _ in db.execute(f"{_FORGOTTEN} and session = ?", (number,)):
+        found.append(f"commit id {commit_id!r} of {session} would not be known if it came again")
+    try:
+        name = tables.name_of(db, session)
+        if name and tables.bound_to(db, name) != session:
+            found.append(f"the name {name!r} of {session} leads elsewhere")
+        tables.refuse_lost_children(db, session)
+    except CorruptLogError as exc:
+        found.append(exc.message)
+    return found
+
+
+def session_ids(db: apsw.Connection) -> list[SessionId]:
+    """The ids of all sessions, by whatever way they are still found."""
+    ways = ("select id from session not indexed", "select id from session where id > ''", "select session from name")
+    found = {str(id) for way in ways for (id,) in _as_far_as_possible(db, way)}
+    return sorted(SessionId(id) for id in found if is_session_id(id))
+
+
+def _as_far_as_possible(db: apsw.Connection, query: str) -> Iterator[tuple[Any, ...]]:
+    with contextlib.suppress(apsw.CorruptError, UnicodeDecodeError):
+        yield from db.execute(query)
+
+
+# What is kept beside the commits of sessions that are not there, or no longer.
+_ORPHANS = {
+    "commits": "select count(*) from log where session not in (select no from session)",
+    "snapshots": "select count(*) from snapshot where session not in (select no from session)",
+    "heartbeats": "select count(*) from heartbeat where session not in (select no from session)",
+}
+_EMPTY = "select id from session where no not in (select session from log)"
+_NAMES = """
+    select name, name.session, (select status from log where log.session = s.no order by last desc limit 1)
+    from name left join session s on s.id = name.session
+"""
+
+
+def findings(path: Path, *, vfs: str | None = None) -> Iterator[Finding]:
+    """What is wrong with the file, and what in it belongs to nobody."""
+    for text in integrity_faults(path, vfs=vfs):
+        is_cache = text.endswith(_CACHE)
+        fix = "wakelog store scrub --repair drops it" if is_cache else "restore the file from a backup"
+        yield Finding(text, fix=fix, can_tidy=is_cache)
+    try:
+        with _looking(path, vfs) as db:
+            found = list(_leftovers(db))
+    except CorruptLogError as exc:
+        found = [Finding(str(exc), fix="restore the file from a backup")]
+    yield from found
+
+
+def _leftovers(db: apsw.Connection) -> Iterator[Finding]:
+    for (session,) in db.execute(_EMPTY):
+        yield Finding(
+            f"session {session} has lost its commits", session, fix="wakelog store restore BACKUP brings them back"
+        )
+    for what, query in _ORPHANS.items():
+        count: Any = db.execute(query).get
+        if count:
+            is_damage = what == "commits"
+            fix = "restore the file from a backup" if is_damage else "wakelog store scrub --repair drops them"
+            yield Finding(f"{count} {what} belong to no session", is_damage=is_damage, fix=fix, can_tidy=not is_damage)
+    for name, session, status in db.execute(_NAMES):
+        if status is None or status == "deleted":
+            yield name_to_nowhere(name, session, is_deleted=status == "deleted")
+
+
+def name_to_nowhere(name: str, session: str, *, is_deleted: bool) -> Finding:
+    """A name whose session is deleted, or was never opened."""
+    if is_deleted:
+        return Finding(
+            f"the name {name!r} is bound to a session that is deleted",
+            session,
+            is_damage=False,
+            fix="wakelog store scrub --repair frees it",
+            can_tidy=True,
+        )
+    return Finding(
+        f"the name {name!r} was claimed for a session that was never opened",
+        session,
+        is_damage=False,
+        fix="nothing: whoever asks for the name next opens it",
+    )
+
+
+def tidied(db: apsw.Connection) -> int:
+    """Drops what is derived and damaged, and what belongs to nobody; how many rows."""
+    count = 0
+    for session, seq, data, stored, number in db.execute(_SNAPSHOTS).fetchall():
+        if checksum(session, seq, data) != stored:
+            db.execute("delete from snapshot where session = ? and seq = ?", (number, seq))
+            count += 1
+    db.execute("delete from heartbeat where session not in (select no from session)")
+    count += db.changes()
+    for name, _, status in db.execute(_NAMES).fetchall():
+        if status == "deleted":
+            db.execute("delete from name where name = ?", (name,))
+            count += 1
+    return count
+
+
+@contextlib.contextmanager
+def _looking(path: Path, vfs: str | None = None) -> Iterator[apsw.Connection]:
+    with gate.inside(), translated(str(path)), contextlib.closing(connect(path, create=False, vfs=vfs)) as db:
+        yield db
+
+
+def file_system(folder: Path) -> tuple[str, bool]:
+    """The file system a folder is on (empty where the system does not tell), and whether it is a network's."""
+    kind = _file_system_of(folder)
+    return kind, kind in _NETWORK

@@ -1,0 +1,215 @@
+"""What a log says of files: every recorded change, and what a file was at a point.
+
+A change is known by its two sides. Of each side the log may hold the content, or only a hash, or only the reason why
+there is neither. What was redacted is not the file's content any more, and what was erased is gone; both are told as
+such, and never taken for the file.
+
+At a point, a file was what the next change found: if somebody edited it by hand in between, that edit is part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from wakelog.errors import NotFoundError
+from wakelog.files.manifest import IGNORED
+from wakelog.log import Log
+from wakelog.log.reader import Entry
+from wakelog.model.ids import Seq
+from wakelog.model.payloads import as_ref
+from wakelog.model.values import Value
+from wakelog.redaction.values import REDACTED
+from wakelog.state.patch import tokens_of
+from wakelog.timeline.points import walk_back
+
+NOT_CAPTURED = "content not captured"
+ERASED = "erased"
+
+
+class Side(msgspec.Struct, frozen=True):
+    """A file before or after a change."""
+
+    exists: bool
+    hash: str = ""
+    """SHA-256 of its bytes; empty when it is not known."""
+    mode: str = ""
+    missing: str = ""
+    """Why there is no content; empty when there is."""
+    entry: Entry | None = None
+    field: str = ""
+
+    @property
+    def is_link(self) -> bool:
+        return self.mode.startswith("12") and len(self.mode) == 6
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a file could be made from it, or is known not to be there."""
+        return not self.missing
+
+
+GONE = Side(False)
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """One recorded change of a file."""
+
+    path: str
+    change: Literal["created", "modified", "deleted"]
+    before: Side
+    after: Side
+    seq: Seq
+    turn: int
+    actor: str
+    action: str
+
+    @property
+    def is_ignored(self) -> bool:
+        return IGNORED in (self.before.missing, self.after.missing)
+
+
+def recorded_changes(log: Log, *, after: Seq = 0, upto: Seq | None = None) -> Iterator[Recorded]:
+    """The changes of files in a range, oldest first, whether in view or not. What was pruned is not among them."""
+    for entry in log.entries(after=after, upto=upto):
+        if entry.kind == "file.changed" and entry.body:
+            yield recorded(entry)
+
+
+def find_project(log: Log, here: str) -> str:
+    """The folder that recorded paths begin in: this one if any recorded file is in it, else the one they were captured
+    in. NotFoundError, which names that one, when neither is there."""
+    # What a rewind took out of the view was captured all the same.
+    newest = next((e for e in walk_back(log) if e.kind == "file.changed" and e.body.get("folder")), None)
+    if newest is None:
+        return here
+    paths = {str(newest.body.get("path", "")), *log.part("files_modified")}
+    folder = str(newest.body["folder"])
+    if any(os.path.lexists(os.path.join(here, path)) for path in paths if path and not path.startswith("/")):
+        return here
+    if os.path.realpath(folder) == os.path.realpath(here):
+        return here
+    if os.path.isdir(folder):
+        return folder
+    raise NotFoundError(
+        f"none of the recorded files is in {here}: they were captured in {folder}, which is not here",
+        kind="folder-not-found",
+        hint="go to the project's folder, or name it with --root",
+    )
+
+
+def recorded(entry: Entry) -> Recorded:
+    """A `file.changed` event as read from a log, whoever wrote it."""
+    body = entry.body
+    change = body.get("change", "modified")
+    if change not in ("created", "modified", "deleted"):
+        change = "modified"
+    path = body.get("path") if entry.is_intact else _path_in_delta(entry)
+    return Recorded(
+        path=path if isinstance(path, str) else "(erased)",
+        change=change,
+        before=GONE if change == "created" else _side(entry, "before"),
+        after=GONE if change == "deleted" else _side(entry, "after"),
+        seq=entry.seq,
+        turn=entry.header.turn,
+        actor=entry.header.actor,
+        action=str(body.get("action", "")),
+    )
+
+
+def _path_in_delta(entry: Entry) -> str:
+    """The path of an erased change: keys of the state are structure, and stay."""
+    for op in entry.delta:
+        tokens = tokens_of(op["path"])
+        if tokens[:1] == ["files_modified"] and len(tokens) == 2:
+            return tokens[1]
+    return "(erased)"
+
+
+def _side(entry: Entry, field: str) -> Side:
+    if not entry.is_intact:
+        return Side(True, missing=ERASED)
+    body = entry.body
+    missing = body.get("missing")
+    why = str(missing.get(field, "")) if isinstance(missing, dict) else ""
+    value = body.get(field)
+    if not why and not (isinstance(value, str) or as_ref(value) is not None):
+        why = NOT_CAPTURED
+    digest, mode = body.get(f"{field}_hash", ""), body.get(f"{field}_mode", "")
+    if not why and not digest:
+        # A payload's own hash is that of its bytes; text in the body is hashed here.
+        ref = as_ref(value)
+        digest = ref.hash if ref is not None else hashlib.sha256(str(value).encode()).hexdigest()
+    return Side(True, str(digest), str(mode), why, entry, field)
+
+
+def content_of(log: Log, side: Side) -> tuple[bytes, str]:
+    """What a side held, and why that is not known where it is not. Checked against the hash that was recorded."""
+    if side.missing or side.entry is None:
+        return b"", side.missing or NOT_CAPTURED
+    content = _bytes(log, side)
+    if content is None:
+        return b"", ERASED
+    if hashlib.sha256(content).hexdigest() != side.hash:
+        return b"", REDACTED
+    return content, ""
+
+
+def text_as_recorded(log: Log, side: Side) -> bytes | None:
+    """What the log holds of a side even if that is not all of it; for comparing one redacted content with another."""
+    return _bytes(log, side) if side.entry is not None else None
+
+
+def _bytes(log: Log, side: Side) -> bytes | None:
+    assert side.entry is not None
+    try:
+        value: Value = log.value(side.entry, side.entry.body.get(side.field))
+    except NotFoundError:
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    return value if isinstance(value, bytes) else None
+
+
+class Past(msgspec.Struct):
+    """The changes of one file around a point: the last one up to it, and those after it."""
+
+    path: str
+    last: Recorded | None
+    later: list[Recorded]
+
+    @property
+    def then(self) -> Side:
+        """What the file was at the point: what the next change found, else what the last one left."""
+        if not self.later:
+            return self.last.after if self.last is not None else Side(True, missing=NOT_CAPTURED)
+        found = self.later[0].before
+        left = self.last.after if self.last is not None else None
+        if found.missing and left is not None and left.exists and not left.missing:
+            # The next change does not say what it found, or names it by a hash that the last one has the content of.
+            is_left = found.hash == left.hash if found.hash else found.missing == NOT_CAPTURED
+            return left if is_left else found
+        return found
+
+    @property
+    def now(self) -> Side:
+        """What the log says the file is by now."""
+        return self.later[-1].after if self.later else self.then
+
+
+def pasts(log: Log, at: Seq, *, upto: Seq | None = None) -> dict[str, Past]:
+    """Every file changed after a point, by its path, in the order of the first change."""
+    out: dict[str, Past] = {}
+    for change in recorded_changes(log, after=at, upto=upto):
+        out.setdefault(change.path, Past(change.path, None, [])).later.append(change)
+    if out and at:
+        # Only needed where a change does not say what it found, but one pass serves all of them.
+        wanted = {path for path, past in out.items() if past.later[0].before.missing}
+        for change in recorded_changes(log, upto=at) if wanted else ():
+            if change.path in wanted:
+                out[change.path].last = change
+    return out

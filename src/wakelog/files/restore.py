@@ -1,0 +1,264 @@
+"""Bringing files back to what they were at a point, and recording that it was done.
+
+Each file is written whole, and only over what the plan saw there; what changed meanwhile is left as it is, and told. If
+the process dies, every file is the old one or the new one, and doing it again finishes the rest. What the log
+cannot hold (somebody's own edits, a secret, a file too large) is copied to `rescue` beside the store before it is
+replaced.
+
+What was done is appended as changes by the user, in one commit with the rewind that goes with it, so that the log stays
+true and the rewind can be undone, files included. Without a rewind of the state there is one all the same, which goes
+back to where the session stands: it marks the operation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from wakelog.errors import ConflictError, NotAllowedError
+from wakelog.files.capture import as_value, is_below, line_counts, mode_text, printable
+from wakelog.files.file_history import Side, content_of
+from wakelog.files.manifest import MAX_FILE_BYTES
+from wakelog.files.restore_plan import FileStep, RestorePlan
+from wakelog.files.tree_writer import ChangedError, Disk, Parts, Tree
+from wakelog.log import Log
+from wakelog.model import events as ev
+from wakelog.model import machines
+from wakelog.model.ids import Seq
+from wakelog.model.records import Draft, Head
+
+_COMMIT_TRIES = 50
+
+
+class FileResult(msgspec.Struct, frozen=True):
+    """What became of one file."""
+
+    path: str
+    did: Literal["restored", "deleted", "already", "kept"]
+    why: str = ""
+    saved: str = ""
+    """Where a copy of what was there is kept."""
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """What a restore did. `operation` is the rewind that marks it; 0 when nothing was done."""
+
+    plan: RestorePlan
+    results: tuple[FileResult, ...]
+    operation: Seq
+    head: Seq
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether something that was asked for could not be done."""
+        kept = {result.path for result in self.results if result.did == "kept"}
+        return bool(self.plan.unseen) or any(s.path in kept and s.do != "ignored" for s in self.plan.steps)
+
+
+def restore(
+    log: Log,
+    plan: RestorePlan,
+    *,
+    rewind_to: Seq | None = None,
+    mode: str = "rewind",
+    why: str = "",
+    guard: int | None = None,
+) -> Restored:
+    """Does what a plan says. With `rewind_to` the view is moved there in the same commit."""
+    refuse_if_not_writable(log)
+    done = _Doing(log, plan)
+    with done.locked():
+        results = tuple(done.do(step) for step in done.in_order())
+        if not done.drafts and rewind_to is None and mode == "rewind":
+            return Restored(plan, results, 0, log.head().seq)
+        head = _commit(log, plan.at, done.drafts, rewind_to, mode, why, guard)
+    return Restored(plan, results, head.seq, head.seq)
+
+
+def refuse_if_not_writable(log: Log) -> None:
+    """NotAllowedError when what was done could not be recorded; asked before anything is touched."""
+    head = log.head()
+    if not machines.allowed_in(head.status, "history.rewound"):
+        raise NotAllowedError(
+            f"{head.name or head.session} is {head.status}: restoring its files could not be recorded",
+            kind=f"session-{head.status}",
+            hint=f"wakelog reopen {head.name or head.session}",
+            legal=machines.legal_in(head.status),
+        )
+
+
+def _commit(
+    log: Log, at: Seq, drafts: list[Draft], rewind_to: Seq | None, mode: str, why: str, guard: int | None
+) -> Head:
+    if rewind_to is not None:
+        return log.rewind(rewind_to, mode=mode, why=why, guard=guard, restored=drafts, files=at)
+    for _ in range(_COMMIT_TRIES):
+        here = log.head().seq
+        try:
+            return log.rewind(here, mode=mode, why=why, guard=guard, restored=drafts, files=at, expect=here)
+        except ConflictError as exc:
+            if exc.kind != "head-moved":
+                raise
+    return log.append(*drafts, guard=guard)  # the session is too busy to mark the operation; the changes are told
+
+
+class _Doing:
+    """One restore under way."""
+
+    def __init__(self, log: Log, plan: RestorePlan) -> None:
+        self._log = log
+        self._plan = plan
+        self.drafts: list[Draft] = []
+        self._trees: dict[str, Tree] = {}
+        self._stack = contextlib.ExitStack()
+        self._rescue: tuple[Tree, Parts] | None = None
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        roots = dict.fromkeys([self._plan.folder, *(s.place.root for s in self._plan.steps if s.place is not None)])
+        with self._stack:
+            for root in roots:
+                self._trees[root] = self._stack.enter_context(Tree(root))
+            self._stack.enter_context(self._trees[self._plan.folder].locked())
+            places = [step.place for step in self._plan.steps if step.place is not None]
+            for root, folder in dict.fromkeys((place.root, place.parts[:-1]) for place in places):
+                self._trees[root].clean((*folder, ""))
+            yield
+
+    def in_order(self) -> list[FileStep]:
+        """What goes before what comes: a new folder may stand where an old file was. The deepest go first."""
+        gone = [step for step in self._plan.steps if step.do == "delete"]
+        gone.sort(key=lambda step: -step.path.count("/"))
+        return gone + [step for step in self._plan.steps if step.do != "delete"]
+
+    def do(self, step: FileStep) -> FileResult:
+        """One file."""
+        if step.do in ("conflict", "unknown", "ignored"):
+            return FileResult(step.path, "kept", step.why)
+        assert step.place is not None
+        assert step.then is not None
+        assert step.disk is not None
+        tree, parts = self._trees[step.place.root], step.place.parts
+        before = tree.read(parts, MAX_FILE_BYTES) if step.disk.exists else None
+        content, missing = content_of(self._log, step.then) if step.then.exists else (b"", "")
+        if missing:
+            return FileResult(step.path, "kept", missing)
+        if step.do == "already":
+            self._note_already(step, content)
+            return FileResult(step.path, "already", step.why)
+        try:
+            saved = self._save(step, tree, parts, before)
+            self._write(tree, parts, step.then, content, step.disk)
+        except ChangedError as exc:
+            return FileResult(step.path, "kept", str(exc))
+        self._note(step.path, *self._replaced(step.disk, before, saved), step.then, content)
+        return FileResult(step.path, "restored" if step.then.exists else "deleted", step.why, saved)
+
+    def _write(self, tree: Tree, parts: Parts, then: Side, content: bytes, disk: Disk) -> None:
+        if not then.exists:
+            tree.delete(parts, disk)
+        elif then.is_link:
+            tree.link(parts, os.fsdecode(content), disk)
+        else:
+            tree.write(parts, content, _mode(then, disk), disk)
+
+    def _save(self, step: FileStep, tree: Tree, parts: Parts, before: bytes | None) -> str:
+        """Copies aside what the log will not be able to give back."""
+        if not step.disk or not step.disk.exists:
+            return ""
+        if not step.rescue and before is not None and not self._is_secret(before):
+            return ""
+        try:
+            rescue, folder = self._rescue_into()
+        except OSError as exc:
+            raise ChangedError(f"no copy could be kept: {exc.strerror or exc}") from exc
+        name = (*folder, *(part for part in step.path.split("/") if part))
+        tree.save(parts, rescue, name)
+        return os.path.join(rescue.root, *name)
+
+    def _rescue_into(self) -> tuple[Tree, Parts]:
+        """The folder for the copies of this restore, made when the first one is due."""
+        if self._rescue is None:
+            home = rescue_home(self._log, self._plan.folder)
+            os.makedirs(home, mode=0o700, exist_ok=True)
+            tree = self._stack.enter_context(Tree(home))
+            when = dt.datetime.fromtimestamp(self._log.clock() / 1e6, tz=dt.UTC).strftime("%Y%m%dT%H%M%SZ")
+            taken = os.listdir(home)
+            name = next(name for n in range(1, 10_000) if (name := f"{when}-{n}" if n > 1 else when) not in taken)
+            if ".gitignore" not in taken:
+                # The folder itself tells git to leave it alone; git's own files are not touched.
+                tree.write((".gitignore",), b"*\n", 0o600, Disk("none"))
+            self._rescue = tree, (name,)
+        return self._rescue
+
+    def _is_secret(self, content: bytes) -> bool:
+        if self._log.redact is None:
+            return False
+        return bool(self._log.redact(ev.FileChanged(path="x", before=as_value(content)))[1])
+
+    def _replaced(self, disk: Disk, before: bytes | None, saved: str) -> tuple[Side, bytes | None]:
+        """What was there, as the log is to have it. A secret is not even offered to it: the copy has it whole."""
+        mode = mode_text(disk.mode) if disk.exists else ""
+        if not disk.exists or (before is not None and not self._is_secret(before)):
+            return Side(disk.exists, disk.hash, mode), before
+        why = "too large" if before is None else "it holds a secret"
+        place = os.path.relpath(saved, self._plan.folder) if is_below(saved, self._plan.folder) else saved
+        return Side(True, disk.hash if before is None else "", mode, f"{why}; a copy is kept in {place}"), None
+
+    def _note_already(self, step: FileStep, content: bytes) -> None:
+        """A file that is so already, perhaps because a restore died before it could tell."""
+        now, then = step.now, step.then
+        assert now is not None
+        assert then is not None
+        if (now.exists, now.hash, now.mode) != (then.exists, then.hash, then.mode):
+            before, missing = content_of(self._log, now) if now.exists else (b"", "")
+            self._note(step.path, now, None if missing or not now.exists else before, then, content)
+
+    def _note(self, path: str, was: Side, before: bytes | None, then: Side, content: bytes) -> None:
+        """The change as the log is to have it."""
+        after = content if then.exists else None
+        added, removed = line_counts(before, after)
+        change: Literal["created", "modified", "deleted"] = (
+            "deleted" if not then.exists else "modified" if was.exists else "created"
+        )
+        event = ev.FileChanged(
+            path=path,
+            change=change,
+            added=added,
+            removed=removed,
+            before=as_value(before),
+            after=as_value(after),
+            before_hash=was.hash,
+            after_hash=hashlib.sha256(content).hexdigest() if then.exists else "",
+            before_mode=was.mode,
+            after_mode=then.mode,
+            missing={"before": was.missing} if was.exists and before is None else {},
+            folder="" if path.startswith("/") else printable(self._plan.folder)[0],
+            why=f"restored to what it was at event {self._plan.at}",
+        )
+        self.drafts.append(Draft(event, actor="user"))
+
+
+def rescue_home(log: Log, folder: str) -> str:
+    """Where copies are kept: beside the store where it is a folder on this disk, else below the project's."""
+    path = getattr(log.engine, "path", None)
+    home = os.path.dirname(os.path.abspath(path)) if path is not None else os.path.join(folder, ".wakelog")
+    return os.path.join(home, "rescue")
+
+
+def _mode(then: Side, disk: Disk) -> int:
+    """The permissions a restored file gets: what was recorded, else those of the file it replaces."""
+    with contextlib.suppress(ValueError):
+        return int(then.mode, 8) & 0o777
+    if disk.kind == "file":
+        return stat.S_IMODE(disk.mode) & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

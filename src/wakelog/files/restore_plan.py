@@ -1,0 +1,342 @@
+"""What going back to a point would do to each file on disk, told before it is done.
+
+For every file that was changed after the point, whether in view or not: what it was then, what the log says it is by
+now, and what it really is. Only where the last two agree is it replaced. If somebody edited it since, it is a conflict
+and stays as it is; if the log does not hold what it was, it is unknown, with the reason. Nothing is left out: calls
+whose changes nobody captured are named too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from wakelog.diff.rewind_preview import Beyond, effects_between
+from wakelog.errors import NotFoundError
+from wakelog.files.capture import as_value, line_counts
+from wakelog.files.file_history import Past, Recorded, Side, content_of, pasts, text_as_recorded
+from wakelog.files.repository import head_of, repository_of
+from wakelog.files.tree_writer import Disk, Place, Tree, locate
+from wakelog.log import Log
+from wakelog.log.intake import Redact
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.values import Value
+from wakelog.redaction.values import REDACTED
+
+Do = Literal["restore", "delete", "already", "conflict", "unknown", "ignored"]
+_COMMAND_FIELDS = ("command", "cmd", "script", "args", "argv")
+_COMMAND_MAX = 200
+_ENDS = ("action.succeeded", "action.failed", "action.timed_out")
+
+
+class FileStep(msgspec.Struct, frozen=True):
+    """What would be done to one file.
+
+    `restore` and `delete` bring it back, `already` means that it is so; `conflict` leaves what somebody edited,
+    `unknown` what the log cannot tell; `ignored` is what git ignores, so that it was not captured.
+    """
+
+    path: str
+    do: Do
+    why: str = ""
+    added: int = 0
+    removed: int = 0
+    turn: int = 0
+    """The turn of the first change after the point; of a conflict, of the last change the log knows."""
+    by: str = ""
+    """The call that made the first change, as far as it is known."""
+    rescue: bool = False
+    """What is there now is copied aside first: the log does not hold it."""
+    place: Place | None = None
+    then: Side | None = None
+    now: Side | None = None
+    """What the log says it is by now."""
+    disk: Disk | None = None
+
+    @property
+    def writes(self) -> bool:
+        return self.do in ("restore", "delete")
+
+
+class RestorePlan(msgspec.Struct, frozen=True):
+    """Everything a person needs to know before files are touched."""
+
+    session: SessionId
+    at: Seq
+    head: Seq
+    folder: str
+    roots: tuple[str, ...]
+    steps: tuple[FileStep, ...]
+    unseen: tuple[Beyond, ...]
+    """Calls with effects after the point whose changes of files were not captured."""
+    commands: dict[str, str]
+    """Each such call in words, by its action."""
+    git: str
+    """The commit that HEAD stands for, and goes on standing for; empty outside a repository."""
+
+    def of(self, *what: Do) -> tuple[FileStep, ...]:
+        return tuple(step for step in self.steps if step.do in what)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether something that was asked for cannot be done."""
+        return bool(self.of("conflict", "unknown") or self.unseen)
+
+
+def plan_restore(
+    log: Log,
+    at: Seq,
+    *,
+    folder: str,
+    roots: Iterable[str] = (),
+    paths: Iterable[str] = (),
+    force: bool = False,
+) -> RestorePlan:
+    """What restoring files to a point would do. With `paths`, only for these files and what lies below these folders;
+    with `force`, what somebody edited is replaced as well, and a copy of it kept."""
+    folder = os.path.realpath(folder)
+    if not os.path.isdir(folder):
+        raise NotFoundError(f"there is no folder {folder}", kind="folder-not-found", hint="name the project's folder")
+    real = tuple(os.path.realpath(root) for root in roots) or (folder,)
+    wanted = [path.rstrip("/") for path in paths]
+    head = log.head().seq
+    calls = _Calls(log, at)
+    found = [
+        past
+        for path, past in pasts(log, at, upto=head).items()
+        if not wanted or any(path == want or path.startswith(f"{want}/") for want in wanted)
+    ]
+    steps = _Planner(log, folder, real, force, calls).plan(found)
+    unseen = () if wanted else calls.unseen(at, head)
+    repository = repository_of(folder)
+    return RestorePlan(
+        session=log.id,
+        at=at,
+        head=head,
+        folder=folder,
+        roots=real,
+        steps=tuple(steps),
+        unseen=unseen,
+        commands={call.action: calls.words(call.action) for call in unseen},
+        git=head_of(repository) if repository is not None else "",
+    )
+
+
+class _Planner:
+    """Judges files one by one."""
+
+    def __init__(self, log: Log, folder: str, roots: tuple[str, ...], force: bool, calls: _Calls) -> None:
+        self._log = log
+        self._folder = folder
+        self._roots = roots
+        self._force = force
+        self._calls = calls
+
+    def plan(self, found: list[Past]) -> list[FileStep]:
+        steps = [self._step(past) for past in found]
+        # A symbolic link that came after the point may stand where a folder was; it goes first.
+        freed = {step.place for step in steps if step.do == "delete"}
+        steps = [self._unblocked(step, past, freed) for step, past in zip(steps, found, strict=True)]
+        return [self._with_room(step, freed) for step in steps]
+
+    def _unblocked(self, step: FileStep, past: Past, freed: set[Place | None]) -> FileStep:
+        if step.disk is None or not step.disk.blocked or step.place is None:
+            return step
+        if Place(step.place.root, step.disk.blocked) not in freed:
+            return step
+        return self._judge(past, step.place, Disk("none"))
+
+    def _with_room(self, step: FileStep, freed: set[Place | None]) -> FileStep:
+        """A folder may stand where a file was. It makes room when all that is in it goes."""
+        if step.do != "restore" or step.place is None or (step.disk is not None and step.disk.exists):
+            return step
+        root = step.place.root
+        with Tree(root) as tree:
+            other = next((p for p in tree.below(step.place.parts) if Place(root, p) not in freed), None)
+        if other is None:
+            return step
+        why = f"a folder is there now, and {'/'.join(other)} in it would be lost"
+        return msgspec.structs.replace(step, do="conflict", why=why, added=0, removed=0)
+
+    def _step(self, past: Past) -> FileStep:
+        if any(change.is_ignored for change in past.later):
+            return self._unknown(past, "ignored by git, content not captured", do="ignored")
+        place = locate(past.path, self._folder, self._roots)
+        if isinstance(place, str):
+            return self._unknown(past, place)
+        with Tree(place.root) as tree:
+            disk = tree.look(place.parts)
+        if disk.blocked and not past.then.exists:
+            disk = Disk("none")  # it is to be gone, and what a link leads to is another file
+        if disk.blocked:
+            step = self._unknown(past, "a folder on its way is a symbolic link")
+            return msgspec.structs.replace(step, place=place, disk=disk)
+        return self._judge(past, place, disk)
+
+    def _judge(self, past: Past, place: Place, disk: Disk) -> FileStep:
+        """The heart of it: restore only what the log knows, over only what the log knows."""
+        then = past.then
+        content, missing = content_of(self._log, then) if then.exists else (b"", "")
+        if then.missing or missing:
+            return self._unknown(past, missing or then.missing)
+        if then.is_link and not _stays_inside(place, os.fsdecode(content)):
+            return self._unknown(past, "it was a symbolic link that points outside")
+        if _is_at(disk, then):
+            return self._made(past, "already", place, disk, "it is so already")
+        conflict, is_vague = self._conflict(past, disk, place)
+        if conflict and not self._force:
+            return self._made(past, "conflict", place, disk, conflict)
+        if disk.kind == "other":
+            return self._made(past, "conflict", place, disk, disk.missing)
+        now = self._now(past, disk)
+        added, removed = line_counts(now, content if then.exists else None) if not conflict else (0, 0)
+        step = self._made(past, "restore" if then.exists else "delete", place, disk, conflict or self._reason(past))
+        rescue = disk.exists and bool(conflict or is_vague or past.now.missing)
+        return msgspec.structs.replace(step, added=added, removed=removed, rescue=rescue)
+
+    def _conflict(self, past: Past, disk: Disk, place: Place) -> tuple[str, bool]:
+        """Why a file may hold somebody's own edits; and whether that could not be told for certain."""
+        last = past.later[-1]
+        now = last.after
+        where = f"@{last.turn}" if last.turn else f"e{last.seq}"
+        if now.missing == REDACTED and disk.kind == "file":
+            # The log holds it without its secrets, and no hash of it. Without theirs the two must be the same.
+            if _redacted(self._log.redact, self._read(place)) != text_as_recorded(self._log, now):
+                return f"you edited it after {where}", True
+            return self._break_in(past), True
+        if now.exists and now.missing and not now.hash:
+            return f"whether you edited it after {where} cannot be told: {now.missing}", True
+        if disk.exists and not now.exists:
+            return f"you made it anew after {where}", False
+        if now.exists and not disk.exists:
+            return f"you deleted it after {where}", False
+        if now.exists and not _is_at(disk, now, only_executable=True):
+            return f"you edited it after {where}", False
+        return self._break_in(past), False
+
+    def _break_in(self, past: Past) -> str:
+        """Whether somebody changed the file between two recorded changes: what one left is not what the next found."""
+        for one, two in zip(past.later, past.later[1:], strict=False):
+            left, found = one.after, two.before
+            if left.missing == REDACTED == found.missing:
+                is_same = text_as_recorded(self._log, left) == text_as_recorded(self._log, found)
+            elif (left.exists and not left.hash) or (found.exists and not found.hash):
+                continue  # not known
+            else:
+                is_same = (left.exists, left.hash) == (found.exists, found.hash)
+            if not is_same:
+                return f"you edited it between {_point(one)} and {_point(two)}"
+        return ""
+
+    def _now(self, past: Past, disk: Disk) -> bytes | None:
+        return content_of(self._log, past.now)[0] if disk.exists and past.now.exists else None
+
+    def _read(self, place: Place) -> bytes | None:
+        with Tree(place.root) as tree:
+            return tree.read(place.parts, 1 << 30)
+
+    def _reason(self, past: Past) -> str:
+        first = past.later[0]
+        return f"created {_point(first)}" if not first.before.exists else ""
+
+    def _unknown(self, past: Past, why: str, do: Do = "unknown") -> FileStep:
+        first = past.later[0]
+        return FileStep(past.path, do, why, turn=first.turn, by=self._calls.words(first.action))
+
+    def _made(self, past: Past, do: Do, place: Place, disk: Disk, why: str) -> FileStep:
+        change = past.later[-1] if do == "conflict" else past.later[0]
+        by = self._calls.words(change.action)
+        step = FileStep(past.path, do, why, turn=change.turn, by=by, place=place, disk=disk)
+        return msgspec.structs.replace(step, then=past.then, now=past.now)
+
+
+def _point(change: Recorded) -> str:
+    return f"@{change.turn}" if change.turn else f"e{change.seq}"
+
+
+def _is_at(disk: Disk, side: Side, *, only_executable: bool = False) -> bool:
+    """Whether what is on disk is what a side says; of the permissions, on request, only whether it can be run: the rest
+    changes with whoever copies a file."""
+    if not side.exists or not disk.exists:
+        return disk.exists == side.exists
+    if disk.hash != side.hash or (disk.kind == "link") != side.is_link:
+        return False
+    counts = 0o100 if only_executable else 0o777
+    return disk.kind == "link" or not side.mode or not (_permissions(disk.mode) ^ _permissions(side.mode)) & counts
+
+
+def _permissions(mode: int | str) -> int:
+    """Read, write and execute, of a number or of octal text; what is no mode has none."""
+    try:
+        return (int(mode, 8) if isinstance(mode, str) else mode) & 0o777
+    except ValueError:
+        return 0
+
+
+def _stays_inside(place: Place, target: str) -> bool:
+    """Whether a symbolic link, put at a place, points to something below the same root."""
+    if not target or target.startswith("/"):
+        return False
+    end = os.path.normpath("/".join([*place.parts[:-1], target]))
+    return end != ".." and not end.startswith("../")
+
+
+def _redacted(redact: Redact | None, content: bytes | None) -> bytes | None:
+    """A content as the log would have taken it in."""
+    value = as_value(content)
+    if redact is not None and value is not None:
+        event = redact(ev.FileChanged(path="x", after=value))[0]
+        assert isinstance(event, ev.FileChanged)
+        value = event.after
+    return value.encode() if isinstance(value, str) else value
+
+
+class _Calls:
+    """The calls after a point: which tool, with what, and whether files were captured around it."""
+
+    def __init__(self, log: Log, after: Seq) -> None:
+        self._log = log
+        self._requests: dict[str, Seq] = {}
+        self._captured: set[str] = set()
+        watched: set[str] = set()
+        for entry in log.entries(after=after):
+            action = entry.body.get("action")
+            if not isinstance(action, str) or not action:
+                continue
+            if entry.kind in ("action.requested", "action.recorded"):
+                self._requests[action] = entry.seq
+                policy = entry.body.get("policy")
+                if isinstance(policy, dict) and policy.get("captures"):
+                    watched.add(action)
+            elif entry.kind == "file.changed":
+                self._captured.add(action)
+            elif entry.kind in _ENDS and action in watched and entry.header.actor != "runtime":
+                # Its changes were told with its end, if there were any. A call cut off by a crash has no such end.
+                self._captured.add(action)
+
+    def words(self, action: str) -> str:
+        """A call in words: the tool, and the command where it was given one."""
+        seq = self._requests.get(action)
+        if seq is None:
+            return ""
+        entry = self._log.entry(seq)
+        tool = str(entry.body.get("tool", ""))
+        command = _command(self._log.value(entry, entry.body.get("input")))
+        return f"{tool} `{command}`" if command else tool
+
+    def unseen(self, after: Seq, upto: Seq) -> tuple[Beyond, ...]:
+        """Calls that may have changed files, and around which nobody looked."""
+        return tuple(c for c in effects_between(self._log, after, upto) if c.action not in self._captured)
+
+
+def _command(given: Value) -> str:
+    """The command in a call's input, on one line; empty when it has none."""
+    if isinstance(given, dict):
+        given = next((given[name] for name in _COMMAND_FIELDS if given.get(name)), "")
+    if isinstance(given, list) and all(isinstance(word, str) for word in given):
+        given = " ".join(given)
+    return " ".join(given.split())[:_COMMAND_MAX] if isinstance(given, str) else ""

@@ -1,0 +1,322 @@
+"""Writing below a root and nowhere else, each file whole.
+
+Recorded paths are not to be trusted: a log can come from anywhere. Every folder on the way is opened from the one
+before it, never through a symbolic link, so that nothing outside the root can be reached even if somebody swaps
+folders meanwhile. A file is written beside its place, synced, and then put there in one step; a process that dies
+leaves the old content or the new one. Right before that step the disk is looked at again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+import msgspec
+
+from wakelog.errors import ConflictError
+from wakelog.files.gitignore import ALWAYS
+from wakelog.files.manifest import PART_PREFIX, read_whole
+from wakelog.redaction.plausible import MARKER
+
+Parts = tuple[str, ...]
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# Characters that some file systems leave out of names, so that `.g‌it` would be `.git` to them.
+_UNSEEN = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF])
+
+
+class ChangedError(Exception):
+    """The disk is not what it was a moment ago, or does not let itself be written."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A file below a root, by the names that lead to it."""
+
+    root: str
+    parts: Parts
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """What is at a place. A folder counts as no file; `blocked` names the symbolic link that is in the way."""
+
+    kind: Literal["file", "link", "other", "none"]
+    hash: str = ""
+    mode: int = 0
+    missing: str = ""
+    blocked: Parts = ()
+
+    @property
+    def exists(self) -> bool:
+        return self.kind != "none"
+
+
+NOTHING = Disk("none")
+
+
+def locate(path: str, folder: str, roots: Iterable[str]) -> Place | str:
+    """The place a recorded path means, or why it means none."""
+    if not path or "\0" in path:
+        return "it is not a path"
+    if MARKER in path:
+        return "its name was redacted"
+    names = path.split("/")
+    if any(name in ("", ".", "..") for name in names[path.startswith("/") :]):
+        return "its path is not a plain one"
+    if reserved := next((name for name in names if _is_reserved(name)), ""):
+        return f"{reserved} is never written to"
+    whole = path if path.startswith("/") else f"{folder.rstrip('/')}/{path}"
+    root = next((root for root in roots if whole == root or whole.startswith(root.rstrip("/") + "/")), None)
+    if root is None:
+        return f"it is outside {', '.join(roots)}"
+    # From the folder on where it can be: a root below it may be gone by now, and is made again.
+    start = folder if whole.startswith(folder.rstrip("/") + "/") else root
+    if not os.path.isdir(start) or start == whole:
+        return f"there is no folder {start}"
+    return Place(start, tuple(whole[len(start.rstrip("/")) + 1 :].split("/")))
+
+
+def _is_reserved(name: str) -> bool:
+    return name.translate(_UNSEEN).casefold().rstrip(" .") in ALWAYS or name.casefold() == "git~1"
+
+
+class Tree:
+    """One root, held open. Use it in a `with`."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def __enter__(self) -> Tree:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        os.close(self._fd)
+
+    # Looking
+
+    def look(self, parts: Parts) -> Disk:
+        """What is there now."""
+        try:
+            with self._parent(parts) as parent:
+                return _look(parent, parts[-1])
+        except _LinkError as exc:
+            return Disk("none", blocked=parts[: exc.depth])
+        except (FileNotFoundError, NotADirectoryError):
+            return NOTHING
+        except OSError as exc:
+            return Disk("other", missing=exc.strerror or str(exc))
+
+    def read(self, parts: Parts, limit: int) -> bytes | None:
+        """The content there, or where a link points to; None when it is too large or cannot be read."""
+        try:
+            with self._parent(parts) as parent:
+                found = os.stat(parts[-1], dir_fd=parent, follow_symlinks=False)
+                if stat.S_ISLNK(found.st_mode):
+                    return os.fsencode(os.readlink(parts[-1], dir_fd=parent))
+                return read_whole(parts[-1], dir_fd=parent)[0] if found.st_size <= limit else None
+        except (OSError, _LinkError):
+            return None
+
+    # Writing
+
+    def write(self, parts: Parts, content: bytes, mode: int, expect: Disk) -> None:
+        """Puts a file there, in place of exactly what is expected to be there."""
+
+        def make(parent: int, part: str) -> None:
+            handle = os.open(part, _NEW, 0o600, dir_fd=parent)
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fchmod(handle, mode)
+                os.fsync(handle)
+
+        self._put(parts, expect, make)
+
+    def link(self, parts: Parts, target: str, expect: Disk) -> None:
+        """Puts a symbolic link there."""
+        self._put(parts, expect, lambda parent, part: os.symlink(target, part, dir_fd=parent))
+
+    def delete(self, parts: Parts, expect: Disk) -> None:
+        """Takes a file away, and the folders that are empty without it, as git does."""
+        with self._translated(), self._parent(parts) as parent:
+            _check(parent, parts[-1], expect)
+            os.unlink(parts[-1], dir_fd=parent)
+            os.fsync(parent)
+        for depth in range(len(parts) - 1, 0, -1):
+            try:
+                with self._parent(parts[:depth]) as parent:
+                    os.rmdir(parts[depth - 1], dir_fd=parent)
+            except (OSError, _LinkError):
+                return
+
+    def save(self, parts: Parts, into: Tree, name: Parts) -> None:
+        """Keeps what is at a place under another name, also in another tree. Never over something."""
+        with self._translated(), self._parent(parts) as parent, into._parent(name, make=0o700) as other:
+            try:
+                os.link(parts[-1], name[-1], src_dir_fd=parent, dst_dir_fd=other, follow_symlinks=False)
+                return
+            except OSError as exc:
+                if exc.errno not in (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK):
+                    raise
+            source = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            target = os.open(name[-1], _NEW, 0o600, dir_fd=other)
+            with os.fdopen(source, "rb") as file, os.fdopen(target, "wb") as copy:
+                while chunk := file.read(1 << 20):
+                    copy.write(chunk)
+                copy.flush()
+                os.fsync(target)
+
+    def below(self, parts: Parts) -> Iterator[Parts]:
+        """Every file and link below a folder; nothing where there is none."""
+        with contextlib.suppress(OSError, _LinkError), self._parent(parts) as parent:
+            for place, folders, names, fd in os.fwalk(parts[-1], dir_fd=parent):
+                inner = (*parts[:-1], *place.split("/"))
+                yield from ((*inner, name) for name in [*names, *(f for f in folders if _is_link(f, fd))])
+
+    def names(self, parts: Parts) -> list[str]:
+        """What is in a folder; nothing where there is none."""
+        try:
+            with self._parent((*parts, "")) as folder:
+                return os.listdir(folder)
+        except (OSError, _LinkError):
+            return []
+
+    def clean(self, parts: Parts) -> None:
+        """Removes what a writer that died left in the folder of a place."""
+        with contextlib.suppress(OSError, _LinkError), self._parent(parts) as parent:
+            for name in os.listdir(parent):
+                if name.startswith(PART_PREFIX):
+                    os.unlink(name, dir_fd=parent)
+
+    def _put(self, parts: Parts, expect: Disk, make: Callable[[int, str], None]) -> None:
+        with self._translated(), self._parent(parts, make=0o777) as parent:
+            part = f"{PART_PREFIX}{secrets.token_hex(6)}"
+            try:
+                make(parent, part)
+                _check(parent, parts[-1], expect)
+                if not expect.exists:
+                    _clear(parent, parts[-1])
+                _swap(parent, part, parts[-1], is_new=not expect.exists)
+                os.fsync(parent)
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(part, dir_fd=parent)
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except _LinkError as exc:
+            raise ChangedError("a folder on its way is a symbolic link") from exc
+        except OSError as exc:
+            raise ChangedError(exc.strerror or str(exc)) from exc
+
+    @contextlib.contextmanager
+    def _parent(self, parts: Parts, *, make: int = 0) -> Iterator[int]:
+        """The folder of a place, opened name by name; with `make` it is made, with that mode."""
+        fd = os.dup(self._fd)
+        try:
+            for depth, name in enumerate(parts[:-1], start=1):
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(name, make, dir_fd=fd)
+                try:
+                    inner = os.open(name, _FOLDER, dir_fd=fd)
+                except OSError as exc:
+                    if _is_link(name, fd):
+                        raise _LinkError(depth) from exc
+                    raise
+                os.close(fd)
+                fd = inner
+            yield fd
+        finally:
+            os.close(fd)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """One restore at a time in a folder. The lock is on the folder itself: there is no file to leave behind."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as exc:
+            raise ConflictError(
+                f"files below {self.root} are being restored by another process",
+                kind="restore-under-way",
+                hint="wait for it and look again",
+            ) from exc
+        try:
+            yield
+        finally:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+
+class _LinkError(Exception):
+    """A symbolic link is where a folder should be."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+
+
+def _is_link(name: str, fd: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _look(parent: int, name: str) -> Disk:
+    found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    mode = found.st_mode
+    if stat.S_ISLNK(mode):
+        target = os.fsencode(os.readlink(name, dir_fd=parent))
+        return Disk("link", hashlib.sha256(target).hexdigest(), mode)
+    if stat.S_ISDIR(mode):
+        return NOTHING
+    if not stat.S_ISREG(mode):
+        return Disk("other", mode=mode, missing="not a file")
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    with os.fdopen(handle, "rb") as file:
+        return Disk("file", hashlib.file_digest(file, "sha256").hexdigest(), os.fstat(handle).st_mode)
+
+
+def _check(parent: int, name: str, expect: Disk) -> None:
+    try:
+        now = _look(parent, name)
+    except FileNotFoundError:
+        now = NOTHING
+    if (now.kind, now.hash) != (expect.kind, expect.hash):
+        raise ChangedError("it changed at this very moment")
+
+
+def _clear(parent: int, name: str) -> None:
+    """Takes away a folder with nothing but folders in it, as git does: it is no file, and so was never recorded."""
+    with contextlib.suppress(OSError):
+        if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+            return
+        for _, folders, names, fd in os.fwalk(name, dir_fd=parent):
+            if names or any(_is_link(folder, fd) for folder in folders):
+                return
+        for _, folders, _, fd in os.fwalk(name, topdown=False, dir_fd=parent):
+            for folder in folders:
+                os.rmdir(folder, dir_fd=fd)
+        os.rmdir(name, dir_fd=parent)
+
+
+def _swap(parent: int, part: str, name: str, *, is_new: bool) -> None:
+    """Gives the written file its name. Where nothing was, nothing is replaced, even if it came a moment ago."""
+    if is_new:
+        try:
+            os.link(part, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+            return
+        except FileExistsError as exc:
+            raise ChangedError("something is there already") from exc
+        except OSError as exc:
+            if exc.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
+                raise
+    os.rename(part, name, src_dir_fd=parent, dst_dir_fd=parent)

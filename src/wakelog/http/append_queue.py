@@ -1,0 +1,115 @@
+"""The way sealed commits take to the engine: one line a namespace, a batch at a time.
+
+Checking a commit is work for the processor, and storing it is waiting for the disk. Two threads take turns: one takes
+everything in line and checks it, and then waits for the disk while the other takes what has come in since. So there is
+always one that computes and one that waits, all that came in meanwhile shares a sync, and threads do not fight over who
+may compute. A lone request is checked, stored and answered by one thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Sequence
+
+import msgspec
+
+from wakelog.engine import Pending
+from wakelog.engines.remote.wire import Answer, Answers
+from wakelog.errors import UnavailableError, WakelogError
+from wakelog.http.problems import problem
+from wakelog.log.admission import Taking
+from wakelog.model.records import Commit
+
+THREADS = 2
+BATCH = 64
+"""Requests taken at once."""
+
+Groups = Sequence[tuple[Commit, ...]]
+
+
+class _Request(msgspec.Struct, frozen=True, eq=False):
+    groups: Groups
+    answer: asyncio.Future[Answers]
+
+
+class Lane:
+    """One space's line of commits to be stored."""
+
+    def __init__(self, taking: Taking, name: str, loop: asyncio.AbstractEventLoop) -> None:
+        self._taking = taking
+        self._loop = loop
+        self._line: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._computing = threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"lane {name} {i}", daemon=True) for i in range(THREADS)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    async def submit(self, groups: Groups) -> Answers:
+        """What becomes of each group, when it is durable. Called on the event loop."""
+        future: asyncio.Future[Answers] = self._loop.create_future()
+        self._line.put(_Request(groups, future))
+        return await future
+
+    def close(self) -> None:
+        """Finishes what is in line."""
+        for _ in self._threads:
+            self._line.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self) -> None:
+        while (first := self._line.get()) is not None:
+            with self._computing:
+                batch = [first, *self._more()]
+                launched = [[_launch(self._taking, group) for group in request.groups] for request in batch]
+            answers = [Answers(tuple(map(_land, each))) for each in launched]
+            self._loop.call_soon_threadsafe(_deliver, batch, answers)
+
+    def _more(self) -> list[_Request]:
+        found: list[_Request] = []
+        while len(found) < BATCH:
+            try:
+                request = self._line.get_nowait()
+            except queue.Empty:
+                break
+            if request is None:
+                self._line.put(None)  # meant for a thread that waits
+                break
+            found.append(request)
+        return found
+
+
+def _launch(taking: Taking, group: tuple[Commit, ...]) -> Pending | WakelogError:
+    try:
+        return taking.submit(*group)
+    except Exception as exc:
+        return _told(exc)
+
+
+def _land(launched: Pending | WakelogError) -> Answer:
+    if isinstance(launched, WakelogError):
+        return Answer(problem=problem(launched))
+    try:
+        return Answer(head=launched.result())
+    except Exception as exc:
+        return Answer(problem=problem(_told(exc)))
+
+
+def _told(exc: Exception) -> WakelogError:
+    """A fault of our own must not stop the line; whether its commit was stored is unknown."""
+    if isinstance(exc, WakelogError):
+        return exc
+    import logging
+
+    logging.getLogger("wakelog.http").error("fault", exc_info=exc)
+    return UnavailableError(f"a fault of the server's own: {type(exc).__name__}", kind="answer-unknown")
+
+
+def _deliver(batch: list[_Request], answers: list[Answers]) -> None:
+    for request, answer in zip(batch, answers, strict=True):
+        if not request.answer.done():  # whoever asked may have gone away
+            request.answer.set_result(answer)

@@ -1,0 +1,190 @@
+"""From a namespace to its store: a folder each, and no way from one into another.
+
+The namespace `default` is the store that the server was started on; every other is a store of its own in the folder
+`ns` below it, or in a database a namespace of it. A request is handed one `Space` and nothing else, so a verb cannot
+reach beyond it.
+
+A space keeps the logs that were used last, so that appending to a session does not fold its state each time; one log
+object a session, shared by all requests, is also what lets appends of one session share a sync.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import wakelog.store
+from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError
+from wakelog.http.keys import FILE, Key, Keys, check_namespace
+from wakelog.http.problems import no_space
+from wakelog.http.shared import Shared, SharedKeys
+from wakelog.log import Log
+from wakelog.log.admission import Taking
+from wakelog.model.ids import SessionId
+from wakelog.model.records import Head
+from wakelog.session import Session
+from wakelog.store import Store
+
+DEFAULT = "default"
+FOLDER = "ns"
+LOGS_MAX = 512
+"""How many logs a space keeps at hand."""
+
+
+class Space:
+    """One namespace: its store, and the logs that are in use."""
+
+    def __init__(self, name: str, store: Store) -> None:
+        self.name = name
+        self.store = store
+        self.engine = store.engine
+        self.taking = Taking(store.engine, self.log, known_log=self._known_log, redact=store.redact, clock=store.clock)
+        self._logs: OrderedDict[SessionId, Log] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def _known_log(self, session: SessionId) -> Log | None:
+        with self._lock:
+            log = self._logs.get(session)
+            if log is not None:
+                self._logs.move_to_end(session)
+            return log
+
+    def log(self, session: SessionId) -> Log:
+        """The log of a session; NotFoundError when there is none or it was deleted."""
+        log = self._known_log(session)
+        if log is None:
+            log = Log(self.engine, session, clock=self.store.clock, redact=self.store.redact)
+            with self._lock:
+                # Another request may have opened it meanwhile: there must be one only.
+                log = self._logs.setdefault(session, log)
+                while len(self._logs) > LOGS_MAX:
+                    self._logs.popitem(last=False)
+        elif self.engine.head(session).status == "deleted":
+            self.forget(session)
+            raise NotFoundError(f"session {session} was deleted", kind="session-deleted")
+        return log
+
+    def forget(self, session: SessionId) -> None:
+        with self._lock:
+            self._logs.pop(session, None)
+
+    def head(self, name_or_id: str) -> Head:
+        """Where a session stands; NotFoundError also when it was deleted."""
+        head = self.engine.head(self.store.find(name_or_id))
+        if head.status == "deleted":
+            raise NotFoundError(f"session {head.session} was deleted", kind="session-deleted")
+        return head
+
+    def session(self, name_or_id: str) -> Session[Any]:
+        head = self.head(name_or_id)
+        session: Session[Any] = Session(self.log(head.session), name=head.name)
+        session.store = self.store
+        return session
+
+
+class Spaces:
+    """All namespaces of one server, opened when they are first asked for."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._lock = threading.Lock()
+        self._open: dict[str, Space] = {}
+        self._closed = False
+        self.shared = Shared(url) if self._is_database else None
+        """What other servers on the same database know too."""
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the namespaces' folders and the keys are; None for a store that is in no folder."""
+        if self._is_memory or self._is_database:
+            return None
+        path = Path(self.url.removeprefix("sqlite://"))
+        return path.parent if path.suffix in wakelog.store.FILES else path
+
+    @property
+    def key_file(self) -> Path | None:
+        return self.folder / FILE if self.folder is not None else None
+
+    def keys(self, file: Path | None = None, launch: tuple[Key, str] | None = None) -> Keys:
+        """Who may ask: in the file, or else where the store is."""
+        if file is None and self.shared is not None:
+            return SharedKeys(self.shared, launch)
+        return Keys(file or self.key_file, launch)
+
+    @property
+    def _is_memory(self) -> bool:
+        return self.url in ("memory:", "memory://")
+
+    @property
+    def _is_database(self) -> bool:
+        return self.url.startswith(("postgresql://", "postgres://"))
+
+    def find(self, name: str) -> Space | None:
+        """The space of that name, if it was opened already."""
+        return self._open.get(name)
+
+    def get(self, name: str, *, create: bool = False) -> Space:
+        """The space of that name; NotFoundError when there is none and it is not to be made."""
+        space = self._open.get(name)
+        if space is not None:
+            return space
+        check_namespace(name)
+        with self._lock:
+            if self._closed:
+                raise UnavailableError("the server has stopped", kind="server-stopping")
+            if name not in self._open:
+                self._open[name] = Space(name, self._store(name, create))
+            return self._open[name]
+
+    def _store(self, name: str, create: bool) -> Store:
+        if name == DEFAULT:
+            return wakelog.store.open(self.url)
+        if self._is_memory:
+            if not create:
+                raise no_space(name)
+            return wakelog.store.open(self.url)
+        if self.shared is not None:
+            if create:
+                self.shared.make_space(name)
+            elif not self.shared.has_space(name):
+                raise no_space(name)
+            return wakelog.store.open(_in_namespace(self.url, name))
+        path = Path(self.url.removeprefix("sqlite://"))
+        if path.suffix in wakelog.store.FILES:
+            raise UnsupportedError(
+                f"{path} is a single file and has no namespaces", kind="no-namespaces", hint="serve a folder"
+            )
+        folder = path / FOLDER / name
+        if not create and not folder.is_dir():
+            raise no_space(name)
+        return wakelog.store.open(folder)
+
+    def names(self) -> list[str]:
+        """The namespaces there are."""
+        found = {DEFAULT, *self._open} | (self.shared.spaces() if self.shared is not None else set())
+        folder = self.folder
+        if folder is not None and (folder / FOLDER).is_dir():
+            found |= {each.name for each in (folder / FOLDER).iterdir() if each.is_dir()}
+        return sorted(found)
+
+    def opened(self) -> list[Space]:
+        return list(self._open.values())
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            spaces, self._open = list(self._open.values()), {}
+        for space in spaces:
+            space.store.close()
+        if self.shared is not None:
+            self.shared.close()
+
+
+def _in_namespace(url: str, name: str) -> str:
+    """The URL of a database, with a namespace of it."""
+    parts = urlsplit(url)
+    query = {**dict(parse_qsl(parts.query)), "namespace": name}
+    return parts._replace(query=urlencode(query)).geturl()

@@ -1,0 +1,306 @@
+"""News of one namespace, for all who wait for it.
+
+One thread follows the engine's feed of changes while anybody waits. What is new is read and encoded there, once,
+whatever the number of watchers, and handed to the event loop, which keeps the newest frames in rings: one for each
+session that is watched, one for all sessions together.
+
+A watcher has no queue. It has a place, the id of the last frame it sent, and takes what the ring has after it. One that
+reads slowly falls out of the ring, costs nothing, and reads from the log until it has caught up. So nobody misses
+anything, and nobody's slowness is kept in memory.
+
+The id of a frame in one session is its seq. In the feed it is the feed's cursor; for an event that is not the last of
+its commit, the cursor before, a tilde, and how many of the commit's events went by. So any id is a place to go on from,
+without a gap and without a repetition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from wakelog.engine import Change, end_of
+from wakelog.errors import NotFoundError, WakelogError
+from wakelog.http.namespaces import Space
+from wakelog.http.shapes import record_of
+from wakelog.log.reader import open_commit
+from wakelog.model.ids import Seq, SessionId
+
+RING_FRAMES = 1024
+RING_BYTES = 8 << 20
+PAGE = 256
+WAIT_S = 0.25
+"""The feed is looked at this often even if nothing was heard: between two waits something may have slipped by."""
+LINGER_S = 10.0
+"""The thread stays this long after the last watcher has left."""
+
+_REMOVALS = frozenset({"payload.erased", "range.pruned", "session.deleted"})
+_encode = msgspec.json.Encoder().encode
+_log = logging.getLogger("wakelog.http")
+
+
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """One event as it is sent."""
+
+    id: str
+    kind: str
+    data: bytes
+
+
+class Told(msgspec.Struct, frozen=True, gc=False):
+    """One event of a commit, encoded."""
+
+    seq: Seq
+    kind: str
+    data: bytes
+
+
+class News(msgspec.Struct, frozen=True):
+    """A change, the cursor before it, and its events; None when nobody watched when it was read."""
+
+    change: Change
+    before: str
+    events: tuple[Told, ...] | None
+
+
+def frame(id: str, kind: str, data: bytes) -> Frame:
+    # JSON from msgspec holds no line breaks, so one data line does.
+    return Frame(id, kind, b"id: %b\ndata: %b\n\n" % (id.encode(), data))
+
+
+class Ring:
+    """The newest frames, in order, found by the id of the one before."""
+
+    def __init__(self) -> None:
+        self.end: str | None = None
+        self._frames: deque[Frame] = deque()
+        self._numbers: dict[str, int] = {}
+        self._first = 0
+        self._bytes = 0
+
+    def after(self, place: str) -> list[Frame] | None:
+        """The frames after a place; None when the ring does not reach back to it."""
+        if place == self.end:
+            return []
+        number = self._numbers.get(place)
+        if number is None:
+            return None
+        return [self._frames[i] for i in range(number - self._first, len(self._frames))]
+
+    def add(self, new: Frame) -> None:
+        assert self.end is not None
+        # The id before a frame leads to its number.
+        self._numbers[self.end] = self._first + len(self._frames)
+        self._frames.append(new)
+        self._bytes += len(new.data)
+        self.end = new.id
+        while len(self._frames) > RING_FRAMES or self._bytes > RING_BYTES:
+            self._bytes -= len(self._frames.popleft().data)
+            del self._numbers[next(iter(self._numbers))]
+            self._first += 1
+
+    def reset(self, end: str) -> None:
+        """Forgets everything and goes on after `end`."""
+        self._frames.clear()
+        self._numbers.clear()
+        self._bytes = self._first = 0
+        self.end = end
+
+
+class Channel:
+    """What one kind of watcher waits for: the frames of a session, or of all."""
+
+    def __init__(self) -> None:
+        self.ring = Ring()
+        self.watchers = 0
+        self.seen: Seq = 0
+        self.event = asyncio.Event()
+
+    def ring_bell(self) -> None:
+        """Wakes all who wait. They take the event before they look, so none of them sleeps through it."""
+        bell, self.event = self.event, asyncio.Event()
+        bell.set()
+
+
+class Hub:
+    """All that is new in one space. Used from the event loop; the thread hands over what it has read."""
+
+    def __init__(self, space: Space, loop: asyncio.AbstractEventLoop) -> None:
+        self._space = space
+        self._loop = loop
+        self._channels: dict[SessionId, Channel] = {}
+        self.feed = Channel()
+        self.any = Channel()
+        self.cursor = ""
+        self._ready = asyncio.Event()
+        self._thread: threading.Thread | None = None
+        self._thread_lock = threading.Lock()
+        self._waiting = 0
+        self._left_at = 0.0
+        self._is_closed = False
+        self._reached: str | None = None
+        self._encodes_feed = False
+
+    # Joining and leaving
+
+    async def join(self, session: SessionId | None = None, *, frames: bool = True) -> Channel:
+        """The channel of a session, or of everything; from its return on, nothing is missed. `leave` it in the end."""
+        if session is not None:
+            channel = self._channels.setdefault(session, Channel())
+        else:
+            channel = self.feed if frames else self.any
+        channel.watchers += 1
+        self._waiting += 1
+        self._encodes_feed = self.feed.watchers > 0
+        self._start()
+        try:
+            await self._ready.wait()
+        except BaseException:
+            self.leave(channel)
+            raise
+        return channel
+
+    def leave(self, channel: Channel) -> None:
+        channel.watchers -= 1
+        self._waiting -= 1
+        self._left_at = time.monotonic()
+        if channel.watchers == 0 and channel not in (self.feed, self.any):
+            self._channels = {s: c for s, c in self._channels.items() if c is not channel}
+        elif self.feed.watchers == 0:
+            self._encodes_feed = False
+            # From here on the ring is not fed, so its end says nothing of where the feed is.
+            self.feed.ring = Ring()
+
+    @property
+    def watchers(self) -> int:
+        return self._waiting
+
+    def close(self) -> None:
+        """Wakes everybody, so that they see the server is stopping; the thread ends by itself."""
+        self._is_closed = True
+        for channel in (self.feed, self.any, *self._channels.values()):
+            channel.ring_bell()
+        self._ready.set()
+
+    def join_thread(self) -> None:
+        thread = self._thread
+        if thread is not None:
+            thread.join(5.0)
+
+    # The loop's side
+
+    def _hear(self, news: Sequence[News], cursor: str) -> None:
+        for each in news:
+            self._hear_one(each)
+        self.cursor = cursor
+        self.any.ring_bell()
+        if news:
+            self.feed.ring_bell()
+
+    def _hear_one(self, news: News) -> None:
+        channel = self._channels.get(news.change.session)
+        if channel is not None:
+            channel.seen = max(channel.seen, news.change.seq)
+            _add_to_session(channel.ring, news)
+            channel.ring_bell()
+        if self.feed.watchers:
+            _add_to_feed(self.feed.ring, news)
+
+    def _is_ready(self, cursor: str) -> None:
+        self.cursor = cursor
+        self._ready.set()
+
+    # The thread's side
+
+    def _start(self) -> None:
+        with self._thread_lock:
+            if self._thread is None and not self._is_closed:
+                self._ready.clear()
+                self._thread = threading.Thread(target=self._run, name=f"hub {self._space.name}", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        cursor: str | None = None
+        while not self._may_stop():
+            try:
+                if cursor is None:
+                    cursor = self._reached = end_of(self._space.engine, self._reached or "")
+                    self._tell(self._is_ready, cursor)
+                page = self._space.engine.changes(cursor, PAGE)
+                if not page:
+                    self._space.engine.wait(None, after=0, timeout_s=WAIT_S)
+                    continue
+                news = list(self._read(page, cursor))
+            except WakelogError as exc:
+                _log.warning("news cannot be read", extra={"namespace": self._space.name, "error": str(exc)})
+                time.sleep(WAIT_S)
+                continue
+            cursor = self._reached = page[-1].cursor
+            self._tell(self._hear, news, cursor)
+
+    def _tell(self, function: object, *args: object) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, *args)  # type: ignore[arg-type]
+
+    def _may_stop(self) -> bool:
+        with self._thread_lock:
+            over = self._waiting == 0 and time.monotonic() - self._left_at > LINGER_S
+            if over or self._is_closed:
+                self._thread = None
+                return True
+            return False
+
+    def _read(self, page: Sequence[Change], before: str) -> Iterable[News]:
+        for change in page:
+            wanted = self._encodes_feed or change.session in self._channels
+            yield News(change, before, tuple(told_of(self._space, change)) if wanted else None)
+            before = change.cursor
+
+
+def told_of(space: Space, change: Change) -> list[Told]:
+    """The events of the commit that a change is about, encoded. Of what is gone, nothing."""
+    try:
+        log = space.log(change.session)
+        tools: dict[str, str] = {}
+        return [
+            Told(entry.seq, entry.kind, _encode(record_of(log, entry, tools)))
+            for commit in space.engine.read(change.session, after=change.seq - 1, upto=change.seq)
+            for entry in open_commit(commit)
+        ]
+    except NotFoundError:
+        return []
+
+
+def frames_of(events: Sequence[Told], before: str, cursor: str) -> list[Frame]:
+    """A commit's events as frames of the feed."""
+    last = len(events) - 1
+    return [frame(cursor if i == last else f"{before}~{i + 1}", told.kind, told.data) for i, told in enumerate(events)]
+
+
+def _add_to_session(ring: Ring, news: News) -> None:
+    for told in news.events or ():
+        if ring.end is not None and told.seq <= int(ring.end):
+            continue
+        if ring.end != str(told.seq - 1):
+            ring.reset(str(told.seq - 1))
+        ring.add(frame(str(told.seq), told.kind, told.data))
+    _forget_removed(ring, news, str(news.change.seq))
+
+
+def _add_to_feed(ring: Ring, news: News) -> None:
+    if ring.end != news.before:
+        ring.reset(news.before)
+    for each in frames_of(news.events or (), news.before, news.change.cursor):
+        ring.add(each)
+    _forget_removed(ring, news, news.change.cursor)
+
+
+def _forget_removed(ring: Ring, news: News, end: str) -> None:
+    """After a removal, and after what was not read, nothing older is served from here: the log knows what is left."""
+    if not news.events or any(told.kind in _REMOVALS for told in news.events):
+        ring.reset(end)

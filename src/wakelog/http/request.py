@@ -1,0 +1,212 @@
+"""What a request says, decoded by the types of its route: headers, query, body."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import IO, Any, cast
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import inspect as shape
+
+from wakelog.codec.weight import VALUES_MAX, is_heavy_json, is_heavy_msgpack
+from wakelog.engines.remote.wire import JSON, MSGPACK
+from wakelog.errors import InvalidInputError
+from wakelog.http.routes import Route
+from wakelog.http.shares import Hold, Who
+from wakelog.http.state import Server, Settings
+
+SPOOL_MAX = 8 << 20
+"""Bodies that are handed over as files stay in memory up to this size."""
+QUESTION_MAX = 1 << 20
+"""The largest body of a route that only reads."""
+BODY_RATE = 64 << 10
+"""Bytes for which a body is given another second."""
+DECODED_AT_ONCE = 32 << 10
+"""A larger body is decoded in a thread, which is one of its key's share."""
+
+
+_ONCE = (b"host", b"authorization", b"origin", b"content-type")
+
+
+class GoneError(Exception):
+    """Whoever asked has gone away."""
+
+
+class Request:
+    """A request, as ASGI brings it."""
+
+    __slots__ = ("_receive", "_scope", "address", "headers", "host", "method", "origin", "path", "query", "twice")
+
+    def __init__(
+        self, scope: MutableMapping[str, Any], receive: Callable[[], Awaitable[MutableMapping[str, Any]]]
+    ) -> None:
+        self._scope, self._receive = scope, receive
+        self.method: str = scope["method"]
+        raw = scope.get("raw_path") or scope["path"].encode()
+        self.path: str = raw.partition(b"?")[0].decode("latin-1")
+        self.query: bytes = scope["query_string"]
+        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        self.twice = next((name for name in _ONCE if sum(n == name for n, _ in scope["headers"]) > 1), b"").decode()
+        """A header that decides who is asked, or who asks, and stands there twice: it could be read either way."""
+        self.host = self.headers.get("host", "")
+        self.origin = self.headers.get("origin", "")
+        client = scope.get("client")
+        self.address: str = client[0] if client else ""
+
+    @property
+    def wants_msgpack(self) -> bool:
+        return MSGPACK in self.headers.get("accept", "")
+
+    @property
+    def asked_method(self) -> str:
+        """The method that a browser asks about beforehand."""
+        return str(self.headers.get("access-control-request-method", "OPTIONS"))
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        return await self._receive()
+
+
+def decode_query(query: bytes, wanted: type) -> Any:
+    """The query as a struct. What is not known, or given twice without being a list, is refused."""
+    try:
+        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100)
+    except ValueError as exc:
+        raise InvalidInputError(f"the query cannot be read: {exc}", kind="bad-request") from exc
+    lists = _list_fields(wanted)
+    given: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in lists:
+            given.setdefault(name, []).append(value)
+        elif name in given:
+            raise InvalidInputError(f"{name} is given twice", kind="bad-request")
+        else:
+            given[name] = value
+    try:
+        found: Any = msgspec.convert(given, wanted, strict=False)
+    except msgspec.ValidationError as exc:
+        known = ", ".join(field.encode_name for field in msgspec.structs.fields(wanted))
+        raise InvalidInputError(f"the query is wrong: {exc}", kind="bad-request", hint=f"it takes {known}") from exc
+    for name in given:
+        if getattr(found, name) is None:
+            raise InvalidInputError(f"{name} is null; leave it out instead", kind="bad-request")
+    return found
+
+
+_lists: dict[type, frozenset[str]] = {}
+
+
+def _list_fields(wanted: type) -> frozenset[str]:
+    if wanted not in _lists:
+        info = cast(shape.StructType, shape.type_info(wanted))
+        kinds = (shape.ListType, shape.VarTupleType)
+        _lists[wanted] = frozenset(f.encode_name for f in info.fields if isinstance(f.type, kinds))
+    return _lists[wanted]
+
+
+async def take_body(request: Request, route: Route, server: Server, who: Who, hold: Hold) -> Any:
+    """The body as a struct; or, for a route that takes bytes, as a file. The caller of such a route closes it. What is
+    kept in memory is added to `hold`."""
+    settings = server.settings
+    limit = _limit(route, settings)
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > limit:
+        raise _too_large(limit)
+    if route.takes_file:
+        return await _into_file(request, limit, settings.body_s, hold)
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media not in (JSON, MSGPACK):
+        raise InvalidInputError(
+            f"the body is {media or 'of no stated type'}; it must be {JSON} or {MSGPACK}", kind="wrong-media"
+        )
+    parts: list[bytes] = []
+
+    def take(part: bytes) -> None:
+        hold.add(len(part))
+        parts.append(part)
+
+    await _each_part(request, limit, settings.body_s, take)
+    data = parts[0] if len(parts) == 1 else b"".join(parts)
+    parts.clear()
+    if len(data) <= DECODED_AT_ONCE:
+        return _decoded(data, media, route.body)
+    return await server.work(who, _decoded, data, media, route.body)
+
+
+def _limit(route: Route, settings: Settings) -> int:
+    """What is stored may be large. A question is not."""
+    if route.takes_file:
+        return settings.bundle_max
+    return settings.body_max if route.scope != "read" else min(settings.body_max, QUESTION_MAX)
+
+
+def _decoded(data: bytes, media: str, wanted: Any) -> Any:
+    is_heavy = is_heavy_msgpack if media == MSGPACK else is_heavy_json
+    if is_heavy(data):
+        raise InvalidInputError(
+            f"the body holds more than {VALUES_MAX:,} values", kind="body-too-complex", hint="send it in several parts"
+        )
+    try:
+        if media == MSGPACK:
+            return msgspec.msgpack.decode(data, type=wanted)
+        return msgspec.json.decode(data, type=wanted)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise InvalidInputError(f"the body is wrong: {exc}", kind="bad-request") from exc
+
+
+async def _into_file(request: Request, limit: int, time_s: float, hold: Hold) -> IO[bytes]:
+    out = tempfile.SpooledTemporaryFile(SPOOL_MAX)  # noqa: SIM115 - whoever reads it closes it
+    held = 0
+
+    def take(part: bytes) -> None:
+        nonlocal held
+        more = min(len(part), SPOOL_MAX - held)  # the rest is on the disk
+        hold.add(more)
+        held += more
+        out.write(part)
+
+    try:
+        await _each_part(request, limit, time_s, take)
+        out.seek(0)
+    except BaseException:
+        out.close()
+        raise
+    return cast(IO[bytes], out)
+
+
+async def _each_part(request: Request, limit: int, time_s: float, take: Callable[[bytes], object]) -> None:
+    """Hands over the body piece by piece. All of it must come in time, and the time is longer the more has come: so a
+    slow sender holds nothing for long, and a big body on a slow line still arrives."""
+    size = 0
+    began = time.monotonic()
+    while True:
+        left = began + time_s + size / BODY_RATE - time.monotonic()
+        try:
+            async with asyncio.timeout(left):
+                message = await request.receive()
+        except TimeoutError:
+            raise InvalidInputError(
+                f"{size:,} bytes of the body came in {time.monotonic() - began:.0f} s, which is too slow",
+                kind="body-too-slow",
+            ) from None
+        if message["type"] == "http.disconnect":
+            raise GoneError
+        part = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            raise _too_large(limit)
+        if part:
+            take(part)
+        if not message.get("more_body"):
+            return
+
+
+def _too_large(limit: int) -> InvalidInputError:
+    return InvalidInputError(
+        f"the body is larger than {limit:,} bytes",
+        kind="body-too-large",
+        hint="wakelog serve --max-body and --max-bundle allow more of what is to be stored",
+    )

@@ -1,0 +1,117 @@
+"""How an answer leaves: a struct as JSON or MessagePack, a file piece by piece, a tail for as long as it lasts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import IO, Any
+
+import msgspec
+
+from wakelog.engines.remote.wire import JSON, MSGPACK
+from wakelog.http.request import Request
+from wakelog.http.routes import Raw, Route
+from wakelog.http.state import Server
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+CHUNK = 256 * 1024
+EVENT_STREAM = "text/event-stream"
+
+_to_json = msgspec.json.Encoder().encode
+_to_msgpack = msgspec.msgpack.Encoder().encode
+
+
+class Stream:
+    """An answer that goes on: pieces as they come."""
+
+    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+        self.pieces = pieces
+
+
+class Rendered:
+    """An answer ready to be sent."""
+
+    __slots__ = ("content", "headers", "status")
+
+    def __init__(
+        self, status: int, headers: dict[str, str], content: bytes | IO[bytes] | AsyncIterator[bytes] = b""
+    ) -> None:
+        self.status = status
+        self.headers = headers
+        self.content = content
+
+
+def rendered(answer: Any, route: Route, request: Request) -> Rendered:
+    """What a verb returned, as bytes."""
+    if isinstance(answer, Stream):
+        return Rendered(200, {"content-type": EVENT_STREAM, "cache-control": "no-store"}, answer.pieces)
+    if isinstance(answer, Raw):
+        return Rendered(route.status, {"content-type": answer.media, **answer.headers}, answer.content)
+    if request.wants_msgpack:
+        return Rendered(route.status, {"content-type": MSGPACK}, _to_msgpack(answer))
+    return Rendered(route.status, {"content-type": JSON}, _to_json(answer))
+
+
+async def send_answer(answer: Rendered, request: Request, send: Send, server: Server) -> None:
+    """Sends an answer; one that its reader does not take for too long is cut off."""
+    content = answer.content
+    if isinstance(content, bytes):
+        if answer.status not in (204, 304):
+            answer.headers["content-length"] = str(len(content))
+        await _start(answer, send)
+        await send({"type": "http.response.body", "body": content})
+        return
+    await _start(answer, send)
+    if isinstance(content, AsyncIterator):
+        await _send_stream(content, request, send, server)
+    else:
+        await _send_file(content, send, server)
+
+
+async def _start(answer: Rendered, send: Send) -> None:
+    answer.headers["x-content-type-options"] = "nosniff"
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers.items()]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+
+
+async def _send_file(file: IO[bytes], send: Send, server: Server) -> None:
+    try:
+        while part := await server.run(file.read, CHUNK):
+            async with asyncio.timeout(server.settings.stall_s):
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        file.close()
+
+
+async def _send_stream(pieces: AsyncIterator[bytes], request: Request, send: Send, server: Server) -> None:
+    """Until the stream ends or its reader goes away."""
+    sending = asyncio.ensure_future(_pour(pieces, send, server))
+    leaving = asyncio.ensure_future(_until_gone(request))
+    try:
+        await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, leaving):
+            task.cancel()
+        await asyncio.gather(sending, leaving, return_exceptions=True)
+    if sending.done() and not sending.cancelled() and (error := sending.exception()) is not None:
+        raise error
+
+
+async def _pour(pieces: AsyncIterator[bytes], send: Send, server: Server) -> None:
+    try:
+        async for piece in pieces:
+            server.metrics.sent.inc(len(piece))
+            async with asyncio.timeout(server.settings.stall_s):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+    finally:
+        close = getattr(pieces, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def _until_gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,228 @@
+"""What a route is, and how a verb becomes one.
+
+A verb is a plain function: it takes a `Call`, and, by name, the decoded `query` and `body`; what it returns is encoded.
+The types are read from its annotations and its docstring is its documentation, so a route says everything once.
+
+    @route("GET", "/sessions/{session}/state", scope="read", by_head=True)
+    def state(call: Call, query: At) -> StateAnswer:
+        \"\"\"The state at a point, or now.\"\"\"
+
+Verbs that are coroutines run on the event loop and must not block it; all others run in a thread.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Awaitable, Callable, Mapping
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
+
+from wakelog.http.keys import Key, Scope
+from wakelog.http.shares import Who
+from wakelog.model.records import Head
+from wakelog.session import Session
+
+if TYPE_CHECKING:
+    from wakelog.http.namespaces import Space
+    from wakelog.http.notifications import Hub
+    from wakelog.http.state import Server
+
+T = TypeVar("T")
+Method = Literal["GET", "POST", "DELETE"]
+Body = Literal["none", "struct", "bytes"]
+Reach = Literal["space", "server", "anyone"]
+
+
+class Route(msgspec.Struct, frozen=True):
+    """One method of one path, and all there is to know about it."""
+
+    method: Method
+    path: str
+    """With names in braces, each for one segment; of routes about a namespace, what follows after /v1."""
+    scope: Scope
+    verb: Callable[..., Any]
+    query: type | None
+    body: type | None
+    """What the body decodes to; `bytes` is handed over as a file."""
+    answer: Any
+    media: str
+    """Of an answer that is not a struct: text/event-stream, application/x-ndjson …; else empty."""
+    by_head: bool
+    """The answer depends on nothing but the session's head and the query: it has an ETag."""
+    status: int
+    reach: Reach
+    """Who it is about: one namespace; the whole server, for keys that see all of it; or anyone may ask."""
+    waits: bool = False
+    """It mostly waits for news, and is counted with the tails."""
+
+    @property
+    def name(self) -> str:
+        return self.verb.__name__.removesuffix("_")
+
+    @property
+    def doc(self) -> str:
+        return inspect.cleandoc(self.verb.__doc__ or "")
+
+    @property
+    def group(self) -> str:
+        return self.verb.__module__.rpartition(".")[2].removesuffix("_")
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.verb)
+
+    @property
+    def takes_file(self) -> bool:
+        return self.body is bytes or self.body == IO[bytes]
+
+    @property
+    def full_path(self) -> str:
+        return f"/v1{self.path}" if self.reach == "space" else self.path
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
+
+
+ROUTES: list[Route] = []
+"""The table. Filled when wakelog.http.verbs is imported."""
+
+
+class Raw(msgspec.Struct, frozen=True):
+    """An answer that is bytes already: a file to be sent piece by piece, or content at hand."""
+
+    content: bytes | IO[bytes]
+    media: str
+    headers: dict[str, str] = {}
+
+
+class Call:
+    """One request, as a verb sees it."""
+
+    def __init__(
+        self,
+        server: Server,
+        route: Route,
+        key: Key,
+        space: Space | None,
+        path: Mapping[str, str],
+        headers: Mapping[str, str],
+    ) -> None:
+        self.server = server
+        self.route = route
+        self.key = key
+        self._space = space
+        self.path = path
+        self.headers = headers
+
+    @property
+    def space(self) -> Space:
+        assert self._space is not None, "this route is not about a namespace"
+        return self._space
+
+    @property
+    def hub(self) -> Hub:
+        return self.server.hub(self.space)
+
+    @property
+    def who(self) -> Who:
+        """In whose name threads and other things that are shared out are taken."""
+        return Who(self.key.id, self._space.name if self._space is not None else "")
+
+    def run(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
+        """Runs something that blocks in a thread of the caller's share."""
+        return self.server.work(self.who, function, *args)
+
+    @property
+    def now(self) -> int:
+        return self.server.clock()
+
+    def session(self) -> Session[Any]:
+        """The session that the path names, by name, id, or the start of its id."""
+        return self.space.session(self.path["session"])
+
+    def head(self) -> Head:
+        return self.space.head(self.path["session"])
+
+
+def route(
+    method: Method,
+    path: str,
+    *,
+    scope: Scope = "read",
+    by_head: bool = False,
+    status: int = 200,
+    media: str = "",
+    reach: Reach = "space",
+    waits: bool = False,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enters a verb into the table."""
+
+    def enter(verb: Callable[..., Any]) -> Callable[..., Any]:
+        hints = typing.get_type_hints(verb)
+        ROUTES.append(
+            Route(
+                method=method,
+                path=path,
+                scope=scope,
+                verb=verb,
+                query=hints.get("query"),
+                body=hints.get("body"),
+                answer=hints["return"],
+                media=media,
+                by_head=by_head,
+                status=status,
+                reach=reach,
+                waits=waits,
+            )
+        )
+        return verb
+
+    return enter
+
+
+def all_routes() -> tuple[Route, ...]:
+    """The whole table, in the order of the reference page."""
+    import wakelog.http.verbs  # noqa: F401 - fills it
+
+    return tuple(ROUTES)
+
+
+class Tree:
+    """Finds the route of a path, segment by segment. A name in the table stands for any one segment; what is written
+    out goes before it."""
+
+    def __init__(self, routes: tuple[Route, ...]) -> None:
+        self._root: _Node = _Node()
+        for each in routes:
+            node = self._root
+            for part in each.full_path.strip("/").split("/"):
+                key = "{}" if part.startswith("{") else part
+                node = node.below.setdefault(key, _Node())
+            node.routes[each.method] = each
+
+    def find(self, segments: list[str]) -> tuple[dict[str, Route], list[str]] | None:
+        """The routes of a path by method, and the segments that stand for names."""
+        return _find(self._root, segments, 0)
+
+
+class _Node:
+    __slots__ = ("below", "routes")
+
+    def __init__(self) -> None:
+        self.below: dict[str, _Node] = {}
+        self.routes: dict[str, Route] = {}
+
+
+def _find(node: _Node, segments: list[str], at: int) -> tuple[dict[str, Route], list[str]] | None:
+    if at == len(segments):
+        return (node.routes, []) if node.routes else None
+    known = node.below.get(segments[at]) if segments[at] != "{}" else None
+    if known is not None and (found := _find(known, segments, at + 1)) is not None:
+        return found
+    named = node.below.get("{}")
+    if named is not None and segments[at] and (found := _find(named, segments, at + 1)) is not None:
+        return found[0], [segments[at], *found[1]]
+    return None

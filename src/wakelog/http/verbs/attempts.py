@@ -1,0 +1,89 @@
+"""Tries side by side, what made them differ, and a fork's result taken back."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wakelog.compare.comparison import Comparison
+from wakelog.compare.trajectory import Course
+from wakelog.engines.remote.wire import Question
+from wakelog.files.file_diff import FileDiff
+from wakelog.http.routes import Call, route
+from wakelog.http.shapes import HeadAnswer, NotEmpty, Position, Query, is_fixed
+
+
+class AttemptsQuery(Query, frozen=True):
+    turn: Position | None = None
+    """By default the newest turn that was tried more than once."""
+    forks: bool = False
+    """Also what forks did in its place."""
+
+    def fixed(self) -> bool:
+        return not self.forks
+
+
+class AttemptsAnswer(msgspec.Struct, frozen=True):
+    attempts: tuple[Course, ...]
+
+
+class CompareQuery(Query, frozen=True):
+    side: tuple[str, ...] = ()
+    """A place (`@5.1`, `@3..@7`); repeated, one for each side. By default the attempts of a turn tried again."""
+    other: str = ""
+    """Another session, in which all places but the first are meant."""
+
+    def fixed(self) -> bool:
+        return bool(self.side) and not self.other and is_fixed(*self.side)
+
+
+class FileDiffQuery(Query, frozen=True):
+    a: str = ""
+    b: str = ""
+    path: tuple[str, ...] = ()
+    """Only these files; may be repeated."""
+    other: str = ""
+    """Another session that `b` is a point of."""
+
+    def fixed(self) -> bool:
+        return not self.other and is_fixed(self.a, self.b)
+
+
+class FilesAnswer(msgspec.Struct, frozen=True):
+    files: tuple[FileDiff, ...]
+
+
+class Adopt(Question, frozen=True):
+    """The fork to take back, as it is or was `at` a point of it; with `force` although this session has gone on."""
+
+    fork: NotEmpty
+    at: str = ""
+    why: str = ""
+    force: bool = False
+
+
+@route("GET", "/sessions/{session}/attempts", by_head=True)
+def attempts(call: Call, query: AttemptsQuery) -> AttemptsAnswer:
+    """All attempts of a turn, side by side, with outcome, steps, time and cost."""
+    return AttemptsAnswer(tuple(call.session().attempts_of(query.turn, forks=query.forks)))
+
+
+@route("GET", "/sessions/{session}/compare", by_head=True)
+def compare(call: Call, query: CompareQuery) -> Comparison:
+    """Attempts, turns or sessions step by step; where they part, what lay behind it, what followed."""
+    other = call.space.session(query.other) if query.other else None
+    return call.session().compare(*query.side, other=other)
+
+
+@route("GET", "/sessions/{session}/file-diff", by_head=True)
+def file_diff(call: Call, query: FileDiffQuery) -> FilesAnswer:
+    """What changed in files between two points, from the contents in the log; by default in the last turn."""
+    session = call.session()
+    other = call.space.session(query.other) if query.other else None
+    return FilesAnswer(tuple(session.file_diff(query.a or None, query.b or None, paths=query.path, other=other)))
+
+
+@route("POST", "/sessions/{session}/adopt", scope="write")
+def adopt(call: Call, body: Adopt) -> HeadAnswer:
+    """Takes a fork's result back into this session, in one commit; undo takes it back."""
+    fork = call.space.session(body.fork)
+    return HeadAnswer.of(call.session().adopt(fork, body.at or None, why=body.why, force=body.force))

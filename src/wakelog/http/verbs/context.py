@@ -1,0 +1,153 @@
+"""The model's window: what is in it, what left it, and the handoff to the next run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from wakelog.context.brief import DEFAULT_BUDGET, Brief
+from wakelog.context.compaction import Summary
+from wakelog.context.eviction import Restored
+from wakelog.context.handles import Evicted
+from wakelog.context.items import Item
+from wakelog.context.ledger import Context
+from wakelog.context.shapes import Shape
+from wakelog.engines.remote.wire import Question
+from wakelog.http.routes import Call, route
+from wakelog.http.shapes import At, NotEmpty, Position
+from wakelog.http.verbs.records import Recorded
+from wakelog.model.values import Value
+
+Tokens = Annotated[int, msgspec.Meta(ge=1, le=100_000_000)]
+
+
+class BriefQuery(At, frozen=True, kw_only=True):
+    budget: Tokens = DEFAULT_BUDGET
+    """At most this many tokens, estimated."""
+
+
+class ContextQuery(At, frozen=True, kw_only=True):
+    budget: Tokens | None = None
+    shape: Shape = "openai"
+    pinned: tuple[str, ...] = ()
+    headroom: Annotated[int, msgspec.Meta(ge=0, le=100_000_000)] = 0
+
+
+class MakeContext(Question, frozen=True):
+    """The window to be made: what must leave to fit `budget` is recorded as evicted."""
+
+    budget: Tokens | None = None
+    shape: Shape = "openai"
+    pinned: tuple[str, ...] = ()
+    headroom: Annotated[int, msgspec.Meta(ge=0, le=100_000_000)] = 0
+
+
+class ContextAnswer(msgspec.Struct, frozen=True):
+    """The messages to send to a model, and what they are made of."""
+
+    messages: list[dict[str, Any]]
+    system: str
+    shape: str
+    at: int
+    budget: int | None
+    tokens: int
+    items: tuple[Item, ...]
+    ranges: tuple[tuple[int, int], ...]
+    """The events whose content is in it."""
+    evicted: tuple[Evicted, ...]
+    exposure: str
+    """The least trust of anything in it, and `source` where that is from."""
+    source: str
+    hash: str
+
+    @classmethod
+    def of(cls, context: Context) -> ContextAnswer:
+        return cls(**{name: getattr(context, name) for name in cls.__struct_fields__})
+
+
+class WindowKey(Question, frozen=True):
+    """Something in the window: `e12`, only a call's answer as `e12:output`, or a range, `e5..e40`."""
+
+    key: NotEmpty
+
+
+class Compact(Question, frozen=True):
+    """A summary to stand for what was said and done from `first` to `last`, in view only."""
+
+    first: NotEmpty
+    last: NotEmpty
+    summary: Value
+    why: str = ""
+
+
+class Expand(Question, frozen=True):
+    compaction: Position
+    why: str = ""
+
+
+class Compactions(msgspec.Struct, frozen=True):
+    compactions: tuple[Summary, ...]
+
+
+@route("GET", "/sessions/{session}/brief", by_head=True)
+def brief(call: Call, query: BriefQuery) -> Brief:
+    """The handoff for the next run, machine or agent: goal, facts, decisions, dead ends, pending, files."""
+    return call.session().brief(query.budget, at=query.at or None)
+
+
+@route("GET", "/sessions/{session}/context", by_head=True)
+def context(call: Call, query: ContextQuery) -> ContextAnswer:
+    """What a model would be shown now, or at a point. Nothing is recorded."""
+    made = call.session().context(
+        query.budget,
+        shape=query.shape,
+        pinned=query.pinned,
+        headroom=query.headroom,
+        record=False,
+        at=query.at or None,
+    )
+    return ContextAnswer.of(made)
+
+
+@route("POST", "/sessions/{session}/context", scope="write")
+def make_context(call: Call, body: MakeContext) -> ContextAnswer:
+    """The messages to send to a model; what leaves the window is recorded, and stays out until it is restored."""
+    made = call.session().context(body.budget, shape=body.shape, pinned=body.pinned, headroom=body.headroom)
+    return ContextAnswer.of(made)
+
+
+@route("POST", "/sessions/{session}/evict", scope="write")
+def evict(call: Call, body: WindowKey) -> Evicted:
+    """Takes something out of the window."""
+    return call.session().evict(body.key)
+
+
+@route("POST", "/sessions/{session}/restore", scope="write")
+def restore(call: Call, body: WindowKey) -> Restored:
+    """Brings back what left the window."""
+    return call.session().restore(body.key)
+
+
+@route("POST", "/sessions/{session}/pin", scope="write")
+def pin(call: Call, body: WindowKey) -> Item:
+    """Keeps something in the window until the turn is over."""
+    return call.session().pin(body.key)
+
+
+@route("GET", "/sessions/{session}/compactions", by_head=True)
+def compactions(call: Call, query: At) -> Compactions:
+    """The compactions in effect, oldest first."""
+    return Compactions(tuple(call.session().compactions(query.at or None)))
+
+
+@route("POST", "/sessions/{session}/compact", scope="write")
+def compact(call: Call, body: Compact) -> Recorded:
+    """Lets a summary stand for a part of the conversation; the log keeps it."""
+    return Recorded(call.session().compact(body.first, body.last, body.summary, why=body.why))
+
+
+@route("POST", "/sessions/{session}/expand", scope="write")
+def expand(call: Call, body: Expand) -> Recorded:
+    """Takes a compaction back."""
+    return Recorded(call.session().expand(body.compaction, why=body.why))

@@ -1,0 +1,246 @@
+"""Reading a session: state, events, messages, diff, blame, at any point; and whether it was altered."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from wakelog.diff.blame import Blame
+from wakelog.diff.rewind_preview import RewindPreview, preview_rewind
+from wakelog.diff.turn_diff import TurnDiff
+from wakelog.engines.remote.wire import Question
+from wakelog.errors import InvalidInputError
+from wakelog.http.routes import Call, Raw, route
+from wakelog.http.shapes import (
+    At,
+    EventRecord,
+    Position,
+    Query,
+    is_fixed,
+    plain,
+    record_of,
+    time_of,
+)
+from wakelog.log.reader import fetch
+from wakelog.log.verify import VerifyReport
+from wakelog.model.ids import SessionId
+from wakelog.model.records import Anchor
+from wakelog.model.values import INT_MAX, Value
+from wakelog.state.patch import get
+from wakelog.timeline.files import ChangedFiles
+from wakelog.timeline.messages import Message
+from wakelog.timeline.selectors import resolve_range
+from wakelog.timeline.slices import Slice, read_slice
+
+PAYLOAD_MAX = 16 << 20
+
+
+class StateQuery(At, frozen=True):
+    pointer: str = ""
+    """A JSON Pointer: only this part of the state."""
+
+
+class StateAnswer(msgspec.Struct, frozen=True):
+    """The state, or a part of it, after an event."""
+
+    session: str
+    at: int
+    state_hash: str
+    value: Value
+
+
+class EventsQuery(Query, frozen=True):
+    """Which events; everything given must hold."""
+
+    place: str = ""
+    """A selector of a place or a range: `@5`, `@3..@7`, `e12`, `cp:NAME`."""
+    after: Position = 0
+    """The `next` of the page before, or any event."""
+    upto: Position | None = None
+    turn: Position | None = None
+    attempt: Position | None = None
+    since: str = ""
+    until: str = ""
+    kind: tuple[str, ...] = ()
+    """A kind, or its first word; may be repeated."""
+    tool: str | None = None
+    payloads: Annotated[int, msgspec.Meta(ge=0, le=PAYLOAD_MAX)] = 0
+    """Payloads up to this many bytes stand in the bodies; larger ones are mentioned."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
+
+    def fixed(self) -> bool:
+        return not self.since and not self.until and is_fixed(self.place)
+
+
+class EventsPage(msgspec.Struct, frozen=True):
+    """Some events, oldest first; with `next`, go on by `after`."""
+
+    events: tuple[EventRecord, ...]
+    next: int | None = None
+
+
+class PayloadsQuery(Query, frozen=True):
+    payloads: Annotated[int, msgspec.Meta(ge=0, le=PAYLOAD_MAX)] = PAYLOAD_MAX
+    """Payloads up to this many bytes stand in the body; larger ones are mentioned."""
+
+
+class MessagesAnswer(msgspec.Struct, frozen=True):
+    messages: tuple[Message, ...]
+
+
+class DiffQuery(Query, frozen=True):
+    """Two points; by default what the last turn changed."""
+
+    a: str = ""
+    b: str = ""
+    other: str = ""
+    """Another session that `b` is a point of."""
+
+    def fixed(self) -> bool:
+        return not self.other and is_fixed(self.a, self.b)
+
+
+class BlameQuery(At, frozen=True):
+    pointer: str = ""
+
+
+class ChangedFilesQuery(At, frozen=True):
+    last: Position = 5
+    """In how many of the last turns in view; 0 for all of the history."""
+
+
+class BlameAnswer(msgspec.Struct, frozen=True):
+    keys: tuple[Blame, ...]
+
+
+class ToQuery(Query, frozen=True):
+    to: str
+
+    def fixed(self) -> bool:
+        return is_fixed(self.to)
+
+
+class AgainstAnchor(Question, frozen=True):
+    """An anchor kept elsewhere: a head that the log must still lead through."""
+
+    seq: Annotated[int, msgspec.Meta(ge=1, le=INT_MAX)]
+    hash: str
+    at: int = 0
+
+
+@route("GET", "/sessions/{session}/state", by_head=True)
+def state(call: Call, query: StateQuery) -> StateAnswer:
+    """The state at a point, or now; all of it or one part."""
+    session = call.session()
+    at = session.seq(query.at or None)
+    document = session.state_document(at) if at else {}
+    try:
+        value = get(document, query.pointer)
+    except InvalidInputError as exc:
+        raise InvalidInputError(exc.message, kind="bad-pointer", hint="a pointer looks like /facts/deploy") from exc
+    return StateAnswer(session.id, at, session.state_hash(at) if at else "", value)
+
+
+@route("GET", "/sessions/{session}/events", by_head=True)
+def events(call: Call, query: EventsQuery) -> EventsPage:
+    """Events in order, by position, turn, time, kind and tool, a page at a time."""
+    session = call.session()
+    after, upto = query.after, query.upto
+    if query.place:
+        span = resolve_range(session.log, query.place)
+        after, upto = max(after, span.first - 1), span.last if upto is None else min(upto, span.last)
+    wanted = Slice(
+        after=after,
+        upto=upto,
+        turn=query.turn,
+        attempt=query.attempt,
+        since=time_of(query.since, call.now),
+        until=time_of(query.until, call.now),
+        kind=query.kind or None,
+        tool=query.tool,
+    )
+    tools: dict[str, str] = {}
+    found: list[EventRecord] = []
+    for entry in read_slice(session.log, wanted):
+        if len(found) == query.limit:
+            return EventsPage(tuple(found), found[-1].seq)
+        found.append(record_of(session.log, entry, tools, query.payloads))
+    return EventsPage(tuple(found))
+
+
+@route("GET", "/sessions/{session}/events/{place}", by_head=True)
+def event(call: Call, query: PayloadsQuery) -> EventRecord:
+    """One event, by a selector: `e12`, `last-error`, `@5` for the last of a turn."""
+    session = call.session()
+    entry = session.log.entry(session.seq(call.path["place"]))
+    return record_of(session.log, entry, {}, query.payloads)
+
+
+@route("GET", "/sessions/{session}/payloads/{seq}/{hash}", media="application/octet-stream")
+def payload(call: Call) -> Raw:
+    """The bytes of a payload, by the event that brought it (the mention's `at`, or its own event) and its hash."""
+    log = call.session().log
+    seq, digest = call.path["seq"], call.path["hash"]
+    try:
+        wanted = int(seq), bytes.fromhex(digest)
+    except ValueError:
+        raise InvalidInputError(f"{seq}/{digest} is not an event's number and a hash", kind="bad-request") from None
+    if not 0 < wanted[0] <= INT_MAX:
+        raise InvalidInputError(f"{seq} is not an event's number", kind="bad-request")
+    content = fetch(call.space.engine, log.segments, *wanted)
+    return Raw(content, "application/octet-stream", {"content-disposition": "attachment"})
+
+
+@route("GET", "/sessions/{session}/messages", by_head=True)
+def messages(call: Call, query: At) -> MessagesAnswer:
+    """The messages in view, oldest first, payloads in place."""
+    found = call.session().messages(query.at or None)
+    return MessagesAnswer(tuple(msgspec.structs.replace(m, content=plain(m.content)) for m in found))
+
+
+@route("GET", "/sessions/{session}/diff", by_head=True)
+def diff(call: Call, query: DiffQuery) -> TurnDiff:
+    """What changed between two points, each change with its event, tool and reason. `a` alone, as @2, is what that turn
+    changed; a range, as @2..@5, is what changed since."""
+    session = call.session()
+    other = call.space.session(query.other) if query.other else None
+    return session.diff(query.a or None, query.b or None, other=other)
+
+
+@route("GET", "/sessions/{session}/blame", by_head=True)
+def blame(call: Call, query: BlameQuery) -> BlameAnswer:
+    """Who last wrote each key at and below a pointer."""
+    return BlameAnswer(tuple(call.session().blame(query.pointer, query.at or None)))
+
+
+@route("GET", "/sessions/{session}/files", by_head=True)
+def changed_files(call: Call, query: ChangedFilesQuery) -> ChangedFiles:
+    """The files changed in the last turns in view: in which turns, by which tool and event, how often."""
+    return call.session().files(query.last, at=query.at or None)
+
+
+@route("GET", "/sessions/{session}/preview", by_head=True)
+def preview(call: Call, query: ToQuery) -> RewindPreview:
+    """What a rewind to a point would do, without doing it: what returns, what stays, what cannot be taken back."""
+    session = call.session()
+    return preview_rewind(session.log, session.seq(query.to))
+
+
+@route("GET", "/sessions/{session}/anchor", by_head=True)
+def anchor(call: Call) -> Anchor:
+    """The head, to be kept elsewhere and held against a later verification."""
+    return call.session().anchor()
+
+
+@route("GET", "/sessions/{session}/verify")
+def verify(call: Call) -> VerifyReport:
+    """Checks every byte, the chain and what is derived from it. A fault is part of the answer, not an error."""
+    return call.session().verify()
+
+
+@route("POST", "/sessions/{session}/verify")
+def verify_against(call: Call, body: AgainstAnchor) -> VerifyReport:
+    """The same, held against an anchor: also that nothing was cut off or written anew."""
+    session = call.session()
+    return session.verify(Anchor(SessionId(session.id), body.seq, body.hash, body.at))

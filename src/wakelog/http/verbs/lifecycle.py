@@ -1,0 +1,103 @@
+"""Moving: the view back, the history into a fork, the session through its life."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wakelog.engines.remote.wire import Question
+from wakelog.http.routes import Call, route
+from wakelog.http.shapes import HeadAnswer, NotEmpty
+
+
+class Rewind(Question, frozen=True):
+    """Where to go back to: a selector."""
+
+    to: NotEmpty
+    why: str = ""
+
+
+class Undone(msgspec.Struct, frozen=True):
+    """The rewind that was taken back, and where the session is now."""
+
+    operation: int
+    head: HeadAnswer
+
+
+class Fork(Question, frozen=True):
+    """Where to leave (a selector; by default now), and what to be called."""
+
+    at: str = ""
+    name: str = ""
+    why: str = ""
+
+
+class Reason(Question, frozen=True):
+    why: str = ""
+
+
+class Resume(Question, frozen=True):
+    host: str = ""
+    why: str = ""
+
+
+class Close(Question, frozen=True):
+    outcome: str = "completed"
+    why: str = ""
+
+
+@route("POST", "/sessions/{session}/rewind", scope="write")
+def rewind(call: Call, body: Rewind) -> HeadAnswer:
+    """Moves the view back by appending; nothing is removed, and undo takes it back."""
+    return HeadAnswer.of(call.session().rewind(body.to, why=body.why))
+
+
+@route("POST", "/sessions/{session}/undo", scope="write")
+def undo(call: Call) -> Undone:
+    """Takes back the newest rewind that was not yet undone."""
+    # Without files: those are on the machine of whoever works there, not on the server's.
+    undone = call.session().undo(files=False)
+    return Undone(undone.operation, HeadAnswer.of(undone.head))
+
+
+@route("POST", "/sessions/{session}/redo", scope="write")
+def redo(call: Call) -> Undone:
+    """Takes back the newest undo."""
+    undone = call.session().redo(files=False)
+    return Undone(undone.operation, HeadAnswer.of(undone.head))
+
+
+@route("POST", "/sessions/{session}/fork", scope="write", status=201)
+def fork(call: Call, body: Fork) -> HeadAnswer:
+    """A new session sharing the history up to a point. One transaction, whatever the length."""
+    session = call.session()
+    return HeadAnswer.of(call.space.store.fork(session, body.at or None, name=body.name, why=body.why).head)
+
+
+@route("POST", "/sessions/{session}/pause", scope="write")
+def pause(call: Call, body: Reason) -> HeadAnswer:
+    """Nothing new takes effect until resumed; outcomes of what began before are still accepted."""
+    return HeadAnswer.of(call.session().pause(why=body.why))
+
+
+@route("POST", "/sessions/{session}/resume", scope="write")
+def resume(call: Call, body: Resume) -> HeadAnswer:
+    """Continues a paused session."""
+    return HeadAnswer.of(call.session().resume(host=body.host, why=body.why))
+
+
+@route("POST", "/sessions/{session}/close", scope="write")
+def close(call: Call, body: Close) -> HeadAnswer:
+    """Ends a session; open calls are settled first."""
+    return HeadAnswer.of(call.session().close(body.outcome, why=body.why))
+
+
+@route("POST", "/sessions/{session}/reopen", scope="write")
+def reopen(call: Call, body: Reason) -> HeadAnswer:
+    """Brings a closed or archived session back."""
+    return HeadAnswer.of(call.session().reopen(why=body.why))
+
+
+@route("POST", "/sessions/{session}/archive", scope="write")
+def archive(call: Call, body: Reason) -> HeadAnswer:
+    """Puts a closed session away."""
+    return HeadAnswer.of(call.session().archive(why=body.why))

@@ -1,0 +1,186 @@
+"""Keeping watch: flags, budgets, costs; and settling calls by hand: approve, deny, reconcile, answer."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from wakelog.engines.remote.wire import Question
+from wakelog.http.routes import Call, route
+from wakelog.http.shapes import EventRecord, Limits, NotEmpty, Position, Query, record_of, time_of
+from wakelog.http.verbs.records import Recorded
+from wakelog.index.results import Costs
+from wakelog.model.events import Severity
+from wakelog.model.values import Value
+
+
+class SetBudget(Limits, frozen=True):
+    why: str = ""
+
+
+class FlagsAnswer(msgspec.Struct, frozen=True):
+    """The flags that stand, by name."""
+
+    flags: dict[str, dict[str, Any]]
+
+
+class Flag(Question, frozen=True):
+    """Something to point at, in the session or at one event of it."""
+
+    name: NotEmpty
+    message: str = ""
+    severity: Severity = "warning"
+    on: str = ""
+
+
+class ClearFlag(Question, frozen=True):
+    name: NotEmpty
+    why: str = ""
+
+
+class CostQuery(Query, frozen=True):
+    by: NotEmpty = "turn"
+    """turn, tool, model, session, agent, day or `label:NAME`."""
+    first_turn: Position | None = None
+    last_turn: Position | None = None
+    since: str = ""
+
+
+class CostAllQuery(Query, frozen=True):
+    session: tuple[str, ...] = ()
+    """Only these, with their sub-agents; may be repeated."""
+    by: NotEmpty = "session"
+    since: str = ""
+    until: str = ""
+
+
+class Decide(Question, frozen=True):
+    """A pending call, and who decides about it."""
+
+    action: NotEmpty
+    by: str = ""
+    why: str = ""
+
+
+class GiveAnswer(Question, frozen=True):
+    """Where the question has options, the answer is one of them."""
+
+    request: NotEmpty
+    answer: Value
+    by: str = ""
+    why: str = ""
+
+
+class Reconcile(Decide, frozen=True):
+    """What became of a call nobody knew the outcome of. Without an outcome, what a late worker reported decides."""
+
+    outcome: Literal["", "succeeded", "failed", "never_ran"] = ""
+    output: Value = None
+
+
+class Recover(Question, frozen=True):
+    why: str = ""
+    force: bool = False
+    """Also while the process that has the open turn is alive."""
+
+
+class Uncertain(msgspec.Struct, frozen=True):
+    """The calls of which nobody knows the outcome."""
+
+    actions: tuple[str, ...]
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    events: tuple[EventRecord, ...]
+
+
+@route("GET", "/sessions/{session}/flags", by_head=True)
+def flags(call: Call) -> FlagsAnswer:
+    """What rules and people point at."""
+    return FlagsAnswer(call.session().log.state()["flags"])
+
+
+@route("POST", "/sessions/{session}/flag", scope="write")
+def flag(call: Call, body: Flag) -> Recorded:
+    """Points at something by hand."""
+    return Recorded(call.session().flag(body.name, body.message, severity=body.severity, on=body.on or None))
+
+
+@route("POST", "/sessions/{session}/clear-flag", scope="write")
+def clear_flag(call: Call, body: ClearFlag) -> Recorded:
+    """Takes a flag down; what raised it is still in the log."""
+    return Recorded(call.session().clear_flag(body.name, why=body.why))
+
+
+@route("POST", "/sessions/{session}/budget", scope="write")
+def set_budget(call: Call, body: SetBudget) -> Recorded:
+    """Sets limits. What was spent already counts, and reaching one pauses the session."""
+    return Recorded(call.session().set_budget(why=body.why, **body.given()))
+
+
+@route("GET", "/sessions/{session}/cost")
+def cost(call: Call, query: CostQuery) -> Costs:
+    """What a session and its sub-agents cost, each amount once."""
+    turns = None
+    if query.first_turn is not None or query.last_turn is not None:
+        turns = (query.first_turn or 0, query.last_turn if query.last_turn is not None else 1 << 53)
+    return call.session().cost(query.by, turns=turns, since=time_of(query.since, call.now))
+
+
+@route("GET", "/cost")
+def cost_of_all(call: Call, query: CostAllQuery) -> Costs:
+    """What was spent in the namespace, each amount once."""
+    return call.space.store.cost(
+        query.session or None,
+        by=query.by,
+        since=time_of(query.since, call.now),
+        until=time_of(query.until, call.now),
+    )
+
+
+@route("POST", "/sessions/{session}/approve", scope="write")
+def approve(call: Call, body: Decide) -> Recorded:
+    """Lets a call that waits for approval run."""
+    return Recorded(call.session().approve(body.action, by=body.by or call.key.name, why=body.why))
+
+
+@route("POST", "/sessions/{session}/deny", scope="write")
+def deny(call: Call, body: Decide) -> Recorded:
+    """Refuses a call that waits for approval."""
+    return Recorded(call.session().deny(body.action, by=body.by or call.key.name, why=body.why))
+
+
+@route("POST", "/sessions/{session}/reconcile", scope="write")
+def reconcile(call: Call, body: Reconcile) -> Recorded:
+    """Says what became of a call nobody knew the outcome of."""
+    session = call.session()
+    by = body.by or call.key.name
+    return Recorded(session.reconcile(body.action, body.outcome, output=body.output, by=by, why=body.why))
+
+
+@route("POST", "/sessions/{session}/answer", scope="write")
+def answer(call: Call, body: GiveAnswer) -> Recorded:
+    """Answers a question that an agent asked a person."""
+    by = body.by or call.key.name
+    return Recorded(call.session().answer(body.request, body.answer, by=by, why=body.why))
+
+
+@route("POST", "/sessions/{session}/abandon", scope="write")
+def abandon(call: Call, body: Decide) -> Recorded:
+    """Gives a pending call up."""
+    return Recorded(call.session().abandon(body.action, why=body.why))
+
+
+@route("GET", "/sessions/{session}/evidence/{action}", by_head=True)
+def evidence(call: Call) -> Evidence:
+    """What late or fenced workers have said about a pending call."""
+    session = call.session()
+    tools: dict[str, str] = {}
+    return Evidence(tuple(record_of(session.log, e, tools) for e in session.evidence(call.path["action"])))
+
+
+@route("POST", "/sessions/{session}/recover", scope="write")
+def recover(call: Call, body: Recover) -> Uncertain:
+    """Settles what a dead process left open, by each call's own policy. Only when nothing else works on the session."""
+    return Uncertain(tuple(call.session().recover(why=body.why, force=body.force)))

@@ -1,0 +1,93 @@
+"""Recording that needs more than an event: what names a place, or changes data on the state it was made on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from wakelog.engines.remote.wire import Question
+from wakelog.http.routes import Call, route
+from wakelog.http.shapes import HeadAnswer, NotEmpty, Position
+from wakelog.model.events import Trust
+from wakelog.model.values import Value
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """The event that was appended."""
+
+    seq: int
+
+
+class StartTurn(Question, frozen=True):
+    """A turn and its input, which becomes its first message."""
+
+    user: Value = None
+    source: str = ""
+    trust: Trust = "trusted"
+    role: str = "user"
+
+
+class Started(msgspec.Struct, frozen=True):
+    """The number of the turn."""
+
+    turn: int
+
+
+class EndTurn(Question, frozen=True):
+    outcome: Literal["completed", "failed", "interrupted"] = "completed"
+    why: str = ""
+
+
+class Checkpoint(Question, frozen=True):
+    """A name for a point; with `remove` it is taken away."""
+
+    name: NotEmpty
+    at: str = ""
+    remove: bool = False
+
+
+class Note(Question, frozen=True):
+    """A remark on an event, or on the session."""
+
+    text: NotEmpty
+    on: str = ""
+
+
+class Patch(Question, frozen=True):
+    """A change of `data`: RFC 6902, with paths below /data. `expect` is the event it was made on."""
+
+    patch: Annotated[list[dict[str, Value]], msgspec.Meta(min_length=1)]
+    why: str = ""
+    expect: Position | None = None
+
+
+@route("POST", "/sessions/{session}/start-turn", scope="write")
+def start_turn(call: Call, body: StartTurn) -> Started:
+    """Begins a turn. One that was left open is first recorded as interrupted, and its calls are settled."""
+    session = call.session()
+    return Started(session.start_turn(body.user, source=body.source, trust=body.trust, role=body.role))
+
+
+@route("POST", "/sessions/{session}/end-turn", scope="write")
+def end_turn(call: Call, body: EndTurn) -> HeadAnswer:
+    """Ends the turn that is open."""
+    return HeadAnswer.of(call.session().end_turn(body.outcome, why=body.why))
+
+
+@route("POST", "/sessions/{session}/checkpoint", scope="write")
+def checkpoint(call: Call, body: Checkpoint) -> Recorded:
+    """Names a point, or takes a name away."""
+    return Recorded(call.session().checkpoint(body.name, body.at or None, remove=body.remove))
+
+
+@route("POST", "/sessions/{session}/note", scope="write")
+def note(call: Call, body: Note) -> Recorded:
+    """Adds a remark."""
+    return Recorded(call.session().note(body.text, body.on or 0))
+
+
+@route("POST", "/sessions/{session}/patch", scope="write")
+def patch(call: Call, body: Patch) -> Recorded:
+    """Changes the session's own data. Another writer in between is a conflict."""
+    return Recorded(call.session().patch(body.patch, why=body.why, expect=body.expect))

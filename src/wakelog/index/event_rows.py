@@ -1,0 +1,355 @@
+"""Taking in one commit: from events to rows.
+
+What an event says comes from its body (facets.py). What it did comes from its delta, applied to the few parts of the
+state that columns are made of. So goal, labels, money and pending calls are what `Log.state()` says they are, after
+rewinds, erasures and in forks too, and no rule about events is written twice. The cost of an event is what it added to
+what the session has spent.
+
+A pruned event has no body. Where bodies begin again the state is that of the prune's base, which also gives back what
+is durable: decisions, facts, dead ends and the newest change of each file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from wakelog.codec.records import decode_body
+from wakelog.engine import Engine
+from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, UnsupportedError
+from wakelog.index import visible
+from wakelog.index.durable import keep_durable
+from wakelog.index.facets import (
+    CALLS,
+    TEXT_MAX,
+    TRUST,
+    Facets,
+    as_int,
+    as_json,
+    as_text,
+    decision_of,
+    facets_of,
+    failure_of,
+    one_line,
+)
+from wakelog.index.rows import Batch, Carried, SessionRow
+from wakelog.log.reader import Segment, check_commit, fetch, fold_at, lineage
+from wakelog.model.ids import Seq
+from wakelog.model.payloads import as_ref, decode_payload
+from wakelog.model.records import Commit, Header
+from wakelog.model.values import Value
+from wakelog.state.patch import apply_op, tokens_of
+
+PARTS = ("goal", "labels", "pending_actions", "last_error", "budget", "flags", "turn", "view")
+"""The parts of the state that columns are made of."""
+
+PAYLOAD_MAX = 1 << 20
+"""Of JSON payloads beyond this size only the beginning is searched, as it is written."""
+
+encode_carried = msgspec.json.Encoder().encode
+_decode_carried = msgspec.json.Decoder(Carried).decode
+UNREADABLE = (CorruptLogError, UnsupportedError, NotFoundError)
+"""Why a session, or a part of it, cannot be read."""
+_DAMAGED_DELTA = (InvalidInputError, KeyError, TypeError, AttributeError)
+
+
+class Taking:
+    """One session on its way forward."""
+
+    def __init__(self, engine: Engine, batch: Batch, row: SessionRow) -> None:
+        self._engine = engine
+        self._batch = batch
+        self._row = row
+        self._carried = _decode_carried(row.carried)
+        self._payloads: dict[bytes, bytes] = {}
+        self._known_segments: list[Segment] = []
+
+    def take(self, commit: Commit) -> None:
+        """Takes in the next commit, or raises having taken in nothing of it: after its bytes are decoded, what goes
+        wrong is noted and gone on from."""
+        headers, _ = check_commit(commit)
+        bodies = [decode_body(record.body) for record in commit.records]
+        self._payloads = dict(commit.payloads)
+        for header, record, body in zip(headers, commit.records, bodies, strict=True):
+            gone = "pruned" if not record.body else "erased" if "$erased" in body else ""
+            self._take(header, body, gone, commit.commit_id)
+        row = self._row
+        row.head, row.hash, row.status = commit.last, commit.hash, commit.status
+        row.events += len(headers)
+        self._batch.events += len(headers)
+
+    def save(self) -> None:
+        """Puts the session's row back, with the columns that follow from its state."""
+        row, doc = self._row, self._carried.doc
+        goal, labels, error = doc.get("goal"), doc.get("labels") or {}, doc.get("last_error")
+        spent, before = _spent(doc), self._carried.spent_before
+        turn = doc.get("turn") or {}
+        row.goal = goal if type(goal) is str else None
+        row.labels = encode_carried({k: as_text(v) for k, v in labels.items()}).decode()
+        row.pending = len(doc.get("pending_actions") or ())
+        row.flags = len(doc.get("flags") or ())
+        row.last_error = one_line(": ".join(filter(None, failure_of(error))))
+        row.tokens = as_int(spent.get("tokens")) - as_int(before.get("tokens"))
+        row.usd_micros = as_int(spent.get("usd_micros")) - as_int(before.get("usd_micros"))
+        row.turn = as_int(turn.get("number"))
+        status = as_text(turn.get("status"))
+        is_over = row.status in ("closed", "archived")
+        row.outcome = self._carried.closing if is_over else status if status != "open" else ""
+        row.carried = encode_carried(self._carried)
+        row.damaged = row.damaged or self._carried.damage
+        self._batch.save(row)
+
+    # One event
+
+    def _take(self, header: Header, body: dict[str, Value], gone: str, commit_id: str) -> None:
+        row, batch, carried = self._row, self._batch, self._carried
+        kind, seq = header.kind, header.seq
+        if gone == "pruned":
+            said, carried.is_pruned = Facets(), True
+        else:
+            if carried.is_pruned:
+                self._go_on_from_base(seq - 1, header.at)
+            said = facets_of(kind, body, lambda mention: self._fetch(seq, mention))
+        self._name_tool(said)
+        delta = body.get("delta")
+        tokens, usd_micros, duration_us = self._apply(seq, delta) if delta else (0, 0, 0)
+        # What an outcome used again had cost was paid when it ran.
+        said.tokens_out = min(said.tokens_out, tokens)
+        occurred, trust = said.occurred or header.at, TRUST.get(header.trust, 2)
+        batch.added["wl_event"].append(
+            (
+                row.no,
+                seq,
+                header.turn,
+                header.attempt,
+                kind,
+                header.at,
+                occurred,
+                header.actor,
+                said.tool,
+                said.model,
+                said.effect,
+                said.action,
+                said.path,
+                said.key,
+                said.outcome,
+                said.summary,
+                header.cause,
+                trust,
+                header.source,
+                tokens,
+                said.tokens_out,
+                usd_micros,
+                duration_us,
+                commit_id,
+                gone,
+            )
+        )
+        if tokens or usd_micros or duration_us:
+            self._pay(header, said, tokens, usd_micros, duration_us)
+        batch.add_text(row.no, seq, said.text)
+        row.first_at = min(row.first_at, occurred) if row.first_at else occurred
+        row.last_at = max(row.last_at, occurred)
+        # A fork's first event names the turn that was open where it left; that turn's row is its parent's.
+        if header.turn and kind != "session.forked":
+            self._count(header, body, said, occurred, trust, tokens, usd_micros, gone)
+        if gone != "pruned":
+            self._keep(header, body, said)
+
+    def _pay(self, header: Header, said: Facets, tokens: int, usd_micros: int, duration_us: int) -> None:
+        # Only who imports says when something happened: a call that says the same twice is one call.
+        call = f"{said.action}@{said.occurred}" if said.action and said.occurred else ""
+        sub = said.key if header.kind == "subagent.returned" else ""
+        place = (self._row.no, header.seq, header.turn, said.occurred or header.at)
+        unpriced = tokens if not usd_micros and not said.is_priced else 0
+        amounts = (tokens, said.tokens_out, usd_micros, duration_us, unpriced)
+        self._batch.added["wl_cost"].append((*place, said.tool, said.model, call, sub, *amounts))
+
+    def _name_tool(self, said: Facets) -> None:
+        """An outcome names its action only; tool, class and model are those it was requested with."""
+        action, carried = said.action, self._carried
+        if not action:
+            return
+        if said.model:
+            carried.models[action] = said.model
+        else:
+            said.model = carried.models.get(action, "")
+        if not said.tool:
+            pending = (carried.doc.get("pending_actions") or {}).get(action)
+            if type(pending) is dict:
+                said.tool, said.effect = as_text(pending.get("tool")), as_text(pending.get("effect"))
+
+    def _apply(self, seq: Seq, delta: Value) -> tuple[int, int, int]:
+        """Brings the carried parts of the state forward; returns what the event cost."""
+        carried = self._carried
+        doc = carried.doc
+        cost = (0, 0, 0)
+        try:
+            for op in delta:
+                path = op["path"]
+                part = path[1:].partition("/")[0]
+                if part == "budget":
+                    before = _amounts(doc)
+                    apply_op(doc, tokens_of(path), op)
+                    cost = _difference(before, _amounts(doc))
+                elif part in PARTS:
+                    apply_op(doc, tokens_of(path), op)
+                elif not path:
+                    doc.clear()
+                    doc.update({part: op["value"][part] for part in PARTS})
+        except _DAMAGED_DELTA:
+            carried.damage = f"the delta of event {seq} does not fit the state before it"
+        if carried.models:
+            pending = doc.get("pending_actions") or {}
+            carried.models = {action: model for action, model in carried.models.items() if action in pending}
+        return cost
+
+    def _count(
+        self,
+        header: Header,
+        body: dict[str, Value],
+        said: Facets,
+        occurred: int,
+        trust: int,
+        tokens: int,
+        usd_micros: int,
+        gone: str,
+    ) -> None:
+        """Adds an event to what its turn comes to."""
+        batch, kind = self._batch, header.kind
+        is_new = header.turn > self._carried.last_turn
+        turn = batch.turn(self._row.no, header.turn, header.attempt, seq=header.seq, at=occurred, is_new=is_new)
+        if is_new:
+            self._carried.last_turn = header.turn
+            self._row.turns += 1
+        turn.last = header.seq
+        turn.events += 1
+        turn.tokens += tokens
+        turn.tokens_out += said.tokens_out
+        turn.usd_micros += usd_micros
+        turn.trust = max(turn.trust, trust)
+        if kind == "turn.ended":
+            turn.ended_at, turn.outcome = occurred, said.outcome
+        elif kind == "file.changed":
+            turn.added += as_int(body.get("added"))
+            turn.removed += as_int(body.get("removed"))
+            batch.with_files.add((turn.session, turn.turn, turn.attempt))
+        elif not turn.input and (kind == "turn.started" or (kind == "message.added" and body.get("role") == "user")):
+            turn.input = said.summary
+        if gone != "pruned":
+            is_model = said.effect == "model"
+            turn.model_calls += kind in CALLS and is_model
+            turn.tool_calls += kind in CALLS and not is_model
+            turn.tool_errors += _is_failure(kind, said) and not is_model
+
+    def _keep(self, header: Header, body: dict[str, Value], said: Facets) -> None:
+        """The rows that some kinds have besides that of the event, as far as what they hold was not erased."""
+        kind, seq, row, batch = header.kind, header.seq, self._row, self._batch
+        added = batch.added
+        has_failed = _is_failure(kind, said)
+        if said.tool and (kind in CALLS or has_failed):
+            batch.use(row.no, said.tool, seq, calls=kind in CALLS, errors=has_failed)
+        if kind == "history.rewound":
+            to, under = as_int(body.get("to")), as_int(body.get("under"))
+            try:
+                visible.rewind(batch, self._engine, self._segments(), row.no, seq=seq, to=to, under=under)
+            except UNREADABLE as exc:
+                self._carried.damage = exc.message
+        elif kind == "session.closed":
+            self._carried.closing = said.outcome
+        elif kind in ("session.opened", "session.forked"):
+            row.name = row.name or self._free_name(as_text(body.get("name")))
+            row.agent = as_text(body.get("agent")) or row.agent
+            row.spawner = as_text(body.get("spawner")) or row.spawner
+        if kind == "message.added":
+            if "content" in body:
+                added["wl_message"].append((row.no, seq, as_text(body.get("role"))))
+        elif kind == "file.changed":
+            if "path" in body:
+                change = as_text(body.get("change")) or "modified"
+                lines = as_int(body.get("added")), as_int(body.get("removed"))
+                added["wl_file"].append((row.no, seq, said.path, change, *lines))
+        elif kind in ("subagent.spawned", "subagent.returned"):
+            added["wl_spawn"].append((row.no, seq, header.turn, said.key))
+        elif kind == "decision.made":
+            if "choice" in body:
+                added["wl_decision"].append((row.no, seq, *decision_of(body)))
+        elif kind in ("fact.recorded", "fact.retracted"):
+            if "key" in body:
+                value = as_json(body["value"]) if "value" in body else None
+                added["wl_fact"].append((row.no, seq, said.key, value, kind == "fact.retracted"))
+        elif has_failed or kind == "turn.ended":
+            if "error" not in body and (not has_failed or "$erased" in body):
+                return
+            default = "timeout" if said.outcome == "timed_out" else "error"
+            type_, message = failure_of(body.get("error"))
+            added["wl_error"].append((row.no, seq, said.tool, type_ or default, message))
+
+    def _free_name(self, name: str) -> str:
+        """The name an event gives its session, unless the engine has bound it to another."""
+        return name if name and self._engine.find(name) in (None, self._row.id) else ""
+
+    # Beyond the commit at hand
+
+    def _segments(self) -> list[Segment]:
+        if not self._known_segments:
+            self._known_segments = lineage(self._engine, self._row.id)
+        return self._known_segments
+
+    def _fetch(self, seq: Seq, mention: dict[str, Value]) -> Value:
+        """What a mention stands for: text, or a JSON value. None for other bytes, and for what is gone."""
+        try:
+            ref = as_ref(mention)
+            assert ref is not None
+            if ref.media == "bytes":
+                return None
+            digest = bytes.fromhex(ref.hash)
+            content = self._payloads.get(digest)
+            if content is None:
+                content = fetch(self._engine, self._segments(), ref.at or seq, digest)
+            elif hashlib.sha256(content).digest() != digest:
+                return None
+            if ref.media == "text" or len(content) > PAYLOAD_MAX:
+                return content[: 4 * TEXT_MAX].decode(errors="ignore")
+            return decode_payload(content, ref.media)
+        except (NotFoundError, CorruptLogError, msgspec.MsgspecError, ValueError):
+            return None
+
+    def _go_on_from_base(self, seq: Seq, at: int) -> None:
+        """After pruned events: the state as it was, and the rows of what is durable in it."""
+        row = self._row
+        self._carried.is_pruned = False
+        try:
+            doc = fold_at(self._engine, self._segments(), seq).fold.doc
+        except UNREADABLE as exc:
+            self._carried.damage = exc.message
+            return
+        before = _amounts(self._carried.doc)
+        self._carried.doc = {part: doc[part] for part in PARTS if part in doc}
+        tokens, usd_micros, duration_us = _difference(before, _amounts(doc))
+        if tokens or usd_micros or duration_us:
+            gone = (row.no, seq, 0, at, "", "", "", "", tokens, 0, usd_micros, duration_us, 0)
+            self._batch.added["wl_cost"].append(gone)
+        visible.resume(self._batch, self._engine, self._segments(), row.no, row.first, doc["view"])
+        keep_durable(self._batch, row, doc, seq)
+
+
+def _spent(doc: dict[str, Value]) -> dict[str, Value]:
+    budget = doc.get("budget")
+    spent = budget.get("spent") if type(budget) is dict else None
+    return spent if type(spent) is dict else {}
+
+
+def _amounts(doc: dict[str, Value]) -> tuple[int, int, int]:
+    spent = _spent(doc)
+    return as_int(spent.get("tokens")), as_int(spent.get("usd_micros")), as_int(spent.get("duration_us"))
+
+
+def _difference(before: tuple[int, int, int], after: tuple[int, int, int]) -> tuple[int, int, int]:
+    return max(0, after[0] - before[0]), max(0, after[1] - before[1]), max(0, after[2] - before[2])
+
+
+def _is_failure(kind: str, said: Facets) -> bool:
+    """A call that is known not to have worked, as the state counts them."""
+    return kind in ("action.failed", "action.timed_out") or (kind == "action.recorded" and said.outcome != "succeeded")

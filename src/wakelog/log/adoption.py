@@ -1,0 +1,263 @@
+"""Adopting: a fork's result is taken back into the session it was forked from.
+
+One commit, written by the log itself:
+
+    history.rewound   mode "adopt": the view goes back to the last event that the fork's view shares with this history
+    history.adopted   names the fork; its delta makes the restorable parts of the state those of the fork
+    copies            of the fork's events that are read from the log, or have a reason or content of their own:
+                      messages and their compactions, decisions, facts, dead ends, artefacts, changed files; each
+                      caused by the adopting event
+
+So the session reads on by itself, whatever becomes of the fork. It is a rewind, and one undo takes all of it back.
+What the fork spent, the calls it made and its turns stay the fork's: they happened there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from wakelog.engine import Engine
+from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError
+from wakelog.log.reader import Entry, fetch, open_commit
+from wakelog.log.seal import Step
+from wakelog.model import events as ev
+from wakelog.model.document import REWOUND_PARTS
+from wakelog.model.ids import Seq
+from wakelog.model.payloads import Payload, as_ref
+from wakelog.model.records import Draft, Head
+from wakelog.model.values import Value
+from wakelog.state.adoption import adopted_parts
+
+if TYPE_CHECKING:
+    from wakelog.log.log import Log
+
+_ALL = ("message.added", "decision.made", "file.changed", "dead_end.noted")
+_HELD = {"fact.recorded": "facts", "artefact.recorded": "artefacts", "history.compacted": "evicted_keys"}
+"""Copied while the state still holds what they wrote, and only then."""
+_TRUSTS = ("trusted", "unverified", "untrusted")
+_MOVES = ("message.", "turn.", "action.", "subagent.", "input.")
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What is to be appended on the head it was made for."""
+
+    head: Seq
+    fork_head: Seq
+    steps: tuple[Step, ...]
+
+
+def plan_adoption(log: Log, fork: Log, at: Seq | None, *, why: str, force: bool) -> Plan:
+    """The events that take `fork`, as it was at `at`, into `log` as it is now."""
+    left = _left_at(log, fork)
+    fork_head = fork.head().seq
+    at = fork_head if at is None else at
+    if not left < at <= fork_head:
+        raise NotFoundError(
+            f"fork {_name(fork)} has no event {at} of its own (it has e{left + 1}..e{fork_head})",
+            kind="event-not-found",
+        )
+    head = log.head().seq
+    now = log.state(head)
+    if now["turn"]["status"] == "open":
+        raise NotAllowedError(
+            f"turn @{now['turn']['number']} of {_name(log)} is open: a fork cannot be adopted in the middle of it",
+            kind="turn-open",
+            hint="end the turn first",
+            legal=("turn.ended",),
+        )
+    if not force:
+        _refuse_if_moved_on(log, fork, left, head)
+    to, own = _split(fork, at, left)
+    return Plan(head, fork_head, tuple(_steps(log, fork, at, left, to, own, seq=head + 2, why=why)))
+
+
+def refuse_if_erased(log: Log, fork: Log, plan: Plan) -> None:
+    """ConflictError when something was erased from the fork while it was being adopted: a copy may have brought it
+    back. What was adopted is erased again, and taken back."""
+    if any("payload.erased" in commit.kinds for commit in fork.engine.read(fork.id, after=plan.fork_head)):
+        from wakelog.log.surgery import erase
+
+        last = plan.head + len(plan.steps)
+        erase(log, range(plan.head + 2, last + 1), why=f"{fork.id} was erased from while it was adopted")
+        log.rewind(plan.head, mode="undo", why=f"undo of event {plan.head + 1}")
+        raise ConflictError(
+            f"something was erased from {_name(fork)} while {_name(log)} adopted it; the adoption was taken back",
+            kind="erased-meanwhile",
+            hint="adopt it again",
+            head_seq=log.head().seq,
+        )
+
+
+def adoptions(engine: Engine, fork: Head, *, since: Seq) -> Iterator[Entry]:
+    """The events by which a fork's parent adopted it at or after the fork's event `since`."""
+    assert fork.fork is not None
+    session = fork.fork.parent
+    for commit in engine.read(session, after=fork.fork.at):
+        for entry in open_commit(commit) if "history.adopted" in commit.kinds else ():
+            if entry.kind != "history.adopted":
+                continue
+            if not entry.record.body:  # pruned elsewhere, and brought here by a bundle: a live fork forbids it here
+                raise NotAllowedError(
+                    f"session {session} adopted a fork and was pruned since: its base state may hold what is to go",
+                    kind="pruned-fork",
+                    hint="retract the content there and prune again up to a later event",
+                )
+            if entry.body.get("session") == fork.session and entry.body.get("at", 0) >= since:
+                yield entry
+
+
+def _left_at(log: Log, fork: Log) -> Seq:
+    point = fork.head().fork
+    if point is None or point.parent != log.id:
+        origin = f"a fork of {point.parent}" if point is not None else "no fork"
+        raise InvalidInputError(
+            f"{_name(fork)} is {origin}, not a fork of {_name(log)}: only a session's own forks can be adopted",
+            kind="not-its-fork",
+            hint="compare shows how two sessions differ: wakelog compare A B",
+        )
+    return point.at
+
+
+def _name(log: Log) -> str:
+    return log.head().name or log.id
+
+
+def _refuse_if_moved_on(log: Log, fork: Log, left: Seq, head: Seq) -> None:
+    """ConflictError when something in view came after the fork point that adopting would take out of view."""
+    since = [
+        entry
+        for low, high in log.view(head)
+        if high > left
+        for entry in log.entries(after=max(low - 1, left), upto=high)
+        if _matters(entry)
+    ]
+    if since:
+        turns = len({entry.header.turn for entry in since if entry.header.turn})
+        what = f"{turns} turn{'s' if turns > 1 else ''}" if turns else f"{len(since)} events"
+        raise ConflictError(
+            f"{_name(log)} has gone on since {_name(fork)} left it at event {left}: {what}, from event"
+            f" {since[0].seq} on, would leave the view",
+            kind="moved-on",
+            hint=f"wakelog adopt {_name(fork)} --force; nothing is lost, and undo takes it back",
+            head_seq=head,
+        )
+
+
+def _matters(entry: Entry) -> bool:
+    """Whether an event did something that a rewind would take out of view."""
+    if entry.kind == "history.rewound":
+        return False
+    return entry.kind.startswith(_MOVES) or any(op["path"].split("/")[1:2][0] in REWOUND_PARTS for op in entry.delta)
+
+
+def _split(fork: Log, at: Seq, left: Seq) -> tuple[Seq, list[Entry]]:
+    """The last event of the shared history that the fork has in view, and its own events, up to `at`."""
+    view = fork.view(at)
+    to = max(min(high, left) for low, high in view if low <= left)
+    in_view = [(low, high) for low, high in view if high > left]
+    own = []
+    for entry in fork.entries(after=left, upto=at):
+        # A dead end stays one, whatever was rewound since.
+        if entry.kind == "dead_end.noted" or any(low <= entry.seq <= high for low, high in in_view):
+            own.append(entry)
+    return to, own
+
+
+def _steps(log: Log, fork: Log, at: Seq, left: Seq, to: Seq, own: list[Entry], *, seq: Seq, why: str) -> Iterator[Step]:
+    """The commit's events; the adopting one will stand at `seq`."""
+    then, base = fork.state(at), log.state(to)
+    chosen = list(_chosen(own, then))
+    copied = [entry for entry in chosen if entry.is_intact]
+    places = {entry.seq: seq + 1 + n for n, entry in enumerate(copied)}
+    files = Counter(str(e.body.get("path", "")) for e in copied if e.kind == "file.changed")
+    yield Step(
+        Draft(ev.HistoryRewound(to=to, under=base["view"]["rewound"], mode="adopt", why=why), actor="user"),
+        lambda: log.state(to),
+    )
+    trust, source = _least(own)
+    adopted = ev.HistoryAdopted(
+        session=fork.id,
+        at=at,
+        hash=fork.entry(at).hash.hex(),
+        copied=tuple(places),
+        gone=len(chosen) - len(copied),
+        why=why,
+    )
+    yield Step(
+        Draft(adopted, actor="user", cause=seq - 1, source=source, trust=trust),  # type: ignore[arg-type]
+        lambda: adopted_parts(base, then, shared=left, seq=seq, places=places, files=files),
+    )
+    for entry in copied:
+        yield Step(_copied(fork, entry, left, seq, places))
+
+
+def _chosen(own: list[Entry], then: dict[str, Value]) -> Iterator[Entry]:
+    """The events to copy: of facts, artefacts and compactions those that still hold."""
+    held = {entry["seq"] for part in _HELD.values() for entry in then[part].values()}
+    for entry in own:
+        if entry.kind in _ALL or (entry.kind in _HELD and entry.seq in held and entry.is_intact):
+            yield entry
+
+
+def _least(own: list[Entry]) -> tuple[str, str]:
+    """The least trust among what is adopted, and where that came from."""
+    worst = max(own, key=lambda entry: _TRUSTS.index(entry.header.trust), default=None)
+    if worst is None or worst.header.trust == "trusted":
+        return "trusted", ""
+    return worst.header.trust, worst.header.source
+
+
+def _copied(fork: Log, entry: Entry, left: Seq, seq: Seq, places: dict[Seq, Seq]) -> Draft:
+    """An event of the fork as it is recorded here."""
+    event, header = entry.event, entry.header
+    changes: dict[str, Value] = {"occurred_at": event.occurred_at or header.at}
+    for field in event.payload_fields:
+        changes[field] = _payload(fork, entry, getattr(event, field))
+    if isinstance(event, ev.DecisionMade):
+        changes["evidence"] = tuple(_evidence(fork, each, left, places) for each in event.evidence)
+    elif isinstance(event, ev.HistoryCompacted):
+        changes["first"], changes["last"] = _range(event, left, places)
+    return Draft(
+        msgspec.structs.replace(event, **changes),
+        actor=header.actor,
+        cause=seq,
+        derived_from=_flow(header.derived_from, left, places[entry.seq], places),
+        source=header.source,
+        trust=header.trust,
+    )
+
+
+def _payload(fork: Log, entry: Entry, value: Value) -> Value:
+    """A value of the fork; a payload is brought along, byte for byte."""
+    ref = as_ref(value)
+    if ref is None:
+        return value
+    return Payload(fetch(fork.engine, fork.segments, ref.at or entry.seq, bytes.fromhex(ref.hash)), ref.media)
+
+
+def _evidence(fork: Log, each: int | str, left: Seq, places: dict[Seq, Seq]) -> int | str:
+    if type(each) is not int or each <= left:
+        return each
+    return places.get(each, f"{fork.id}@e{each}")
+
+
+def _range(event: ev.HistoryCompacted, left: Seq, places: dict[Seq, Seq]) -> tuple[Seq, Seq]:
+    """What a compaction covers, in this history: as far as it is the fork's own, the copies of it."""
+    inside = [place for own, place in places.items() if event.first <= own <= event.last]
+    first = event.first if event.first <= left else min(inside, default=event.first)
+    return first, event.last if event.last <= left else max(inside, default=max(first, left))
+
+
+def _flow(
+    ranges: tuple[tuple[Seq, Seq], ...], left: Seq, seq: Seq, places: dict[Seq, Seq]
+) -> tuple[tuple[Seq, Seq], ...]:
+    """What an event was derived from, as far as it is in this history: the shared part, and copies before this one."""
+    out = [(first, min(last, left)) for first, last in ranges if first <= left]
+    for first, last in ranges:
+        few = [place for own, place in places.items() if first <= own <= last and place < seq] if last > left else []
+        out += [(place, place) for place in few]
+    return tuple(out)

@@ -1,0 +1,286 @@
+"""Appending on the pending tip.
+
+Under the log's lock, commits are sealed on the *pending* tip: the head plus what is in flight. So several calls of one
+session can share a sync, and still every event was checked against the state it really meets. When the engine says
+another process came first, what is in flight is undone, the missed events are folded in, and the commit is sealed
+again; events that are no longer legal then raise.
+
+An interrupt may strike anywhere, and leave the tip ahead of what was sent, half applied or half undone, or a commit in
+flight that has landed. So whoever moves the tip first says that it is not whole, and last that it is; and an append
+that an interrupt leaves says so too. Who finds it so drops the tip, and folds what is stored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from wakelog.engine import Engine
+from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, UnavailableError, WakelogError
+from wakelog.log.reader import Segment, fold_at, read_entries
+from wakelog.log.seal import Sealed, Step, Tip, fingerprint_of, seal
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.names import check_length
+from wakelog.model.records import Commit, Head
+
+RESEAL_MAX = 1000
+
+Clock = Callable[[], int]
+
+
+def now_us() -> int:
+    return time.time_ns() // 1000
+
+
+class Appending:
+    """The part of a log that appends: what this process knows of the session's end, and what is on its way there."""
+
+    engine: Engine
+    id: SessionId
+    segments: list[Segment]
+    clock: Clock
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._tip: Tip | None = None
+        self._is_whole = True
+        self._was_interrupted = False
+        self._is_stale = False
+        self._flight: list[Sealed] = []
+        self._generation = 0
+
+    def _append(
+        self, steps: Sequence[Step], expect: Seq | None = None, commit_id: str = "", guard: int | None = None
+    ) -> Head:
+        try:
+            return self._append_patiently(steps, expect, commit_id, guard)
+        except BaseException as exc:
+            self._note(exc)
+            raise
+
+    def _note(self, exc: BaseException) -> None:
+        """Whether something left an append that may strike anywhere in it."""
+        if not isinstance(exc, Exception):
+            self._was_interrupted = True
+
+    def _append_patiently(self, steps: Sequence[Step], expect: Seq | None, commit_id: str, guard: int | None) -> Head:
+        if commit_id and (answer := self._repeated(steps, commit_id)) is not None:
+            return answer
+        check_length(commit_id, "a commit id")
+        for tries in range(RESEAL_MAX):
+            head = self._land(self._launch(steps, expect, commit_id, guard))
+            if head is not None:
+                return head
+            if expect is not None:
+                raise self._conflict(self.engine.head(self.id).seq, expect)
+            if tries > 8:
+                time.sleep(random.uniform(0, 0.002 * min(tries, 50)))
+        raise UnavailableError(
+            f"session {self.id} is too busy: {RESEAL_MAX} appends in a row came second", kind="too-busy"
+        )
+
+    def _launch(self, steps: Sequence[Step], expect: Seq | None, commit_id: str, guard: int | None) -> Sealed:
+        """Seals on the pending tip and submits, in one breath, so that the engine sees a session's commits in order."""
+        while True:
+            with self._locked():
+                tip = self._pending_tip(refresh=expect is not None)
+                if expect is not None and tip.seq != expect:
+                    raise self._conflict(tip.seq, expect)
+                self._is_whole = False
+                try:
+                    sealed = seal(tip, self.id, steps, now=self.clock(), commit_id=commit_id, guard=guard)
+                except (NotAllowedError, ConflictError, InvalidInputError):
+                    self._is_whole = True
+                    # Refused on what this process knows. If that may be old news, look again.
+                    if not self._flight and not self._refresh():
+                        raise
+                    blocker = self._flight[-1] if self._flight else None
+                else:
+                    return self._submit(sealed)
+            if blocker is not None:
+                self._wait_for(blocker)
+
+    def _submit(self, sealed: Sealed) -> Sealed:
+        """The tip is whole again when what was sealed is known to be in flight."""
+        try:
+            sealed.pending = self.engine.submit(sealed.commit)
+        except Exception:
+            sealed.undo()
+            self._is_whole = True
+            raise
+        sealed.generation = self._generation
+        self._flight.append(sealed)
+        self._is_whole = True
+        return sealed
+
+    def launch(self, commit: Commit, reseal: Callable[[Tip], Sealed]) -> Sealed | None:
+        """Puts a commit in line that was sealed elsewhere, once `reseal` has checked it on the tip it follows; None
+        when the session is not there. `land` waits for the answer."""
+        try:
+            return self._launch_given(commit, reseal)
+        except BaseException as exc:
+            self._note(exc)
+            raise
+
+    def _launch_given(self, commit: Commit, reseal: Callable[[Tip], Sealed]) -> Sealed | None:
+        while True:
+            with self._locked():
+                tip = self._pending_tip()
+                if tip.hash != commit.prev and not self._flight and self._refresh():
+                    tip = self._pending_tip()
+                if (tip.seq + 1, tip.hash) == (commit.first, commit.prev):
+                    self._is_whole = False
+                    try:
+                        sealed = reseal(tip)
+                    except WakelogError:
+                        self._is_whole = True
+                        raise
+                    return self._submit(sealed)
+                blocker = self._flight[-1] if self._flight else None
+            if blocker is None:
+                return None
+            self._wait_for(blocker)
+
+    def _wait_for(self, blocker: Sealed) -> None:
+        """Until what is in flight has landed, or was taken back. Its own writer may be waiting too: so it is landed
+        here."""
+        with contextlib.suppress(WakelogError):
+            self._land(blocker)
+        time.sleep(0)
+
+    def land(self, sealed: Sealed) -> Head:
+        """The head that a launched commit led to; ConflictError when another writer came first."""
+        try:
+            head = self._land(sealed)
+        except BaseException as exc:
+            self._note(exc)
+            raise
+        if head is None:
+            raise self._conflict(self.engine.head(self.id).seq, sealed.commit.first - 1)
+        return head
+
+    def _land(self, sealed: Sealed) -> Head | None:
+        """Waits for the engine's answer. None: another writer came first, and everything in flight was taken back."""
+        try:
+            head = self._answer(sealed)
+        except BaseException as exc:
+            self._retreat(sealed)
+            if isinstance(exc, ConflictError) and exc.kind == "head-moved":
+                return None
+            raise
+        if head.hash != sealed.commit.hash:
+            self._retreat(sealed)  # a repetition: this is the original answer, and nothing new was stored
+            return head
+        with self._locked():
+            if sealed.generation == self._generation and sealed in self._flight:
+                self._flight.remove(sealed)
+        return head
+
+    def _answer(self, sealed: Sealed) -> Head:
+        try:
+            return sealed.pending.result()
+        except UnavailableError as exc:
+            if exc.kind != "answer-unknown":
+                raise
+            # Unknown is settled by asking again with the same commit: it is stored once at most.
+            return self.engine.submit(sealed.commit).result()
+
+    def _retreat(self, sealed: Sealed) -> None:
+        """Takes back everything in flight, unless another thread already did."""
+        with self._locked():
+            if sealed.generation == self._generation:
+                self._is_whole = False
+                for each in reversed(self._flight):
+                    each.undo()
+                self._flight.clear()
+                self._generation += 1
+                self._is_stale = True
+                self._is_whole = True
+
+    def _repeated(self, steps: Sequence[Step], commit_id: str) -> Head | None:
+        """The answer given before under this id. Asked first: it holds even if the session has moved on or closed."""
+        known = self.engine.known(self.id, commit_id)
+        if known is None:
+            return None
+        if known.fingerprint != fingerprint_of([step.draft.event for step in steps]):
+            raise InvalidInputError(
+                f"commit id {commit_id!r} of session {self.id} was used before for other content",
+                kind="commit-id-reused",
+                hint="use a new commit id for new content",
+            )
+        return known.head
+
+    def _conflict(self, at: Seq, expect: Seq) -> ConflictError:
+        return ConflictError(
+            f"session {self.id} is at event {at}, but this append expected {expect}: another writer came first."
+            f" Read the events after {expect} and try again, or fork at {expect}.",
+            kind="head-moved",
+            head_seq=at,
+        )
+
+    # The tip
+
+    def _locked(self) -> threading.RLock:
+        if self._pid != os.getpid():
+            self._start()  # a forked child: the lock may be held, and what is in flight is the parent's
+        return self._lock
+
+    def _pending_tip(self, *, refresh: bool = False) -> Tip:
+        if not self._is_whole or self._was_interrupted:
+            # What is in flight still lands, or comes second: its writers see to that.
+            self._flight.clear()
+            self._generation += 1
+            self._tip = None
+            self._is_whole, self._was_interrupted = True, False
+        if self._tip is None:
+            self._tip = self._load_tip()
+        elif (refresh or self._is_stale) and not self._flight:
+            self._refresh()
+        return self._tip
+
+    def _load_tip(self) -> Tip:
+        head = self.engine.head(self.id)
+        self._is_stale = False
+        return self._tip_at(head.seq, head.hash, head.at)
+
+    def _tip_at(self, seq: Seq, hash: bytes, at: int) -> Tip:
+        folded = fold_at(self.engine, self.segments, seq)
+        tip = Tip(folded.fold, seq, hash, at)
+        tip.snapshot_size, tip.bytes_since = folded.snapshot_size, folded.bytes_since
+        return tip
+
+    def _refresh(self) -> bool:
+        """Folds in what others have appended since; True when there was something. Only with nothing in flight."""
+        tip = self._tip
+        assert tip is not None
+        before = tip.seq
+        self._is_whole = False
+        for entry in read_entries(self.engine, self.segments, after=tip.seq, prev=tip.hash):
+            if entry.kind in ("payload.erased", "range.pruned"):
+                # What was removed may be in the state this process holds, or among the payloads it would mention.
+                self._tip = self._load_tip()
+                self._is_whole = True
+                return True
+            tip.fold.apply(entry.delta)
+            tip.seq, tip.hash, tip.at = entry.seq, entry.hash, entry.header.at
+            tip.bytes_since += len(entry.record.header) + len(entry.record.body)
+        self._is_stale = False
+        self._is_whole = True
+        return tip.seq > before
+
+    def _hash_of(self, tip: Tip) -> str:
+        """The tip's state hash. The running digest moves when it is asked, and an interrupt could leave it between."""
+        self._is_whole = False
+        found = tip.fold.state_hash()
+        self._is_whole = True
+        return found
+
+    def forget(self) -> None:
+        """Drops what this process holds of the state; it is folded anew when needed."""
+        with self._locked():
+            self._tip = None

@@ -1,0 +1,129 @@
+"""Taking in removals that were planned elsewhere: a deletion, or the surgery of erasing and pruning.
+
+Whoever may remove can remove everything, so the checks are about what must hold even then: the commits that say so are
+as this store would seal them; headers stay; of what is rewritten, each record keeps its bytes, loses its body, or has
+the body that an erase event in these very commits vouches for; payloads only go; a prune's base is the state there.
+A hold forbids all of it, and a live fork forbids pruning what it reads.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from wakelog.engine import Surgery
+from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError
+from wakelog.log.admission import REMOVALS, Taking, refuse
+from wakelog.log.log import Log
+from wakelog.log.reader import Entry, open_commit
+from wakelog.log.surgery import refuse_if_held, refuse_if_shared, rewinds_of
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.payloads import as_ref, decode_payload
+from wakelog.model.records import Commit, Head, Record
+from wakelog.state.patch import equal
+
+_encode = msgspec.json.Encoder().encode
+
+# What a rewritten commit keeps as it is.
+_KEPT = ("session", "commit_id", "first", "last", "prev", "hash", "at", "epoch", "status", "turn", "turns", "kinds")
+
+
+def take_deletion(taking: Taking, commit: Commit) -> Head:
+    """Deletes a session by a commit that was sealed elsewhere."""
+    if [entry.kind for entry in _opened(commit)] != ["session.deleted"]:
+        refuse(commit, "a deletion is one session.deleted and nothing else")
+    _refuse_if_held(taking, commit.session)
+    [checked] = taking.check_all([commit], frozenset({"session.deleted"}))
+    return taking.engine.delete(msgspec.structs.replace(checked, snapshot=None))
+
+
+def take_surgery(taking: Taking, surgery: Surgery) -> Head:
+    """Rewrites stored bytes as planned elsewhere."""
+    if not surgery.commits:
+        raise InvalidInputError("surgery needs a commit that says so", kind="empty-erase")
+    for session in {c.session for c in (*surgery.commits, *surgery.rewritten)}:
+        _refuse_if_held(taking, session)
+    # The state at hand may hold what is to go, so no snapshot is made of it.
+    commits = [msgspec.structs.replace(c, snapshot=None) for c in taking.check_all(surgery.commits, REMOVALS)]
+    vouched = _vouched(taking, commits)
+    rewritten = tuple(_rewritten(taking, commit, vouched) for commit in surgery.rewritten)
+    return taking.engine.operate(msgspec.structs.replace(surgery, commits=tuple(commits), rewritten=rewritten))
+
+
+def _opened(commit: Commit) -> list[Entry]:
+    """The events of a commit that was given: its bytes must be what its hash says, stored or not."""
+    try:
+        return open_commit(commit)
+    except CorruptLogError as exc:
+        refuse(commit, exc.message, exc)
+
+
+def _refuse_if_held(taking: Taking, session: SessionId) -> None:
+    head = taking.head_of(session)
+    if head is not None and head.status != "deleted":  # which nothing held could become
+        refuse_if_held(taking.engine, session)
+
+
+def _vouched(taking: Taking, commits: list[Commit]) -> dict[tuple[SessionId, Seq], bytes]:
+    """What the erase events in these commits put in place of bodies, wherever those are shared."""
+    out: dict[tuple[SessionId, Seq], bytes] = {}
+    for commit in commits:
+        log = Log(taking.engine, commit.session)
+        for entry in _opened(commit):
+            event = entry.event
+            if isinstance(event, ev.RangePruned):
+                _check_prune(log, commit, event)
+            elif isinstance(event, ev.PayloadErased):
+                for replacement in event.erased:
+                    holder = next((s.session for s in reversed(log.segments) if s.first <= replacement.seq), log.id)
+                    out[holder, replacement.seq] = _encode(replacement.body)
+    return out
+
+
+def _check_prune(log: Log, commit: Commit, event: ev.RangePruned) -> None:
+    """The base is what every later state rests on: it must be the state there."""
+    refuse_if_shared(log, event.upto)
+    ref = as_ref(event.base)
+    base = dict(commit.payloads).get(bytes.fromhex(ref.hash), b"{}") if ref else _encode(event.base)
+    if event.last_hash != log.entry(event.upto).hash.hex() or not equal(
+        decode_payload(base, "json"), log.state(event.upto)
+    ):
+        refuse(commit, f"its base is not the state at event {event.upto}")
+    if event.rewinds and event.rewinds != rewinds_of(log, event.upto):
+        refuse(commit, f"its rewinds are not those up to event {event.upto}")
+
+
+def _rewritten(taking: Taking, commit: Commit, vouched: dict[tuple[SessionId, Seq], bytes]) -> Commit:
+    """The stored commit with what the given one removes from it."""
+    stored = next(
+        (c for c in taking.engine.read(commit.session, after=commit.last - 1, upto=commit.last, payloads=True)), None
+    )
+    if stored is None:
+        raise NotFoundError(f"session {commit.session} has no event {commit.last}", kind="event-not-found")
+    changed = [name for name in _KEPT if getattr(stored, name) != getattr(commit, name)]
+    if changed or len(stored.records) != len(commit.records):
+        refuse(commit, f"surgery may not change its {', '.join(changed) or 'number of records'}")
+    kept = dict(stored.payloads)
+    if any(kept.get(digest) != content for digest, content in commit.payloads):
+        refuse(commit, "surgery may not add payloads")
+    records = tuple(
+        _record(commit, entry, record, vouched)
+        for entry, record in zip(open_commit(stored), commit.records, strict=True)
+    )
+    return msgspec.structs.replace(
+        stored,
+        records=records,
+        payloads=commit.payloads,
+        paths=commit.paths if commit.paths == stored.paths else (),
+        fingerprint=commit.fingerprint if commit.fingerprint == stored.fingerprint else b"",
+    )
+
+
+def _record(commit: Commit, entry: Entry, given: Record, vouched: dict[tuple[SessionId, Seq], bytes]) -> Record:
+    stored = entry.record
+    if given == stored:
+        return stored
+    is_removed = given.header == stored.header and not given.salt
+    if not is_removed or (given.body and given.body != vouched.get((commit.session, entry.seq))):
+        refuse(commit, f"what is to stand for event {entry.seq} is not what an erase event says")
+    return given

@@ -1,0 +1,1 @@
+"""Looking after a store: check, scrub, copy, archive, erase, retention, holds."""

@@ -1,0 +1,150 @@
+"""Is this store usable? A few questions, answered quickly whatever its size; `scrub` is who reads every byte.
+
+Every session's head is looked at, the newest commits are opened, names are followed, and what lies outside (blobs, the
+index) is knocked at. Nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from wakelog.engine import Migrates
+from wakelog.engines.blobs import BlobEngine
+from wakelog.errors import UnsupportedError, WakelogError
+from wakelog.log import Log
+from wakelog.log.damage import every_id
+from wakelog.maintenance.measures import file_of, index_fault
+from wakelog.maintenance.scrub import last_pass, open_pass
+from wakelog.model.records import Head
+
+if TYPE_CHECKING:
+    from wakelog.store import Store
+
+NEWEST = 20
+"""So many sessions are looked into."""
+_ANSWERED = {"synced": "on the disk", "written": "written, not synced", "memory": "in memory only"}
+QUICK_BYTES = 256_000_000
+"""Up to this size a database file is checked as a whole."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing looked at."""
+
+    what: str
+    level: Literal["ok", "warn", "fail"]
+    found: str
+    fix: str = ""
+
+
+def check_store(store: Store) -> Iterator[Check]:
+    """What a store needs to be used, each with what was found."""
+    yield Check("opens", "ok", f"an answered append is {_ANSWERED.get(store.engine.durability, 'stored')}")
+    yield from version_check(store)
+    yield from _file(store)
+    heads: list[Head] = []
+    damaged = 0
+    for session, problem in every_id(store.engine):
+        if problem is None:
+            heads.append(store.engine.head(session))
+        else:
+            damaged += 1
+            yield Check("heads", "fail", f"{session}: {problem.message}", f"wakelog verify {session}")
+    if not damaged:
+        events = sum(h.seq - (h.fork.at if h.fork else 0) for h in heads)
+        yield Check("heads", "ok", f"{len(heads)} sessions, {events:,} events")
+    yield from _newest(store, heads)
+    yield from _blobs(store)
+    yield from _index(store)
+    yield _scrubbed(store)
+
+
+def version_check(store: Store) -> Iterator[Check]:
+    """Whether the tables are of the newest version, where they have versions."""
+    if not isinstance(store.engine, Migrates):
+        return
+    version, waiting = store.engine.version(), store.engine.waiting()
+    if waiting:
+        steps = f"{len(waiting)} {'step waits' if len(waiting) == 1 else 'steps wait'}"
+        yield Check("version", "warn", f"{version}; {steps}, and it can be used meanwhile", "wakelog store migrate")
+    else:
+        yield Check("version", "ok", str(version))
+
+
+def _file(store: Store) -> Iterator[Check]:
+    path = file_of(store.engine)
+    if path is None:
+        return
+    size = path.stat().st_size
+    if size > QUICK_BYTES:
+        yield Check("file", "ok", "too large for a quick look: wakelog store scrub checks it")
+        return
+    from wakelog.engines.sqlite.inspection import integrity_faults
+
+    faults = integrity_faults(path)
+    if faults:
+        yield Check("file", "fail", f"damaged: {faults[0]}", "wakelog store scrub tells more; restore it from a backup")
+    else:
+        yield Check("file", "ok", "sound")
+
+
+def _newest(store: Store, heads: list[Head]) -> Iterator[Check]:
+    """Whether the newest commits can be read, follow on the chain, and are found by their names."""
+    newest = sorted(heads, key=lambda h: h.at, reverse=True)[:NEWEST]
+    bad = 0
+    for head in newest:
+        name = head.name or head.session
+        try:
+            if Log(store.engine, head.session, clock=store.clock).entry(head.seq).hash != head.hash:
+                bad += 1
+                yield Check("newest", "fail", f"the head of {name} is not its last event", f"wakelog verify {name}")
+            elif head.name and store.engine.find(head.name) != head.session:
+                bad += 1
+                yield Check("names", "warn", f"{head.name} leads to another session", f"reach it as {head.session}")
+        except WakelogError as exc:
+            bad += 1
+            yield Check("newest", "fail", f"{name}: {exc.message}", f"wakelog verify {name}")
+    if not bad:
+        yield Check("newest", "ok", f"the newest {len(newest)} can be read" if newest else "nothing to read yet")
+
+
+def _blobs(store: Store) -> Iterator[Check]:
+    if not isinstance(store.engine, BlobEngine):
+        return
+    try:
+        next(store.engine.objects.list(), None)
+        yield Check("blobs", "ok", store.engine.url)
+    except WakelogError as exc:
+        yield Check("blobs", "fail", exc.message, exc.hint)
+
+
+def _index(store: Store) -> Iterator[Check]:
+    fault = index_fault(store._index_path)
+    if fault:
+        yield Check("index", "warn", f"damaged: {fault}", "wakelog store scrub --repair makes it anew")
+
+
+def _scrubbed(store: Store) -> Check:
+    now = open_pass(store)
+    under_way = f"; one is under way, {now.sessions} sessions so far" if now is not None else ""
+    last = last_pass(store)
+    if last is None or last.ended is None:
+        return Check("scrub", "ok", f"never to its end{under_way}", "" if now else "wakelog store scrub")
+    day = datetime.fromtimestamp(last.ended / 1e6, UTC).strftime("%Y-%m-%d %H:%M")
+    found = f"{last.damage} damaged" if last.damage else "nothing was damaged"
+    level: Literal["ok", "fail"] = "fail" if last.damage else "ok"
+    fix = "wakelog store scrub --anew tells them again" if last.damage else ""
+    return Check("scrub", level, f"{day} UTC, {last.sessions} sessions, {found}{under_way}", fix)
+
+
+def require_migrates(store: Store) -> Migrates:
+    """UnsupportedError where a store has no versions of its own."""
+    if isinstance(store.engine, Migrates):
+        return store.engine
+    raise UnsupportedError(
+        "this store has no tables to bring forward",
+        kind="no-migrations",
+        hint="over HTTP, run it where the server's store is",
+    )

@@ -1,0 +1,77 @@
+"""Holds: while there is one, nothing of the session can be erased, pruned or deleted.
+
+A hold is the label `hold` in the session's own log, with the reason as its value: so it is an event like any other, it
+is exported and verified with the session, and it counts in whatever process comes to destroy something. The refusal
+itself is in log/surgery.py, below every surface. A rewind does not lift a hold; a fork inherits it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from wakelog.diff.writers import Writers
+from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError
+from wakelog.model.document import HOLD_LABEL
+from wakelog.model.ids import Seq, SessionId
+from wakelog.session import Session
+
+if TYPE_CHECKING:
+    from wakelog.store import Store
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """A hold in force: why, since when, and by which event."""
+
+    session: SessionId
+    name: str
+    reason: str
+    since: int
+    seq: Seq
+
+
+def place_hold(session: Session[Any], reason: str) -> Seq:
+    """Puts the session under a hold, or gives the one in force another reason."""
+    if not reason.strip():
+        raise InvalidInputError("a hold needs a reason", kind="no-reason", hint="say who asked for it and why")
+    return session.label({HOLD_LABEL: reason}, why=reason)
+
+
+def lift_hold(session: Session[Any], *, why: str = "") -> Seq:
+    """Lifts the hold; NotFoundError when there is none."""
+    if hold_of(session) is None:
+        raise NotFoundError(f"{session.name or session.id} is not under a hold", kind="no-hold", hint="wakelog hold ls")
+    return session.label({HOLD_LABEL: None}, why=why)
+
+
+def hold_of(session: Session[Any]) -> Hold | None:
+    """The hold in force, or None. Who placed it is looked up only when there is one."""
+    reason = session.log.state()["labels"].get(HOLD_LABEL)
+    if reason is None:
+        return None
+    pointer = f"/labels/{HOLD_LABEL}"
+    writer = Writers(session.log).feed(session.log.entries(), pointer).who(pointer)
+    return Hold(session.id, session.name, str(reason), writer.at if writer else 0, writer.seq if writer else 0)
+
+
+class Holds(msgspec.Struct, frozen=True):
+    """All holds in force, and the sessions whose state cannot be read: nobody knows whether those are held."""
+
+    found: tuple[Hold, ...]
+    unreadable: tuple[SessionId, ...]
+
+
+def find_holds(store: Store) -> Holds:
+    """Looks at every session of a store."""
+    found: list[Hold] = []
+    unreadable: list[SessionId] = []
+    for head in store.sessions():
+        try:
+            hold = hold_of(store.resume(head.session))
+        except CorruptLogError:
+            unreadable.append(head.session)
+            continue
+        if hold is not None:
+            found.append(hold)
+    return Holds(tuple(found), tuple(unreadable))

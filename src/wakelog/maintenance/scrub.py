@@ -1,0 +1,274 @@
+"""Scrubbing: every stored byte is read and held against what covers it, a session at a time, for as long as there is
+time.
+
+A session is verified as `verify` does: chain, bodies, payloads wherever they lie, what is derived, the head. Then the
+engine is asked for what no session shows: rows and blobs that belong to nobody, names that lead nowhere. How far it has
+come is kept in the store as a mark, so that a nightly job with ten minutes goes on where the last one stopped, on
+whatever machine. What shows only once, because somebody was writing, is not told.
+
+Repairing touches nothing that could be lost: snapshots, the index, and what belongs to nobody. What an erasure had to
+leave in files, because somebody was looking, is finished by any scrub."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from wakelog.engine import Finding, Inspects, KeepsMarks, Rewrites
+from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError, UnsupportedError, WakelogError
+from wakelog.log.damage import every_id
+from wakelog.log.reader import sound_head
+from wakelog.log.verify import Fault, is_of_cache, verify_session
+from wakelog.model.ids import SessionId
+from wakelog.model.records import Head
+
+if TYPE_CHECKING:
+    from wakelog.store import Store
+
+_BACKUP = "restore it from a backup"
+POSITION, LAST = "scrub", "scrubbed"
+KEEP_S = 5.0
+"""How often the mark is written meanwhile."""
+
+Progress = Callable[[int], None]
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """One way through the whole store, over several runs if need be; times are microseconds."""
+
+    began: int
+    ended: int | None = None
+    after: str = ""
+    """The last session that was looked at."""
+    sessions: int = 0
+    events: int = 0
+    damage: int = 0
+    """Findings of damage that were not repaired."""
+
+
+class Scrubbed(msgspec.Struct, frozen=True):
+    """What one run did, and where the pass stands that it is part of."""
+
+    sessions: int
+    events: int
+    findings: tuple[Finding, ...]
+    repaired: int
+    of_pass: Pass
+    is_resumed: bool
+    keeps_mark: bool
+
+    @property
+    def is_whole(self) -> bool:
+        return self.of_pass.ended is not None
+
+    @property
+    def damage(self) -> int:
+        return sum(f.is_damage for f in self.findings)
+
+
+def last_pass(store: Store) -> Pass | None:
+    """The newest pass that came to its end, if the store can tell."""
+    return _read(store, LAST)
+
+
+def open_pass(store: Store) -> Pass | None:
+    """The pass that is under way, if there is one."""
+    return _read(store, POSITION)
+
+
+def scrub(
+    store: Store,
+    *,
+    for_s: float | None = None,
+    rate: float | None = None,
+    repair: bool = False,
+    anew: bool = False,
+    progress: Progress | None = None,
+    told: Callable[[Finding], None] | None = None,
+) -> Scrubbed:
+    """Goes through the store from where the last run stopped; with `for_s`, until that time is over. `rate` is how many
+    events a second it may read. `told` hears of each finding as it is made."""
+    return _Scrub(store, repair, progress, told).run(for_s, rate, anew)
+
+
+class _Scrub:
+    def __init__(
+        self, store: Store, repair: bool, progress: Progress | None, told: Callable[[Finding], None] | None
+    ) -> None:
+        self.store, self.repair = store, repair
+        self.progress, self.told = progress, told
+        self.findings: list[Finding] = []
+        self.sessions = self.events = self.repaired = 0
+        self.keeps_mark = isinstance(store.engine, KeepsMarks)
+        self._kept_at = time.monotonic()
+
+    def run(self, for_s: float | None, rate: float | None, anew: bool) -> Scrubbed:
+        begun = time.monotonic()
+        known = None if anew else open_pass(self.store)
+        self.at = known or Pass(began=self.store.clock())
+        self._keep(self.at, must=for_s is not None)
+        for session, _ in every_id(self.store.engine, self.at.after):
+            self._session(session)
+            if for_s is not None and time.monotonic() - begun >= for_s:
+                return self._end(known is not None)
+            if rate:
+                time.sleep(max(0.0, begun + self.events / rate - time.monotonic()))
+        self._rest()
+        self.at = msgspec.structs.replace(self.at, ended=self.store.clock())
+        return self._end(known is not None)
+
+    def _session(self, session: SessionId) -> None:
+        try:
+            head = sound_head(self.store.engine, session)
+        except WakelogError as exc:
+            if not isinstance(exc, NotFoundError):
+                self._tell(Finding(exc.message, session, getattr(exc, "seq", 0), fix=_BACKUP))
+                self._passed(session, 0, 1)
+            return
+        found = _faults(self.store, head)
+        if found:  # it may have been written to just then: what is damaged stays so
+            again = _faults(self.store, head)
+            found = [fault for fault in found if fault in again]
+        if found and self.repair and any(map(is_of_cache, found)):
+            self.store.engine.drop_snapshots(head.session)
+            left = _faults(self.store, head)
+            self.repaired += sum(fault not in left for fault in found)
+            found = left
+        for fault in found:
+            self._tell(_finding(head, fault))
+        self._passed(session, head.seq - (head.fork.at if head.fork else 0), len(found))
+
+    def _passed(self, session: SessionId, own: int, damage: int) -> None:
+        self.sessions, self.events = self.sessions + 1, self.events + own
+        at = self.at
+        self.at = msgspec.structs.replace(
+            at, after=session, sessions=at.sessions + 1, events=at.events + own, damage=at.damage + damage
+        )
+        if self.progress is not None:
+            self.progress(own)
+        if time.monotonic() - self._kept_at > KEEP_S:
+            self._keep(self.at)
+
+    def _rest(self) -> None:
+        """What belongs to no session; asked last, because it cannot be done in parts."""
+        engine = self.store.engine
+        self._rewrite()
+        found = [*_index_findings(self.store, self.repair), *(engine.inspect() if isinstance(engine, Inspects) else ())]
+        if self.repair and isinstance(engine, Inspects) and any(f.can_tidy for f in found):
+            engine.tidy()
+            left = [*_index_findings(self.store, False), *engine.inspect()]
+            self.repaired += sum(f not in left for f in found)
+            found = left
+        for finding in found:
+            self._tell(finding)
+        damage = sum(f.is_damage for f in found)
+        self.at = msgspec.structs.replace(self.at, damage=self.at.damage + damage)
+
+    def _rewrite(self) -> None:
+        """Finishes what an erasure had to leave: old bytes in files."""
+        engine = self.store.engine
+        if not isinstance(engine, Rewrites):
+            return
+        try:
+            self.repaired += engine.rewrite()
+        except UnsupportedError:  # a server that cannot be asked to
+            return
+        except UnavailableError as exc:
+            if exc.kind != "scrub-pending":
+                raise
+            self._tell(Finding(exc.message, is_damage=False, fix="wakelog store scrub, when nobody else is at work"))
+
+    def _tell(self, finding: Finding) -> None:
+        self.findings.append(finding)
+        if self.told is not None:
+            self.told(finding)
+
+    def _end(self, is_resumed: bool) -> Scrubbed:
+        self._keep(self.at)
+        return Scrubbed(
+            self.sessions, self.events, tuple(self.findings), self.repaired, self.at, is_resumed, self.keeps_mark
+        )
+
+    def _keep(self, at: Pass, *, must: bool = False) -> None:
+        """Notes how far it has come. Where that cannot be kept, a run that is to end early is refused."""
+        engine = self.store.engine
+        self._kept_at = time.monotonic()
+        try:
+            if not isinstance(engine, KeepsMarks):
+                raise UnsupportedError(
+                    "this store cannot keep how far a scrub has come",
+                    kind="no-marks",
+                    hint="leave out --for, or scrub where the store is",
+                )
+            if not self.keeps_mark:
+                return
+            engine.set_mark(POSITION, "" if at.ended is not None else msgspec.json.encode(at).decode())
+            if at.ended is not None:
+                engine.set_mark(LAST, msgspec.json.encode(at).decode())
+        except (UnsupportedError, NotAllowedError):  # its place is missing, or it may not be written
+            if must:
+                raise
+            self.keeps_mark = False
+
+
+def _read(store: Store, name: str) -> Pass | None:
+    value = store.engine.mark(name) if isinstance(store.engine, KeepsMarks) else None
+    try:
+        return msgspec.json.decode(value, type=Pass) if value else None
+    except msgspec.DecodeError:
+        return None
+
+
+def _faults(store: Store, head: Head) -> list[Fault]:
+    """What does not hold in one session. The part that a fork shares is its parent's, unless that one is deleted."""
+    engine = store.engine
+    try:
+        own = head.fork is not None and engine.head(head.fork.parent).status != "deleted"
+        report = verify_session(engine, head.session, own=own)
+    except WakelogError as exc:
+        if isinstance(exc, NotFoundError) and _is_gone(store, head.session):
+            return []
+        return [Fault(getattr(exc, "seq", 0), exc.message)]
+    found = [*report.integrity, *report.completeness]
+    return [] if found and _is_gone(store, head.session) else found
+
+
+def _is_gone(store: Store, session: SessionId) -> bool:
+    """Whether it was deleted meanwhile."""
+    try:
+        return store.engine.head(session).status == "deleted"
+    except WakelogError:
+        return False
+
+
+def _finding(head: Head, fault: Fault) -> Finding:
+    if is_of_cache(fault):
+        fix, can_tidy = "wakelog store scrub --repair drops it", True
+    else:
+        fix, can_tidy = f"take it from a backup; wakelog verify {head.name or head.session} tells more", False
+    return Finding(fault.what, head.session, fault.seq, fix=fix, can_tidy=can_tidy)
+
+
+def _index_findings(store: Store, repair: bool) -> list[Finding]:
+    """Whether the index file, if there is one, is sound and says what the log says. It is derived, so it can be made
+    anew."""
+    from wakelog.index.comparison import differences
+    from wakelog.maintenance.measures import index_fault
+
+    path, fix = store._index_path, "wakelog store scrub --repair makes it anew"
+    problem = index_fault(path)
+    if problem:
+        found = [Finding(f"the index is damaged: {problem}", is_damage=False, fix=fix, can_tidy=True)]
+    elif path is None or not path.exists() or store._is_index_shared:
+        return []
+    else:
+        found = [
+            Finding(f"the index does not say what the log says ({what})", session, fix=fix, can_tidy=True)
+            for session, what in differences(store.index, store.engine)
+        ]
+    if found and repair:
+        store.index.rebuild()
+    return found

@@ -1,0 +1,117 @@
+"""The front of the stdio server: answers the first requests at once, and passes the rest on when the server is loaded.
+
+The server gets every line the front did not answer, and `initialize` too, which it has to know of; what it answers to
+that is swallowed, because the client has its answer. Loads nothing but what it needs: that is its point.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+from typing import Any
+
+import msgspec
+
+from wakelog.mcp.first_answers import Opening
+from wakelog.mcp.frames import Frame, Lines, frames_of
+
+PIECE = 1 << 16
+
+
+class Front:
+    """Stands between a client's pipes and a server that is still being loaded."""
+
+    def __init__(self, source: int, target: int, *, read_only: bool = False) -> None:
+        self._source, self._target = source, target
+        self._opening = Opening(read_only=read_only)
+        self._lines = Lines()
+        self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._is_loaded = False
+        self._greeted: Any = None
+        self._lock = threading.Lock()
+
+    @classmethod
+    def on_stdio(cls, *, read_only: bool = False) -> Front:
+        """Takes stdin and stdout for the protocol. Whatever else is printed goes to stderr, and nobody else reads."""
+        source, target = os.dup(0), os.dup(1)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, 0)
+        try:
+            os.dup2(2, 1)
+        except OSError:
+            os.dup2(nothing, 1)
+        os.close(nothing)
+        return cls(source, target, read_only=read_only)
+
+    def greet(self) -> bool:
+        """Waits for the first line and answers it; False when the client left without a word."""
+        while self._waiting.empty():
+            if not self._read():
+                return False
+        threading.Thread(target=self._follow, name="wakelog mcp front", daemon=True).start()
+        return True
+
+    def loaded(self) -> None:
+        """From now on the server answers everything."""
+        self._is_loaded = True
+
+    # What the server reads and writes, as files
+
+    def readline(self) -> str:
+        return self._waiting.get()
+
+    def write(self, text: str) -> int:
+        if self._greeted is not None and _answers(text, self._greeted):
+            self._greeted = None
+        else:
+            self._send(text.encode())
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+    # From the client
+
+    def _follow(self) -> None:
+        while self._read():
+            pass
+        self._waiting.put("")
+
+    def _read(self) -> bool:
+        piece = b""
+        with contextlib.suppress(OSError):
+            piece = os.read(self._source, PIECE)
+        for line in self._lines.feed(piece):
+            self._take(line)
+        return bool(piece)
+
+    def _take(self, line: bytes) -> None:
+        frames = [] if self._is_loaded else frames_of(line)
+        if len(frames) == 1:
+            frame = frames[0]
+            said = self._opening.answer(str(frame.get("method")), frame.get("params")) if "id" in frame else None
+            if said is not None:
+                answered = {"jsonrpc": "2.0", "id": frame["id"], "result": said}
+                self._send(msgspec.json.encode(answered) + b"\n")
+                if frame["method"] != "initialize":
+                    return
+                self._greeted = frame["id"]
+                line = self._as_agreed(frame)
+        self._waiting.put(line.decode("utf-8", "replace") + "\n")
+
+    def _as_agreed(self, frame: Frame) -> bytes:
+        """The request as if the client had asked for what was agreed on, so that the server agrees to the same."""
+        return msgspec.json.encode({**frame, "params": {**frame["params"], "protocolVersion": self._opening.version}})
+
+    def _send(self, piece: bytes) -> None:
+        view = memoryview(piece)
+        with self._lock:
+            while view:
+                view = view[os.write(self._target, view) :]
+
+
+def _answers(text: str, request: Any) -> bool:
+    said = frames_of(text.encode())
+    return len(said) == 1 and "method" not in said[0] and said[0].get("id") == request

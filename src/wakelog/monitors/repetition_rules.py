@@ -1,0 +1,222 @@
+"""Rules about doing the same again: a call that keeps failing, calls that go round in circles, a retry that goes
+another way."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from wakelog.log.reader import Entry
+from wakelog.model.events import Severity
+from wakelog.model.ids import Seq
+from wakelog.monitors.rules import Finding, Found, over
+from wakelog.monitors.session_view import EFFECTS, Call, Seen, identity
+
+KEPT = 256
+"""How many different calls, or steps of an attempt, are remembered."""
+
+Name = tuple[str, str]
+
+_ENDED = frozenset({"action.succeeded", "action.failed", "action.timed_out", "action.recorded"})
+
+
+def _ended(entry: Entry, seen: Seen) -> Call | None:
+    """The call that ended with this event, really run and known by name."""
+    call = seen.call
+    return call if entry.kind in _ENDED and call is not None and call.ended and not call.is_repeat else None
+
+
+class RepeatedFailure:
+    """The same tool with the same input failed `times` times, with no success in between.
+
+    Where something was changed in between, as when tests are run after each edit, that is work, and only noted.
+    """
+
+    name = "repeated-failure"
+
+    def __init__(self, times: int = 3, *, pause: bool = True) -> None:
+        self.times = times
+        self.pause = pause
+        self._failed: dict[Name, list[Seq]] = {}
+        self._flagged: set[str] = set()
+        self._changed: Seq = 0
+        """Where a call with effects last succeeded."""
+
+    def look(self, entry: Entry, seen: Seen) -> Found:
+        if entry.kind == "session.resumed":
+            self._failed.clear()  # somebody decided to go on
+        call = _ended(entry, seen)
+        if call is not None and call.outcome == "succeeded" and call.effect in EFFECTS:
+            self._changed = entry.seq
+        if call is None or (not call.input and not call.is_model):
+            return None
+        flag = f"{self.name}:{call.key}"
+        if call.outcome == "succeeded":
+            self._failed.pop(call.name, None)
+            if flag in self._flagged:
+                self._flagged.discard(flag)
+                return over(flag, "it succeeded")
+            return None
+        failed = self._failed.pop(call.name, [])
+        failed = self._failed[call.name] = [*failed[-self.times :], entry.seq]
+        if len(self._failed) > KEPT:
+            del self._failed[next(iter(self._failed))]
+        if len(failed) != self.times:
+            return None
+        self._flagged.add(flag)
+        message = f"{call.tool} failed {self.times} times with the same input"
+        if self._changed > failed[0]:
+            return Finding(flag, f"{message}, with changes in between", "info", tuple(failed))
+        return Finding(flag, message, "error", tuple(failed), self.pause)
+
+
+class Loop:
+    """The same call over and over, or the same two or three calls in turn, and nobody said anything in between.
+
+    `times` rounds make a loop. A single call that succeeds each time but answers differently may be polling: it gets
+    twice as many. A person's message, a rewind and a resume begin anew.
+    """
+
+    name = "loop"
+
+    def __init__(self, times: int = 5, *, pause: bool = True) -> None:
+        self.times = times
+        self.pause = pause
+        self._recent: deque[Name] = deque(maxlen=3)
+        self._runs = {1: 0, 2: 0, 3: 0}
+        """For each period: how many calls in a row were what they were that many calls before."""
+        self._worked = 0
+        """How many of them in a row, with a period of one, succeeded."""
+        self._same = 0
+        """And how many of those gave the same result as well."""
+        self._result = ""
+        self._flags: dict[frozenset[Name], str] = {}
+        """The loops that were flagged and not left, by the calls they are made of."""
+        self._told: set[frozenset[Name]] = set()
+
+    def look(self, entry: Entry, seen: Seen) -> Found:
+        if self._begins_anew(entry):
+            self._recent.clear()
+            self._told.clear()
+            self._runs, self._worked, self._same = dict.fromkeys(self._runs, 0), 0, 0
+        call = _ended(entry, seen)
+        if call is None or call.is_model or not call.input or entry.body.get("retry"):
+            return None
+        left = [calls for calls in self._flags if call.name not in calls]
+        found = [over(self._flags.pop(calls), f"{call.tool} was called next") for calls in left]
+        self._told.difference_update(left)
+        self._count(call)
+        self._recent.append(call.name)
+        period = next((p for p in self._runs if self._is_loop(p)), 0)
+        calls = frozenset(list(self._recent)[-period:])
+        if period and calls not in self._told:
+            self._told.add(calls)
+            found.append(self._finding(call, period, calls, seen))
+        return found
+
+    def _begins_anew(self, entry: Entry) -> bool:
+        if entry.kind == "message.added":
+            return entry.header.actor == "user"
+        return entry.kind in ("history.rewound", "session.resumed")
+
+    def _count(self, call: Call) -> None:
+        recent = self._recent
+        for period in self._runs:
+            is_same = len(recent) >= period and recent[-period] == call.name
+            self._runs[period] = self._runs[period] + 1 if is_same else 0
+        worked = call.outcome == "succeeded"  # a call that keeps failing is another rule's
+        self._worked = self._worked + 1 if worked and self._runs[1] else 0
+        self._same = self._same + 1 if self._worked and call.output == self._result else 0
+        self._result = call.output if worked else ""
+
+    def _is_loop(self, period: int) -> bool:
+        if period == 1:
+            return self._same >= self.times - 1 or self._worked >= 2 * self.times - 1
+        # The same call all along also repeats with any other period.
+        return self._runs[period] >= period * (self.times - 1) and self._runs[1] < period - 1
+
+    def _finding(self, call: Call, period: int, calls: frozenset[Name], seen: Seen) -> Finding:
+        flag = self._flags.setdefault(calls, f"{self.name}:{call.key}")
+        newest = [c for c in seen.calls if c.name in calls][-period:]
+        if period == 1:
+            message = f"{call.tool} was called {self._runs[1] + 1} times in a row with the same input"
+        else:
+            tools = ", ".join(c.tool for c in newest)
+            message = f"{tools}: the same {period} calls in turn, {self.times} times over"
+        return Finding(flag, message, "warning", tuple(c.seq for c in newest), self.pause)
+
+
+class RetryDivergence:
+    """A turn that is tried again on the same input goes another way: another call, or another answer to the same one.
+
+    Also a late worker's evidence that contradicts the outcome recorded meanwhile: the call was then made twice. The
+    answers of models are expected to differ, and are not compared.
+    """
+
+    name = "retry-divergence"
+
+    def __init__(self) -> None:
+        self._turn = 0
+        self._input = ""
+        self._former: list[Call] = []
+        self._steps: list[Call] = []
+        self._is_told = False
+
+    def look(self, entry: Entry, seen: Seen) -> Found:
+        if entry.kind == "turn.started":
+            self._begin(entry)
+        elif entry.kind == "action.evidence":
+            return self._contradiction(entry, seen.call)
+        call = seen.call
+        if call is None or not entry.header.turn or call.turn != self._turn or call.is_model or self._is_told:
+            return None
+        if entry.seq == call.seq and len(self._steps) < KEPT:
+            self._steps.append(call)
+            if found := self._other_call(entry, call):
+                return found
+        return self._other_answer(entry, call) if call.ended == entry.seq else None
+
+    def _begin(self, entry: Entry) -> None:
+        given = identity(entry.body.get("input"))
+        is_retry = entry.header.turn == self._turn and given == self._input
+        self._former = self._steps if is_retry else []
+        self._turn, self._input, self._steps, self._is_told = entry.header.turn, given, [], False
+
+    def _former_of(self, call: Call) -> Call | None:
+        place = next((i for i, step in enumerate(self._steps) if step is call), len(self._former))
+        return self._former[place] if place < len(self._former) else None
+
+    def _other_call(self, entry: Entry, call: Call) -> Finding | None:
+        former = self._former_of(call)
+        if former is None or former.name == call.name or not (former.input and call.input):
+            return None
+        what = "with another input" if former.tool == call.tool else f"instead of {former.tool}"
+        return self._tell(entry, call, former, f"called {call.tool} {what}", "info")
+
+    def _other_answer(self, entry: Entry, call: Call) -> Finding | None:
+        former = self._former_of(call)
+        if former is None or former.name != call.name:
+            return None
+        if not (former.outcome == call.outcome == "succeeded") or not (former.output and call.output):
+            return None
+        if former.output == call.output:
+            return None
+        return self._tell(entry, call, former, f"got another answer from {call.tool}", "warning")
+
+    def _tell(self, entry: Entry, call: Call, former: Call, what: str, severity: Severity) -> Finding:
+        self._is_told = True
+        place = f"@{entry.header.turn}"
+        message = f"attempt {entry.header.attempt} of {place} {what}: e{call.seq} differs from e{former.seq}"
+        return Finding(f"{self.name}:{place}", message, severity, (call.seq, former.seq))
+
+    def _contradiction(self, entry: Entry, call: Call | None) -> Finding | None:
+        body = entry.body
+        if call is None or call.outcome not in ("succeeded", "failed") or not call.ended:
+            return None
+        outcome, output = body.get("outcome", ""), body.get("output")
+        is_other = outcome and outcome != call.outcome
+        if not is_other and (output is None or not call.output or identity(output) == call.output):
+            return None
+        twice = ", and what it does may have been done twice" if call.effect in EFFECTS else ""
+        message = f"a late worker says otherwise than e{call.ended} about {call.tool}{twice}"
+        severity: Severity = "error" if call.effect in EFFECTS else "warning"
+        return Finding(f"{self.name}:{call.tool}", message, severity, (entry.seq, call.ended))

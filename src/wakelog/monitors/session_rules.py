@@ -1,0 +1,126 @@
+"""Rules about the session itself: money running out, silence, a lease taken over, something evicted that is still
+needed."""
+
+from __future__ import annotations
+
+from wakelog.log.reader import Entry
+from wakelog.monitors.budgets import uses
+from wakelog.monitors.rules import Finding, Found, over
+from wakelog.monitors.session_view import Seen
+
+_SECOND = 1_000_000
+
+
+class Budget:
+    """A limit is nearly reached (80 %), or reached."""
+
+    name = "budget"
+
+    def look(self, entry: Entry, seen: Seen) -> Found:
+        before, after = seen.before.budget, seen.state["budget"]
+        is_fork = entry.kind == "session.forked"
+        if before == after and not is_fork:
+            return None
+        was = {use.unit: use.level for use in uses(before)}
+        if is_fork:  # it takes over what was spent, and the flags that stood by then
+            was = {unit: level for unit, level in was.items() if f"{self.name}:{unit}" in seen.state["flags"]}
+        found = []
+        for use in uses(after):
+            level, flag = use.level, f"{self.name}:{use.unit}"
+            if level == was.get(use.unit, 0):
+                continue
+            if level == 0:
+                found.append(over(flag, "the limit was lifted" if use.limit is None else use.words))
+            elif level == 1:
+                found.append(Finding(flag, f"nearly reached: {use.words}", "warning", (entry.seq,)))
+            else:
+                found.append(Finding(flag, f"reached: {use.words}", "error", (entry.seq,), pause=True))
+        return found
+
+
+class Stall:
+    """A turn or a call is open, and nothing has happened for much longer than usual.
+
+    Longer means `times` the usual silence of this session, twice what the open call's tool took at most, and at least
+    `least_s`; six times all that while a writer shows signs of life. Needs the clock, so it is found by `tick` only.
+    """
+
+    name = "stall"
+    flag = "stall"
+
+    def __init__(self, times: int = 10, least_s: float = 300) -> None:
+        self.times = times
+        self.least_s = least_s
+        self._told = 0
+
+    def look(self, entry: Entry, seen: Seen) -> Found:
+        if seen.last == entry.seq and (self._told or self.flag in seen.state["flags"]):
+            self._told = 0
+            return over(self.flag, "something happened again")
+        return None
+
+    def tick(self, now: int, seen: Seen) -> Found:
+        if not seen.is_busy or self._told == seen.last:
+            return None
+        silent = now - seen.at
+        patience = max(int(self.least_s * _SECOND), self.times * seen.usual_gap())
+        for call in seen.open.values():
+            patience = max(patience, 2 * seen.longest.get(call.tool, 0))
+        if silent <= patience or (silent <= 6 * patience and seen.holder()):
+            return None
+        self._told = seen.last
+        waits = [f"{call.tool} (e{call.seq})" for call in list(seen.open.values())[:3]]
+        what = f"waiting for {', '.join(waits)}" if waits else f"turn @{seen.state['turn']['number']} is open"
+        targets = tuple(call.seq for call in seen.open.values())[:8] or (seen.last,)
+        return Finding(self.flag, f"nothing happened for {_span(silent)}, {what}", "warning", targets)
+
+
+def _span(us: int) -> str:
+    minutes = us // (60 * _SECOND)
+    return f"{minutes} minutes" if minutes < 120 else f"{minutes // 60} hours"
+
+
+class LeaseTakeover:
+    """A writer took the lease of another one that had not released it."""
+
+    name = "lease-takeover"
+
+    def look(self, entry: Entry, seen: Seen) -> Found:
+        if entry.kind != "lease.taken":
+            return None
+        former, holder = seen.before.lease.get("holder", ""), entry.body.get("holder", "")
+        if not former or former == holder:
+            return None
+        epoch = entry.body.get("epoch", 0)
+        message = f"{holder} took over from {former} (epoch {epoch}); what {former} still does is refused"
+        return Finding(self.name, message, "warning", (entry.seq,))
+
+
+class PendingEvicted:
+    """Something left the model's window that an open call or question is about: does the model know that it waits?"""
+
+    name = "pending-evicted"
+
+    def __init__(self) -> None:
+        self._flagged: dict[str, str] = {}
+        """The evicted key → the action that waits."""
+
+    def look(self, entry: Entry, seen: Seen) -> Found:
+        kind, body = entry.kind, entry.body
+        if kind == "context.evicted":
+            key, handle = str(body.get("key", "")), body.get("handle", 0)
+            call = next((call for call in seen.open.values() if handle in call.about), None)
+            if call is None:
+                return None
+            self._flagged[key] = call.action
+            message = f"{call.tool} is pending, and e{handle} about it left the window as {key!r}"
+            return Finding(f"{self.name}:{key}", message, "warning", (handle, call.seq))
+        if not self._flagged:
+            return None
+        if kind == "context.restored":
+            gone = {key: "it is back in the window" for key in self._flagged if key == body.get("key")}
+        else:
+            gone = {key: "it is no longer pending" for key, action in self._flagged.items() if action not in seen.open}
+        for key in gone:
+            del self._flagged[key]
+        return [over(f"{self.name}:{key}", why) for key, why in gone.items()]

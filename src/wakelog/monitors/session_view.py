@@ -1,0 +1,362 @@
+"""What a rule may look at besides the event itself: the state around it, the calls before it, what was distrusted.
+
+It is brought forward one event at a time, at a cost that follows the change. Its memory is bounded: the newest calls,
+the newest distrusted events, the state. A monitor's own events are folded, and count for nothing else: whether flags
+were written in between makes no difference to what a rule is shown.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from wakelog.codec.canonical import hash_value
+from wakelog.log.reader import Entry
+from wakelog.model.ids import Seq
+from wakelog.model.values import Value
+from wakelog.state.fold import Fold
+
+ACTOR = "monitor"
+"""Who a monitor's own events are by."""
+
+CALLS_KEPT, GAPS_KEPT, TOOLS_KEPT, DISTRUSTED_KEPT = 64, 64, 256, 20_000
+EFFECTS = frozenset({"write", "external"})
+
+_REQUESTS = frozenset({"action.requested", "action.recorded"})
+_ENDS = {
+    "action.succeeded": "succeeded",
+    "action.failed": "failed",
+    "action.timed_out": "timed_out",
+    "action.denied": "denied",
+    "action.abandoned": "abandoned",
+    "action.reconciled": "reconciled",
+}
+# What people do beside the agent's work: it is no sign that the work goes on.
+_ASIDE = frozenset({"checkpoint.named", "flag.cleared", "flag.raised", "labels.set", "note.added"})
+
+_GO_ON = frozenset({"session.reopened", "session.resumed"})
+
+Ranges = Iterable[tuple[Seq, Seq]]
+
+
+class Call(msgspec.Struct):
+    """One call of a tool or a model. `input` and `output` tell values apart, and are empty where nothing is known."""
+
+    action: str
+    tool: str
+    effect: str
+    seq: Seq
+    turn: int
+    attempt: int
+    input: str
+    context: tuple[tuple[Seq, Seq], ...] = ()
+    """For a model call: the events that were in its window, as its request says."""
+    is_repeat: bool = False
+    """A recorded result was used again: nothing was run."""
+    about: list[Seq] = []
+    """The events that tell of it."""
+    began_at: int = 0
+    outcome: str = ""
+    output: str = ""
+    ended: Seq = 0
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """What was asked for: two calls of the same name are the same call."""
+        return self.tool, self.input
+
+    @property
+    def key(self) -> str:
+        """The same, short enough for the name of a flag."""
+        return f"{self.tool}:{self.input[:8]}" if self.input else self.tool
+
+    @property
+    def is_model(self) -> bool:
+        return self.effect == "model"
+
+
+class Distrusted(msgspec.Struct, frozen=True):
+    """An event whose content is not trusted."""
+
+    seq: Seq
+    trust: str
+    source: str
+
+
+class Before(msgspec.Struct, frozen=True):
+    """Small parts of the state as they were before the event."""
+
+    status: str = ""
+    turn: dict[str, Value] = {}
+    lease: dict[str, Value] = {}
+    budget: dict[str, Value] = msgspec.field(default_factory=lambda: {"limits": {}, "spent": {}})
+
+
+class Seen:
+    """A session as far as it was read. Rules read it; they do not change or keep what is in it."""
+
+    def __init__(self, fold: Fold | None = None, seq: Seq = 0, at: int = 0) -> None:
+        self._fold = fold or Fold()
+        self.seq = seq
+        """The newest event."""
+        self.last = seq
+        """The newest event that is a sign of work."""
+        self.at = at
+        """When that was."""
+        self.told_to_go_on: Seq = 0
+        """Where a person last said something, or resumed the session."""
+        self.before = Before()
+        self.call: Call | None = None
+        """The call that the newest event is about."""
+        self.open: dict[str, Call] = {}
+        """Calls without an outcome, by action."""
+        self.calls: deque[Call] = deque(maxlen=CALLS_KEPT)
+        """Calls with one, newest last."""
+        self.model: Call | None = None
+        """The newest model call of the turn."""
+        self.longest: dict[str, int] = {}
+        """How long each tool took at most, in microseconds, when it answered."""
+        self.read: Callable[[Entry, str], Value] = lambda entry, field: entry.body.get(field)
+        """A field of an event's body, fetched where it is stored beside it."""
+        self.holder: Callable[[], str] = str
+        """Who holds the lease and was heard of in time. Only for `tick`: it asks the store."""
+        self._answers: dict[Seq, Call] = {}
+        self._gaps: deque[int] = deque(maxlen=GAPS_KEPT)
+        self._distrusted: list[Distrusted] = []
+        self._endorsed: set[Seq] = set()
+        self._rewinds: dict[Seq, tuple[Seq, Seq]] = {}
+        self._recall()
+
+    @property
+    def state(self) -> dict[str, Value]:
+        """The state after the newest event."""
+        return self._fold.doc
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the agent is at work: a turn or a call is open, and nobody is asked for anything."""
+        doc = self.state
+        if not doc or doc["status"] not in ("open", "active"):
+            return False
+        states = {pending["status"] for pending in doc["pending_actions"].values()}
+        return "waiting" not in states and (doc["turn"]["status"] == "open" or bool(states & {"requested", "running"}))
+
+    def usual_gap(self) -> int:
+        """The silence, in microseconds, that nine of ten events at work did not exceed."""
+        gaps = sorted(self._gaps)
+        return gaps[len(gaps) * 9 // 10] if gaps else 0
+
+    # Trust
+
+    def least(self, ranges: Ranges) -> Distrusted | None:
+        """The least trusted event in some ranges, the newest of them; None when all are trusted."""
+        found: Distrusted | None = None
+        for first, last in ranges:
+            low = bisect_left(self._distrusted, first, key=lambda d: d.seq)
+            high = bisect_right(self._distrusted, last, key=lambda d: d.seq)
+            for each in reversed(self._distrusted[low:high]):
+                if each.seq in self._endorsed:
+                    continue
+                if each.trust == "untrusted":
+                    if found is None or found.trust != "untrusted" or found.seq < each.seq:
+                        found = each
+                    break
+                if found is None or (found.trust != "untrusted" and found.seq < each.seq):
+                    found = each
+        return found
+
+    def is_endorsed(self, seq: Seq) -> bool:
+        return seq in self._endorsed
+
+    def context_of(self, entry: Entry) -> Call | None:
+        """The model call that an event rests on: the one it names as its cause, else the newest of the turn."""
+        return self._answers.get(entry.header.cause) or self.model
+
+    def view(self) -> list[tuple[Seq, Seq]]:
+        """The ranges of events in view, as `Log.view` tells them."""
+        where = self.state["view"]
+        rewound, to = where["rewound"], where["to"]
+        last, ranges = self.seq, []
+        while rewound:
+            ranges.append((rewound, last))
+            last, rewound = to, self._rewinds.get(rewound, (0, 0))[1]
+            to = self._rewinds.get(rewound, (0, 0))[0]
+        return [(1, last), *reversed(ranges)]
+
+    # Going forward
+
+    def take(self, entry: Entry) -> None:
+        """Brings all of this forward by the next event."""
+        doc, header = self.state, entry.header
+        if doc:
+            self.before = Before(doc["status"], doc["turn"], doc["lease"], dict(doc["budget"]))
+        was_busy = self.is_busy
+        self.seq, self.call = entry.seq, None
+        self._fold.apply(entry.delta)
+        if header.actor == ACTOR:
+            return
+        if entry.kind not in _ASIDE:
+            if was_busy and header.at > self.at:
+                self._gaps.append(header.at - self.at)
+            self.last, self.at = entry.seq, header.at
+        if entry.kind in _GO_ON or (entry.kind == "message.added" and header.actor == "user"):
+            self.told_to_go_on = entry.seq
+        if header.trust != "trusted":
+            self._distrust(Distrusted(entry.seq, header.trust, header.source))
+        if entry.kind.startswith("action."):
+            self._take_action(entry)
+        elif entry.kind in _OTHERS:
+            _OTHERS[entry.kind](self, entry)
+
+    def go_on_from(self, fold: Fold, seq: Seq, at: int) -> None:
+        """Continues with a state that was read anew: what is before it was pruned, or erased."""
+        self._fold, self.seq = fold, seq
+        self.last, self.at = max(self.last, seq), max(self.at, at)
+        if not self.open:
+            self._recall()
+
+    def _recall(self) -> None:
+        """What the state tells of events that were not read."""
+        if not self.state:
+            return
+        for action, pending in self.state["pending_actions"].items():
+            seq, tool = pending["seq"], str(pending["tool"])
+            given = _text(pending.get("input_hash"))
+            call = Call(action, tool, str(pending["effect"]), seq, pending["turn"], 1, given, about=[seq])
+            self.open[action] = call
+        known = [Distrusted(t["seq"], t["trust"], source) for source, t in self.state["trust"].items()]
+        self._distrusted = sorted(known, key=lambda d: d.seq)
+
+    def _distrust(self, event: Distrusted) -> None:
+        self._distrusted.append(event)
+        if len(self._distrusted) > DISTRUSTED_KEPT:
+            del self._distrusted[: DISTRUSTED_KEPT // 2]
+
+    def _take_action(self, entry: Entry) -> None:
+        body, kind = entry.body, entry.kind
+        action = _text(body.get("action"))
+        if kind in _REQUESTS:
+            self.call = self._begin(entry, action)
+            if kind == "action.requested":
+                return
+        else:
+            self.call = self.open.get(action)
+        call = self.call
+        if call is None or kind == "action.evidence":
+            self.call = call or next((c for c in reversed(self.calls) if c.action == action), None)
+            return
+        if kind != "action.recorded":
+            call.about.append(entry.seq)
+        outcome = _text(body.get("outcome")) or "succeeded" if kind == "action.recorded" else _ENDS.get(kind, "")
+        if outcome:
+            self._end(call, entry, outcome)
+
+    def _begin(self, entry: Entry, action: str) -> Call:
+        body, header = entry.body, entry.header
+        call = Call(
+            action,
+            _text(body.get("tool")),
+            _text(body.get("effect")) or "external",
+            entry.seq,
+            header.turn,
+            header.attempt,
+            _text(body.get("input_hash")) or _text(body.get("context_hash")) or identity(body.get("input")),
+            context=header.derived_from,
+            is_repeat=bool(body.get("reused")),
+            about=[entry.seq],
+            began_at=header.at,
+        )
+        if entry.kind == "action.requested":
+            self.open[action] = call
+        if call.is_model:
+            self.model = call
+        return call
+
+    def _end(self, call: Call, entry: Entry, outcome: str) -> None:
+        body = entry.body
+        call.outcome = _text(body.get("outcome")) if outcome == "reconciled" else outcome
+        output = body.get("output")
+        call.output = identity(body.get("output_summary", "") if output is None else output)
+        call.ended = entry.seq
+        if body.get("retry"):
+            return  # it is requested again
+        self.open.pop(call.action, None)
+        self.calls.append(call)
+        if call.is_model:
+            self._answers[entry.seq] = call
+            if len(self._answers) > CALLS_KEPT:
+                del self._answers[next(iter(self._answers))]
+        if call.began_at and outcome == "succeeded":
+            took = entry.header.at - call.began_at
+            self.longest[call.tool] = max(took, self.longest.pop(call.tool, 0))
+            if len(self.longest) > TOOLS_KEPT:
+                del self.longest[next(iter(self.longest))]
+
+    # What other kinds tell
+
+    def _turn(self, entry: Entry) -> None:
+        self.model = None
+        self._answers.clear()
+
+    def _message(self, entry: Entry) -> None:
+        call = self.open.get(_text(entry.body.get("action")))
+        if call is not None:
+            call.about.append(entry.seq)
+
+    def _asked(self, entry: Entry) -> None:
+        request, header = _text(entry.body.get("request")), entry.header
+        self.open[request] = Call(
+            request, "input", "read", entry.seq, header.turn, header.attempt, "", about=[entry.seq]
+        )
+
+    def _answered(self, entry: Entry) -> None:
+        self.open.pop(_text(entry.body.get("request")), None)
+
+    def _rewound(self, entry: Entry) -> None:
+        self._rewinds[entry.seq] = (entry.body.get("to", 0), entry.body.get("under", 0))
+
+    def _endorse(self, entry: Entry) -> None:
+        self._endorsed.update(entry.body.get("targets", ()))
+
+    def _invalidate(self, entry: Entry) -> None:
+        """What was invalidated is not to be trusted any more, whatever it was before."""
+        for seq in entry.body.get("targets", ()):
+            self._endorsed.discard(seq)
+            place = bisect_left(self._distrusted, seq, key=lambda d: d.seq)
+            end = bisect_right(self._distrusted, seq, key=lambda d: d.seq)
+            sources = [former.source for former in self._distrusted[place:end] if former.source]
+            source = sources[0] if sources else f"e{seq}, which was invalidated"
+            self._distrusted[place:end] = [Distrusted(seq, "untrusted", source)]
+
+    def _forked(self, entry: Entry) -> None:
+        self.open.clear()  # what was open is the parent's
+
+
+_OTHERS: dict[str, Callable[[Seen, Entry], None]] = {
+    "history.rewound": Seen._rewound,
+    "input.answered": Seen._answered,
+    "input.requested": Seen._asked,
+    "message.added": Seen._message,
+    "session.forked": Seen._forked,
+    "step.invalidated": Seen._invalidate,
+    "trust.endorsed": Seen._endorse,
+    "turn.started": Seen._turn,
+}
+
+
+def identity(value: Value) -> str:
+    """Equal for equal values; empty when the value is gone."""
+    if type(value) is dict:
+        if "$erased" in value:
+            return ""
+        if "$payload" in value:
+            return str(value["$payload"])
+    return hash_value(value)
+
+
+def _text(value: Any) -> str:
+    return value if type(value) is str else ""

@@ -1,0 +1,1 @@
+"""Where something came from and where it went: why, taint, trust, blast radius."""

@@ -1,0 +1,153 @@
+"""The blast radius of a step: what rests on it, and what of the present state does not.
+
+Endorsing and invalidating are events like any other; nothing they speak about is changed. What they lead to can be had
+before they are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.log import Log
+from wakelog.model.ids import Seq, SessionId
+from wakelog.provenance.effective_trust import Trusts
+from wakelog.provenance.event_index import Mark
+from wakelog.provenance.graph import Graph, Known
+from wakelog.provenance.taint import ITEMS, Now, Touched, describe, part_of, spread
+from wakelog.provenance.targets import What, find
+from wakelog.provenance.walk import Walk
+
+Held = Literal["fact", "decision", "data", "file", "pending"]
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """Something the state holds now."""
+
+    part: Held
+    name: str
+    seq: Seq
+    """The event that wrote it last; 0 when that was pruned."""
+    known: Known
+    """How it is known what this rests on itself. With "unknown", that it is safe is only not contradicted."""
+
+
+class Blast(msgspec.Struct, frozen=True):
+    """What rests on some steps, and what of the state does not."""
+
+    session: SessionId
+    at: Seq
+    seq: Seq
+    """The event that invalidated them; 0 when it was only tried."""
+    targets: tuple[Seq, ...]
+    rests: tuple[Touched, ...]
+    resting: tuple[Kept, ...]
+    """What the state holds now and rests on them."""
+    safe: tuple[Kept, ...]
+    unknown: tuple[Kept, ...]
+    """What was written in a part of the history that was pruned: nobody can say."""
+    reached: int
+    limits: tuple[str, ...]
+
+
+class Endorsed(msgspec.Struct, frozen=True):
+    """What an endorsement changed."""
+
+    session: SessionId
+    seq: Seq
+    """The event that endorsed them; 0 when it was only tried."""
+    targets: tuple[Seq, ...]
+    raised: tuple[Seq, ...]
+    """Events that are trusted more than before, the targets among them."""
+
+
+def targets_of(log: Log, targets: What | Iterable[What]) -> tuple[Seq, ...]:
+    """The events meant: by seq, selector, key of the state, or line of a file."""
+    asked = [targets] if isinstance(targets, int | str) else list(targets)
+    graph = Graph(log)
+    head = log.head().seq
+    seqs: dict[Seq, None] = {}
+    for what in asked:
+        if isinstance(what, int):
+            if not 0 < what <= head:
+                raise NotFoundError(f"session {log.id} has no event {what}", kind="event-not-found")
+            seqs[what] = None
+        else:
+            seqs |= dict.fromkeys(find(graph, what).seqs)
+    if not seqs:
+        raise InvalidInputError("name at least one event", kind="no-target", hint="such as e12, @3 or /facts/x")
+    return tuple(sorted(seqs))
+
+
+def blast(log: Log, targets: tuple[Seq, ...], *, seq: Seq = 0, items: int = ITEMS) -> Blast:
+    """What rests on some events, and what does not."""
+    graph = Graph(log)
+    walk = spread(graph, targets)
+    found = [s for s in walk.reached if s not in targets and part_of(graph, s)]
+    found.sort(key=lambda s: (-walk.reached[s].strength, s))
+    shown = found[:items] if items else found
+    now = Now(graph)
+    resting, safe, unknown = _sorted_out(graph, walk, now)
+    return Blast(
+        session=log.id,
+        at=graph.head,
+        seq=seq,
+        targets=targets,
+        rests=tuple(describe(graph, Trusts(graph), walk, shown)),
+        resting=resting,
+        safe=safe,
+        unknown=unknown,
+        reached=sum(1 for s in walk.reached if s not in targets),
+        limits=(f"{len(shown)} of {len(found)} are listed",) if len(shown) < len(found) else (),
+    )
+
+
+def _sorted_out(graph: Graph, walk: Walk, now: Now) -> tuple[tuple[Kept, ...], tuple[Kept, ...], tuple[Kept, ...]]:
+    resting, safe, unknown = [], [], []
+    for part, name, seqs in _held(graph, now):
+        kept = Kept(part, name, max(seqs), _known(graph, seqs))
+        if any(seq in walk.reached for seq in seqs):
+            resting.append(kept)
+        elif 0 in seqs:
+            unknown.append(msgspec.structs.replace(kept, known="unknown"))
+        else:
+            safe.append(kept)
+    return tuple(resting), tuple(safe), tuple(unknown)
+
+
+def _held(graph: Graph, now: Now) -> list[tuple[Held, str, frozenset[Seq]]]:
+    """What the state holds, and the events each thing is made of."""
+    state = now.state
+    held: list[tuple[Held, str, frozenset[Seq]]] = []
+    held += [("fact", key, frozenset({fact["seq"]})) for key, fact in state["facts"].items()]
+    held += [("decision", f"e{seq}", frozenset({int(seq)})) for seq in state["decisions_made"]]
+    held += [("data", pointer, seqs) for pointer, seqs in now.data]
+    for path, used in state["files_modified"].items():
+        # The edges of its last change lead to those before it, unless some were pruned.
+        known = sum(1 for s in graph.tracks.files.get(path, ()) if graph.in_view(s))
+        held.append(("file", path, frozenset({used["last"], *({0} if known < used["changes"] else ())})))
+    held += [("pending", name, frozenset({each["seq"]})) for name, each in state["pending_actions"].items()]
+    return held
+
+
+def _known(graph: Graph, seqs: frozenset[Seq]) -> Known:
+    """The least that is known of any of them."""
+    found: Known = "recorded"
+    for seq in seqs:
+        edges = graph.edges(seq) if seq else []
+        if not edges and not (seq and graph.is_origin(seq)):
+            return "unknown"
+        if edges and not any(e.known == "recorded" for e in edges):
+            found = "derived"
+    return found
+
+
+def raised_by(log: Log, targets: tuple[Seq, ...]) -> tuple[Seq, ...]:
+    """The events that would be trusted more if some were endorsed now."""
+    graph = Graph(log)
+    mark = Mark(graph.head + 1, "endorsed", "")
+    before, after = Trusts(graph), Trusts(graph, dict.fromkeys(targets, mark))
+    return tuple(s for s in range(1, graph.head + 1) if after.rank(s) < before.rank(s))

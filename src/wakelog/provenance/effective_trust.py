@@ -1,0 +1,155 @@
+"""Effective trust and exposure: what the stamps say, after everything that was endorsed and invalidated since.
+
+**Trust** is the minimum over the recorded data flow. The runtime stamps it when an event is appended; here it is
+derived anew, because a stamp is never changed. A stamp that an event only inherited from what it rests on counts no
+longer by itself; so when that is endorsed, what rests on nothing else is trusted too. A tool's result has the trust of
+its tool, not of whoever asked, unless it is a pure function of what it was given.
+
+An **endorsed** event is trusted from then on, whatever it rests on; an **invalidated** one is untrusted, and so is all
+that rests on it, results of calls included. For one event the later word counts. An endorsement does not outlive an
+invalidation, made later, of something the event rests on: whoever endorsed it did not know.
+
+**Exposure** is the minimum over everything a model call had in its window: as recorded, or else everything in view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from wakelog.model.events import Trust
+from wakelog.model.ids import Seq
+from wakelog.provenance.event_index import MODEL_CALLS, RANK, TRUSTS, Mark, Role
+from wakelog.provenance.graph import Edge, Graph, Known
+from wakelog.provenance.range_maximum import Maxima
+
+_UNTRUSTED = RANK["untrusted"]
+_BY_MODEL = ("cause", "answers", "says", "made")
+WORST_SHOWN = 20
+
+
+class Exposure(msgspec.Struct, frozen=True):
+    """What a model call had before it."""
+
+    trust: Trust
+    known: Known
+    """recorded: the window is; derived: it is taken to be everything in view; unknown: nothing was."""
+    call: Seq
+    """The model call; 0 when none is recorded."""
+    worst: tuple[Seq, ...]
+    """The least trusted events in the window, the newest of them; empty when all are trusted."""
+
+
+class Trusts:
+    """The effective trust of every event, worked out in one pass over the graph."""
+
+    def __init__(self, graph: Graph, more: Mapping[Seq, Mark] | None = None) -> None:
+        """`more` are marks to be tried: they count as the last word on their events."""
+        self.graph = graph
+        self._more = more or {}
+        self._stamps = Maxima()
+        self._ranks = Maxima()
+        self._invalid = Maxima()
+        self.own = bytearray(1)
+        """1 where an event's stamp is its own and not inherited."""
+        for seq in range(1, graph.head + 1):
+            self._judge(seq)
+
+    def rank(self, seq: Seq) -> int:
+        return self._ranks[seq]
+
+    def trust(self, seq: Seq) -> Trust:
+        return TRUSTS[self._ranks[seq]]  # type: ignore[return-value]
+
+    def is_invalid(self, seq: Seq) -> bool:
+        """Whether an event was invalidated, or rests on one that was."""
+        return self._invalid[seq] > 0
+
+    def worst(self, first: Seq, last: Seq) -> int:
+        return self._ranks.top(first, last)
+
+    def newest(self, first: Seq, last: Seq, rank: int) -> Seq:
+        return self._ranks.newest(first, last, rank)
+
+    def _judge(self, seq: Seq) -> None:
+        tracks = self.graph.tracks
+        stamp = tracks.stamps[seq]
+        mark = self._more.get(seq) or (tracks.marks[seq][-1] if seq in tracks.marks else None)
+        if not (stamp or mark or seq in tracks.links or seq in tracks.ranges or tracks.causes[seq]):
+            self._put(0, 0, 0, 0)  # most events: trusted, and resting on nothing that is recorded
+            return
+        edges = [e for e in self.graph.edges(seq) if e.known == "recorded" and e.kind != "about"]
+        flow = [e for e in edges if self._flows(seq, e)]
+        invalid = max((self._invalid.top(e.first, e.last) for e in edges), default=0)
+        is_own = int(stamp > 0 and not self._explains(seq, stamp, flow))
+        rank = max((self._ranks.top(e.first, e.last) for e in flow), default=0)
+        rank = max(rank, stamp if is_own else 0)
+        if mark and mark.mark == "invalidated":
+            invalid = max(invalid, mark.seq)
+        elif mark and invalid < mark.seq:
+            rank = invalid = is_own = 0
+        self._put(stamp, _UNTRUSTED if invalid else rank, invalid, is_own)
+
+    def _put(self, stamp: int, rank: int, invalid: int, is_own: int) -> None:
+        self._stamps.append(stamp)
+        self._ranks.append(rank)
+        self._invalid.append(invalid)
+        self.own.append(is_own)
+
+    def _flows(self, seq: Seq, edge: Edge) -> bool:
+        """Whether trust follows an edge. Who asked for a call does not make its result worse, unless the call is a
+        function of its input alone."""
+        role = self.graph.tracks.roles[seq]
+        if edge.kind == "adopted" or role == Role.PLUMBING:
+            return False
+        if role == Role.RECORDED:
+            return edge.kind in ("repeats", "content") or self.graph.effect(seq) == "pure"
+        if role == Role.ANSWERED and edge.kind == "answers":
+            return self.graph.effect(edge.first) == "pure"
+        return True
+
+    def _explains(self, seq: Seq, stamp: int, flow: list[Edge]) -> bool:
+        """Whether a stamp is no more than what was inherited: as bad, and from the same source."""
+        source = self.graph.tracks.sources.get(seq, "")
+        return any(
+            self._stamps.top(e.first, e.last) >= stamp
+            and (not source or self.graph.tracks.has_source(source, e.first, e.last))
+            for e in flow
+        )
+
+
+def effective_trust(graph: Graph, seq: Seq) -> Trust:
+    """The trust of one event now. For many, make one `Trusts`: each is a pass over the graph."""
+    return Trusts(graph).trust(seq)
+
+
+def exposure(graph: Graph, seq: Seq, trusts: Trusts | None = None) -> Exposure:
+    """What the model call behind an event had in its window: the call itself, or the one whose answer it is recorded to
+    rest on. Where neither is recorded, everything that was in view."""
+    trusts = trusts or Trusts(graph)
+    call = model_behind(graph, seq)
+    recorded = graph.tracks.ranges.get(call)
+    ranges = list(recorded or graph.tracks.view_at(call or seq))
+    rank = max((trusts.worst(first, last) for first, last in ranges), default=0)
+    worst = tuple(_newest(trusts, ranges, rank)) if rank else ()
+    known: Known = "recorded" if recorded else "derived" if ranges else "unknown"
+    return Exposure(TRUSTS[rank], known, call, worst)  # type: ignore[arg-type]
+
+
+def _newest(trusts: Trusts, ranges: list[tuple[Seq, Seq]], rank: int) -> Iterator[Seq]:
+    left = WORST_SHOWN
+    for first, last in sorted(ranges, reverse=True):
+        while left and last >= first and (found := trusts.newest(first, last, rank)):
+            yield found
+            last, left = found - 1, left - 1
+
+
+def model_behind(graph: Graph, seq: Seq) -> Seq:
+    """The model call that an event is recorded to rest on most directly: its request; 0 when there is none."""
+    while seq:
+        if graph.tracks.roles[seq] in MODEL_CALLS:
+            return seq
+        edges = (e for e in graph.edges(seq) if e.known == "recorded" and e.kind in _BY_MODEL)
+        seq = next((e.first for e in edges), 0)
+    return 0

@@ -1,0 +1,389 @@
+"""Tracks: what one pass over a session keeps of each event, so that its graph can be walked without reading it again.
+
+A few small numbers an event, in flat arrays: what it is (its *role*), its cause, its stamp of trust, where its turn
+began, the newest model call before it. What few events have (ranges, links found in bodies, sources) is in dicts. No
+content is kept: memory is some tens of bytes an event, whatever was said. Headers outlive erasing and pruning, and so
+do the edges they name.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from typing import Literal
+
+import msgspec
+
+from wakelog.log import Log
+from wakelog.log.reader import Entry
+from wakelog.model.ids import Seq
+from wakelog.state.patch import tokens_of
+
+TRUSTS = ("trusted", "unverified", "untrusted")
+"""By rank: the higher, the worse."""
+
+RANK = {trust: rank for rank, trust in enumerate(TRUSTS)}
+
+EdgeKind = Literal[
+    "cause", "answers", "content", "window", "evidence", "says", "made", "sums up", "repeats", "about", "model",
+    "earlier", "adopted", "match",
+]  # fmt: skip
+Condition = Literal["intact", "erased", "pruned"]
+CONDITIONS: tuple[Condition, ...] = ("intact", "erased", "pruned")
+
+
+class Role:
+    """What an event is to the graph. Plain numbers: they are looked at once or twice for every event there is."""
+
+    OTHER = 0
+    INPUT = 1
+    """What somebody outside said: a user's message, an answer, a turn's input."""
+    TOLD = 2
+    """A tool's result, as a message."""
+    SAID = 3
+    """What the agent said."""
+    MODEL_ASKED = 4
+    MODEL_ANSWERED = 5
+    MODEL_RECORDED = 6
+    ASKED = 7
+    ANSWERED = 8
+    RECORDED = 9
+    SUMMARY = 10
+    RETURNED = 11
+    CLAIM = 12
+    """What the agent noted, decided or changed."""
+    ABOUT = 13
+    """A remark on other events: a flag, a note, an endorsement."""
+    PLUMBING = 14
+    """What keeps the session going and says nothing: a call's start, a turn's end, a lease."""
+
+
+MODEL_CALLS = frozenset({Role.MODEL_ASKED, Role.MODEL_RECORDED})
+CARRIERS = frozenset({
+    Role.INPUT, Role.TOLD, Role.SAID, Role.MODEL_ANSWERED, Role.MODEL_RECORDED, Role.ANSWERED, Role.RECORDED,
+    Role.SUMMARY, Role.RETURNED,
+})  # fmt: skip
+"""What a model reads: their content goes into the next window."""
+OUTSIDE = frozenset({Role.INPUT, Role.TOLD, Role.ANSWERED, Role.RECORDED, Role.RETURNED})
+"""What brings content in from outside."""
+EFFECTS = ("", "model", "pure", "read", "write", "external")
+MODEL, EXTERNAL = EFFECTS.index("model"), EFFECTS.index("external")
+_EFFECT = {effect: place for place, effect in enumerate(EFFECTS)}
+
+_CLAIMS = frozenset({
+    "decision.made", "fact.recorded", "fact.retracted", "dead_end.noted", "artefact.recorded", "file.changed",
+    "resource.touched", "state.patched", "subagent.spawned", "input.requested",
+})  # fmt: skip
+_OUTCOMES = frozenset({"action.succeeded", "action.failed", "action.timed_out", "action.reconciled", "action.evidence"})
+_ABOUT = frozenset({"flag.raised", "note.added", "trust.endorsed", "step.invalidated"})
+_PLUMBING = frozenset({
+    "action.started", "action.approved", "action.denied", "action.uncertain", "action.abandoned", "turn.started",
+    "turn.ended", "lease.taken", "lease.released", "session.paused", "session.resumed", "session.closed",
+    "session.reopened", "session.archived", "session.forked", "labels.set", "budget.set", "budget.spent",
+    "budget.reached", "flag.cleared", "checkpoint.named", "context.evicted", "context.restored", "history.rewound",
+    "history.expanded", "payload.redacted", "payload.erased", "range.pruned",
+})  # fmt: skip
+_ROLES = {
+    **dict.fromkeys(_CLAIMS, Role.CLAIM),
+    **dict.fromkeys(_ABOUT, Role.ABOUT),
+    **dict.fromkeys(_PLUMBING, Role.PLUMBING),
+    "history.compacted": Role.SUMMARY,
+    "subagent.returned": Role.RETURNED,
+    "input.answered": Role.INPUT,
+}
+_READ = frozenset({
+    *_CLAIMS, *_OUTCOMES, *_ABOUT, "action.requested", "action.recorded", "message.added",
+    "history.compacted", "history.rewound", "history.adopted", "input.answered", "subagent.returned",
+})  # fmt: skip
+"""The kinds whose bodies are looked into."""
+
+
+class Link(msgspec.Struct, frozen=True, gc=False):
+    """An edge that a body tells of."""
+
+    seq: Seq
+    kind: EdgeKind
+    last: Seq = 0
+    """The end of a range, when it is one."""
+
+
+class Mark(msgspec.Struct, frozen=True, gc=False):
+    """An endorsement or invalidation of an event."""
+
+    seq: Seq
+    mark: Literal["endorsed", "invalidated"]
+    by: str
+
+
+class View(msgspec.Struct, frozen=True, gc=False):
+    """A range of events in view, and the ranges before it. Shared, so that many rewinds cost one of these each."""
+
+    first: Seq
+    last: Seq
+    before: View | None
+
+
+class _Body(msgspec.Struct, gc=False):
+    """The fields of bodies that the graph reads; all others are passed over without being decoded."""
+
+    role: str = ""
+    action: str = ""
+    tool: str = ""
+    effect: str = "external"
+    reused: int = 0
+    evidence: tuple[int | str, ...] = ()
+    first: int = 0
+    last: int = 0
+    path: str = ""
+    change: str = "modified"
+    request: str = ""
+    session: str = ""
+    targets: tuple[int, ...] = ()
+    on: int = 0
+    to: int = 0
+    at: int = 0
+    copied: tuple[int, ...] = ()
+    by: str = ""
+
+
+_decode = msgspec.json.Decoder(_Body).decode
+_NOTHING = _Body()
+
+
+class Tracks:
+    """The arrays, by seq; position 0 is unused."""
+
+    def __init__(self) -> None:
+        self.head: Seq = 0
+        self.kinds: list[str] = [""]
+        self.roles = bytearray(1)
+        self.effects = bytearray(1)
+        self.stamps = bytearray(1)
+        self.conditions = bytearray(1)
+        self.causes = array("q", [0])
+        self.began = array("q", [0])
+        """Where the attempt of the turn began that an event stands in; between turns, where the turn before ended."""
+        self.models = array("q", [0])
+        """The newest model call's outcome before an event, in the same attempt; 0 when there is none."""
+        self.carriers = array("q")
+        self.ranges: dict[Seq, tuple[tuple[Seq, Seq], ...]] = {}
+        self.links: dict[Seq, tuple[Link, ...]] = {}
+        self.sources: dict[Seq, str] = {}
+        self.by_source: dict[str, array[int]] = {}
+        self.tools: dict[Seq, str] = {}
+        self.files: dict[str, array[int]] = {}
+        self.outcomes: dict[Seq, str] = {}
+        """What became of a call, by its request: the kind of its newest event."""
+        self.copies: dict[Seq, tuple[str, Seq]] = {}
+        """What was taken over from a fork: the fork, and the event there. The adopting event stands for its last."""
+        self.marks: dict[Seq, list[Mark]] = {}
+        self.views: list[tuple[Seq, View]] = [(1, View(1, 0, None))]
+
+    def view_at(self, seq: Seq) -> list[tuple[Seq, Seq]]:
+        """The ranges that were in view just before an event, newest first."""
+        place = bisect_left(self.views, seq, key=lambda v: v[0]) - 1
+        view: View | None = self.views[max(0, place)][1]
+        ranges: list[tuple[Seq, Seq]] = []
+        while view is not None:
+            last = min(view.last or seq - 1, seq - 1)
+            if view.first <= last:
+                ranges.append((view.first, last))
+            view = view.before
+        return ranges
+
+    def has_carrier(self, first: Seq, last: Seq) -> bool:
+        """Whether a range holds anything that a model reads."""
+        place = bisect_left(self.carriers, first)
+        return place < len(self.carriers) and self.carriers[place] <= last
+
+    def has_source(self, source: str, first: Seq, last: Seq) -> bool:
+        """Whether a range holds an event from that source."""
+        places = self.by_source.get(source, ())
+        place = bisect_left(places, first)
+        return place < len(places) and places[place] <= last
+
+
+def read_tracks(log: Log, upto: Seq | None = None) -> Tracks:
+    """One pass over a session, its parents' part included; every byte is checked on the way."""
+    walker = _Walker()
+    for entry in log.entries(upto=upto):
+        walker.take(entry)
+    return walker.tracks
+
+
+class _Walker:
+    """The pass, and what it must remember only while it lasts."""
+
+    def __init__(self) -> None:
+        self.tracks = Tracks()
+        self._turn = -1
+        self._began: Seq = 1
+        self._model: Seq = 0
+        self._asked: dict[str, Seq] = {}
+        self._answered: dict[str, Seq] = {}
+        self._questions: dict[str, Seq] = {}
+        self._spawned: dict[str, Seq] = {}
+
+    def take(self, entry: Entry) -> None:
+        tracks, header, seq = self.tracks, entry.header, entry.seq
+        kind = sys.intern(header.kind)
+        body = _read_body(entry) if kind in _READ else _NOTHING
+        if kind == "file.changed" and not body.path and body is not _NOTHING:
+            body.path = key_in_delta(entry, "files_modified")
+        if header.turn != self._turn or kind == "turn.started":
+            self._turn, self._began, self._model = header.turn, seq, 0
+        effect = self._effect(kind, header.cause, body)
+        role = _role(kind, body, effect, entry)
+        tracks.head = seq
+        tracks.kinds.append(kind)
+        tracks.roles.append(role)
+        tracks.effects.append(effect)
+        tracks.stamps.append(RANK.get(header.trust, 2))
+        tracks.conditions.append(0 if entry.is_intact else 1 if entry.record.body else 2)
+        tracks.causes.append(header.cause)
+        tracks.began.append(self._began)
+        tracks.models.append(self._model)
+        if header.cause and kind.startswith("action.") and kind != "action.evidence":
+            tracks.outcomes[header.cause] = kind
+        if header.derived_from:
+            tracks.ranges[seq] = header.derived_from
+        if header.source:
+            source = tracks.sources[seq] = sys.intern(header.source)
+            tracks.by_source.setdefault(source, array("q")).append(seq)
+        if body is not _NOTHING:
+            if links := self._links(entry, body):
+                tracks.links[seq] = tuple(links)
+            self._remember(entry, body)
+        if role in CARRIERS:
+            self._carry(seq, kind, role)
+
+    def _effect(self, kind: str, cause: Seq, body: _Body) -> int:
+        """The class of a call; of an outcome, that of its request. One that nobody declared is external."""
+        if kind in ("action.requested", "action.recorded"):
+            return _EFFECT.get(body.effect, EXTERNAL)
+        return self.tracks.effects[cause] if kind in _OUTCOMES else 0
+
+    def _carry(self, seq: Seq, kind: str, role: int) -> None:
+        """Adds to what models read. A turn's input that is added as a message right after it is told once."""
+        tracks = self.tracks
+        is_input = kind == "message.added" and role == Role.INPUT
+        if is_input and tracks.kinds[seq - 1] == "turn.started" and tracks.roles[seq - 1] == Role.INPUT:
+            tracks.carriers.pop()
+            tracks.roles[seq - 1] = Role.PLUMBING
+        tracks.carriers.append(seq)
+        if role in (Role.MODEL_ANSWERED, Role.MODEL_RECORDED):
+            self._model = seq
+
+    def _links(self, entry: Entry, body: _Body) -> list[Link]:
+        kind, seq = entry.kind, entry.seq
+        if kind == "decision.made":
+            evidence = dict.fromkeys(map(_seq_of, body.evidence or _kept_evidence(entry)))
+            return [Link(n, "evidence") for n in evidence if 0 < n < seq]
+        if kind == "message.added" and body.action:
+            return self._by_action(body.action, "says")
+        if kind == "file.changed":
+            made = self._by_action(body.action, "made") if body.action else []
+            earlier = self.tracks.files.get(body.path)
+            is_new = body.change == "created"
+            return [*made, *([Link(earlier[-1], "earlier")] if earlier and not is_new else [])]
+        if kind == "action.recorded" and 0 < body.reused < seq:
+            return [Link(body.reused, "repeats")]
+        if kind == "history.compacted" and 0 < body.first <= body.last < seq:
+            return [Link(body.first, "sums up", body.last)]
+        if kind in _ABOUT:
+            named = dict.fromkeys((*body.targets, body.on))
+            return [Link(n, "about") for n in named if 0 < n < seq]
+        known = {
+            "input.answered": self._questions.get(body.request),
+            "subagent.returned": self._spawned.get(body.session),
+        }
+        found = known.get(kind)
+        return [Link(found, "answers")] if found else []
+
+    def _by_action(self, action: str, kind: EdgeKind) -> list[Link]:
+        found = self._answered.get(action) or self._asked.get(action)
+        return [Link(found, kind)] if found else []
+
+    def _remember(self, entry: Entry, body: _Body) -> None:
+        tracks, seq, kind = self.tracks, entry.seq, entry.kind
+        if kind in ("action.requested", "action.recorded"):
+            self._asked[body.action] = seq
+            self._answered.pop(body.action, None)
+            tracks.tools[seq] = sys.intern(body.tool)
+            if kind == "action.recorded":
+                self._answered[body.action] = seq
+        elif kind in _OUTCOMES:
+            self._answered[body.action] = seq
+        elif kind == "file.changed" and body.path:
+            tracks.files.setdefault(body.path, array("q")).append(seq)
+        elif kind == "input.requested":
+            self._questions[body.request] = seq
+        elif kind == "subagent.spawned":
+            self._spawned[body.session] = seq
+        elif kind in ("trust.endorsed", "step.invalidated"):
+            for target in dict.fromkeys(body.targets):
+                mark = Mark(seq, "endorsed" if kind == "trust.endorsed" else "invalidated", body.by)
+                tracks.marks.setdefault(target, []).append(mark)
+        elif kind == "history.rewound" and body.to:
+            self._rewind(seq, body.to)
+        elif kind == "history.adopted":
+            tracks.copies[seq] = (body.session, body.at)
+            tracks.copies |= {seq + 1 + n: (body.session, original) for n, original in enumerate(body.copied)}
+
+    def _rewind(self, seq: Seq, to: Seq) -> None:
+        """Going back to a point brings back the view there, which may be one that an earlier rewind had left."""
+        then = self.tracks.views[bisect_right(self.tracks.views, to, key=lambda v: v[0]) - 1][1]
+        self.tracks.views.append((seq, View(seq, 0, View(then.first, to, then.before))))
+
+
+def _read_body(entry: Entry) -> _Body:
+    """What a body tells; nothing when it was pruned, or is not what this version writes."""
+    try:
+        return _decode(entry.record.body) if entry.record.body else _NOTHING
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _NOTHING
+
+
+def key_in_delta(entry: Entry, part: str) -> str:
+    """The key of a part of the state that an event wrote. Erasing takes the fields of a body, not the keys of its
+    delta."""
+    for op in entry.delta:
+        tokens = tokens_of(op["path"])
+        if len(tokens) > 1 and tokens[0] == part:
+            return tokens[1]
+    return ""
+
+
+def _kept_evidence(entry: Entry) -> tuple[int | str, ...]:
+    """What an erased decision rested on: positions are structure, and stay in the delta that stands for it."""
+    if entry.is_intact:
+        return ()
+    values = (op.get("value") for op in entry.delta)
+    return tuple(each for v in values if isinstance(v, dict) for each in v.get("evidence", ()) if isinstance(each, int))
+
+
+def _seq_of(named: int | str) -> Seq:
+    """A decision's evidence as an event: 12 or "e12"; 0 for anything else."""
+    if isinstance(named, int):
+        return named
+    return int(named[1:]) if named[:1] == "e" and named[1:].isdecimal() else 0
+
+
+def _role(kind: str, body: _Body, effect: int, entry: Entry) -> int:
+    if kind == "message.added":
+        return Role.TOLD if body.role == "tool" else Role.SAID if _is_agents(body.role, entry) else Role.INPUT
+    if kind == "action.requested":
+        return Role.MODEL_ASKED if effect == MODEL else Role.ASKED
+    if kind in _OUTCOMES:
+        return Role.MODEL_ANSWERED if effect == MODEL else Role.ANSWERED
+    if kind == "action.recorded":
+        return Role.MODEL_RECORDED if effect == MODEL else Role.RECORDED
+    if kind == "turn.started" and b'"input"' in entry.record.body:
+        return Role.INPUT
+    return _ROLES.get(kind, Role.OTHER)
+
+
+def _is_agents(role: str, entry: Entry) -> bool:
+    """Whether a message is what the model said. Without a role, as after pruning, its actor tells."""
+    return role in ("assistant", "model", "agent") if role else entry.header.actor == "agent"

@@ -1,0 +1,309 @@
+"""Taint: from a source forward to everything that rests on it, and the effects it led to.
+
+Reached are decisions, facts, keys of the data, files, artefacts, sub-agents, and calls with effects (the *sinks*): each
+with the strongest way to it, and how that is known. Besides what is recorded and derived, text of the source is looked
+for in what the agent wrote later.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Literal
+
+import msgspec
+
+from wakelog.log import Log
+from wakelog.log.reader import Entry
+from wakelog.model.events import Trust
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.values import Value
+from wakelog.provenance.effective_trust import Trusts
+from wakelog.provenance.event_index import OUTSIDE, RANK, Condition, EdgeKind, Mark, key_in_delta
+from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, known_of
+from wakelog.provenance.key_writers import data_writers
+from wakelog.provenance.targets import Target, What, distrusted, find_sources
+from wakelog.provenance.text_matches import match_from
+from wakelog.provenance.walk import Reach, Walk, walk_on
+
+Part = Literal["effect", "decision", "fact", "data", "file", "artefact", "sub-agent", "dead end"]
+PARTS: tuple[Part, ...] = ("effect", "decision", "fact", "data", "file", "artefact", "sub-agent", "dead end")
+_PART_OF: dict[str, Part] = {
+    "decision.made": "decision",
+    "fact.recorded": "fact",
+    "state.patched": "data",
+    "file.changed": "file",
+    "artefact.recorded": "artefact",
+    "subagent.spawned": "sub-agent",
+    "dead_end.noted": "dead end",
+}
+ITEMS = 100
+ROUNDS = 3
+SHOWN = 20
+
+
+class Hop(msgspec.Struct, frozen=True):
+    """One event on a way, and the edge that leads to it from the one before."""
+
+    seq: Seq
+    edge: EdgeKind | None
+    known: Known
+    text: str = ""
+
+
+class Touched(msgspec.Struct, frozen=True):
+    """Something that rests on the source."""
+
+    seq: Seq
+    part: Part
+    name: str
+    """The tool, the path, the key, the choice."""
+    turn: int
+    known: Known
+    may: bool
+    """It rests on the source only through a model's window: the source may have had influence."""
+    path: tuple[Hop, ...]
+    trust: Trust
+    effect: str
+    """For an effect, its class, and what became of the call."""
+    outcome: str
+    in_view: bool
+    is_current: bool
+    """It is what the state holds now."""
+    condition: Condition
+    marks: tuple[Mark, ...]
+
+
+class Taint(msgspec.Struct, frozen=True):
+    """What rests on a source."""
+
+    session: SessionId
+    at: Seq
+    target: Target
+    roots: tuple[Seq, ...]
+    """The events it spread from, twenty at most."""
+    root_count: int
+    sources: tuple[str, ...]
+    items: tuple[Touched, ...]
+    counts: dict[str, int]
+    """How many of each part there are, shown or not."""
+    reached: int
+    """Events that rest on the source in all, with messages, model calls and results."""
+    beyond: int
+    """How many more may rest on it, only because it could still have been in the window of a later turn."""
+    limits: tuple[str, ...]
+
+    def of(self, part: Part) -> tuple[Touched, ...]:
+        return tuple(item for item in self.items if item.part == part)
+
+    @property
+    def effects(self) -> tuple[Touched, ...]:
+        return self.of("effect")
+
+    @property
+    def decisions(self) -> tuple[Touched, ...]:
+        return self.of("decision")
+
+    @property
+    def facts(self) -> tuple[Touched, ...]:
+        return self.of("fact")
+
+    def __bool__(self) -> bool:
+        return any(self.counts.values())
+
+    def __str__(self) -> str:
+        return "\n".join(f"e{i.seq}  {i.part} {i.name}  {i.known}{' (may)' * i.may}" for i in self.items)
+
+
+def taint(
+    log: Log,
+    source: What,
+    *,
+    at: Seq | None = None,
+    parts: Iterable[Part] | None = None,
+    items: int = ITEMS,
+    wide: bool = False,
+) -> Taint:
+    """What rests on a source (`web:*`), an event, a turn, a key or a file. `items` limits what is listed (0: all)."""
+    graph = Graph(log, at, wide=wide)
+    trusts = Trusts(graph)
+    target = find_sources(graph, trusts, source)
+    return _answer(graph, trusts, target, frozenset(), parts, items)
+
+
+def resting_on(
+    log: Log,
+    trust: Trust = "unverified",
+    *,
+    at: Seq | None = None,
+    parts: Iterable[Part] | None = None,
+    items: int = ITEMS,
+    wide: bool = False,
+) -> Taint:
+    """What rests on anything that is no more than `trust`: "unverified" is unverified and untrusted input alike.
+    Nothing goes on through what was endorsed."""
+    graph = Graph(log, at, wide=wide)
+    trusts = Trusts(graph)
+    target = distrusted(graph, trusts, RANK[trust])
+    endorsed = (s for s, marks in graph.tracks.marks.items() if marks[-1].mark == "endorsed" and not trusts.rank(s))
+    return _answer(graph, trusts, target, frozenset(endorsed), parts, items)
+
+
+def _answer(
+    graph: Graph, trusts: Trusts, target: Target, stops: frozenset[Seq], parts: Iterable[Part] | None, items: int
+) -> Taint:
+    wanted = frozenset(PARTS if parts is None else parts)
+    walk = spread(graph, target.seqs, stops)
+    begun = {s for s, reach in walk.reached.items() if reach.edge is None}
+    found = [s for s in walk.reached if part_of(graph, s) in wanted and (s not in begun or _counts(graph, target, s))]
+    found.sort(key=lambda s: (-walk.reached[s].strength, s))
+    shown = found[:items] if items else found
+    wider = walk_on(graph.widened(), begun, None, stops).reached if not graph.wide else walk.reached
+    sources = Counter(graph.source(s) for s in begun)
+    return Taint(
+        session=graph.log.id,
+        at=graph.head,
+        target=target,
+        roots=tuple(sorted(begun))[:SHOWN],
+        root_count=len(begun),
+        sources=tuple(source for source, _ in sources.most_common() if source),
+        items=tuple(describe(graph, trusts, walk, shown)),
+        counts={part: n for part in PARTS if (n := sum(1 for s in found if part_of(graph, s) == part))},
+        reached=len(walk.reached) - len(begun),
+        beyond=sum(1 for s in wider if s not in walk.reached and part_of(graph, s) in wanted),
+        limits=(f"{len(shown)} of {len(found)} are listed",) if len(shown) < len(found) else (),
+    )
+
+
+def _counts(graph: Graph, target: Target, seq: Seq) -> bool:
+    """Whether something a spread began from is itself an answer: what the agent did under a source's name is; the call
+    that brought the source in is not, and neither is what was asked about."""
+    return target.kind == "source" and graph.tracks.roles[seq] not in OUTSIDE
+
+
+def spread(graph: Graph, roots: Iterable[Seq], stops: frozenset[Seq] = frozenset()) -> Walk:
+    """Everything that rests on some events. Where no certain way leads, text of what they brought in is looked for; and
+    then text of what came in because of that."""
+    roots = frozenset(roots)
+    extra: dict[Seq, tuple[Edge, ...]] = {}
+    walk = walk_on(graph, roots, extra, stops)
+    sources = {s for s in roots if graph.is_carrier(s)} - stops
+    looked: set[Seq] = set()
+    for _ in range(ROUNDS):
+        sources -= looked
+        if not sources:
+            break
+        looked |= sources
+        weak = (s for s in range(min(sources) + 1, graph.head + 1) if part_of(graph, s) and _is_weak(walk, s))
+        found = match_from(graph, sources, (s for s in weak if s not in stops))
+        if not found:
+            break
+        for seq, edges in found.items():
+            extra[seq] = (*extra.get(seq, ()), *edges)
+        walk = walk_on(graph, roots, extra, stops)
+        strong = (s for s, reach in walk.reached.items() if reach.strength >= MATCHED)
+        sources = {s for s in strong if graph.tracks.roles[s] in OUTSIDE}
+    return walk
+
+
+def _is_weak(walk: Walk, seq: Seq) -> bool:
+    reach = walk.reached.get(seq)
+    return reach is None or reach.strength < MATCHED
+
+
+def part_of(graph: Graph, seq: Seq) -> Part | None:
+    """What an event is to somebody who asks what was touched; None for messages, results and the like."""
+    return "effect" if graph.effect(seq) in ("write", "external") else _PART_OF.get(graph.tracks.kinds[seq])
+
+
+# Describing
+
+
+def describe(graph: Graph, trusts: Trusts, walk: Walk, seqs: Iterable[Seq]) -> list[Touched]:
+    """The events by name, with the way to each."""
+    now = Now(graph)
+    return [_touched(graph, trusts, walk, seq, now) for seq in seqs]
+
+
+def _touched(graph: Graph, trusts: Trusts, walk: Walk, seq: Seq, now: Now) -> Touched:
+    part = part_of(graph, seq)
+    assert part is not None
+    entry = graph.log.entry(seq)
+    reach = walk.reached[seq]
+    return Touched(
+        seq=seq,
+        part=part,
+        name=name_of(graph, entry, part),
+        turn=entry.header.turn,
+        known=known_of(reach.strength),
+        may=reach.strength <= WINDOW,
+        path=tuple(map(_hop, walk.path(seq))),
+        trust=trusts.trust(seq),
+        effect=graph.effect(seq) if part == "effect" else "",
+        outcome=_outcome(graph, entry) if part == "effect" else "",
+        in_view=graph.in_view(seq),
+        is_current=graph.in_view(seq) and now.holds(entry, part),
+        condition=graph.condition(seq),
+        marks=tuple(graph.tracks.marks.get(seq, ())),
+    )
+
+
+def _hop(reach: Reach) -> Hop:
+    edge = reach.edge
+    return Hop(reach.seq, edge.kind, edge.known, edge.text) if edge else Hop(reach.seq, None, "recorded")
+
+
+def _outcome(graph: Graph, entry: Entry) -> str:
+    """What became of a call; empty when nothing is known of it but that it was asked for."""
+    if entry.kind == "action.recorded":
+        return str(entry.body.get("outcome", "succeeded")) if entry.body else ""
+    return graph.tracks.outcomes.get(entry.seq, "").removeprefix("action.")
+
+
+_FIELD = {"decision": "choice", "sub-agent": "session", "dead end": "tried"}
+_MAP = {"fact": "facts", "file": "files_modified", "artefact": "artefacts"}
+
+
+def name_of(graph: Graph, entry: Entry, part: Part) -> str:
+    """What something is called, as recorded. Keys outlive erasing."""
+    if part == "effect":
+        name = graph.tool(entry.seq)
+    elif part == "data":
+        name = ", ".join(op["path"] for op in entry.delta)
+    elif part in _MAP:
+        name = key_in_delta(entry, _MAP[part])
+    else:
+        value = entry.body.get(_FIELD[part])
+        name = value if isinstance(value, str) else ""
+    return name or ("(erased)" if entry.record.body else "(pruned)")
+
+
+class Now:
+    """What the state holds at the end of the graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.state: dict[str, Value] = graph.log.state(graph.head)
+
+    @cached_property
+    def data(self) -> list[tuple[str, frozenset[Seq]]]:
+        """The keys of the data, and what each is made of."""
+        return data_writers(self._graph.log, self._graph.head)
+
+    @cached_property
+    def _in_data(self) -> frozenset[Seq]:
+        return frozenset(seq for _, seqs in self.data for seq in seqs)
+
+    def holds(self, entry: Entry, part: Part) -> bool:
+        """Whether what an event wrote is still what the state holds."""
+        seq = entry.seq
+        if part == "data":
+            return seq in self._in_data
+        if part == "effect":
+            return any(pending["seq"] == seq for pending in self.state["pending_actions"].values())
+        if part in ("fact", "artefact"):
+            return bool(self.state[_MAP[part]].get(key_in_delta(entry, _MAP[part]), {}).get("seq") == seq)
+        if part == "file":
+            return key_in_delta(entry, "files_modified") in self.state["files_modified"]
+        return str(seq) in self.state["decisions_made"] or str(seq) in self.state["dead_ends"] or part == "sub-agent"

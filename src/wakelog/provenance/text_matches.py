@@ -1,0 +1,280 @@
+"""Matches: text of what an agent did that stands word for word in something it had read before.
+
+Where no data flow is recorded, content still tells: the address a mail went to stood in a page, and nowhere before it.
+From each event come a few *needles*: addresses, links, paths, hashes, and lines or values of at least 16 characters.
+Each is looked for in everything read before, from the beginning, and the earliest event that holds it is its source.
+Found text shows where it could have come from; the same words can be written twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from wakelog.errors import NotFoundError
+from wakelog.log.reader import Entry, fetch, read_commits
+from wakelog.model.ids import Seq
+from wakelog.model.payloads import as_ref, decode_payload
+from wakelog.model.values import Value
+from wakelog.provenance.event_index import Role
+from wakelog.provenance.graph import Edge, Graph
+
+NEEDLES = 12
+"""How many an event gives at most: the telling ones first."""
+LEAST, SHORT, LONGEST = 16, 8, 400
+FEW = 48
+"""Up to so many needles are looked for one by one; more are looked up by their first characters, word by word."""
+
+# Each begins where a word does, so that no word is looked through more than once.
+_ADDRESS = re.compile(
+    r"""(?<![\w.+~/-]) (?: https?://[^\s"'<>\\)\]}]+ | [\w.+-]+@[\w-]+(?:\.[\w-]+)+ | [\w.~-]*/[\w./~-]*\w )""",
+    re.VERBOSE,
+)
+_HASH = re.compile(r"\b[0-9a-fA-F]{12,}\b")
+_BREAKS = re.compile(r"[\r\n]+|(?<=[.!?;])\s+")
+_STARTS = re.compile(r"(?<!\w)\S")
+
+# Where each kind keeps what the agent wrote, and what it read.
+_WRITTEN = {
+    "action.requested": ("input",),
+    "action.recorded": ("input",),
+    "decision.made": ("choice", "because"),
+    "fact.recorded": ("value",),
+    "artefact.recorded": ("content", "uri"),
+    "subagent.spawned": ("task",),
+    "input.requested": ("prompt",),
+}
+_READ = {
+    "message.added": ("content",),
+    "action.succeeded": ("output",),
+    "action.failed": ("output", "error"),
+    "action.recorded": ("output",),
+    "action.reconciled": ("output",),
+    "action.evidence": ("output",),
+    "turn.started": ("input",),
+    "input.answered": ("answer",),
+    "subagent.returned": ("output",),
+    "history.compacted": ("summary",),
+}
+TARGETS = frozenset({*_WRITTEN, "file.changed", "state.patched"})
+_CHUNK = 5_000
+
+Wanted = dict[str, list[Seq]]
+"""Needle → the events it was taken from."""
+
+
+def written(graph: Graph, entry: Entry) -> list[str]:
+    """What the agent wrote in an event: of a file the lines that are new, of a patch the new values."""
+    if entry.kind == "state.patched":
+        return [text for op in entry.delta for text in texts_of(op.get("value"))]
+    if entry.kind == "file.changed":
+        before = {line.strip() for text in _texts(graph, entry, ("before",)) for line in text.splitlines()}
+        after = (line.strip() for text in _texts(graph, entry, ("after",)) for line in text.splitlines())
+        return [line for line in after if line not in before]
+    return _texts(graph, entry, _WRITTEN.get(entry.kind, ()))
+
+
+def read(graph: Graph, entry: Entry) -> str:
+    """What a model could read of an event."""
+    return "\n".join(_texts(graph, entry, _READ.get(entry.kind, ())))
+
+
+def _texts(graph: Graph, entry: Entry, fields: Iterable[str]) -> list[str]:
+    values = (_value(graph, entry, entry.body.get(field)) for field in fields)
+    return [text for value in values for text in texts_of(value)]
+
+
+def _value(graph: Graph, entry: Entry, value: Value) -> Value:
+    try:
+        return graph.log.value(entry, value)
+    except NotFoundError:
+        return None  # erased or pruned: no text
+
+
+def texts_of(value: Value) -> Iterator[str]:
+    """The texts in a value, keys left out."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, bytes):
+        yield value.decode(errors="replace")
+    elif isinstance(value, dict) and "$erased" not in value:
+        for each in value.values():
+            yield from texts_of(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts_of(each)
+
+
+def needles_of(texts: Iterable[str]) -> list[str]:
+    """The distinctive strings of some texts: telling ones first, then the longest."""
+    telling: dict[str, None] = {}
+    lines: dict[str, None] = {}
+    for text in texts:
+        found = _ADDRESS.findall(text) if "/" in text or "@" in text else []
+        for word in (*found, *_HASH.findall(text)):
+            telling[word.rstrip(".,;:")[:LONGEST]] = None
+        for line in _BREAKS.split(text):
+            line = line.strip()
+            if len(line) >= LEAST and len(set(line)) > 5:
+                lines[line[:LONGEST]] = None
+    ranked = [*telling, *sorted(lines, key=len, reverse=True)]
+    return [n for n in dict.fromkeys(ranked) if len(n) >= SHORT and len(set(n)) > 4][:NEEDLES]
+
+
+def is_target(graph: Graph, seq: Seq) -> bool:
+    """Whether an event holds text that the agent wrote, to be looked for."""
+    tracks = graph.tracks
+    return tracks.kinds[seq] in TARGETS and tracks.roles[seq] not in (Role.MODEL_ASKED, Role.MODEL_RECORDED)
+
+
+def match(graph: Graph, targets: Iterable[Seq]) -> dict[Seq, tuple[Edge, ...]]:
+    """For each target the earliest events that hold its text, as edges. One pass over what was read before the last."""
+    wanted = _wanted(graph, _entries_at(graph, [s for s in sorted(set(targets)) if is_target(graph, s)]))
+    return _edges(wanted, _first_mentions(graph, wanted))
+
+
+def match_from(graph: Graph, sources: Iterable[Seq], targets: Iterable[Seq]) -> dict[Seq, tuple[Edge, ...]]:
+    """Those targets whose text first stood in one of the sources. The targets are taken a few thousand at a time, so
+    that their text is never all in memory."""
+    chosen = sorted(s for s in set(sources) if graph.is_carrier(s))
+    later = [s for s in sorted(set(targets)) if chosen and s > chosen[0] and is_target(graph, s)]
+    mine: Wanted = {}
+    for start in range(0, len(later), _CHUNK):
+        wanted = _wanted(graph, _entries_at(graph, later[start : start + _CHUNK]))
+        by_start = _by_start(wanted)
+        for entry in _entries_at(graph, chosen):
+            for needle in _held(read(graph, entry), by_start):
+                mine.setdefault(needle, []).extend(wanted[needle])
+    found = _first_mentions(graph, mine)
+    return _edges(mine, {needle: seq for needle, seq in found.items() if seq in set(chosen)})
+
+
+def _wanted(graph: Graph, entries: Iterable[Entry]) -> Wanted:
+    wanted: Wanted = {}
+    for entry in entries:
+        if entry.is_intact:
+            for needle in needles_of(written(graph, entry)):
+                wanted.setdefault(needle, []).append(entry.seq)
+    return wanted
+
+
+def _edges(wanted: Wanted, found: dict[str, Seq]) -> dict[Seq, tuple[Edge, ...]]:
+    """One edge for each pair of events, with the longest text they share."""
+    best: dict[Seq, dict[Seq, str]] = {}
+    for needle, source in found.items():
+        for target in wanted[needle]:
+            if source < target:
+                shared = best.setdefault(target, {})
+                if len(needle) > len(shared.get(source, "")):
+                    shared[source] = needle
+    return {
+        target: tuple(Edge(source, source, "match", "matched", text) for source, text in sorted(shared.items()))
+        for target, shared in best.items()
+    }
+
+
+def _entries_at(graph: Graph, seqs: list[Seq]) -> Iterator[Entry]:
+    """The entries at some seqs: neighbours are read together."""
+    place = 0
+    while place < len(seqs):
+        end = place
+        while end + 1 < len(seqs) and seqs[end + 1] - seqs[end] <= 64:
+            end += 1
+        wanted = set(seqs[place : end + 1])
+        yield from (e for e in graph.log.entries(after=seqs[place] - 1, upto=seqs[end]) if e.seq in wanted)
+        place = end + 1
+
+
+# Looking for text
+
+
+def _first_mentions(graph: Graph, wanted: Wanted) -> dict[str, Seq]:
+    """The earliest event that a model could read in which each needle stands, if that is before the last to use it."""
+    found: dict[str, Seq] = {}
+    left = dict.fromkeys(wanted)
+    by_start = _by_start(wanted)
+    for seq, content in _contents(graph, max((max(seqs) for seqs in wanted.values()), default=1) - 1):
+        if not left:
+            break
+        hits = [n for n in left if n in content] if len(left) <= FEW else _held(content, by_start) & left.keys()
+        # What was found is read again and checked against its hash; nothing rests on bytes that only the scan saw.
+        sure = _held(read(graph, graph.log.entry(seq)), by_start) if hits else ()
+        for needle in hits:
+            if needle in sure:
+                found[needle] = seq
+                del left[needle]
+    return found
+
+
+def _by_start(needles: Iterable[str]) -> dict[str, list[str]]:
+    by_start: dict[str, list[str]] = {}
+    for needle in needles:
+        by_start.setdefault(needle[:SHORT], []).append(needle)
+    return by_start
+
+
+def _held(text: str, by_start: dict[str, list[str]]) -> set[str]:
+    """The needles in a text, each at the beginning of a word."""
+    held = set()
+    for start in _STARTS.finditer(text):
+        at = start.start()
+        for needle in by_start.get(text[at : at + SHORT], ()):
+            if text.startswith(needle, at):
+                held.add(needle)
+    return held
+
+
+class _Body(msgspec.Struct):
+    """The fields of a body that a model could read; the others are passed over."""
+
+    content: Value = None
+    output: Value = None
+    error: Value = None
+    input: Value = None
+    answer: Value = None
+    summary: Value = None
+
+
+_decode = msgspec.json.Decoder(_Body).decode
+
+
+def _contents(graph: Graph, upto: Seq) -> Iterator[tuple[Seq, str]]:
+    """What a model could read, event by event. A payload that came before is not given again: the first time counts."""
+    log, seen = graph.log, set[bytes]()
+    for segment in log.segments:
+        last = upto if segment.last is None else min(upto, segment.last)
+        for commit in read_commits(log.engine, [segment], upto=last, payloads=True):
+            payloads = dict(commit.payloads)
+            for seq in range(commit.first, min(commit.last, last) + 1):
+                if graph.is_carrier(seq):
+                    body = commit.records[seq - commit.first].body
+                    yield seq, "\n".join(_scanned(graph, seq, body, payloads, seen))
+
+
+def _scanned(graph: Graph, seq: Seq, body: bytes, payloads: dict[bytes, bytes], seen: set[bytes]) -> Iterator[str]:
+    try:
+        fields = _decode(body or b"{}")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return
+    for field in _READ.get(graph.tracks.kinds[seq], ()):
+        value = getattr(fields, field)
+        ref = as_ref(value)
+        if ref is None:
+            yield from texts_of(value)
+            continue
+        digest = bytes.fromhex(ref.hash)
+        if digest not in seen:
+            seen.add(digest)
+            content = payloads.get(digest)
+            if content is None:
+                content = _fetched(graph, ref.at or seq, digest)
+            yield from texts_of(decode_payload(content, ref.media)) if content else ()
+
+
+def _fetched(graph: Graph, seq: Seq, digest: bytes) -> bytes:
+    try:
+        return fetch(graph.log.engine, graph.log.segments, seq, digest)
+    except NotFoundError:
+        return b""

@@ -1,0 +1,245 @@
+"""Why: from something in a session back to where it came from.
+
+Everything it rests on is walked, without a limit, so that the *origins* are all there: what users said, pages and files
+that were read, results of tools. What is laid out step by step is limited, because a person reads it; how much is left
+out is said. Being in a model's window means "may have had influence"; such origins are marked as that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+import msgspec
+
+from wakelog.log import Log
+from wakelog.model.events import Trust
+from wakelog.model.ids import Seq, SessionId
+from wakelog.provenance.effective_trust import Exposure, Trusts, exposure
+from wakelog.provenance.event_index import Condition, EdgeKind, Mark
+from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, known_of
+from wakelog.provenance.targets import Target, What, find, telling
+from wakelog.provenance.text_matches import is_target, match
+from wakelog.provenance.walk import Reach, Walk, walk_back
+
+DEPTH, STEPS = 12, 60
+FAN = 5
+"""How many events of one range are laid out: the least trusted first, then the newest."""
+ROUNDS, MATCHED_AT_ONCE = 3, 16
+SHOWN = 10
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One event on the way back: over which edge it was reached, and how that is known."""
+
+    seq: Seq
+    parent: Seq
+    """The step that rests on this one; 0 where the walk begins."""
+    depth: int
+    edge: EdgeKind | None
+    known: Known
+    text: str
+    """For a match, the text that both hold."""
+    trust: Trust
+    source: str
+    in_view: bool
+    condition: Condition
+    marks: tuple[Mark, ...]
+    rests_on: tuple[Edge, ...]
+    folded: int
+    """Events it rests on directly that are not laid out below it or elsewhere."""
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """A source of content, and the events that brought it in."""
+
+    source: str
+    trust: Trust
+    count: int
+    seqs: tuple[Seq, ...]
+    """The best known ones first, ten at most."""
+    known: Known
+    may: bool
+    """It was in a model's window, and no more is known: it may have had influence."""
+    path: tuple[Seq, ...]
+    """The way from the best known one to what was asked about."""
+
+
+class Why(msgspec.Struct, frozen=True):
+    """The answer."""
+
+    session: SessionId
+    at: Seq
+    target: Target
+    exposure: Exposure | None
+    steps: tuple[Step, ...]
+    """Laid out as a tree: each below the one that rests on it."""
+    origins: tuple[Origin, ...]
+    unknown: tuple[Seq, ...]
+    """Steps of which nothing tells where they came from."""
+    reached: int
+    limits: tuple[str, ...]
+    """What was left out of the answer, in words."""
+
+    def __bool__(self) -> bool:
+        """Whether anything was found that it rests on."""
+        return self.reached > len(self.target.seqs) or any(o.path for o in self.origins)
+
+    def __str__(self) -> str:
+        lines = [f"{'  ' * s.depth}e{s.seq}" + (f"  {s.edge} ({s.known})" if s.edge else "") for s in self.steps]
+        return "\n".join([*lines, *(f"origin {o.source}: {o.trust}, {o.known}" for o in self.origins)])
+
+
+def why(
+    log: Log, what: What, *, at: Seq | None = None, depth: int = DEPTH, steps: int = STEPS, wide: bool = False
+) -> Why:
+    """Where something came from: an event, a turn, a key of the state, a file or a line of it.
+
+    `depth` and `steps` limit what is laid out (0: no limit), never what is walked. With a limit on the steps, a range
+    is laid out in part.
+    """
+    graph = Graph(log, at, wide=wide)
+    target = telling(graph, find(graph, what))
+    # A line is of the change that made it; what else stands in the file does not matter.
+    without: frozenset[EdgeKind] = frozenset({"earlier"} if target.way == "lines" else ())
+    walk, extra, limits = _walk(graph, target.seqs, without)
+    trusts = Trusts(graph)
+    laid_out = _lay_out(graph, walk, extra, trusts, depth or len(walk.reached), steps)
+    if len(laid_out) < len(walk.reached):
+        limits.append(f"{len(laid_out)} of {len(walk.reached)} events are laid out")
+    unknown = [
+        s for s in walk.reached if graph.is_claim(s) and not (graph.edges(s) or extra.get(s) or graph.is_origin(s))
+    ]
+    return Why(
+        log.id,
+        graph.head,
+        target,
+        exposure(graph, target.seqs[0], trusts) if len(target.seqs) == 1 and graph.is_claim(target.seqs[0]) else None,
+        tuple(laid_out),
+        tuple(_origins(graph, walk, trusts)),
+        tuple(unknown),
+        len(walk.reached),
+        tuple(limits),
+    )
+
+
+# Walking, and looking for text where nothing is recorded
+
+
+def _walk(
+    graph: Graph, starts: tuple[Seq, ...], without: frozenset[EdgeKind]
+) -> tuple[Walk, dict[Seq, tuple[Edge, ...]], list[str]]:
+    extra: dict[Seq, tuple[Edge, ...]] = {}
+    looked: set[Seq] = set()
+    walk = walk_back(graph, starts, None, without)
+    for _ in range(ROUNDS):
+        nearest = [s for s in _unmatched(graph, walk, starts) if s not in looked][:MATCHED_AT_ONCE]
+        if not nearest:
+            break
+        looked.update(nearest)
+        found = match(graph, nearest)
+        if found:
+            extra |= found
+            walk = walk_back(graph, starts, extra, without)
+    left = sum(1 for s in _unmatched(graph, walk, starts) if s not in looked)
+    said = f"text was looked for in {len(looked)} of {len(looked) + left} events that could hold some"
+    return walk, extra, [said] if left else []
+
+
+def _unmatched(graph: Graph, walk: Walk, starts: tuple[Seq, ...]) -> Iterator[Seq]:
+    """Events whose text is worth looking for: what was asked about, and what that certainly rests on where nothing is
+    recorded beyond it but what the model itself gave as evidence. Past a weaker edge a match tells nothing more."""
+    for seq, reach in walk.reached.items():
+        if reach.strength >= MATCHED and is_target(graph, seq):
+            told = any(e.known == "recorded" and e.kind != "evidence" for e in graph.edges(seq))
+            if seq in starts or not told:
+                yield seq
+
+
+# Laying out
+
+
+def _lay_out(
+    graph: Graph, walk: Walk, extra: dict[Seq, tuple[Edge, ...]], trusts: Trusts, depth: int, steps: int
+) -> list[Step]:
+    below: dict[Seq, list[Reach]] = {}
+    for reach in walk.reached.values():
+        below.setdefault(reach.through, []).append(reach)
+    for siblings in below.values():
+        siblings.sort(key=lambda r: (-r.strength, -trusts.rank(r.seq), not graph.is_carrier(r.seq), -r.seq))
+    chosen = _choose(below, depth, steps)
+    out: list[Step] = []
+    stack = [(reach, 0) for reach in reversed(below.get(0, []))]
+    while stack:
+        reach, level = stack.pop()
+        if reach.seq not in chosen:
+            continue
+        children = below.get(reach.seq, [])
+        folded = sum(1 for child in children if child.seq not in chosen)
+        out.append(_step(graph, trusts, reach, level, folded, extra.get(reach.seq, ())))
+        stack += [(child, level + 1) for child in reversed(children)]
+    return out
+
+
+def _choose(below: dict[Seq, list[Reach]], depth: int, steps: int) -> set[Seq]:
+    """The nearest events, level by level; of a range only some."""
+    chosen: set[Seq] = set()
+    waiting = deque((reach, 0) for reach in below.get(0, []))
+    while waiting and (not steps or len(chosen) < steps):
+        reach, level = waiting.popleft()
+        chosen.add(reach.seq)
+        if level < depth:
+            children = below.get(reach.seq, [])
+            waiting += [(child, level + 1) for child in (_some(children) if steps else children)]
+    return chosen
+
+
+def _some(children: list[Reach]) -> Iterator[Reach]:
+    left = FAN
+    for child in children:
+        is_one_of_many = child.edge is not None and child.edge.first != child.edge.last
+        if not is_one_of_many or left > 0:
+            yield child
+        left -= is_one_of_many
+
+
+def _step(graph: Graph, trusts: Trusts, reach: Reach, level: int, folded: int, matches: tuple[Edge, ...]) -> Step:
+    seq, edge = reach.seq, reach.edge
+    return Step(
+        seq=seq,
+        parent=reach.through,
+        depth=level,
+        edge=edge.kind if edge else None,
+        known=edge.known if edge else "recorded",
+        text=edge.text if edge else "",
+        trust=trusts.trust(seq),
+        source=graph.source(seq),
+        in_view=graph.in_view(seq),
+        condition=graph.condition(seq),
+        marks=tuple(graph.tracks.marks.get(seq, ())),
+        rests_on=(*graph.edges(seq), *matches),
+        folded=folded,
+    )
+
+
+def _origins(graph: Graph, walk: Walk, trusts: Trusts) -> Iterator[Origin]:
+    by_source: dict[str, list[Reach]] = {}
+    for reach in walk.reached.values():
+        if graph.is_origin(reach.seq):
+            by_source.setdefault(graph.source(reach.seq), []).append(reach)
+    groups = []
+    for source, found in by_source.items():
+        found.sort(key=lambda r: (-r.strength, r.hops, -r.seq))
+        groups.append((source, found, max(trusts.rank(r.seq) for r in found)))
+    groups.sort(key=lambda g: (-g[1][0].strength, -g[2], g[1][0].hops))
+    for source, found, rank in groups:
+        best = found[0]
+        yield Origin(
+            source=source,
+            trust=("trusted", "unverified", "untrusted")[rank],
+            count=len(found),
+            seqs=tuple(r.seq for r in found[:SHOWN]),
+            known=known_of(best.strength),
+            may=best.strength <= WINDOW,
+            path=tuple(r.seq for r in reversed(walk.path(best.seq))),
+        )

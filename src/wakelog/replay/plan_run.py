@@ -1,0 +1,260 @@
+"""Carrying out a plan: real calls, through a session, one after another until one does not succeed.
+
+Everything goes through the runtime, so it is recorded, policies and approvals hold, and a run that was cut goes on
+where it was when the same plan is run again on the same inputs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import Any, NoReturn
+
+import msgspec
+
+from wakelog.errors import InvalidInputError
+from wakelog.model.ids import Seq
+from wakelog.model.values import Value
+from wakelog.replay.call_text import call_text, value_text
+from wakelog.replay.lists import count_items
+from wakelog.replay.plan import Plan, PlanStep, check, fill
+from wakelog.runtime.outcome import Outcome
+from wakelog.runtime.values import plain
+
+Tools = Mapping[str, Callable[..., Any]] | Iterable[Callable[..., Any]]
+
+
+class Done(msgspec.Struct, frozen=True):
+    """A call that was made."""
+
+    number: int
+    tool: str
+    call: str
+    status: str
+    seq: Seq
+    note: str = ""
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """How far a plan came."""
+
+    plan: str
+    total: int
+    done: tuple[Done, ...]
+    stopped: str = ""
+    """Why it ended before its end."""
+    results: dict[int, Value] = {}
+    """What each step gave."""
+
+    @property
+    def ok(self) -> bool:
+        return not self.stopped
+
+    def __str__(self) -> str:
+        made = sum(d.status == "succeeded" for d in self.done)
+        return f"{self.plan}: {made} of {self.total} steps" + (f"; stopped: {self.stopped}" if self.stopped else "")
+
+
+class _StopError(Exception):
+    """Ends the turn as failed."""
+
+
+class _Run:
+    """One run of a plan."""
+
+    def __init__(self, plan: Plan, session: Any, inputs: Mapping[Any, Value], tools: Tools) -> None:
+        check(plan)
+        self.plan = plan
+        self.session = session
+        self.values = parameters(plan, inputs)
+        self.tools = _tools(plan, session, tools)
+        self.done: list[Done] = []
+        self.results: dict[int, Value] = {}
+        self.stopped = ""
+
+    def turns(self) -> list[tuple[Value, list[PlanStep]]]:
+        """The steps turn by turn, each with the turn's input; those before the first turn have none."""
+        inputs = {t.turn: fill(t.input, self.values, {}) for t in self.plan.turns}
+        out: list[tuple[Value, list[PlanStep]]] = []
+        last = None
+        for step in self.plan.steps:
+            if not out or step.turn != last:
+                out.append((inputs.get(step.turn), []))
+                last = step.turn
+            out[-1][1].append(step)
+        return out
+
+    def steps(self, steps: list[PlanStep]) -> Generator[tuple[Any, dict[str, Value]], Outcome, None]:
+        """Asks for each call in turn, and is sent its outcome."""
+        for step in steps:
+            try:
+                given = fill(step.input, self.values, self.results)
+            except InvalidInputError as exc:
+                self._stop(step, exc.message)
+            try:
+                outcome = yield self.tools[step.tool], given
+            except TypeError as exc:
+                self._stop(step, f"its arguments do not fit: {exc}")
+            text = call_text(step.tool, given)
+            note = f"{outcome.error.type}: {outcome.error.message}" if outcome.error is not None else ""
+            self.done.append(Done(step.number, step.tool, text, outcome.status, outcome.seq, note))
+            if not outcome.ok:
+                self._stop(step, f"it {outcome.status.replace('_', ' ')}, where the recording succeeded ({note})")
+            self.results[step.number] = plain(outcome.result)
+            self._count(step)
+
+    def _count(self, step: PlanStep) -> None:
+        """Stops where a list that was gone through item by item has another length than it had."""
+        for pointer, recorded in step.items.items():
+            count = count_items(self.results[step.number], pointer)
+            if count is not None and count != recorded:
+                where = f" at {pointer}" if pointer else ""
+                self._stop(
+                    step,
+                    f"its result{where} has {count} items, where the recording had {recorded} and a step for each: what"
+                    " to do with the others is not in the plan. Record the work again over such a list, or change the"
+                    " plan: its steps, and `items` of this one",
+                )
+
+    def _stop(self, step: PlanStep, why: str) -> NoReturn:
+        self.stopped = f"step {step.number} of {len(self.plan.steps)}, {step.tool}: {why}"
+        raise _StopError(self.stopped)
+
+    def report(self) -> Carried:
+        return Carried(self.plan.name, len(self.plan.steps), tuple(self.done), self.stopped, self.results)
+
+
+def carry_out(plan: Plan, session: Any, inputs: Mapping[Any, Value], tools: Tools) -> Carried:
+    """Makes the calls of a plan."""
+    run = _Run(plan, session, inputs, tools)
+    slow = [name for name, tool in run.tools.items() if _is_async(tool, session)]
+    if slow:
+        raise InvalidInputError(
+            f"{', '.join(slow)} is a coroutine function", kind="async-tool", hint="await plan.arun(…)"
+        )
+    try:
+        for given, steps in run.turns():
+            if steps[0].turn:
+                with session.turn(user=given):
+                    _walk(run, steps)
+            else:
+                _walk(run, steps)
+    except _StopError:
+        pass
+    return run.report()
+
+
+def _walk(run: _Run, steps: list[PlanStep]) -> None:
+    asking = run.steps(steps)
+    asked = next(asking, None)
+    while asked is not None:
+        try:
+            outcome = run.session.call(*asked)
+        except TypeError as exc:
+            asking.throw(exc)
+        try:
+            asked = asking.send(outcome)
+        except StopIteration:
+            return
+
+
+async def carry_out_async(plan: Plan, session: Any, inputs: Mapping[Any, Value], tools: Tools) -> Carried:
+    """The same, awaited."""
+    run = _Run(plan, session, inputs, tools)
+    try:
+        for given, steps in run.turns():
+            if steps[0].turn:
+                async with session.turn(user=given):
+                    await _walk_async(run, steps)
+            else:
+                await _walk_async(run, steps)
+    except _StopError:
+        pass
+    return run.report()
+
+
+async def _walk_async(run: _Run, steps: list[PlanStep]) -> None:
+    asking = run.steps(steps)
+    asked = next(asking, None)
+    while asked is not None:
+        try:
+            outcome = await run.session.acall(*asked)
+        except TypeError as exc:
+            asking.throw(exc)
+        try:
+            asked = asking.send(outcome)
+        except StopIteration:
+            return
+
+
+def parameters(plan: Plan, inputs: Mapping[Any, Value], *, is_whole: bool = True) -> dict[str, Value]:
+    """The parameters' values: new ones by name or by the recorded value, the others as recorded. For a run all that the
+    log does not hold must be given."""
+    values = {p.name: p.value for p in plan.parameters}
+    given: set[str] = set()
+    for key, value in _item_by_item(plan, inputs):
+        name = key if key in values else next((p.name for p in plan.parameters if str(p.value) == str(key)), None)
+        if name is None:
+            known = ", ".join(f"{p.name} ({value_text(p.value)})" for p in plan.parameters) or "none"
+            raise InvalidInputError(
+                f"the plan has no parameter {key!r} (it has: {known})",
+                kind="unknown-parameter",
+                hint="name it, or the value it had; other values are changed in the plan itself",
+            )
+        is_text = isinstance(values[name], str) and isinstance(value, int | float) and not isinstance(value, bool)
+        values[name] = str(value) if is_text else plain(value)
+        given.add(name)
+    missing = [p.name for p in plan.parameters if p.known == "unknown" and p.name not in given]
+    if missing and is_whole:
+        raise InvalidInputError(
+            f"the log does not hold {', '.join(missing)}: give it a value",
+            kind="unknown-parameter",
+            hint=f"inputs={{{missing[0]!r}: …}}",
+        )
+    return values
+
+
+def _item_by_item(plan: Plan, inputs: Mapping[Any, Value]) -> Iterator[tuple[Any, Value]]:
+    """The inputs, with a list that the plan has a parameter for each item of taken apart."""
+    for key, value in inputs.items():
+        items = [p for p in plan.parameters if p.item is not None and p.item[0] == key]
+        if not items or type(value) is not list:
+            yield key, value
+            continue
+        recorded = items[0].item[2] if items[0].item else 0
+        if len(value) != recorded:
+            raise InvalidInputError(
+                f"{key} has {len(value)} items, where the recording had {recorded} and a step for each: what to do with"
+                " the others is not in the plan",
+                kind="list-length",
+                hint="record the work over such a list, or change the plan's steps",
+            )
+        for parameter in items:
+            assert parameter.item is not None
+            yield parameter.name, value[parameter.item[1]]
+        if any(p.name == key for p in plan.parameters):
+            yield key, value
+
+
+def _tools(plan: Plan, session: Any, tools: Tools) -> dict[str, Any]:
+    """The tool of each name in the plan; all must be there before anything is called."""
+    given = dict(tools) if isinstance(tools, Mapping) else {_name(tool): tool for tool in tools}
+    found = {step.tool: given.get(step.tool, step.tool) for step in plan.steps}
+    known = {*given, *session.runtime.tools}
+    missing = sorted({step.tool for step in plan.steps} - known)
+    if missing:
+        there = ", ".join(sorted(known)) or "none"
+        raise InvalidInputError(
+            f"the plan calls {', '.join(missing)}, and no such tool was given (there is: {there})",
+            kind="unknown-tool",
+            hint="plan.run(session, tools=[function, …])",
+        )
+    return found
+
+
+def _name(tool: Callable[..., Any]) -> str:
+    return str(getattr(getattr(tool, "tool", None), "name", "") or getattr(tool, "__name__", type(tool).__name__))
+
+
+def _is_async(tool: Any, session: Any) -> bool:
+    bound = session.runtime.tools.get(tool) if isinstance(tool, str) else getattr(tool, "tool", None)
+    return bool(bound.is_async) if bound is not None else inspect.iscoroutinefunction(tool)

@@ -1,0 +1,94 @@
+"""A recording as a test: a small file for pytest, and beside it the bundle that it replays.
+
+The bundle holds the session up to the end of what is replayed, as it is in the log: what was redacted stays so. The
+test needs wakelog and the agent, and neither a store nor a network."""
+
+from __future__ import annotations
+
+import re
+
+from wakelog.log import Log
+from wakelog.log.reader import read_commits
+from wakelog.replay.recording import Begun, Recording
+from wakelog.replay.scratch import scratch_log
+from wakelog.timeline.points import attempts_of
+
+PLACEHOLDER = "module:function"
+_REMOVALS = {"payload.erased", "range.pruned"}
+_SHOWN = 40
+
+
+def cut_log(recording: Recording) -> Log:
+    """The session up to the end of a recording. What was removed later is said later: then it is taken whole."""
+    log = recording.log
+    later = read_commits(log.engine, log.segments, after=recording.last)
+    if any(not _REMOVALS.isdisjoint(commit.kinds) for commit in later):
+        return log
+    holder = next(s.session for s in reversed(log.segments) if s.first <= recording.last)
+    if holder != log.id:
+        # All of it was inherited: then it is the ancestor's recording.
+        log = Log(log.engine, holder, clock=log.clock, redact=log.redact, even_deleted=True)
+    return scratch_log(log, recording.last)
+
+
+def selector_of(recording: Recording) -> str:
+    """The recording in turns, which mean the same in every copy of the session."""
+    if not recording.turns:
+        return f"e{recording.first}..e{recording.last}"
+    first, last = recording.turns[0], recording.turns[-1]
+    if first is not last:
+        return f"@{first.turn}..@{last.turn}"
+    several = len(attempts_of(recording.log, first.turn)) > 1
+    return f"@{first.turn}.{first.attempt}" if several else f"@{first.turn}"
+
+
+def fixture_source(recording: Recording, *, agent: str = "", written_by: str) -> str:
+    """The text of the test."""
+    name = recording.log.head().name or recording.log.id
+    function = re.sub(r"\W+", "_", name).strip("_").lower() or "recording"
+    module, _, path = (agent or PLACEHOLDER).partition(":")
+    if agent:
+        imported, called = f"\nfrom {module} import {path.partition('.')[0]}\n", path
+        constant = ""
+    else:
+        imported, called = "", "AGENT"
+        constant = f'AGENT = "{PLACEHOLDER}"  # fill in your agent\n'
+    turns = "".join(f"#   {_described(recording, place, begun)}\n" for place, begun in enumerate(recording.turns, 1))
+    return f'''"""Replays {_quoted(recording.name)}: every call is answered from the recording beside this file.
+
+Nothing runs, and no network is needed. After a change that is wanted, record it anew:
+    {_quoted(written_by)}
+"""
+
+from pathlib import Path
+
+import wakelog
+{imported}
+RECORDING = Path(__file__).with_suffix(".wakelog")
+{constant}
+# {len(recording.steps)} recorded calls:
+{turns}
+
+def test_{function}_does_what_it_did() -> None:
+    with wakelog.recorded(RECORDING).replay("{selector_of(recording)}") as replay:
+        replay.run({called})  # called with (session, input) for each turn, or once with (session)
+    assert replay.report.state == ()  # and it ends in the same state
+'''
+
+
+def _described(recording: Recording, place: int, begun: Begun) -> str:
+    tools = [step.tool for step in recording.steps if step.place == place and not step.inside]
+    text = begun.input if isinstance(begun.input, str) else repr(begun.input)
+    text = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    shown = ", ".join(tools[:8]) + (f", … ({len(tools)})" if len(tools) > 8 else "")
+    return f"@{begun.turn} {text!r}: {_line(shown) or 'no calls'}"
+
+
+def _line(text: str) -> str:
+    """Recorded text for a comment: on one line, with nothing in it that is not seen."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _quoted(text: str) -> str:
+    """Text for inside a docstring."""
+    return _line(text).replace("\\", "/").replace('"""', "'''")

@@ -1,0 +1,148 @@
+"""A recorded outcome as the agent was told it, and its events once more in the session of the replay.
+
+In a session in memory the step's own events are appended again, so that state and seqs come out as they did. In a fork,
+whose readers look into the log itself, one event says that the call was answered and from where; it costs nothing
+again.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from wakelog.errors import NotFoundError
+from wakelog.log import Log
+from wakelog.log.reader import Entry
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq
+from wakelog.model.payloads import Payload
+from wakelog.model.records import Draft
+from wakelog.model.values import Value
+from wakelog.replay.recorded_error import exception_of
+from wakelog.replay.recording import Step
+from wakelog.runtime.ambient import Mark
+from wakelog.runtime.call_end import status_of
+from wakelog.runtime.call_values import Given
+from wakelog.runtime.flow import Flow
+from wakelog.runtime.outcome import Status
+from wakelog.runtime.tools import Tool
+from wakelog.runtime.unknown_outcome import UncertainError
+
+
+class Recalled(msgspec.Struct, frozen=True):
+    """What came of a recorded call."""
+
+    status: Status
+    output: Value
+    error: ev.Failure | None
+    exception: Exception | None
+    mark: Mark
+    at: int
+    attempts: int
+    entries: tuple[Entry, ...]
+    summary: str
+    stream: dict[str, Value]
+
+
+def recall(log: Log, step: Step, tool: Tool | None) -> Recalled:
+    """Reads a step's outcome; NotFoundError when it is no longer there. `tool` knows the exceptions it raises."""
+    first, last = step.seqs[0], step.seqs[-1]
+    near = last - first < 4 * len(step.seqs)
+    entries = tuple(
+        (e for e in log.entries(after=first - 1, upto=last) if e.seq in step.seqs)
+        if near
+        else (log.entry(seq) for seq in step.seqs)
+    )
+    told = next((e for e in entries if e.seq == step.outcome), entries[-1])
+    output = log.value(told, told.body.get("output"))
+    if type(output) is dict and "$erased" in output:
+        raise NotFoundError(f"the output of event {told.seq} was erased", kind="result-gone")
+    status, error = _told(step, entries[0], told)
+    exception = _exception(error, status, tool, told.seq) if error is not None and tool is not None else None
+    return Recalled(
+        status,
+        output,
+        error,
+        exception,
+        Mark(told.header.trust, told.header.source),
+        told.header.at,
+        sum(e.kind == "action.started" for e in entries) or 1,
+        entries,
+        str(told.body.get("output_summary", "")),
+        told.body.get("stream") or {},
+    )
+
+
+def _told(step: Step, request: Entry, told: Entry) -> tuple[Status, ev.Failure | None]:
+    """Status and error as the agent got them."""
+    policy = request.body.get("policy")
+    limit = policy.get("timeout_s") if type(policy) is dict else None
+    if step.status == "uncertain":
+        why = str(told.body.get("why", ""))
+        if type(raised := told.body.get("error")) is dict:
+            return "uncertain", msgspec.convert(raised, ev.Failure)
+        return "uncertain", ev.Failure("timeout" if why.startswith("no answer within") else "UncertainError", why)
+    status, error = status_of(told)
+    if status == "timed_out":
+        recorded = told.body.get("error")
+        text = recorded["message"] if type(recorded) is dict else f"no answer within {limit} s"
+        error = ev.Failure("timeout", str(text))
+    return status, error
+
+
+def _exception(error: ev.Failure, status: Status, tool: Tool, seq: Seq) -> Exception | None:
+    found: Exception | None
+    if error.type == "timeout" and status in ("timed_out", "uncertain"):
+        found = TimeoutError(f"{tool.name}: {error.message}")
+    elif status == "uncertain" and error.type == "UncertainError":
+        found = UncertainError(error.message)
+    else:
+        found = exception_of(error, tool.function, tool.policy.retry_on)
+    if found is not None:
+        found.add_note(f"recorded as event {seq}; the call was not run again")
+    return found
+
+
+def record_again(
+    log: Log, flow: Flow, given: Given, step: Step, recalled: Recalled, origin: Log, *, whole: bool
+) -> Seq:
+    """Appends a step that was answered; returns the seq of its outcome."""
+    if not whole:
+        return log.record(flow.draft(_in_one(step, recalled, origin), mark=recalled.mark))
+    drafts = [_again(flow, given, entry, origin) for entry in recalled.entries]
+    first = log.record(drafts[0], *drafts[1:])
+    return first + next((i for i, e in enumerate(recalled.entries) if e.seq == step.outcome), 0)
+
+
+def _again(flow: Flow, given: Given, entry: Entry, origin: Log) -> Draft:
+    """An event as it was recorded. What it rests on is what it rests on now."""
+    event, mark = entry.event, Mark(entry.header.trust, entry.header.source)
+    values = {name: _fetched(origin, entry, name) for name in event.payload_fields if name in entry.body}
+    event = msgspec.structs.replace(event, **values) if values else event
+    if entry.kind == "action.requested":
+        return flow.draft(event, mark=mark, derived_from=given.derived_from)
+    return flow.draft(event, actor=entry.header.actor, mark=mark)
+
+
+def _fetched(origin: Log, entry: Entry, name: str) -> Value:
+    value = origin.value(entry, entry.body[name])
+    return Payload(value) if isinstance(value, bytes) else value
+
+
+def _in_one(step: Step, recalled: Recalled, origin: Log) -> ev.ActionRecorded:
+    request = recalled.entries[0]
+    outcome = recalled.status if recalled.status in ("succeeded", "timed_out") else "failed"
+    name = origin.head().name or origin.id
+    return ev.ActionRecorded(
+        action=step.action,
+        tool=step.tool,
+        effect=step.effect,  # type: ignore[arg-type]
+        outcome=outcome,
+        input=_fetched(origin, request, "input") if "input" in request.body else None,
+        input_hash=step.input_hash,
+        output=recalled.output,
+        output_summary=recalled.summary,
+        error=recalled.error,
+        params=step.params,
+        stream=recalled.stream,
+        why=f"answered from the record: e{step.outcome} of {name}",
+    )

@@ -1,0 +1,288 @@
+"""A runtime that answers from the record.
+
+Strictly, it never runs anything: each call is the recorded one, and gets the recorded outcome, or the replay has
+diverged and says where. To fill in, it runs what the record does not have; live, it runs everything and compares. What
+has effects is refused unless the caller allows it.
+
+A diverged strict replay stays so: an agent that catches the error and goes on gets it again at its next call.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sys
+import threading
+from typing import Any, Literal, NoReturn
+
+from wakelog.codec.canonical import hash_value
+from wakelog.errors import DivergenceError, NotAllowedError, NotFoundError, WakelogError
+from wakelog.log import Log
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq
+from wakelog.replay.call_match import Made, Matcher
+from wakelog.replay.call_text import value_text
+from wakelog.replay.recorded_outcome import Recalled, recall, record_again
+from wakelog.replay.recording import Step
+from wakelog.replay.report import Mode, Row, sentence
+from wakelog.runtime.ambient import current_call, inside
+from wakelog.runtime.call import Runtime
+from wakelog.runtime.call_history import by_key
+from wakelog.runtime.call_values import Given
+from wakelog.runtime.outcome import Outcome
+from wakelog.runtime.policy import SAFE
+from wakelog.runtime.recorded_stream import answered_again
+from wakelog.runtime.streams import is_stream
+from wakelog.runtime.tools import Do, Steps
+from wakelog.runtime.values import plain, without
+from wakelog.state.patch import equal
+
+Effects = Literal["refuse", "allow"]
+
+
+def caller() -> object:
+    """Who is calling: the thread, and in it the task."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is not None and asyncio._get_running_loop() is not None:
+        return asyncio.current_task()
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        return trio.lowlevel.current_task()
+    return threading.get_ident()
+
+
+class ReplayRuntime(Runtime):
+    """Calls of a replay's session, answered from the recording."""
+
+    def __init__(self, log: Log, matcher: Matcher, mode: Mode, effects: Effects, *, is_scratch: bool) -> None:
+        super().__init__(log)
+        self.matcher = matcher
+        self.mode = mode
+        self.effects = effects
+        self.main: object = caller()
+        """Who opened the turn."""
+        self.failed: WakelogError | None = None
+        """What a strict replay ended with."""
+        self._is_scratch = is_scratch
+        self._by_key: dict[str, Outcome] = {}
+        if is_scratch:
+            self._now = log.head().at
+            log.clock = lambda: self._now
+
+    # Turns
+
+    def opens(self, started: ev.TurnStarted) -> ev.TurnStarted:
+        """A turn is about to begin: is it the recorded one?"""
+        again = started.retry and self.matcher.place > 0
+        if self.mode == "strict":
+            self._go_no_further()
+            missing = None if again else self.matcher.missing()
+            if missing is not None:
+                self._diverge(missing)
+        begun, row = self.matcher.open_turn(plain(started.input), again=again)
+        if row is not None and self.mode == "strict":
+            self._diverge(row)
+        if begun is not None and self._is_scratch:
+            self._now = max(self._now, self.matcher.recording.log.entry(begun.seq).header.at)
+        is_retry = again or (self.matcher.place == 1 and begun is not None and begun.retry)
+        return ev.TurnStarted(input=started.input, retry=is_retry)
+
+    def meets(self, session: Any) -> None:
+        """Another session opens a turn while this replay is open."""
+        if self.mode == "strict":
+            raise NotAllowedError(
+                f"the agent opened a turn of {session.name or session.id}, which is not the session of this replay",
+                kind="not-the-replay",
+                hint="hand replay.session to the agent; the session of a sub-agent is replayed by itself",
+            )
+
+    # Calls
+
+    def conduct(self, given: Given) -> Steps[Outcome]:
+        """All of one call: answered from the record, or run."""
+        made = self._made(given)
+        found = yield Do(functools.partial(self._find, given, made))
+        if isinstance(found, Outcome):
+            return found
+        made.how = "run"
+        try:
+            outcome = yield from super().conduct(given)
+        except WakelogError as exc:
+            made.note = exc.message
+            raise
+        made.event = outcome.seq
+        if made.step is not None:
+            yield Do(functools.partial(self._compare, made, made.step, outcome))
+        return outcome
+
+    def _made(self, given: Given) -> Made:
+        tool = given.tool
+        stored = without(given.arguments, tool.policy.redact) if given.stored is None else given.stored
+        in_line = caller() == self.main and current_call() is None
+        return Made(tool.name, tool.policy.effect, stored, hash_value(stored), in_line, _key(given))
+
+    def _find(self, given: Given, made: Made) -> Outcome | None:
+        """The recorded outcome of a call, or None when it is to be run."""
+        self._go_no_further()
+        if made.key in self._by_key:
+            return self._by_key[made.key]  # the same call once more, which is not recorded a second time
+        step = self.matcher.find(made)
+        if step is None and self.mode != "live":
+            known = self._known_before(given, made)
+            if known is not None:
+                self.matcher.forget(made)
+                return known
+        if self.mode == "strict":
+            if step is None or made.verdict != "same":
+                self._diverge(self.matcher.row(made))
+            return self._answer(given, made, step)
+        if self.mode == "fill" and step is not None and step.outcome and not step.gone:
+            return self._answer(given, made, step)
+        if made.effect not in SAFE and self.effects != "allow":
+            made.how = "refused"
+            raise self._refusal(made)
+        return None
+
+    def _answer(self, given: Given, made: Made, step: Step) -> Outcome:
+        tool, matcher = given.tool, self.matcher
+        if step.gone or not step.outcome:
+            self._stop(self._gone(step) if step.gone else self._cut(step))
+        try:
+            recalled = recall(matcher.recording.log, step, tool)
+        except NotFoundError:
+            self._stop(self._gone(step))
+        made.how = "recorded"
+        if self._is_scratch:
+            self._now = max(self._now, recalled.at)
+        if self.turn is not None:
+            self.turn.action_of(made.tool, made.input_hash, inside())  # it counts as one of its kind
+        made.event = record_again(
+            self.log, self.flow, given, step, recalled, matcher.recording.log, whole=self._is_scratch
+        )
+        self.flow.result(step.action, made.event, recalled.mark)
+        if made.effect == "model" and recalled.status == "succeeded":
+            self.flow.answered(made.event, recalled.mark)
+        outcome = self._outcome(given, step, recalled, made.event)
+        if made.key:
+            self._by_key[made.key] = outcome
+        return outcome
+
+    @staticmethod
+    def _outcome(given: Given, step: Step, recalled: Recalled, seq: Seq) -> Outcome:
+        outcome = Outcome(
+            step.action,
+            given.tool.name,
+            recalled.status,
+            None,
+            recalled.error,
+            seq,
+            reused=True,
+            attempts=recalled.attempts,
+            exception=recalled.exception,
+        )
+        return answered_again(given.tool, outcome, recalled.output, {"stream": recalled.stream})
+
+    def _known_before(self, given: Given, made: Made) -> Outcome | None:
+        """The outcome of a call that was made under its key before the part that is replayed."""
+        past = by_key(self.log, made.key)[0] if made.key else None
+        if past is None or not past.is_answer:
+            return None
+        return self._repeat(self.prepare(given), self.log.entry(past.settled))
+
+    # What is different
+
+    def _compare(self, made: Made, step: Step, outcome: Outcome) -> None:
+        """Whether a call that was run came out as recorded."""
+        if not step.outcome:
+            made.note = "the recording has no outcome of it"
+            return
+        if is_stream(outcome.result):
+            made.note = "it came as a stream, and is not compared"
+            return
+        try:
+            recalled = recall(self.matcher.recording.log, step, None)
+        except NotFoundError:
+            made.note = "its recorded result is gone, and cannot be compared"
+            return
+        now = plain(outcome.result)
+        if outcome.status != recalled.status or (outcome.ok and not equal(now, recalled.output)):
+            was, is_now = value_text(recalled.output, now), value_text(now, recalled.output)
+            if outcome.status != recalled.status:
+                was, is_now = recalled.status, outcome.status
+            made.verdict, made.differs = "different", ("result",)
+            made.note = f"{was} was recorded, now {is_now}"
+
+    def _go_no_further(self) -> None:
+        if self.failed is not None and self.mode == "strict":
+            raise self.failed
+
+    def _diverge(self, row: Row) -> NoReturn:
+        raise self.diverged(row)
+
+    def diverged(self, row: Row) -> DivergenceError:
+        """The error for a difference; the replay stays diverged."""
+        error = divergence_error(row, self.matcher)
+        self.failed = self.failed or error
+        return error
+
+    def _stop(self, error: WakelogError) -> NoReturn:
+        self.failed = self.failed or error
+        raise error
+
+    def _placed(self, step: Step) -> str:
+        total = len(self.matcher.recording.steps)
+        return f"{self.matcher.text(step)}, step {step.number} of {total} (e{step.seq})"
+
+    def _gone(self, step: Step) -> NotFoundError:
+        return NotFoundError(
+            f"{self._placed(step)} cannot be answered: what was recorded of it is {step.gone or 'erased'}",
+            kind="result-gone",
+            hint='replay(mode="fill") runs such a call live',
+        )
+
+    def _cut(self, step: Step) -> DivergenceError:
+        why = step.cut or "it was still open"
+        return DivergenceError(
+            f"{self._placed(step)} has no recorded outcome: {why}. The recording ends here.",
+            kind="no-recorded-outcome",
+            hint='replay(mode="fill") runs such a call live',
+            step=step.number,
+            seq=step.seq,
+        )
+
+    def _refusal(self, made: Made) -> NotAllowedError:
+        row = self.matcher.row(made)
+        why = "a live replay runs everything" if self.mode == "live" else "the recording does not have it"
+        other = '; mode="fill" answers recorded calls from the record' if self.mode == "live" else ""
+        return NotAllowedError(
+            f"{row.made} was not run: {why}, and it has effects ({made.effect})",
+            kind="replay-effects",
+            hint=f'replay(…, effects="allow"), or wakelog replay … --effects allow, runs it{other}',
+        )
+
+
+def _key(given: Given) -> str:
+    """The id under which a call is the same whenever it is made; empty when it has none."""
+    tool = given.tool
+    if given.action or tool.policy.key is None:
+        return given.action
+    key = str(tool.policy.key(**given.arguments))
+    return f"{tool.name}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+
+
+def divergence_error(row: Row, matcher: Matcher) -> DivergenceError:
+    """A difference as an error."""
+    recording = matcher.recording
+    name = recording.log.head().name or recording.log.id
+    show = f"; wakelog show -s {name} e{row.seq}" if row.seq else ""
+    hint = f'replay(mode="fill") runs new calls live and reuses the rest{show}'
+    text, step, seq = sentence(row, len(recording.steps)), row.number, row.seq
+    if row.kind == "turn":
+        return DivergenceError(text, kind="turn-differs", hint=hint, step=step, seq=seq)
+    if row.verdict == "missing":
+        return DivergenceError(text, kind="call-missing", hint=hint, step=step, seq=seq)
+    if row.verdict == "moved":
+        return DivergenceError(text, kind="call-out-of-order", hint=hint, step=step, seq=seq)
+    if row.verdict == "new":
+        return DivergenceError(text, kind="call-not-recorded", hint=hint, step=step, seq=seq)
+    return DivergenceError(text, kind="call-differs", hint=hint, step=step, seq=seq)

@@ -1,0 +1,116 @@
+"""Verbs about the model's window: what is in it, what left it, and the handoff to the next run.
+
+The room they call is imported when one of them is: most programs that open a session never ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from wakelog.model.ids import Seq
+from wakelog.model.values import Value
+from wakelog.session.base import Base, S, Where
+from wakelog.timeline.selectors import resolve_range
+
+if TYPE_CHECKING:
+    from wakelog.context.brief import Brief
+    from wakelog.context.compaction import Summary
+    from wakelog.context.eviction import Restored
+    from wakelog.context.handles import Evicted
+    from wakelog.context.items import Item
+    from wakelog.context.ledger import Context, Policy
+    from wakelog.context.shapes import Shape
+    from wakelog.context.token_count import Count
+
+
+class Remembering(Base[S]):
+    """The window in a budget, and what outlives it."""
+
+    def context(
+        self,
+        budget: int | None = None,
+        *,
+        shape: Shape = "openai",
+        policy: Policy | None = None,
+        count: Count | None = None,
+        pinned: Iterable[str] = (),
+        headroom: int = 0,
+        record: bool = True,
+        at: Where = None,
+    ) -> Context:
+        """The messages to send to a model, in at most `budget` tokens: a list, in the shape of "openai", "responses"
+        or "anthropic" (whose `system` stands apart), always one that the provider accepts.
+
+        Goal, facts, decisions, dead ends and pending calls are in it, whatever else must leave. What leaves is recorded
+        and stays out until it is restored; `headroom` frees that much more at once. `policy` names what leaves, in
+        order; `count` gives the tokens of a text, where the default is an estimate. Without `record`, or `at` a point
+        in the past, nothing is written.
+        """
+        from wakelog.context.ledger import make_context, oldest_first
+        from wakelog.context.token_count import estimate
+
+        return make_context(
+            self.log,
+            budget,
+            shape=shape,
+            policy=policy or oldest_first,
+            count=count or estimate,
+            pinned=pinned,
+            headroom=headroom,
+            record=record and not self._is_answering,
+            at=None if at is None else self.seq(at),
+        )
+
+    def evict(self, key: str | Seq) -> Evicted:
+        """Takes something out of the window: `e12`, only a call's answer as `e12:output`, or a range, `e5..e40`."""
+        from wakelog.context.eviction import evict
+
+        return evict(self.log, key)
+
+    def restore(self, key: str | Seq) -> Restored:
+        """Brings back what left the window, and keeps it there for this turn. What was pruned or erased meanwhile is
+        told as `gone`."""
+        from wakelog.context.eviction import restore
+
+        return restore(self.log, key)
+
+    def pin(self, key: str | Seq) -> Item:
+        """Keeps something in the window until the turn is over."""
+        from wakelog.context.eviction import pin
+
+        return pin(self.log, key)
+
+    def compact(self, first: Seq | str, last: Seq | str, summary: Value, *, why: str = "") -> Seq:
+        """Lets a summary stand for what was said and done from `first` to `last` ("@1", "@8"), in view only. It is
+        trusted as far as the least trusted thing in the range. Returns what `expand` takes back."""
+        from wakelog.context.compaction import compact
+
+        begin = first if isinstance(first, int) else resolve_range(self.log, first).first
+        end = last if isinstance(last, int) else resolve_range(self.log, last).last
+        return compact(self.log, begin, end, summary, why=why)
+
+    def compactions(self, at: Where = None) -> list[Summary]:
+        """The compactions in effect, oldest first."""
+        from wakelog.context.compaction import compactions
+
+        return compactions(self.log, None if at is None else self.seq(at))
+
+    def replaced(self, compaction: Seq) -> tuple[Item, ...]:
+        """What a compaction stands for, without taking it back."""
+        from wakelog.context.compaction import inspect
+
+        return inspect(self.log, compaction)
+
+    def expand(self, compaction: Seq, *, why: str = "") -> Seq:
+        """Takes a compaction back: what it replaced is in view again."""
+        from wakelog.context.compaction import expand
+
+        return expand(self.log, compaction, why=why)
+
+    def brief(self, budget: int = 2000, *, at: Where = None, count: Count | None = None) -> Brief:
+        """The handoff for the next run, machine or agent, in at most `budget` tokens; `str()` of it is the text."""
+        from wakelog.context.brief import make_brief
+        from wakelog.context.token_count import estimate
+
+        return make_brief(self.log, budget, at=None if at is None else self.seq(at), count=count or estimate)

@@ -1,0 +1,136 @@
+"""Undo and redo: what a rewind did is taken back, and what an undo took back is done again.
+
+Both are rewinds themselves, to the point just before the operation, so that nothing is lost. Repeated, undo walks
+further back and redo forward again, as in jj; a new rewind leaves nothing to redo. Adopting a fork begins with a
+rewind, in the same commit, and is taken back with it. The rewind that begins a retry is the agent's own and is left
+alone. Where an operation brought files back, they go back too, unless somebody edited them since. Effects and erasures
+cannot be undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.log import Log
+from wakelog.log.reader import Entry
+from wakelog.model.ids import Seq
+from wakelog.model.records import Head
+from wakelog.timeline.points import commit_at, walk_back
+
+if TYPE_CHECKING:
+    # Loaded where files are touched: most sessions never do.
+    from wakelog.files.capture import Capture
+    from wakelog.files.restore import Restored
+
+_OPERATIONS = ("rewind", "adopt", "redo")
+
+
+class Project(msgspec.Struct, frozen=True):
+    """Where files may be written: a folder, and the roots in it (none: all of it). With `force` also over edits."""
+
+    folder: str
+    roots: tuple[str, ...] = ()
+    force: bool = False
+
+
+Locate = Callable[[], Project]
+"""Asked only when an operation had touched files."""
+
+
+def project_of(log: Log, capture: Capture | None) -> Project:
+    """Where files are captured, else the project one stands in if the recorded files are there, else where they were
+    captured."""
+    from wakelog.files.capture import project_folder
+    from wakelog.files.file_history import find_project
+
+    if capture is not None:
+        return Project(capture.folder, capture.roots)
+    return Project(find_project(log, project_folder()))
+
+
+class Undone(msgspec.Struct, frozen=True):
+    """What an undo or redo did: the operation it took back, where the session is now, and what became of files if
+    the operation had touched any."""
+
+    operation: Seq
+    head: Head
+    files: Restored | None = None
+    left_files: bool = False
+    """The operation had touched files, and they were left as they are."""
+    only_files: bool = False
+    """The operation had touched nothing else."""
+
+
+def undo(log: Log, project: Locate | None = None) -> Undone:
+    """Takes back the newest rewind, adoption or redo that was not yet undone; NotFoundError when there is none."""
+    operation = undoable(log)
+    if operation is None:
+        raise NotFoundError(f"there is nothing to undo in {log.id}", kind="nothing-to-undo")
+    return _take_back(log, operation, "undo", project)
+
+
+def undoable(log: Log) -> Entry | None:
+    """What an undo would take back now."""
+    skip = 0
+    for entry in walk_back(log):
+        mode = _mode(entry)
+        if mode == "undo":
+            skip += 1
+        elif mode in _OPERATIONS:
+            if not skip:
+                return entry
+            skip -= 1
+    return None
+
+
+def redo(log: Log, project: Locate | None = None) -> Undone:
+    """Takes back the newest undo that was not yet redone; NotFoundError when there is none, or a rewind came since."""
+    skip = 0
+    for entry in walk_back(log):
+        mode = _mode(entry)
+        if mode == "redo":
+            skip += 1
+        elif mode == "undo":
+            if not skip:
+                return _take_back(log, entry, "redo", project)
+            skip -= 1
+        elif mode in _OPERATIONS:
+            break
+    raise NotFoundError(f"there is nothing to redo in {log.id}", kind="nothing-to-redo")
+
+
+def _mode(entry: Entry) -> str:
+    return str(entry.body.get("mode", "rewind")) if entry.kind == "history.rewound" else ""
+
+
+def _take_back(log: Log, operation: Entry, mode: Literal["undo", "redo"], project: Locate | None) -> Undone:
+    # What belongs to the operation was stored with it, in one commit.
+    to = commit_at(log, operation.seq).first - 1
+    why = f"{mode} of event {operation.seq}"
+    had_files = bool(operation.body.get("files"))
+    # An operation on files alone left the view where it was, and what was done since stays in view.
+    only_files = had_files and operation.body.get("to") == to
+    if not had_files or (project is None and not only_files):
+        return Undone(operation.seq, log.rewind(to, mode=mode, why=why), left_files=had_files)
+    if project is None:
+        raise InvalidInputError(
+            f"event {operation.seq} brought files back and did nothing else",
+            kind="only-files",
+            hint="leave out --no-files (files=False)",
+        )
+    from wakelog.files.restore import restore
+    from wakelog.files.restore_plan import plan_restore
+
+    place = project()
+    paths = _paths(log, to, operation.seq) if only_files else ()
+    plan = plan_restore(log, to, folder=place.folder, roots=place.roots, force=place.force, paths=paths)
+    files = restore(log, plan, rewind_to=None if only_files else to, mode=mode, why=why)
+    return Undone(operation.seq, log.head(), files, only_files=only_files)
+
+
+def _paths(log: Log, after: Seq, upto: Seq) -> list[str]:
+    return [str(e.body.get("path", "")) for e in log.entries(after=after, upto=upto) if e.kind == "file.changed"]

@@ -1,0 +1,216 @@
+"""Erasing from a whole store, and what it needs to know before it starts.
+
+**Erase** takes the content out of the log, with its forks and adopters (log/surgery.py), then out of the index, then
+out of the engine's files. What cannot leave the files just now is told as `pending`; what erasing never removes, the
+names that content stood under, is told too.
+
+**Cascade.** An event names what caused it and what it was derived from. Walking forward from a target, everything that
+names it, or names something that does, may hold what it held. Forks that share the target are walked too.
+
+**Scan.** Stored events are shown to a finder of secrets, with their payloads in place. It says what kinds it found; the
+secrets themselves are not kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from wakelog.engine import Engine
+from wakelog.errors import NotFoundError, UnavailableError
+from wakelog.log import Log, surgery
+from wakelog.log.reader import Entry
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.values import Value
+from wakelog.state.patch import tokens_of
+
+if TYPE_CHECKING:
+    from wakelog.store import Store
+
+Finder = Callable[[ev.Event], Iterable[str]]
+Events = dict[SessionId, tuple[Seq, ...]]
+"""Events by the session of the fork tree in which they stand."""
+
+_NAMED = {"facts": "fact", "labels": "label", "artefacts": "artefact", "files_modified": "file"}
+"""Parts of the state whose keys are names that somebody chose, and what those are called."""
+_WORKING_SET = {"files": "file", "apps": "app", "data_sources": "data source"}
+
+
+class Erased(msgspec.Struct, frozen=True):
+    """What an erasure did, or would do."""
+
+    events: Events
+    """Those whose content went, by session: forks, adopters and whatever repeated it are among them."""
+    names: tuple[str, ...]
+    """Keys and paths that the content stood under. They are structure, and stay."""
+    pending: str = ""
+    """Why old bytes are still in files, and what finishes it; empty when none are."""
+
+
+class Follower(msgspec.Struct, frozen=True):
+    """An event that came of a target: in which session it stands, and which earlier event it names."""
+
+    session: SessionId
+    seq: Seq
+    kind: str
+    turn: int
+    named: Seq
+
+
+class Found(msgspec.Struct, frozen=True):
+    """An event in which secrets were found, and of what kinds."""
+
+    session: SessionId
+    seq: Seq
+    kind: str
+    turn: int
+    markers: tuple[str, ...]
+
+
+def preview(log: Log, seqs: Iterable[Seq]) -> Erased:
+    """What erasing these events would do. They may stand in several sessions of the fork tree."""
+    events: dict[SessionId, set[Seq]] = {}
+    names: dict[str, None] = {}
+    for part, mine in _by_holder(log, seqs).items():
+        for session, changed in surgery.reach(_reader(log, part), mine).items():
+            events.setdefault(session, set()).update(changed)
+        names |= dict.fromkeys(name for seq in mine for name in _names(log.entry(seq)))
+    return Erased({session: tuple(sorted(changed)) for session, changed in events.items()}, tuple(sorted(names)))
+
+
+def erase_everywhere(store: Store, log: Log, seqs: Iterable[Seq], *, why: str, by: str) -> Erased:
+    """Erases events from the log, its forks and adopters, the index and the files."""
+    chosen = sorted(set(seqs))
+    done = preview(log, chosen)
+    waits: list[str] = []
+    for part, mine in _by_holder(log, chosen).items():
+        with _noting(waits):
+            surgery.erase(_reader(log, part), mine, why=why, by=by)
+    log.forget()
+    with _noting(waits):
+        store.scrub_removed()
+    return msgspec.structs.replace(done, pending="; ".join(dict.fromkeys(waits)))
+
+
+@contextlib.contextmanager
+def _noting(waits: list[str]) -> Iterator[None]:
+    """Goes on where only the files are left to be done."""
+    try:
+        yield
+    except UnavailableError as exc:
+        if exc.kind != "scrub-pending":
+            raise
+        waits.append(f"{exc.message} ({exc.hint})")
+
+
+def _by_holder(log: Log, seqs: Iterable[Seq]) -> Events:
+    out: dict[SessionId, list[Seq]] = {}
+    for seq in seqs:
+        out.setdefault(holder_of(log, seq), []).append(seq)
+    return {session: tuple(mine) for session, mine in out.items()}
+
+
+def _reader(log: Log, holder: SessionId) -> Log:
+    """A log to erase an ancestor's events by: its own, unless it was deleted and only forks read through it."""
+    if holder == log.id or log.engine.head(holder).status == "deleted":
+        return log
+    return Log(log.engine, holder, clock=log.clock)
+
+
+def _names(entry: Entry) -> Iterator[str]:
+    """The keys and paths in what an event did to the state."""
+    for op in entry.delta:
+        tokens = tokens_of(op["path"])
+        for keys in (tokens, *_paths_in(op.get("value"), tokens)):
+            match keys:
+                case ["data", *_, key] if not key.isdigit():
+                    yield f"data key {key}"
+                case ["working_set", part, name, *_] if part in _WORKING_SET:
+                    yield f"{_WORKING_SET[part]} {name}"
+                case [part, name, *_] if part in _NAMED:
+                    yield f"{_NAMED[part]} {name}"
+
+
+def _paths_in(value: Value, tokens: list[str]) -> Iterator[list[str]]:
+    """The path of every key inside a value that stands at a path."""
+    inside = value.items() if type(value) is dict else enumerate(value) if type(value) is list else ()
+    for key, inner in inside:
+        path = [*tokens, str(key)]
+        yield path
+        yield from _paths_in(inner, path)
+
+
+def followers(log: Log, targets: Iterable[Seq]) -> list[Follower]:
+    """The events after the targets that came of them: in every live session of the fork tree that has a target in its
+    history. Targets themselves are not among them."""
+    by_holder: dict[SessionId, set[Seq]] = {}
+    for seq in targets:
+        by_holder.setdefault(holder_of(log, seq), set()).add(seq)
+    out: dict[tuple[SessionId, Seq], Follower] = {}
+    for holder, mine in by_holder.items():
+        for member in _tree(log.engine, holder):
+            known = {seq for seq in mine if seq <= member.head().seq and holder_of(member, seq) == holder}
+            if known and member.head().status != "deleted":
+                out.update({(f.session, f.seq): f for f in _walk(member, known, min(known))})
+    chosen = {(holder, seq) for holder, mine in by_holder.items() for seq in mine}
+    return [out[place] for place in sorted(out) if place not in chosen]
+
+
+def _tree(engine: Engine, session: SessionId) -> Iterator[Log]:
+    """A session and every fork below it, deleted ones too: others may read through them."""
+    yield Log(engine, session, even_deleted=True)
+    for child in engine.children(session, deleted=True):
+        yield from _tree(engine, child.session)
+
+
+def holder_of(log: Log, seq: Seq) -> SessionId:
+    """The session of the fork tree in which an event of this history stands."""
+    return next(s.session for s in reversed(log.segments) if s.first <= seq)
+
+
+def scan(log: Log, find: Finder) -> Iterator[Found]:
+    """The events in which `find` finds something. What is erased or pruned is passed over."""
+    for entry in log.entries():
+        if entry.is_intact and entry.record.body:
+            markers = tuple(dict.fromkeys(find(_with_payloads(log, entry))))
+            if markers:
+                yield Found(holder_of(log, entry.seq), entry.seq, entry.kind, entry.header.turn, markers)
+
+
+def _walk(log: Log, known: set[Seq], after: Seq) -> Iterator[Follower]:
+    for entry in log.entries(after=after):
+        named = _named(entry, known)
+        if named:
+            known.add(entry.seq)
+            yield Follower(holder_of(log, entry.seq), entry.seq, entry.kind, entry.header.turn, named)
+
+
+def _named(entry: Entry, known: set[Seq]) -> Seq:
+    """The earliest known event that this one names, or 0."""
+    header = entry.header
+    if header.cause in known:
+        return header.cause
+    for first, last in header.derived_from:
+        few = known if len(known) < last - first else range(first, last + 1)
+        found = min((seq for seq in few if first <= seq <= last and seq in known), default=0)
+        if found:
+            return found
+    return 0
+
+
+def _with_payloads(log: Log, entry: Entry) -> ev.Event:
+    event = entry.event
+    if isinstance(event, ev.Foreign):
+        return event
+    resolved = {}
+    for field in event.payload_fields:
+        try:
+            value = log.value(entry, getattr(event, field))
+        except NotFoundError:
+            continue
+        resolved[field] = value.decode(errors="replace") if isinstance(value, bytes) else value
+    return msgspec.structs.replace(event, **resolved) if resolved else event

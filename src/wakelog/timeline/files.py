@@ -1,0 +1,105 @@
+"""Which files were changed in the last turns: one row a path, from the events in view, newest first.
+
+Only turns that are in view count: what was rewound is not part of how the project came to be as it is. Nothing older
+than the turns asked for is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from wakelog.log import Log
+from wakelog.log.reader import Entry
+from wakelog.model.ids import Seq
+from wakelog.timeline.points import attempts_of
+from wakelog.timeline.slices import tool_of
+
+
+class ChangedFile(msgspec.Struct, frozen=True):
+    """A file that was changed: how last, how often, in which turns, and by which tool and event last. Lines are summed
+    up over all changes."""
+
+    path: str
+    change: str
+    changes: int
+    turns: tuple[int, ...]
+    tool: str
+    seq: Seq
+    at: int
+    added: int
+    removed: int
+    trust: str
+
+
+class ChangedFiles(msgspec.Struct, frozen=True):
+    """The turns that were looked at, oldest first, and the files changed in them, the last changed first."""
+
+    turns: tuple[int, ...]
+    files: tuple[ChangedFile, ...]
+
+
+def changed_files(log: Log, last: int = 5, *, at: Seq | None = None) -> ChangedFiles:
+    """The files changed in the last turns in view; with 0, in all of the history in view, also outside of turns."""
+    upto = log.head().seq if at is None else at
+    view = log.view(upto)
+    turns = _turns(log, view, last) if last else ()
+    if last and not turns:
+        return ChangedFiles((), ())
+    first = attempts_of(log, turns[0])[0].first if turns else 1
+    seen: set[int] = set()
+    found: dict[str, ChangedFile] = {}
+    tools: dict[str, str] = {}
+    for entry in _in_view(log, view, first):
+        tool_of(log, entry, tools)
+        turn = entry.header.turn
+        if turn:
+            seen.add(turn)
+        if entry.kind == "file.changed" and (not last or turn in turns):
+            _note(found, entry, tools)
+    newest = sorted(found.values(), key=lambda f: -f.seq)
+    return ChangedFiles(turns if last else tuple(sorted(seen)), tuple(newest))
+
+
+def _turns(log: Log, view: list[tuple[Seq, Seq]], last: int) -> tuple[int, ...]:
+    """The newest turns that began in view."""
+    found: list[int] = []
+    turn = log.head().turn
+    while turn > 0 and len(found) < last:
+        spans = attempts_of(log, turn)
+        if any(low <= span.first <= high for span in spans for low, high in view):
+            found.append(turn)
+            turn -= 1
+            continue
+        # Rewound: on with the newest turn of the part in view before it.
+        high = max((high for low, high in view if high < spans[0].first), default=0)
+        turn = min(turn - 1, log.entry(high).header.turn or turn - 1) if high else 0
+    return tuple(reversed(found))
+
+
+def _in_view(log: Log, view: list[tuple[Seq, Seq]], first: Seq) -> Iterator[Entry]:
+    for low, high in view:
+        if high >= first:
+            yield from log.entries(after=max(low, first) - 1, upto=high)
+
+
+def _note(found: dict[str, ChangedFile], entry: Entry, tools: dict[str, str]) -> None:
+    body, turn = entry.body, entry.header.turn
+    path = body.get("path")
+    if not isinstance(path, str):
+        return  # erased
+    before = found.get(path)
+    turns = before.turns if before else ()
+    found[path] = ChangedFile(
+        path=path,
+        change=str(body.get("change", "modified")),
+        changes=(before.changes if before else 0) + 1,
+        turns=turns if not turn or turn in turns else (*turns, turn),
+        tool=tools.get(str(body.get("action", "")), ""),
+        seq=entry.seq,
+        at=entry.header.at,
+        added=(before.added if before else 0) + int(body.get("added", 0)),
+        removed=(before.removed if before else 0) + int(body.get("removed", 0)),
+        trust=entry.header.trust,
+    )

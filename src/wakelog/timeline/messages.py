@@ -1,0 +1,129 @@
+"""Messages: the transient tier, read from the log and never from the state."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wakelog.errors import NotFoundError
+from wakelog.log import Log
+from wakelog.log.reader import Entry
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq
+from wakelog.model.parts import Asked, Text, content_text, parts_of, reply_of, text_of
+from wakelog.model.values import Value
+from wakelog.timeline.compactions import compactions_in, outermost, subtract
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message as it was added."""
+
+    seq: Seq
+    turn: int
+    role: str
+    content: Value
+    name: str = ""
+    action: str = ""
+    trust: str = "trusted"
+
+    @property
+    def text(self) -> str:
+        """The content as text: content blocks by what they say and ask for, any other value as JSON."""
+        return content_text(self.content) or text_of(self.content)
+
+
+def UserMessage(content: Value, *, name: str = "") -> ev.MessageAdded:
+    """A message from the user, to be appended. Named like the event it makes."""
+    return ev.MessageAdded(role="user", content=content, name=name)
+
+
+def ModelMessage(content: Value, *, name: str = "") -> ev.MessageAdded:
+    """A message from the model, to be appended."""
+    return ev.MessageAdded(role="assistant", content=content, name=name)
+
+
+def read_messages(log: Log, at: Seq | None = None, *, compacted: bool = True) -> list[Message]:
+    """The messages in view at a point, with a summary (role "summary") in place of what was compacted, unless the raw
+    ones are asked for. What models answered is among them, once: where the agent also recorded it as a message of the
+    same turn, as that. An erased or pruned one says so instead of being skipped."""
+    at, state = log.now() if at is None else (at, log.state(at))
+    summaries = outermost(compactions_in(state["evicted_keys"])) if compacted else []
+    placed: list[tuple[Seq, Message]] = []
+    replies: list[Message] = []
+    is_model: dict[Value, bool] = {}
+    for first, last in subtract(log.view(at, state=state), [(c.first, c.last) for c in summaries]):
+        for entry in log.entries(after=first - 1, upto=last, payloads=True):
+            if entry.kind == "message.added":
+                placed.append((entry.seq, _message(log, entry, "content")))
+            elif entry.kind in ("action.requested", "action.recorded"):
+                is_model[entry.body.get("action")] = entry.body.get("effect") == "model"
+            if entry.kind in ("action.succeeded", "action.recorded", "action.reconciled"):
+                action = entry.body.get("action")
+                if action not in is_model:  # asked for by an attempt that is out of view
+                    is_model[action] = _asked_model(log, entry)
+                replies += _reply(log, entry) if is_model[action] else []
+    placed += [(reply.seq, reply) for reply in _unsaid(replies, [message for _, message in placed])]
+    for each in summaries:
+        summary = _message(log, log.entry(each.seq), "summary")
+        placed.append((each.first, msgspec.structs.replace(summary, role="summary")))
+    return [message for _, message in sorted(placed, key=lambda p: p[0])]
+
+
+def _asked_model(log: Log, entry: Entry) -> bool:
+    """Whether what this event ends is a call of a model, told by the event that asked for it."""
+    cause = entry.header.cause
+    return bool(cause) and log.entry(cause).body.get("effect") == "model"
+
+
+def _reply(log: Log, entry: Entry) -> list[Message]:
+    """What a model answered; nothing when it did not, or said nothing."""
+    if entry.body.get("outcome", "succeeded") != "succeeded":
+        return []
+    content = reply_of(content_of(log, entry, "output"))
+    reply = msgspec.structs.replace(_message(log, entry, "output"), role="assistant", content=content)
+    return [reply] if content not in (None, "", [], {}) else []
+
+
+def _unsaid(replies: list[Message], messages: list[Message]) -> list[Message]:
+    """The replies that no message of the same turn repeats; each message stands for one."""
+    said = [(m.turn, *_gist(m.content)) for m in messages if m.role not in ("user", "system", "tool")]
+    out = []
+    for reply in replies:
+        text, calls = _gist(reply.content)
+        same = next((s for s in ((reply.turn, text, calls), (reply.turn, text, ())) if s in said), None)
+        if same is None:
+            out.append(reply)
+        else:
+            said.remove(same)
+    return out
+
+
+def _gist(content: Value) -> tuple[str, tuple[str, ...]]:
+    """What something says, and which calls it asks for, however it is written."""
+    parts = parts_of(content)
+    asked = tuple(f"{p.name} {text_of(p.input)}" for p in parts if isinstance(p, Asked))
+    return " ".join(" ".join(p.text for p in parts if isinstance(p, Text)).split()), asked
+
+
+def _message(log: Log, entry: Entry, field: str) -> Message:
+    body = entry.body
+    return Message(
+        entry.seq,
+        entry.header.turn,
+        str(body.get("role", "")),
+        content_of(log, entry, field),
+        str(body.get("name", "")),
+        str(body.get("action", "")),
+        trust=entry.header.trust,
+    )
+
+
+def content_of(log: Log, entry: Entry, field: str) -> Value:
+    """A field of an event, fetched; what is no longer there says why."""
+    if not entry.record.body:
+        return {"gone": {"seq": entry.seq, "reason": "pruned"}}
+    if "$erased" in entry.body:
+        return {"$erased": entry.seq}
+    try:
+        return log.value(entry, entry.body.get(field))
+    except NotFoundError:
+        return {"$erased": entry.seq}

@@ -1,0 +1,114 @@
+"""Finding a place in a session: by turn, attempt or time.
+
+Turn numbers and times never go back along a session, so places are found by halving: a handful of single reads however
+long the session is, and no index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from wakelog.errors import NotFoundError
+from wakelog.log import Log
+from wakelog.log.damage import Hole, commits_around
+from wakelog.log.reader import Entry, read_commits
+from wakelog.model.ids import Seq
+from wakelog.model.records import Commit
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A turn, or one attempt of it: its first and last event, and how it ended ("open" while it runs)."""
+
+    turn: int
+    attempt: int
+    first: Seq
+    last: Seq
+    outcome: str
+
+
+def commit_at(log: Log, seq: Seq) -> Commit:
+    """The commit that holds an event."""
+    for commit in read_commits(log.engine, log.segments, after=seq - 1, upto=seq):
+        return commit
+    raise NotFoundError(f"session {log.id} has no event {seq}", kind="event-not-found")
+
+
+def first_commit(log: Log, holds: Callable[[Commit], bool]) -> Commit | None:
+    """The first commit for which `holds` is true, given that it stays true from there on."""
+    low, high = 1, log.head().seq
+    found: Commit | None = None
+    while low <= high:
+        middle = (low + high) // 2
+        commit = _readable(log, middle, high)
+        if commit is None:
+            high = middle - 1  # nothing from there on can be read
+        elif holds(commit):
+            found, high = commit, commit.first - 1
+        else:
+            low = commit.last + 1
+    return found
+
+
+def _readable(log: Log, seq: Seq, upto: Seq) -> Commit | None:
+    """The commit that holds an event, or the next one that is not damaged: a place can be found although another one
+    cannot be read."""
+    if not log.even_damaged:
+        return commit_at(log, seq)
+    for segment in log.segments:
+        last = upto if segment.last is None else min(segment.last, upto)
+        for found in commits_around(log.engine, segment.session, after=max(seq, segment.first) - 1, upto=last):
+            if not isinstance(found, Hole):
+                return found
+    return None
+
+
+def attempts_of(log: Log, turn: int) -> list[Span]:
+    """All attempts of a turn, in order."""
+    start = first_commit(log, lambda c: c.turn >= turn) if turn > 0 else None
+    if start is None or not turn:
+        head = log.head()
+        known = f"it has @1..@{head.turn}" if head.turn else "it has no turns yet"
+        raise NotFoundError(f"no turn @{turn} in {log.id} ({known})", kind="turn-not-found")
+    end = first_commit(log, lambda c: c.turn > turn)
+    spans: list[Span] = []
+    told = (lambda _: None) if log.even_damaged else None
+    for entry in log.entries(after=start.first - 1, upto=end.last if end else None, told=told):
+        header = entry.header
+        if header.turn > turn:
+            break
+        if header.turn != turn:
+            continue
+        if entry.kind == "turn.started":
+            spans.append(Span(turn, header.attempt, entry.seq, entry.seq, "open"))
+        elif spans:
+            outcome = entry.body.get("outcome", "completed") if entry.kind == "turn.ended" else spans[-1].outcome
+            spans[-1] = msgspec.structs.replace(spans[-1], last=entry.seq, outcome=outcome)
+    if not spans:
+        raise NotFoundError(f"no turn @{turn} in {log.id}", kind="turn-not-found")
+    return spans
+
+
+def accepted(log: Log, spans: list[Span]) -> Span:
+    """The attempt that is in view; when none is, the newest."""
+    view = log.view()
+    seen = [span for span in spans if any(low <= span.first <= high for low, high in view)]
+    return (seen or spans)[-1]
+
+
+def seq_at_time(log: Log, at_us: int) -> Seq:
+    """The last event at or before a time; 0 when the session began later."""
+    later = first_commit(log, lambda c: c.at > at_us)
+    if later is None:
+        return log.head().seq
+    return later.first - 1
+
+
+def walk_back(log: Log, *, page: int = 256) -> Iterator[Entry]:
+    """Events from the newest to the oldest, a page at a time."""
+    upto = log.head().seq
+    while upto > 0:
+        after = max(0, upto - page)
+        yield from reversed(list(log.entries(after=after, upto=upto)))
+        upto = after

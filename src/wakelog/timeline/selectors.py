@@ -1,0 +1,221 @@
+"""Selectors: one grammar for a place in a session, the same in library, command line, URLs and tools.
+
+    SELECTOR  [SESSION] POINT | [SESSION] POINT..POINT | SESSION
+    POINT     @          the head
+              @5         turn 5; as a state, the state after it            turn:5
+              @-1 @- @~1 one turn before the newest; @-3 three
+              @5.2       attempt 2 of turn 5; @5.best the accepted one
+              @0         before anything
+              e1042      an event                                           event:1042
+              c:9f3a     a commit, by the start of its hash or id            commit:9f3a
+              t:"2h ago" the last event at or before a time; also t:2026-11-15T18:00, t:today, t:yesterday
+              cp:NAME    a checkpoint
+              first-error last-error last-user last-tool
+
+A session and a place that does not start with @ are joined by one: fix-auth@e12, fix-auth@last-error.
+Ranges include both ends: @3..@7 is turns 3, 4, 5, 6 and 7, as people count. Where a change is asked for (`diff`), a
+turn or event alone is what it changed, and @3..@7 is what changed from the end of turn 3 to the end of turn 7.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+import msgspec
+
+from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.log import Log
+from wakelog.log.reader import Entry, read_commits
+from wakelog.model.ids import Seq
+from wakelog.model.names import PLACE, WORDS
+from wakelog.timeline.points import accepted, attempts_of, seq_at_time, walk_back
+
+_SELECTOR = re.compile(rf"(?P<session>[^@]*?)(?P<joint>@(?=[a-z]))?(?P<first>{PLACE})(?:\.\.(?P<last>{PLACE}))?")
+_BY_ITSELF = re.compile(r"@.*|turn:.*|e\d+|event:.*|(?:c|commit):.*|" + "|".join(WORDS))
+"""Places that something happened at, as opposed to those that only look at the state then."""
+_AGO = re.compile(r"(\d+)\s*(s|m|h|d|w)(?:\s+ago)?")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+class Selector(msgspec.Struct, frozen=True):
+    """A selector taken apart; empty strings where nothing was said."""
+
+    session: str
+    first: str
+    last: str
+
+
+class Range(msgspec.Struct, frozen=True):
+    """Events `first` to `last`, both included."""
+
+    first: Seq
+    last: Seq
+
+
+Point = Range
+
+
+def parse_selector(text: str) -> Selector:
+    """Takes a selector apart. What has no point in it is the name of a session."""
+    match = _SELECTOR.fullmatch(text)
+    if match and (match["joint"] or match["first"].startswith("@") or not match["session"]):
+        return Selector(match["session"], match["first"], match["last"] or "")
+    if "@" in text or ".." in text:
+        raise InvalidInputError(
+            f"{text!r} is not a selector",
+            kind="bad-selector",
+            hint="a place looks like fix-auth@5, @3..@7, e1042 or t:2h",
+        )
+    return Selector(text, "", "")
+
+
+def resolve_point(log: Log, text: str) -> Seq:
+    """The event a point stands for: for a turn, its last one. 0 is before anything."""
+    return _resolve(log, text).last
+
+
+def resolve_range(log: Log, text: str) -> Range:
+    """The events a point or range covers."""
+    selector = parse_selector(text)
+    if selector.session:
+        raise InvalidInputError(f"{text!r} names a session where only a place is expected", kind="bad-selector")
+    first = _resolve(log, selector.first or "@")
+    last = _resolve(log, selector.last) if selector.last else first
+    if last.last < first.first:
+        raise InvalidInputError(f"{text!r} ends before it begins", kind="bad-selector")
+    return Range(first.first, last.last)
+
+
+def resolve_change(log: Log, where: Seq | str | None) -> tuple[Seq, Seq]:
+    """The two points that a single place means where a change is asked for.
+
+    A turn, an attempt, an event or a commit: what it changed, so from before it to its end. A range @2..@5: from the
+    end of the first to the end of the last. A time, a checkpoint, or @0: what changed since. None or @: what the last
+    turn changed.
+    """
+    head, text = log.head(), f"e{where}" if isinstance(where, int) and where else str(where or "@")
+    if where == 0:
+        text = "@0"
+    if text == "@":
+        return (attempts_of(log, head.turn)[-1].first - 1 if head.turn else 0), head.seq
+    selector = parse_selector(text)
+    if selector.session or selector.last:
+        ends = resolve_range(log, text)  # which also says what is wrong with it
+        return _resolve(log, selector.first).last, ends.last
+    found = _resolve(log, text)
+    if found.last == 0 or not _BY_ITSELF.fullmatch(text):
+        return found.last, head.seq
+    if re.fullmatch(r"(@|turn:)[^.]*", text):
+        spans = attempts_of(log, log.entry(found.last).header.turn)
+        found = Range(spans[-1].first, found.last)
+    return found.first - 1, found.last
+
+
+def _resolve(log: Log, text: str) -> Range:
+    head = log.head()
+    if text == "@":
+        return Range(head.seq, head.seq)
+    if text in WORDS:
+        return _search(log, text)
+    scheme, colon, rest = text.partition(":")
+    if colon and scheme in ("t", "cp", "c", "commit", "event", "turn"):
+        return _resolve_scheme(log, scheme, rest)
+    if re.fullmatch(r"e\d+", text):
+        return _event(log, int(text[1:]))
+    if re.fullmatch(r"[0-9a-f]{6,}", text):
+        return _commit(log, text)
+    if match := re.fullmatch(r"@(?:-|~)(\d*)", text):
+        return _turn(log, head.turn - int(match[1] or 1))
+    if match := re.fullmatch(r"@(\d+)(?:\.(\d+|best))?", text):
+        return _turn(log, int(match[1]), match[2] or "")
+    raise InvalidInputError(
+        f"{text!r} is not a place",
+        kind="bad-selector",
+        hint="places look like @5, @-1, e1042, t:2h, cp:NAME, last-error",
+    )
+
+
+def _resolve_scheme(log: Log, scheme: str, rest: str) -> Range:
+    if scheme == "t":
+        seq = seq_at_time(log, parse_time(rest, log.clock()))
+        return Range(seq, seq)
+    if scheme == "cp":
+        checkpoints = log.state()["checkpoints"]
+        if rest not in checkpoints:
+            known = ", ".join(checkpoints) or "none"
+            raise NotFoundError(f"no checkpoint {rest!r} in {log.id} (it has: {known})", kind="checkpoint-not-found")
+        return Range(checkpoints[rest], checkpoints[rest])
+    if scheme in ("c", "commit"):
+        return _commit(log, rest)
+    if not rest.isdigit():
+        raise InvalidInputError(f"{scheme}:{rest} needs a number", kind="bad-selector")
+    return _event(log, int(rest)) if scheme == "event" else _turn(log, int(rest))
+
+
+def _event(log: Log, seq: Seq) -> Range:
+    head = log.head().seq
+    if not 0 < seq <= head:
+        raise NotFoundError(f"no event e{seq} in {log.id} (it has e1..e{head})", kind="event-not-found")
+    return Range(seq, seq)
+
+
+def _turn(log: Log, turn: int, attempt: str = "") -> Range:
+    if turn == 0 and not attempt:
+        return Range(0, 0)
+    spans = attempts_of(log, turn)
+    if attempt and attempt != "best":
+        chosen = [s for s in spans if s.attempt == int(attempt)]
+        if not chosen:
+            raise NotFoundError(
+                f"no attempt @{turn}.{attempt} in {log.id} (it has @{turn}.1..@{turn}.{spans[-1].attempt})",
+                kind="attempt-not-found",
+            )
+        return Range(chosen[0].first, chosen[0].last)
+    if attempt == "best":
+        best = accepted(log, spans)
+        return Range(best.first, best.last)
+    return Range(spans[0].first, spans[-1].last)
+
+
+def _commit(log: Log, prefix: str) -> Range:
+    for commit in read_commits(log.engine, log.segments):
+        if commit.hash.hex().startswith(prefix) or commit.commit_id.startswith(prefix):
+            return Range(commit.first, commit.last)
+    raise NotFoundError(f"no commit c:{prefix} in {log.id}", kind="commit-not-found")
+
+
+def _search(log: Log, word: str) -> Range:
+    what = word.partition("-")[2]
+    for entry in log.entries() if word.startswith("first") else walk_back(log):
+        if _is(entry, what):
+            return Range(entry.seq, entry.seq)
+    raise NotFoundError(f"there is no {word.replace('-', ' ')} in {log.id}", kind="event-not-found")
+
+
+def _is(entry: Entry, what: str) -> bool:
+    if what == "error":
+        return entry.kind in ("action.failed", "action.timed_out") or "error" in entry.body
+    if what == "user":
+        return entry.kind == "message.added" and entry.body.get("role") == "user"
+    return entry.kind.startswith("action.")
+
+
+def parse_time(text: str, now_us: int) -> int:
+    """A time in microseconds: "2h ago", "10m", "today", "yesterday", "now", or ISO 8601 (local when it has no zone)."""
+    text = text.strip().strip("\"'")
+    if match := _AGO.fullmatch(text):
+        return now_us - int(match[1]) * _SECONDS[match[2]] * 1_000_000
+    local = dt.datetime.fromtimestamp(now_us / 1e6).astimezone()
+    if text == "now":
+        return now_us
+    if text in ("today", "yesterday"):
+        day = local.replace(hour=0, minute=0, second=0, microsecond=0) - dt.timedelta(days=text == "yesterday")
+        return int(day.timestamp() * 1e6)
+    try:
+        when = dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInputError(
+            f"{text!r} is not a time", kind="bad-time", hint="use 2h, 3d, today, yesterday or 2026-11-15T18:00"
+        ) from None
+    return int((when if when.tzinfo else when.astimezone()).timestamp() * 1e6)

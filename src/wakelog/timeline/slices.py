@@ -1,0 +1,72 @@
+"""Slices: events by position, turn, time, kind and tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from wakelog.log import Log
+from wakelog.log.reader import Entry
+from wakelog.model.ids import Seq
+from wakelog.timeline.points import attempts_of, seq_at_time
+
+
+class Slice(msgspec.Struct, frozen=True):
+    """What to read. Everything is optional, and everything given must hold; times are microseconds."""
+
+    after: Seq = 0
+    upto: Seq | None = None
+    turn: int | tuple[int, int] | None = None
+    attempt: int | None = None
+    since: int | None = None
+    until: int | None = None
+    kind: str | tuple[str, ...] | None = None
+    """A kind, or its first word: "action" is all action events."""
+    tool: str | None = None
+
+
+def read_slice(log: Log, wanted: Slice) -> Iterator[Entry]:
+    """The events of a slice, read page by page."""
+    after, upto = wanted.after, wanted.upto
+    if wanted.turn is not None:
+        low, high = (wanted.turn, wanted.turn) if isinstance(wanted.turn, int) else wanted.turn
+        after = max(after, attempts_of(log, low)[0].first - 1)
+        last = attempts_of(log, high)[-1].last
+        upto = last if upto is None else min(upto, last)
+    if wanted.since is not None:
+        after = max(after, seq_at_time(log, wanted.since - 1))
+    if wanted.until is not None:
+        last = seq_at_time(log, wanted.until)
+        upto = last if upto is None else min(upto, last)
+    return _filtered(log, wanted, after, upto)
+
+
+def _filtered(log: Log, wanted: Slice, after: Seq, upto: Seq | None) -> Iterator[Entry]:
+    kinds = (wanted.kind,) if isinstance(wanted.kind, str) else wanted.kind
+    tools: dict[str, str] = {}
+    for entry in log.entries(after=after, upto=upto):
+        header = entry.header
+        if wanted.turn is not None and not header.turn:
+            continue
+        if wanted.attempt is not None and header.attempt != wanted.attempt:
+            continue
+        if kinds is not None and not any(header.kind == k or header.kind.startswith(k + ".") for k in kinds):
+            continue
+        if wanted.tool is not None and tool_of(log, entry, tools) != wanted.tool:
+            continue
+        yield entry
+
+
+def tool_of(log: Log, entry: Entry, tools: dict[str, str]) -> str:
+    """The tool an event is about. Outcomes name only the action: `tools` remembers which action is whose, and a request
+    that was not read is found as the outcome's cause."""
+    if not entry.kind.startswith("action."):
+        return ""
+    action = str(entry.body.get("action", ""))
+    tool = entry.body.get("tool")
+    if tool is None and action not in tools and entry.header.cause:
+        tool = log.entry(entry.header.cause).body.get("tool")
+    if isinstance(tool, str):
+        tools[action] = tool
+    return tools.get(action, "")

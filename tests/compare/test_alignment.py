@@ -1,0 +1,128 @@
+"""Alignment: every step in one row, the same from both sides, and a change found where it was made."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wakelog import events
+from wakelog.compare.comparison import Pair, compare
+from wakelog.compare.trajectory import select_extent
+from wakelog.engines.memory import MemoryEngine
+from wakelog.log import Log
+from wakelog.testing.builders import new_session
+
+Made = tuple[str, int, int]
+"""Kind, input, result: enough to tell steps apart."""
+
+
+def events_of(number: int, made: Made) -> list[events.Event]:
+    kind, given_, result = made
+    action = f"a{number}"
+    if kind == "tool":
+        asked = events.ActionRequested(action=action, tool=f"t{given_ % 2}", input={"n": given_}, effect="read")
+        return [asked, events.ActionStarted(action=action), events.ActionSucceeded(action=action, output=result)]
+    if kind == "failing":
+        asked = events.ActionRequested(action=action, tool="t0", input=given_)
+        return [asked, events.ActionFailed(action=action, error=events.Failure("boom", str(result)))]
+    if kind == "model":
+        asked = events.ActionRequested(action=action, tool="m", effect="model", params={"seed": given_})
+        return [asked, events.ActionSucceeded(action=action, output=f"says {result}")]
+    if kind == "message":
+        return [events.MessageAdded(role="assistant", content=f"{given_}")]
+    if kind == "decision":
+        return [events.DecisionMade(choice=f"{given_}", because=f"{result}")]
+    return [events.FactRecorded(key=f"k{given_ % 3}", value=given_)]
+
+
+kinds = st.sampled_from(["tool", "failing", "model", "message", "decision", "fact"])
+made = st.tuples(kinds, st.integers(0, 3), st.integers(0, 1))
+courses = st.lists(made, max_size=14)
+
+
+def log_of(steps: list[Made]) -> Log:
+    log = Log.create(MemoryEngine(), new_session(), events.SessionOpened())
+    everything = [event for n, each in enumerate(steps) for event in events_of(n, each)]
+    if everything:
+        log.append(*everything)
+    return log
+
+
+def pair_of(a: list[Made], b: list[Made]) -> Pair:
+    return compare(select_extent(log_of(a)), select_extent(log_of(b))).pairs[0]
+
+
+@given(courses, courses)
+def test_every_step_of_both_courses_stands_in_one_row_in_order(a: list[Made], b: list[Made]) -> None:
+    pair = pair_of(a, b)
+    assert len(pair.a.steps) == len(a)
+    assert [row.a for row in pair.rows if row.a is not None] == list(range(len(a)))
+    assert [row.b for row in pair.rows if row.b is not None] == list(range(len(b)))
+    for row in pair.rows:
+        one, two = pair.steps(row)
+        if row.verdict == "same":
+            assert one is not None
+            assert two is not None
+            assert (one.key, one.result) == (two.key, two.result)
+        elif row.verdict == "differs":
+            assert one is not None
+            assert two is not None
+            assert one.kind == two.kind
+            assert row.what
+
+
+@given(courses, courses)
+def test_from_the_other_side_it_looks_the_same(a: list[Made], b: list[Made]) -> None:
+    one, two = pair_of(a, b), pair_of(b, a)
+    turned = {"only a": "only b", "only b": "only a"}
+    assert {(r.a, r.b, r.verdict, r.what) for r in one.rows} == {
+        (r.b, r.a, turned.get(r.verdict, r.verdict), r.what) for r in two.rows
+    }
+    if one.divergence is None or two.divergence is None:
+        assert one.divergence == two.divergence is None
+    else:
+        assert (one.divergence.a, one.divergence.b) == (two.divergence.b, two.divergence.a)
+        assert one.divergence.same_before == two.divergence.same_before
+
+
+@given(courses)
+def test_the_same_course_in_another_log_has_no_divergence(a: list[Made]) -> None:
+    pair = pair_of(a, a)
+    assert pair.divergence is None
+    assert not pair.ends
+    assert {row.verdict for row in pair.rows} <= {"same"}
+
+
+@given(courses, made, st.integers(0, 13), st.sampled_from(["put in", "left out", "changed"]))
+def test_a_change_at_a_step_is_found_at_that_step(a: list[Made], new: Made, at: int, how: str) -> None:
+    at = min(at, len(a) - (how != "put in"))
+    if at < 0:
+        return
+    b = [*a[:at], *([new] if how != "left out" else []), *a[at + (how != "put in") :]]
+    same = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if _seen(x) != _seen(y)), min(len(a), len(b)))
+    found = pair_of(a, b).divergence
+    if same == len(a) == len(b):
+        assert found is None
+    else:
+        assert found is not None
+        assert found.same_before == same
+        assert found.a == (same if same < len(a) else None)
+        assert found.b == (same if same < len(b) else None)
+
+
+def _seen(step: Made) -> Made:
+    """What of a step can be seen in a comparison: facts and messages have no result."""
+    kind, given_, result = step
+    return (kind, given_, 0 if kind in ("message", "fact") else result)
+
+
+def test_ten_thousand_steps_are_compared_in_full() -> None:
+    def steps(changed: int) -> list[Made]:
+        return [("tool", n % 50, 1 if n == changed else 0) for n in range(10_000)]
+
+    a = log_of(steps(-1))
+    b = log_of([*steps(7_000)[:9_000], ("fact", 1, 0), *steps(-1)[9_000:]])
+    pair = compare(select_extent(a), select_extent(b)).pairs[0]
+    assert len(pair.rows) == 10_001
+    assert pair.divergence is not None
+    assert pair.divergence.same_before == 7_000
+    assert pair.same == 9_999
+    assert pair.notes == ()
