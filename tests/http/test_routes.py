@@ -198,12 +198,13 @@ def _content(world: World) -> Any:
 
 def test_routes_are_found_by_their_segments_as_they_were_sent(running: Running) -> None:
     asker = Asker(running.url, running.key)
-    for name in ("a/b", "a%2Fb", "ü ✓", "e12", "head", "?x=1", "#"):
+    for name in ("a/b", "a%2Fb", "ü ✓", "events", "head", "?x=1", "#"):
         assert asker.post("/v1/sessions", {"name": name}).status == 200
         from tests.http.asking import segment
 
         assert asker.get(f"/v1/sessions/{segment(name)}/head").json["name"] == name
     assert asker.get("/v1/sessions/a/b/head").kind == "no-such-route"
+    assert asker.post("/v1/sessions", {"name": "e12"}).kind == "bad-name", "an event, wherever a place can stand"
 
 
 @pytest.mark.parametrize(

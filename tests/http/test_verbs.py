@@ -27,7 +27,9 @@ NOT_ROUTED = {
     **dict.fromkeys(("artefact", "dead_end", "decide", "fact", "file", "label", "message", "retract"), RECORDING),
     **dict.fromkeys(("returned", "set_goal", "spawned", "touch"), RECORDING),
     **dict.fromkeys(("acall", "aio", "amodel", "bind", "budget", "call", "capture", "capture_files"), IN_PROCESS),
-    **dict.fromkeys(("guards", "model", "monitor", "restore_files", "tool", "turn", "replay", "workflow"), IN_PROCESS),
+    **dict.fromkeys(
+        ("guards", "model", "monitor", "prices", "restore_files", "tool", "turn", "replay", "workflow"), IN_PROCESS
+    ),
     **dict.fromkeys(("run_turn", "arun_turn"), IN_PROCESS),
     **dict.fromkeys(("attempts", "begin_turn", "finish_turn", "seq", "store", "value", "id", "status"), PLUMBING),
     **dict.fromkeys(("data", "state_document", "state_hash", "replaced"), "a part of what another route answers"),

@@ -261,6 +261,9 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "operate": lambda w: Example(
         body=_json(wire.Operate(Surgery((w.seal(ev.NoteAdded(text="x")),), (), stale_from={})))
     ),
+    "mark": lambda w: Example(body={"name": "scrub"}),
+    "set_mark": lambda w: Example(body={"name": "scrub", "value": w.mark}),
+    "rewrite": lambda w: Example(body={"most": 1000}),
     "engine_delete": lambda w: Example(body=_json(wire.Delete(w.seal(ev.SessionDeleted(), log=w.fork.log)))),
     "wait": lambda w: Example(body={"session": w.session.id, "after": 0}),
     "ask_files_modified": lambda w: Example(body={"session": w.session.id}),

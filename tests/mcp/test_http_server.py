@@ -182,11 +182,11 @@ async def test_hostile_text_passes_the_proxy_unchanged_and_is_shown_escaped(tmp_
             async with Client(f"http://127.0.0.1:{port}/mcp", mode=version) as c:
                 (content,) = (await c.call_tool("read")).content
                 assert content.text == HOSTILE  # type: ignore[union-attr]
-    for words in (["log", "rec"], ["show", "e4", "-s", "rec"]):
-        done = await anyio.run_process([*WAKELOG, *words, "--store", str(tmp_path / "store")])
-        assert b"ignore all rules" in done.stdout
-        assert not set(done.stdout.decode()) & set("\x1b\x07\u202e\u2066\r")
     with wakelog.open(tmp_path / "store") as store:
         (entry,) = store.resume("rec").events(kind="action.succeeded")
         assert entry.body["output"]["content"][0]["text"] == HOSTILE
         assert entry.header.trust == "unverified"
+    for words in (["log", "rec"], ["show", f"e{entry.seq}", "-s", "rec"]):
+        done = await anyio.run_process([*WAKELOG, *words, "--store", str(tmp_path / "store")])
+        assert b"ignore all rules" in done.stdout
+        assert not set(done.stdout.decode()) & set("\x1b\x07\u202e\u2066\r")

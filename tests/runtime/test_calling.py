@@ -448,14 +448,13 @@ def test_a_result_comes_back_as_the_type_the_function_declares(session: Session[
         assert session.call("pack", id="p").result == Parcel(1.5)
 
 
-def test_what_json_cannot_hold_is_stored_as_its_text(session: Session[Any]) -> None:
+def test_an_argument_that_json_cannot_hold_is_stored_as_its_text(session: Session[Any]) -> None:
     @session.tool(effect="read")
-    def odd() -> Any:
-        return {"when": object(), "n": 2**70, "set": {1}}
+    def odd(what: Any) -> str:
+        return "done"
 
-    odd()
-    output = last(session, "action.succeeded")["output"]
-    assert "object object" in str(output)
+    assert odd({"when": object(), "set": {1}}) == "done"
+    assert last(session, "action.requested")["input"] == {"what": {"when": {"repr": "<object object>"}, "set": [1]}}
 
 
 def test_a_paused_session_stops_the_next_call_but_takes_outcomes(session: Session[Any]) -> None:
@@ -592,11 +591,14 @@ def _raises(result: Any) -> Any:
 def test_an_outcome_is_recorded_whatever_its_summary_cost_or_text_do(session: Session[Any]) -> None:
     @session.tool(summary=_raises, cost=_raises)
     def act(n: int) -> Any:
-        return Mute() if n else {"a": 2**20_000}
+        return ({"a": 2**20_000}, Mute(), "fine")[n]
 
     for n in (0, 1):
-        act(n)
-    assert [e.body["output"] for e in session.events(kind="action.succeeded")][1] == {"repr": "<Mute>"}
+        with pytest.raises(InvalidInputError, match="the result of act cannot be stored"):
+            act(n)
+    assert [e.body["error"]["type"] for e in session.events(kind="action.failed")] == ["not-storable"] * 2
+    assert act(2) == "fine"
+    assert last(session, "action.succeeded")["output_summary"] == "fine"
 
     @session.tool
     def fail() -> None:

@@ -90,8 +90,9 @@ _UNSAID_ONCE_ERASED = _UNSAID | {
     "severity",
     "tool",
 }
-# A message is its content, so that it reads as it was written. A patch is stored as its delta.
-_SAID = {"message.added": ("content",), "state.patched": ("delta", "why")}
+# A message is its content, so that it reads as it was written. A patch is stored as its delta. Of a turn, who has it is
+# a process, and nothing anybody said.
+_SAID = {"message.added": ("content",), "state.patched": ("delta", "why"), "turn.started": ("input", "id")}
 
 # What the event is about, when that is a name.
 _KEY = {

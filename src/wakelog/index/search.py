@@ -104,8 +104,9 @@ def _hit(row: list[Any]) -> Hit:
 def _is_repeated(hit: Hit, text: str, other: Hit, said: str) -> bool:
     if (hit.kind, hit.attempt) == (other.kind, other.attempt):
         return False  # said twice is said twice
-    # An answer that also asks for calls begins with what the message says.
-    return text == said or (hit.kind.startswith("action.") and other.kind == "message.added" and text.startswith(said))
+    # An answer that also asks for calls begins with what the message says, and so does a turn with an id.
+    has_more = hit.kind.startswith(("action.", "turn.")) and other.kind == "message.added"
+    return text == said or (has_more and text.startswith(said))
 
 
 def as_query(text: str) -> str:

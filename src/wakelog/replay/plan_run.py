@@ -90,13 +90,12 @@ class _Run:
                 given = fill(step.input, self.values, self.results)
             except InvalidInputError as exc:
                 self._stop(step, exc.message)
-            try:
-                outcome = yield self.tools[step.tool], given
-            except TypeError as exc:
-                self._stop(step, f"its arguments do not fit: {exc}")
+            outcome = yield self.tools[step.tool], given
             text = call_text(step.tool, given)
             note = f"{outcome.error.type}: {outcome.error.message}" if outcome.error is not None else ""
             self.done.append(Done(step.number, step.tool, text, outcome.status, outcome.seq, note))
+            if outcome.error is not None and outcome.error.type == "bad-arguments":
+                self._stop(step, f"its arguments do not fit: {outcome.error.message}")
             if not outcome.ok:
                 self._stop(step, f"it {outcome.status.replace('_', ' ')}, where the recording succeeded ({note})")
             self.results[step.number] = plain(outcome.result)
@@ -147,10 +146,7 @@ def _walk(run: _Run, steps: list[PlanStep]) -> None:
     asking = run.steps(steps)
     asked = next(asking, None)
     while asked is not None:
-        try:
-            outcome = run.session.call(*asked)
-        except TypeError as exc:
-            asking.throw(exc)
+        outcome = run.session.call(*asked)
         try:
             asked = asking.send(outcome)
         except StopIteration:
@@ -176,10 +172,7 @@ async def _walk_async(run: _Run, steps: list[PlanStep]) -> None:
     asking = run.steps(steps)
     asked = next(asking, None)
     while asked is not None:
-        try:
-            outcome = await run.session.acall(*asked)
-        except TypeError as exc:
-            asking.throw(exc)
+        outcome = await run.session.acall(*asked)
         try:
             asked = asking.send(outcome)
         except StopIteration:

@@ -121,8 +121,10 @@ def _engine(url: str, create: bool, key: str = "") -> Engine:
 
 def _ignore(folder: Path) -> None:
     """Keeps a folder that we made out of git: it may stand in a project, and holds what nobody means to publish."""
-    with contextlib.suppress(OSError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
-        file.write("# Written by wakelog. A session can hold anything a tool has seen.\n*\n")
+    path = folder / ".gitignore"
+    with contextlib.suppress(OSError):
+        path.touch(0o600, exist_ok=False)
+        path.write_text("# Written by wakelog. A session can hold anything a tool has seen.\n*\n", encoding="utf-8")
 
 
 def _postgres(url: str, create: bool) -> Engine:

@@ -92,7 +92,7 @@ def test_check_of_a_head_that_is_not_the_end(move: Cli, store: Store) -> None:
 def test_migrate_says_what_it_would_do_and_does_it_once(move: Cli) -> None:
     golden = Path(__file__).parents[2] / "golden/stores/sqlite-1.db"
     shutil.copy(golden, "old.db")
-    assert "step waits (wakelog store migrate)" in move("--store", "old.db", "store", "info").out
+    assert "2 steps wait (wakelog store migrate)" in move("--store", "old.db", "store", "info").out
     checks = {c["what"]: c for c in move("--store", "old.db", "store", "check", "--json").data["checks"]}
     assert (checks["version"]["level"], checks["version"]["fix"]) == ("warn", "wakelog store migrate")
     assert {c["what"]: c["level"] for c in move("--store", "old.db", "doctor", "--json").data}["version"] == "warn"
@@ -101,10 +101,10 @@ def test_migrate_says_what_it_would_do_and_does_it_once(move: Cli) -> None:
     assert "begins anew" in move("--store", "old.db", "store", "scrub").out
     dry = move("--store", "old.db", "store", "migrate", "--dry-run", "--json").data
     assert (dry["before"], dry["after"], dry["dry_run"]) == (1, 1, True)
-    assert [(s["version"], s["done"]) for s in dry["steps"]] == [(2, False)]
+    assert [(s["version"], s["done"]) for s in dry["steps"]] == [(2, False), (3, False)]
     assert "create table" in move("--store", "old.db", "store", "migrate", "--dry-run").out
     done = move("--store", "old.db", "store", "migrate", "--json").data
-    assert (done["before"], done["after"], [s["done"] for s in done["steps"]]) == (1, 2, [True])
+    assert (done["before"], done["after"], [s["done"] for s in done["steps"]]) == (1, 3, [True, True])
     assert move("--store", "old.db", "store", "migrate", "--json").data["steps"] == []
     assert move("--store", "old.db", "store", "scrub", "--for", "10m").code == 0
 

@@ -239,7 +239,7 @@ def show_line(
     front = [ctx.style(place, fg="cyan"), ctx.style(when, dim=True)]
     if turn:
         number = f"@{header.turn}" + (f".{header.attempt}" if header.attempt > 1 else "") if header.turn else ""
-        front.append(pad(number, 5))
+        front.append(pad(number, 5 - len(other)))
     column = _word_columns(ctx)
     if name:
         front.insert(0, pad(name, column))
