@@ -38,6 +38,12 @@ def test_files_of_the_last_turns_in_view(store: Path, cli: Cli) -> None:
     assert "no files changed" in cli("files", "edits@0").out or cli("files", "edits@0").code == 3
 
 
+def test_stat_counts_turns_in_view_alone(store: Path, cli: Cli) -> None:
+    for count, turns in (("1", [3]), ("2", [3, 2]), ("5", [3, 2, 1]), ("0", [3, 2, 1])):
+        assert [row["turn"] for row in cli("log", "--stat", "-n", count, "--json").data["turns"]] == turns
+    assert [row["turn"] for row in cli("log", "-n", "2", "--json").data["turns"]] == [4, 3]
+
+
 @pytest.mark.parametrize("columns", [60, 80, 100])
 def test_two_files_never_look_the_same(store: Path, cli: Cli, columns: int) -> None:
     shown = cli("files", columns=columns).out

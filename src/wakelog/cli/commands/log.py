@@ -31,7 +31,7 @@ TURNS, EVENTS, PAGE = 40, 100, 512
 @click.command("log")
 @click.argument("where", required=False, default="", metavar="[SEL|RANGE]", shell_complete=complete_selector)
 @click.option("-p", "--patch", "patch", is_flag=True, help="What each turn changed, beneath it.")
-@click.option("--stat", "stat", is_flag=True, help="The files each turn changed.")
+@click.option("--stat", "stat", is_flag=True, help="The files each turn in view changed.")
 @click.option("--oneline", "oneline", is_flag=True, help="Turn, glyph and title only.")
 @click.option("--graph", "graph", is_flag=True, help="Mark forks, rewinds and checkpoints.")
 @click.option("--events", "events", is_flag=True, help="Events instead of turns.")
@@ -107,7 +107,7 @@ def _span(ctx: Context, session: Session[Any], spot: str, since: str | None, unt
 
 def _answer_turns(ctx: Context, session: Session[Any], stand: Standing, span: Range, limit: int, look: Look) -> None:
     span = _whole(session, span)
-    rows, older = _newest(session, span, limit, stand.seq)
+    rows, older = _newest(session, span, limit, stand.seq, in_view=look.stat)
     first = None
     if older and older[0] == 1 and older[1] > 1 and not ctx.json and not ctx.ndjson:
         # Where a session began says what it is about.
@@ -135,17 +135,23 @@ def _answer_turns(ctx: Context, session: Session[Any], stand: Standing, span: Ra
         ctx.suggest(f"wakelog show {name}@{bad.turn}", f"wakelog diff {name}@{bad.turn}", f"wakelog log {name} -p")
 
 
-def _newest(session: Session[Any], span: Range, limit: int, at: Seq) -> tuple[list[TurnRow], tuple[int, int] | None]:
-    """The newest turns of a span, oldest first, and which turns of it are older; reads no more than it shows."""
+def _newest(
+    session: Session[Any], span: Range, limit: int, at: Seq, *, in_view: bool
+) -> tuple[list[TurnRow], tuple[int, int] | None]:
+    """The newest turns of a span, oldest first, and which turns of it are older; reads little more than it shows. With
+    `in_view`, without those that were rewound: what they changed does not stand."""
     if not limit:
-        return list(_rows(session, span, at)), None
+        return [row for row in _rows(session, span, at) if row.in_view or not in_view], None
     low, high = _turn_at(session, span.first), _turn_at(session, span.last)
-    start = max(low, high - limit + 1)
-    from_seq = span.first
-    if start > low:
-        commit = first_commit(session.log, lambda c: c.turn >= start)
-        from_seq = commit.first if commit else span.first
-    rows = list(deque(_rows(session, Range(from_seq, span.last), at), maxlen=limit))
+    reach = limit
+    while True:
+        start = max(low, high - reach + 1)
+        from_seq = _first_of(session, start) if start > low else span.first
+        found = _rows(session, Range(from_seq, span.last), at)
+        rows = list(deque((row for row in found if row.in_view or not in_view), maxlen=limit))
+        if len(rows) == limit or start == low or not in_view:
+            break
+        reach *= 2
     oldest = rows[0].turn if rows else start
     return rows, (max(1, low), oldest - 1) if oldest > max(1, low) else None
 
@@ -157,6 +163,12 @@ def _whole(session: Session[Any], span: Range) -> Range:
     entries = session.log.entries(after=span.first - 1, upto=span.last)
     turn = next((entry.header.turn for entry in entries if entry.header.turn), 0)
     return Range(min(span.first, attempts_of(session.log, turn)[0].first), span.last) if turn else span
+
+
+def _first_of(session: Session[Any], turn: int) -> Seq:
+    """Where a turn, or the first one after it, begins."""
+    commit = first_commit(session.log, lambda c: c.turn >= turn)
+    return commit.first if commit else 1
 
 
 def _turn_at(session: Session[Any], seq: Seq) -> int:

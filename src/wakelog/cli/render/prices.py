@@ -26,7 +26,8 @@ _COLUMNS = (
 
 def price_lines(ctx: Context, table: Prices) -> Iterator[str]:
     """The table, and how to add to it."""
-    yield f"dollars for a million tokens; built-in prices are as of {table.as_of}: {table.source}"
+    yield f"built-in prices are as of {table.as_of}: {table.source}; check them and put your own into prices.toml"
+    yield "dollars for a million tokens:"
     yield from lay_out(ctx, _COLUMNS, [_cells(price) for price in table.rows])
     yield ctx.style("where cache or reasoning have no price, they cost what input and output do", dim=True)
     yield f"a model that is not listed has no known price; to add or change one, edit {table.file}:"
