@@ -248,7 +248,7 @@ class _Doing:
 
 def rescue_home(log: Log, folder: str) -> str:
     """Where copies are kept: beside the store where it is a folder on this disk, else below the project's."""
-    path = getattr(log.engine, "path", None)
+    path = log.engine.abilities.path
     home = os.path.dirname(os.path.abspath(path)) if path is not None else os.path.join(folder, ".wakelog")
     return os.path.join(home, "rescue")
 

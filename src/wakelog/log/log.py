@@ -107,7 +107,7 @@ class Log(Appending):
         """The events with `after` < seq ≤ `upto`, through forks, every byte checked. With `payloads`, for whoever needs
         most of them, those are read along, unless the engine keeps them apart. What is damaged raises, unless `told`
         hears of it: then it is read around."""
-        along = payloads and not getattr(self.engine, "payloads_apart", False)
+        along = payloads and not self.engine.abilities.payloads_apart
         if told is not None:
             return entries_around(self.engine, self.segments, after=after, upto=upto, told=told, payloads=along)
         return read_entries(self.engine, self.segments, after=after, upto=upto, payloads=along)
