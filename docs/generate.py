@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -398,23 +399,43 @@ def _errors(old: str) -> str:
 
 def _engine(old: str) -> str:
     rows = []
-    for name, method in vars(Engine).items():
-        if not name.startswith("_") and inspect.isfunction(method):
-            text = " ".join(inspect.cleandoc(method.__doc__ or "").split()).replace("|", "or")
-            rows.append([f"`{name}{_signature(method)}`", text])
-    return _table(("method", "promise"), rows)
+    for part in (Engine, engine.Names, engine.Leases, engine.Feed, engine.Removal):
+        for name, method in vars(part).items():
+            if not name.startswith("_") and inspect.isfunction(method):
+                text = " ".join(inspect.cleandoc(method.__doc__ or "").split()).replace("|", "or")
+                rows.append([f"`{part.__name__}`", f"`{name}{_signature(method)}`", text])
+    return _table(("protocol", "method", "promise"), rows)
 
 
 def _engine_abilities(old: str) -> str:
-    """What an engine may do beyond the protocol: each a small protocol of its own."""
+    """What an engine may declare beyond the protocol: the fields of `Abilities`."""
+    told = _attribute_docs(engine.Abilities)
     rows = []
-    for name, cls in vars(engine).items():
-        is_own = inspect.isclass(cls) and cls.__module__ == engine.__name__ and getattr(cls, "_is_protocol", False)
-        if is_own and name not in ("Engine", "Pending"):
-            methods = [f"`{n}{_signature(m)}`" for n, m in vars(cls).items() if n[0] != "_" and inspect.isfunction(m)]
-            text = " ".join(inspect.cleandoc(cls.__doc__ or "").split())
-            rows.append([f"`{name}`", "<br>".join(methods), text])
-    return _table(("protocol", "methods", "what for"), rows)
+    for field in engine.Abilities.__struct_fields__:
+        kind = engine.Abilities.__annotations__[field].removesuffix(" | None")
+        cls, what = getattr(engine, kind, None), told.get(field, "")
+        if not getattr(cls, "_is_protocol", False):
+            rows.append([f"`{field}`", f"`{kind}`", what])
+            continue
+        names = [n for n, m in vars(cls).items() if inspect.isfunction(m) and (n[0] != "_" or n == "__call__")]
+        methods = [f"`{n.replace('__call__', field)}{_signature(vars(cls)[n])}`" for n in names if n != "__init__"]
+        rows.append([f"`{field}`", "<br>".join(methods), " ".join(inspect.cleandoc(cls.__doc__ or "").split())])
+    return _table(("ability", "what it is", "what for"), rows)
+
+
+def _attribute_docs(cls: type) -> dict[str, str]:
+    """The texts that stand below the fields of a class."""
+    body = ast.parse(inspect.getsource(cls)).body[0]
+    assert isinstance(body, ast.ClassDef)
+    pairs = itertools.pairwise(body.body)
+    return {
+        field.target.id: " ".join(str(text.value.value).split())
+        for field, text in pairs
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+    }
 
 
 def _signature(method: Callable[..., Any]) -> str:

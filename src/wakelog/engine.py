@@ -15,18 +15,24 @@ The promises, each with a test in wakelog.testing.contract:
 Appending has two steps, so that a session's commits can be in flight together: `submit` fixes their order and
 returns at once, `Pending.result` waits until they are durable. What is submitted together is stored together or not
 at all.
+
+`Engine` has nine methods of its own, and four small protocols beside them: `Names`, `Leases`, `Feed` and `Removal`.
+What only some engines can do is declared in `engine.abilities`; a caller looks there and never at the engine's class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
 
 import msgspec
 
-from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError
+from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, UnsupportedError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
+
+T = TypeVar("T")
 
 
 class Pending(Protocol):
@@ -69,11 +75,75 @@ class Known(msgspec.Struct, frozen=True):
     fingerprint: bytes
 
 
-class Engine(Protocol):
+class Names(Protocol):
+    """Names that lead to sessions."""
+
+    def claim(self, name: str, session: SessionId) -> SessionId:
+        """Binds a name to an id if it is free; returns the id it is bound to, whoever bound it."""
+        ...
+
+    def find(self, name: str) -> SessionId | None:
+        """The id bound to a name."""
+        ...
+
+
+class Leases(Protocol):
+    """Signs of life of those who write. Not part of the log; they may be lost."""
+
+    def beat(self, session: SessionId, beat: Heartbeat) -> None:
+        """Keeps a lease holder's sign of life."""
+        ...
+
+    def last_beat(self, session: SessionId) -> Heartbeat | None:
+        """The sign of life that was kept last, or None. None is always correct: it only permits a takeover."""
+        ...
+
+
+class Feed(Protocol):
+    """What is new in the store."""
+
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
+        """Sessions with commits since `cursor`, at least once each, in the order they were stored."""
+        ...
+
+    def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
+        """Blocks until the session has events after `after`, from any process; False when the time ran out.
+
+        With no session: until anything at all was stored since the call began.
+        """
+        ...
+
+
+class Removal(Protocol):
+    """What takes stored bytes away."""
+
+    def operate(self, surgery: Surgery) -> Head:
+        """Rewrites stored bytes as erasing and pruning need, and leaves nothing of the old ones in the files. An engine
+        with the ability `rewrite` leaves them until it is asked to rewrite."""
+        ...
+
+    def delete(self, commit: Commit) -> Head:
+        """Appends the deleting commit and drops the session's content, leaving a tombstone and freeing its name.
+
+        While forks still read through the session its content is hidden, not dropped; it goes with the last of them.
+        """
+        ...
+
+    def drop_snapshots(self, session: SessionId) -> None:
+        """Forgets all snapshots of a session. They are a cache."""
+        ...
+
+
+class Engine(Names, Leases, Feed, Removal, Protocol):
     """One append-only run of commits per session."""
 
     durability: str
     """What an answered append has survived: "synced", "written" (lost on power cut) or "memory"."""
+
+    @property
+    def abilities(self) -> Abilities:
+        """What this engine can do beyond the protocol."""
+        ...
 
     def submit(self, *commits: Commit) -> Pending:
         """Puts commits in line, in order, all or nothing."""
@@ -105,10 +175,6 @@ class Engine(Protocol):
         """The session's direct forks; those that are deleted only when asked for."""
         ...
 
-    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
-        """Sessions with commits since `cursor`, at least once each, in the order they were stored."""
-        ...
-
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
         """The payload brought by the commit that holds event `seq`; NotFoundError when it was erased or pruned."""
         ...
@@ -117,76 +183,12 @@ class Engine(Protocol):
         """The newest snapshot at or before `upto`, or None. None is always correct, only slower."""
         ...
 
-    def drop_snapshots(self, session: SessionId) -> None:
-        """Forgets all snapshots of a session. They are a cache."""
-        ...
-
-    def claim(self, name: str, session: SessionId) -> SessionId:
-        """Binds a name to an id if it is free; returns the id it is bound to, whoever bound it."""
-        ...
-
-    def find(self, name: str) -> SessionId | None:
-        """The id bound to a name."""
-        ...
-
-    def beat(self, session: SessionId, beat: Heartbeat) -> None:
-        """Keeps a lease holder's sign of life. Not part of the log; may be lost."""
-        ...
-
-    def last_beat(self, session: SessionId) -> Heartbeat | None:
-        """The sign of life that was kept last, or None. None is always correct: it only permits a takeover."""
-        ...
-
-    def operate(self, surgery: Surgery) -> Head:
-        """Rewrites stored bytes as erasing and pruning need, and leaves nothing of the old ones in the files; one that
-        `Rewrites` does so when it is asked to."""
-        ...
-
-    def delete(self, commit: Commit) -> Head:
-        """Appends the deleting commit and drops the session's content, leaving a tombstone and freeing its name.
-
-        While forks still read through the session its content is hidden, not dropped; it goes with the last of them.
-        """
-        ...
-
-    def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
-        """Blocks until the session has events after `after`, from any process; False when the time ran out.
-
-        With no session: until anything at all was stored since the call began.
-        """
-        ...
-
     def close(self) -> None:
         """Lets go of everything. What was answered is kept; any later call raises UnavailableError."""
         ...
 
 
-@runtime_checkable
-class KnowsEnd(Protocol):
-    """An engine that need not walk its feed to find its end."""
-
-    def end_of_feed(self) -> str:
-        """A cursor after everything stored so far."""
-        ...
-
-
-def end_of(engine: Engine, cursor: str = "") -> str:
-    """A cursor after everything stored so far, at or after the given one."""
-    if isinstance(engine, KnowsEnd):
-        return engine.end_of_feed()
-    while page := engine.changes(cursor, 10_000):
-        cursor = page[-1].cursor
-    return cursor
-
-
-@runtime_checkable
-class TakesBundles(Protocol):
-    """An engine that takes in a bundle (log/bundle.py) by itself, because whoever keeps its bytes verifies them."""
-
-    def take_bundle(self, bundle: bytes) -> SessionId: ...
-
-
-class Step(msgspec.Struct, frozen=True):
+class MigrationStep(msgspec.Struct, frozen=True):
     """One step of a store's schema, forward. Each of its statements may be run twice, and disturbs neither readers nor
     writers of the version before; a step that must disturb them `breaks`, and from then on they are refused."""
 
@@ -196,40 +198,39 @@ class Step(msgspec.Struct, frozen=True):
     breaks: bool = False
 
 
-@runtime_checkable
-class Migrates(Protocol):
-    """An engine whose tables can be of an older version, and are brought forward in place."""
+class Migrations(Protocol):
+    """Brings tables of an older version forward, in place."""
 
     def version(self) -> int:
         """The version that the store's tables have."""
         ...
 
-    def waiting(self) -> Sequence[Step]:
+    def waiting(self) -> Sequence[MigrationStep]:
         """The steps that the store lacks, in order. It can be used without them."""
         ...
 
-    def migrate(self) -> Iterator[Step]:
+    def migrate(self) -> Iterator[MigrationStep]:
         """Takes those steps, each told when it is done. Cut off anywhere, or done by several at once, it goes on."""
         ...
 
 
-@runtime_checkable
-class KeepsMarks(Protocol):
-    """An engine that keeps short notes about the care of a store, beside the log: how far a scrub has come."""
+class Marks(Protocol):
+    """Keeps short notes about the care of a store, beside the log: how far a scrub has come."""
 
-    def mark(self, name: str) -> str | None: ...
+    def mark(self, name: str) -> str | None:
+        """The note of that name, or None."""
+        ...
 
     def set_mark(self, name: str, value: str) -> None:
-        """UnsupportedError where the store has no place for it yet."""
+        """Keeps a note. UnsupportedError where the store has no place for it yet."""
         ...
 
 
-@runtime_checkable
-class Rewrites(Protocol):
-    """An engine that leaves removed bytes in its files until its tables are written anew, which locks them."""
+class Rewrite(Protocol):
+    """Clears out removed bytes that the engine has to leave in its files until its tables are written anew."""
 
-    def rewrite(self, *, most: int | None = None) -> bool:
-        """Writes the tables anew if something was removed since that was last done; whether it was.
+    def __call__(self, *, most: int | None = None) -> bool:
+        """Writes the tables anew if something was removed since that was last done; whether it was. It locks them.
 
         UnavailableError (`scrub-pending`) when it has to wait: somebody still sees the old bytes, or the tables hold
         more than `most` bytes.
@@ -237,9 +238,8 @@ class Rewrites(Protocol):
         ...
 
 
-@runtime_checkable
-class MeasuresTables(Protocol):
-    """An engine on a server that tells how much its tables take there."""
+class Sizes(Protocol):
+    """Measures tables where they are kept."""
 
     def table_bytes(self) -> dict[str, int]:
         """Bytes by table, with their indexes, of all namespaces together; empty where the server does not tell."""
@@ -263,9 +263,8 @@ class Finding(msgspec.Struct, frozen=True):
     """Whether `tidy` mends it: it is derived, or nobody needs it."""
 
 
-@runtime_checkable
-class Inspects(Protocol):
-    """An engine that can tell what readers cannot, because they would only find less."""
+class Inspection(Protocol):
+    """Finds what readers cannot tell, because they would only find less."""
 
     def inspect(self) -> Iterator[Finding]:
         """Looks through everything that is kept beside the commits, and at what belongs to nobody."""
@@ -276,9 +275,8 @@ class Inspects(Protocol):
         ...
 
 
-@runtime_checkable
-class KnowsDamage(Protocol):
-    """An engine that can tell more of damaged sessions than that they cannot be opened."""
+class DamageReport(Protocol):
+    """Tells more of damaged sessions than that they cannot be opened."""
 
     def session_ids(self) -> Sequence[SessionId]:
         """The ids of all sessions that something is stored of, in order; deleted and damaged ones too."""
@@ -293,6 +291,49 @@ class KnowsDamage(Protocol):
         """What is wrong with what is kept beside a session's commits: its name, the commit ids that callers chose, the
         list of its forks. Readers would only find less."""
         ...
+
+
+class Abilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine can do beyond the protocol, and how it differs from others. What it cannot do is None."""
+
+    feed_end: Callable[[], str] | None = None
+    """Gives a cursor after everything stored so far, without walking the feed."""
+    take_bundle: Callable[[bytes], SessionId] | None = None
+    """Takes in a bundle (log/bundle.py) whole, because whoever keeps the bytes verifies them."""
+    migrations: Migrations | None = None
+    marks: Marks | None = None
+    rewrite: Rewrite | None = None
+    sizes: Sizes | None = None
+    inspection: Inspection | None = None
+    damage: DamageReport | None = None
+    path: Path | None = None
+    """The database file, for an engine that keeps its store in one."""
+    identity: str = ""
+    """Tells this store from others where it has no path, so that files about it can be kept on this machine."""
+    place: str = ""
+    """Where the store is, for people; without secrets."""
+    payloads_apart: bool = False
+    """Payloads are kept elsewhere: reading them along with their commits fetches what nobody asked for."""
+    is_far: bool = False
+    """Reading takes round trips: it pays to read ahead."""
+    keeps_index: bool = False
+    """The index is kept in this engine's database too."""
+
+
+def require(ability: T | None, otherwise: UnsupportedError) -> T:
+    """An ability that a caller cannot do without; raises `otherwise` where it is missing. Asked before work starts."""
+    if ability is None:
+        raise otherwise
+    return ability
+
+
+def end_of(engine: Engine, cursor: str = "") -> str:
+    """A cursor after everything stored so far, at or after the given one."""
+    if (feed_end := engine.abilities.feed_end) is not None:
+        return feed_end()
+    while page := engine.changes(cursor, 10_000):
+        cursor = page[-1].cursor
+    return cursor
 
 
 def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None:

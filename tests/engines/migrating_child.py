@@ -6,7 +6,7 @@ import signal
 import sys
 from typing import Any
 
-from wakelog.engine import Step
+from wakelog.engine import MigrationStep
 from wakelog.engines.postgres import migrations as on_postgres
 from wakelog.engines.sqlite import migrations as on_sqlite
 from wakelog.store import open as open_store
@@ -18,11 +18,11 @@ STATEMENTS = (
 )
 
 
-def steps(engine: Any) -> tuple[Step, ...]:
+def steps(engine: Any) -> tuple[MigrationStep, ...]:
     """The real steps and one more, with several statements."""
     concurrently = "concurrently " if hasattr(engine, "ns") else ""
     module = on_postgres if hasattr(engine, "ns") else on_sqlite
-    extra = Step(99, "for the test", tuple(text.format(concurrently) for text in STATEMENTS))
+    extra = MigrationStep(99, "for the test", tuple(text.format(concurrently) for text in STATEMENTS))
     return (*module.STEPS, extra)
 
 
@@ -49,7 +49,7 @@ def main(url: str, number: int) -> None:
     else:
         take = module.take
 
-        def taking(db: Any, step: Step) -> bool:
+        def taking(db: Any, step: MigrationStep) -> bool:
             def trace(cursor: Any, statement: str, bindings: Any) -> bool:
                 if "create" in statement or "insert" in statement:
                     counted()

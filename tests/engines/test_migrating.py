@@ -16,7 +16,7 @@ import pytest
 
 from tests.engines.postgres_server import Server
 from tests.golden.make_stores import FOLDER, TOLD, told_by
-from wakelog.engine import Migrates, Step
+from wakelog.engine import Migrations, MigrationStep
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.engines.postgres import migrations as on_postgres
 from wakelog.engines.sqlite import SqliteEngine
@@ -77,9 +77,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         yield Place(kind, int(version), url, server)
 
 
-def migrates(store: Store) -> Migrates:
-    assert isinstance(store.engine, Migrates)
-    return store.engine
+def migrates(store: Store) -> Migrations:
+    found = store.engine.abilities.migrations
+    assert found is not None
+    return found
 
 
 def test_there_is_a_golden_store_of_every_version_but_the_newest() -> None:
@@ -216,7 +217,9 @@ def test_several_that_migrate_at_once_do_it_once(place: Place) -> None:
 
 def test_a_step_that_breaks_older_readers_makes_them_refuse(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     with place.open() as store:
-        extra = Step(99, "for the test", ("create table if not exists wl_other (a text primary key)",), breaks=True)
+        extra = MigrationStep(
+            99, "for the test", ("create table if not exists wl_other (a text primary key)",), breaks=True
+        )
         with monkeypatch.context() as patched:
             patched.setattr(MODULES[place.kind], "STEPS", (*MODULES[place.kind].STEPS, extra))
             assert [s.version for s in migrates(store).migrate()][-1] == 99

@@ -9,7 +9,6 @@ from tests.log.conftest import NewLog
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, UnavailableError
 from wakelog.log import Log
-from wakelog.log import append as appending
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.records import Draft
@@ -175,7 +174,6 @@ def test_an_engine_that_refuses_to_take_an_append_leaves_the_log_usable(
     def refuse(*commits: Any) -> Any:
         raise UnavailableError("out of reach")
 
-    monkeypatch.setattr(appending, "RESEAL_MAX", 3)
     with monkeypatch.context() as patch:
         patch.setattr(log.engine, "submit", refuse)
         with pytest.raises(UnavailableError):

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from tests.engines.postgres_server import Server
-from wakelog.engine import Engine
+from wakelog.engine import Abilities, Engine
 from wakelog.engines.blobs import BlobEngine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.postgres import PostgresEngine
@@ -320,8 +320,7 @@ def test_blobs_that_nobody_mentions_are_removed_by_repairing(tmp_path: Path, mon
 
 def test_without_a_place_for_its_mark_a_scrub_goes_through_but_not_in_parts() -> None:
     class Bare(MemoryEngine):
-        mark = None  # type: ignore[assignment]
-        set_mark = None  # type: ignore[assignment]
+        abilities = Abilities()
 
     class Older(MemoryEngine):
         def set_mark(self, name: str, value: str) -> None:

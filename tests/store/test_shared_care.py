@@ -16,7 +16,7 @@ from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import UnsupportedError
 from wakelog.http.server import serving
 from wakelog.http.state import Settings
-from wakelog.maintenance.check import check_store, require_migrates
+from wakelog.maintenance.check import check_store, require_migrations
 from wakelog.maintenance.copy import copy_sessions
 from wakelog.maintenance.holds import place_hold
 from wakelog.maintenance.info import info
@@ -84,7 +84,7 @@ def test_what_a_server_cannot_keep_for_others_is_told(here: Store, tmp_path: Pat
     with serving(Settings(url=str(tmp_path), rate=0)) as running, wakelog.open(running.url, key=running.key) as store:
         assert scrub(store, for_s=60).keeps_mark
         with pytest.raises(UnsupportedError) as caught:
-            require_migrates(store)
+            require_migrations(store)
         assert caught.value.kind == "no-migrations"
 
 

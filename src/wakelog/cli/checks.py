@@ -19,7 +19,7 @@ from wakelog.errors import NotFoundError, WakelogError
 from wakelog.log import Log
 from wakelog.log.damage import every_id
 from wakelog.maintenance.check import Check, version_check
-from wakelog.maintenance.measures import INDEX_FILE, file_bytes, file_of, index_fault
+from wakelog.maintenance.measures import INDEX_FILE, file_bytes, index_fault
 from wakelog.model.records import Head
 from wakelog.store import Store
 
@@ -62,7 +62,7 @@ def store_checks(ctx: Context) -> Iterator[Check]:
         return
     yield Check("store", "ok", f"{hide_password(url)}, {store.engine.durability}")
     yield from version_check(store)
-    file = file_of(store.engine)
+    file = store.engine.abilities.path
     if file is not None:
         yield from _place(file)
         yield from _files(file)

@@ -15,11 +15,13 @@ import msgspec
 from wakelog.diff.notebook import diff_html
 from wakelog.diff.writers import Writer, Writers
 from wakelog.log import Log
+from wakelog.log.reader import Entry
 from wakelog.model.document import empty_document
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
-from wakelog.state.patch import Delta, equal, escape, get, tokens_of
+from wakelog.state.fold import Fold
+from wakelog.state.patch import Delta, copy, equal, escape, get, tokens_of
 
 How = Literal["added", "changed", "removed"]
 
@@ -130,14 +132,28 @@ def reason(writer: Writer) -> str:
 def turn_diff(log_a: Log, a: Seq, log_b: Log, b: Seq, *, named: bool = True) -> TurnDiff:
     """What is different at `b` in `log_b` from what was at `a` in `log_a`. Unless `named`, nobody is named for it, and
     only the two states are read."""
-    before = log_a.state(a) if a else empty_document()
-    after = log_b.state(b) if b else empty_document()
     shared = shared_event(log_a, a, log_b, b)
     writers = Writers(log_b if b > shared else log_a)
+    between: list[Entry] = []
     if named:
-        writers.feed(log_b.entries(after=shared, upto=b) if b > shared else log_a.entries(after=shared, upto=a))
+        between = list(log_b.entries(after=shared, upto=b) if b > shared else log_a.entries(after=shared, upto=a))
+        writers.feed(between)
+    before = log_a.state(a) if a else empty_document()
+    after = _folded(before, between, b) if shared == a < b else None
+    if after is None:
+        after = log_b.state(b) if b else empty_document()
     changes = tuple(_changes(before, after, writers))
     return TurnDiff((log_a.id, a), (log_b.id, b), changes, diff(before, after))
+
+
+def _folded(before: dict[str, Value], entries: list[Entry], upto: Seq) -> dict[str, Value] | None:
+    """The state that events at hand lead to; None when they do not: they were not read, or something was pruned."""
+    if not entries or entries[-1].seq != upto or not all(entry.record.body for entry in entries):
+        return None
+    fold = Fold(copy(before))
+    for entry in entries:
+        fold.apply(entry.delta)
+    return fold.doc
 
 
 def shared_event(log_a: Log, a: Seq, log_b: Log, b: Seq) -> Seq:

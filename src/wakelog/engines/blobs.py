@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.engine import Change, Engine, Finding, Inspects, Known, Pending, Surgery
+from wakelog.engine import Abilities, Change, Engine, Finding, Known, Pending, Surgery
 from wakelog.engines.objects import Object, Objects
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model.ids import Seq, SessionId, is_session_id, root_of
@@ -23,23 +23,6 @@ from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 LIMIT = 256 * 1024
 GRACE_S = 86400.0
 """A blob younger than this may belong to an append that is on its way."""
-_PASSED_ON = (
-    "path",
-    "identity",
-    "version",
-    "waiting",
-    "migrate",
-    "mark",
-    "set_mark",
-    "rewrite",
-    "end_of_feed",
-    "table_bytes",
-    "session_bytes",
-    "session_ids",
-    "last_sound",
-    "faults",
-)
-"""What the engine inside can do beyond the protocol, if it can."""
 _MARK = b"wakelog blob"
 
 Payload = tuple[bytes, bytes]
@@ -47,9 +30,6 @@ Payload = tuple[bytes, bytes]
 
 class BlobEngine:
     """An engine whose big payloads are kept elsewhere."""
-
-    payloads_apart = True
-    """Reading them along with their commits would fetch what nobody asked for."""
 
     def __init__(self, engine: Engine, url: str, *, limit: int = LIMIT, options: dict[str, Any] | None = None) -> None:
         """`url` is a folder or what obstore opens, such as `s3://bucket/prefix`; `options` are obstore's own (`config`,
@@ -59,9 +39,14 @@ class BlobEngine:
         self.limit = limit
         self.durability = engine.durability
         self.objects = Objects(url, options)
-        for name in _PASSED_ON:
-            if hasattr(engine, name):
-                setattr(self, name, getattr(engine, name))
+
+    @property
+    def abilities(self) -> Abilities:
+        inner = self.engine.abilities
+        # Neither a bundle nor an index that is kept inside knows of the blobs.
+        return msgspec.structs.replace(
+            inner, inspection=self, payloads_apart=True, take_bundle=None, is_far=False, keeps_index=False
+        )
 
     # Out of the commit, and back
 
@@ -139,8 +124,8 @@ class BlobEngine:
             return None
 
     def inspect(self) -> Iterator[Finding]:
-        if isinstance(self.engine, Inspects):
-            yield from self.engine.inspect()
+        if (inner := self.engine.abilities.inspection) is not None:
+            yield from inner.inspect()
         for each in self._leftovers(GRACE_S):
             yield Finding(
                 f"the blob {each.key} ({each.size} bytes) is mentioned by no commit",
@@ -151,7 +136,8 @@ class BlobEngine:
             )
 
     def tidy(self) -> int:
-        return self.sweep(GRACE_S) + (self.engine.tidy() if isinstance(self.engine, Inspects) else 0)
+        inner = self.engine.abilities.inspection
+        return self.sweep(GRACE_S) + (inner.tidy() if inner is not None else 0)
 
     # What removes content removes its blobs, when the removal is durable
 

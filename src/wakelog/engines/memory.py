@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from wakelog.engine import Change, Known, Surgery, head_after, judge
+from wakelog.engine import Abilities, Change, Known, Surgery, head_after, judge
 from wakelog.errors import NotFoundError, UnavailableError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
@@ -51,6 +51,10 @@ class MemoryEngine:
         self._feed: list[tuple[SessionId, Seq]] = []
         self._condition = threading.Condition(threading.RLock())
         self._is_closed = False
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(marks=self)
 
     @property
     def _news(self) -> threading.Condition:

@@ -22,19 +22,18 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.errors import ConflictError, NotAllowedError
+from wakelog.errors import NotAllowedError, UnavailableError
 from wakelog.files.capture import as_value, is_below, line_counts, mode_text, printable
 from wakelog.files.file_history import Side, content_of
 from wakelog.files.manifest import MAX_FILE_BYTES
 from wakelog.files.restore_plan import FileStep, RestorePlan
 from wakelog.files.tree_writer import ChangedError, Disk, Parts, Tree
 from wakelog.log import Log
+from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model import machines
 from wakelog.model.ids import Seq
 from wakelog.model.records import Draft, Head
-
-_COMMIT_TRIES = 50
 
 
 class FileResult(msgspec.Struct, frozen=True):
@@ -99,14 +98,17 @@ def _commit(
 ) -> Head:
     if rewind_to is not None:
         return log.rewind(rewind_to, mode=mode, why=why, guard=guard, restored=drafts, files=at)
-    for _ in range(_COMMIT_TRIES):
+
+    def attempt() -> Head:
         here = log.head().seq
-        try:
-            return log.rewind(here, mode=mode, why=why, guard=guard, restored=drafts, files=at, expect=here)
-        except ConflictError as exc:
-            if exc.kind != "head-moved":
-                raise
-    return log.append(*drafts, guard=guard)  # the session is too busy to mark the operation; the changes are told
+        return log.rewind(here, mode=mode, why=why, guard=guard, restored=drafts, files=at, expect=here)
+
+    try:
+        return retry_on_moved_head(log.id, "to note what was restored in", attempt)
+    except UnavailableError as exc:
+        if exc.kind != "too-busy":
+            raise
+        return log.append(*drafts, guard=guard)  # the operation is not marked; the changes are told
 
 
 class _Doing:
@@ -248,7 +250,7 @@ class _Doing:
 
 def rescue_home(log: Log, folder: str) -> str:
     """Where copies are kept: beside the store where it is a folder on this disk, else below the project's."""
-    path = getattr(log.engine, "path", None)
+    path = log.engine.abilities.path
     home = os.path.dirname(os.path.abspath(path)) if path is not None else os.path.join(folder, ".wakelog")
     return os.path.join(home, "rescue")
 

@@ -199,7 +199,7 @@ class Index(Queries):
 
     def _project(self, since: _Moment, news: dict[SessionId, Seq], end: Change, progress: Progress | None) -> bool:
         """Brings all sessions with news forward; False when another process did so, or made the index anew."""
-        if getattr(self.engine, "is_far", False) and len(news) > 1:
+        if self.engine.abilities.is_far and len(news) > 1:
             with Ahead(self.engine) as engine:
                 return self._project_from(engine, since, news, end, progress)
         return self._project_from(self.engine, since, news, end, progress)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -22,12 +21,11 @@ from collections.abc import Callable, Sequence
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, UnavailableError, WakelogError
 from wakelog.log.reader import Segment, fold_at, read_entries
+from wakelog.log.retry import retry_on_moved_head
 from wakelog.log.seal import Sealed, Step, Tip, fingerprint_of, seal
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.names import check_length
 from wakelog.model.records import Commit, Head
-
-RESEAL_MAX = 1000
 
 Clock = Callable[[], int]
 
@@ -72,17 +70,11 @@ class Appending:
         if commit_id and (answer := self._repeated(steps, commit_id)) is not None:
             return answer
         check_length(commit_id, "a commit id")
-        for tries in range(RESEAL_MAX):
-            head = self._land(self._launch(steps, expect, commit_id, guard))
-            if head is not None:
-                return head
-            if expect is not None:
-                raise self._conflict(self.engine.head(self.id).seq, expect)
-            if tries > 8:
-                time.sleep(random.uniform(0, 0.002 * min(tries, 50)))
-        raise UnavailableError(
-            f"session {self.id} is too busy: {RESEAL_MAX} appends in a row came second", kind="too-busy"
-        )
+
+        def attempt() -> Head:
+            return self._land(self._launch(steps, expect, commit_id, guard))
+
+        return attempt() if expect is not None else retry_on_moved_head(self.id, "to append to", attempt)
 
     def _launch(self, steps: Sequence[Step], expect: Seq | None, commit_id: str, guard: int | None) -> Sealed:
         """Seals on the pending tip and submits, in one breath, so that the engine sees a session's commits in order."""
@@ -156,22 +148,17 @@ class Appending:
     def land(self, sealed: Sealed) -> Head:
         """The head that a launched commit led to; ConflictError when another writer came first."""
         try:
-            head = self._land(sealed)
+            return self._land(sealed)
         except BaseException as exc:
             self._note(exc)
             raise
-        if head is None:
-            raise self._conflict(self.engine.head(self.id).seq, sealed.commit.first - 1)
-        return head
 
-    def _land(self, sealed: Sealed) -> Head | None:
-        """Waits for the engine's answer. None: another writer came first, and everything in flight was taken back."""
+    def _land(self, sealed: Sealed) -> Head:
+        """Waits for the engine's answer. Without one, or with a refusal, everything in flight is taken back."""
         try:
             head = self._answer(sealed)
-        except BaseException as exc:
+        except BaseException:
             self._retreat(sealed)
-            if isinstance(exc, ConflictError) and exc.kind == "head-moved":
-                return None
             raise
         if head.hash != sealed.commit.hash:
             self._retreat(sealed)  # a repetition: this is the original answer, and nothing new was stored

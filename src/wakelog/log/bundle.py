@@ -25,7 +25,7 @@ import msgspec
 
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import refuse_newer
-from wakelog.engine import Engine, Surgery, TakesBundles
+from wakelog.engine import Engine, Surgery
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import CorruptLogError, WakelogError
 from wakelog.log.bundle_lines import read_lines, refuse_bundle
@@ -130,8 +130,8 @@ def _lines(log: Log, head: Head, beyond: bool) -> Iterator[_First | _Line]:
 def import_bundle(engine: Engine, source: IO[bytes], *, size_max: int | None = None) -> Log:
     """Takes in a bundle, all of it or nothing, after verifying it whole. What is already there is left as it is.
     `size_max` is the most it may hold when unpacked."""
-    if isinstance(engine, TakesBundles):
-        return Log(engine, engine.take_bundle(source.read()))
+    if (take_bundle := engine.abilities.take_bundle) is not None:
+        return Log(engine, take_bundle(source.read()))
     first, commits = _parse(source, BUNDLE_MAX if size_max is None else size_max)
     trial = MemoryEngine()
     try:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from wakelog.engine import Engine, KnowsDamage
+from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, WakelogError
 from wakelog.log.reader import Entry, Segment, open_commit, sound_head
 from wakelog.model.ids import Seq, SessionId
@@ -142,9 +142,9 @@ def every_id(engine: Engine, after: str = "") -> Iterator[tuple[SessionId, Wakel
         return
     except CorruptLogError as exc:
         problem = exc
-    if not isinstance(engine, KnowsDamage):
+    if (damage := engine.abilities.damage) is None:
         raise problem
-    for session in engine.session_ids():
+    for session in damage.session_ids():
         if session <= after:
             continue
         try:

@@ -10,12 +10,13 @@ import os
 from collections.abc import Iterator, Sequence
 
 from wakelog.engine import Engine
-from wakelog.errors import ConflictError, NotFoundError, UnavailableError
-from wakelog.log.append import RESEAL_MAX, Appending, Clock, now_us
+from wakelog.errors import ConflictError, NotFoundError
+from wakelog.log.append import Appending, Clock, now_us
 from wakelog.log.damage import Told, entries_around
 from wakelog.log.holder import living_turn
 from wakelog.log.intake import Redact, admit, default_redact
 from wakelog.log.reader import Entry, fold_at, lineage, read_entries, resolve, rewind_at, sound_head
+from wakelog.log.retry import retry_on_moved_head
 from wakelog.log.seal import Step, Tip, check_epoch, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id
@@ -107,7 +108,7 @@ class Log(Appending):
         """The events with `after` < seq ≤ `upto`, through forks, every byte checked. With `payloads`, for whoever needs
         most of them, those are read along, unless the engine keeps them apart. What is damaged raises, unless `told`
         hears of it: then it is read around."""
-        along = payloads and not getattr(self.engine, "payloads_apart", False)
+        along = payloads and not self.engine.abilities.payloads_apart
         if told is not None:
             return entries_around(self.engine, self.segments, after=after, upto=upto, told=told, payloads=along)
         return read_entries(self.engine, self.segments, after=after, upto=upto, payloads=along)
@@ -246,17 +247,13 @@ class Log(Appending):
         """
         from wakelog.log.adoption import plan_adoption, refuse_if_erased
 
-        for _ in range(RESEAL_MAX):
+        def attempt() -> Head:
             plan = plan_adoption(self, fork, at, why=why, force=force)
-            try:
-                head = self._append(plan.steps, plan.head, guard=guard)
-            except ConflictError as exc:
-                if exc.kind == "head-moved":
-                    continue  # the plan holds for the head it was made on
-                raise
+            head = self._append(plan.steps, plan.head, guard=guard)  # the plan holds for the head it was made on
             refuse_if_erased(self, fork, plan)
             return head
-        raise UnavailableError(f"session {self.id} is too busy to adopt {fork.id}", kind="too-busy")
+
+        return retry_on_moved_head(self.id, f"to adopt {fork.id}", attempt)
 
     # Leases
 

@@ -24,7 +24,7 @@ from wakelog.codec.records import (
     is_intact,
     link,
 )
-from wakelog.engine import Engine, KnowsDamage
+from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
@@ -102,7 +102,8 @@ def sound_head(engine: Engine, session: SessionId) -> Head:
     try:
         return engine.head(session)
     except CorruptLogError:
-        found = engine.last_sound(session) if isinstance(engine, KnowsDamage) else None
+        damage = engine.abilities.damage
+        found = damage.last_sound(session) if damage is not None else None
         if found is None:
             raise
         return found

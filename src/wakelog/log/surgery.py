@@ -22,12 +22,13 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from wakelog.engine import Engine, Surgery
-from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, UnavailableError
+from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log.adoption import adoptions
 from wakelog.log.append import Clock, now_us
 from wakelog.log.log import Log
 from wakelog.log.mask import Said, mentions, replacements_for, said_by
 from wakelog.log.reader import fold_at, open_commit, read_entries, rewind_at
+from wakelog.log.retry import retry_on_moved_head
 from wakelog.log.seal import Step, Tip, seal
 from wakelog.model import events as ev
 from wakelog.model.document import HOLD_LABEL
@@ -38,7 +39,6 @@ from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder().encode
 _UNERASABLE = frozenset({"payload.erased", "range.pruned"})
-_TRIES = 100
 
 
 def erase(log: Log, seqs: Iterable[Seq], *, why: str = "", by: str = "") -> Head:
@@ -166,14 +166,15 @@ def rewinds_of(log: Log, upto: Seq) -> tuple[tuple[Seq, Seq, Seq], ...]:
 
 def delete(log: Log, *, why: str = "") -> Head:
     """Ends the session for good. Forks that share its history keep reading it until they are deleted too."""
-    for _ in range(_TRIES):
+
+    def attempt() -> Head:
         try:
             return log.engine.delete(_seal_on_head(log, ev.SessionDeleted(why=why)))
-        except ConflictError as exc:
-            if exc.kind != "head-moved":
-                raise
+        except ConflictError:
             log.forget()
-    raise UnavailableError(f"session {log.id} is too busy to be deleted", kind="too-busy")
+            raise
+
+    return retry_on_moved_head(log.id, "to be deleted", attempt)
 
 
 def refuse_if_shared(log: Log, upto: Seq) -> None:
@@ -205,16 +206,14 @@ def refuse_if_held(engine: Engine, session: SessionId, doc: dict[str, Value] | N
 
 def _operate(log: Log, plan: Callable[[], Surgery]) -> None:
     """Plans on the present heads and operates; when a writer came first, plans again."""
-    for _ in range(_TRIES):
+
+    def attempt() -> None:
         try:
             log.engine.operate(plan())
-            return
-        except ConflictError as exc:
-            if exc.kind != "head-moved":
-                raise
         finally:
             log.forget()
-    raise UnavailableError(f"session {log.id} is too busy: writers kept coming first", kind="too-busy")
+
+    retry_on_moved_head(log.id, "to remove something from", attempt)
 
 
 def _check_targets(log: Log, targets: frozenset[Seq]) -> None:

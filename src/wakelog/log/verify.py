@@ -17,7 +17,7 @@ import msgspec
 
 from wakelog.codec.pack import unpack_snapshot
 from wakelog.codec.records import is_intact
-from wakelog.engine import Engine, KnowsDamage
+from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, WakelogError
 from wakelog.log.damage import Hole, commits_around
 from wakelog.log.log import Log
@@ -393,8 +393,8 @@ class _Walk:
         except WakelogError as exc:
             self.fault(getattr(exc, "seq", 0) or self.seq + 1, str(exc))
             return
-        if isinstance(self.engine, KnowsDamage):
-            for what in self.engine.faults(self.log.id):
+        if (damage := self.engine.abilities.damage) is not None:
+            for what in damage.faults(self.log.id):
                 self.fault(head.seq, what)
         if not self.integrity and self.hash and (head.seq, head.hash) != (self.seq, self.hash):
             self.completeness.append(

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from wakelog.engine import Migrates
+from wakelog.engine import Migrations, require
 from wakelog.engines.blobs import BlobEngine
 from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.log import Log
 from wakelog.log.damage import every_id
-from wakelog.maintenance.measures import file_of, index_fault
+from wakelog.maintenance.measures import index_fault
 from wakelog.maintenance.scrub import last_pass, open_pass
 from wakelog.model.records import Head
 
@@ -63,9 +63,10 @@ def check_store(store: Store) -> Iterator[Check]:
 
 def version_check(store: Store) -> Iterator[Check]:
     """Whether the tables are of the newest version, where they have versions."""
-    if not isinstance(store.engine, Migrates):
+    migrations = store.engine.abilities.migrations
+    if migrations is None:
         return
-    version, waiting = store.engine.version(), store.engine.waiting()
+    version, waiting = migrations.version(), migrations.waiting()
     if waiting:
         steps = f"{len(waiting)} {'step waits' if len(waiting) == 1 else 'steps wait'}"
         yield Check("version", "warn", f"{version}; {steps}, and it can be used meanwhile", "wakelog store migrate")
@@ -74,7 +75,7 @@ def version_check(store: Store) -> Iterator[Check]:
 
 
 def _file(store: Store) -> Iterator[Check]:
-    path = file_of(store.engine)
+    path = store.engine.abilities.path
     if path is None:
         return
     size = path.stat().st_size
@@ -139,12 +140,13 @@ def _scrubbed(store: Store) -> Check:
     return Check("scrub", level, f"{day} UTC, {last.sessions} sessions, {found}{under_way}", fix)
 
 
-def require_migrates(store: Store) -> Migrates:
+def require_migrations(store: Store) -> Migrations:
     """UnsupportedError where a store has no versions of its own."""
-    if isinstance(store.engine, Migrates):
-        return store.engine
-    raise UnsupportedError(
-        "this store has no tables to bring forward",
-        kind="no-migrations",
-        hint="over HTTP, run it where the server's store is",
+    return require(
+        store.engine.abilities.migrations,
+        UnsupportedError(
+            "this store has no tables to bring forward",
+            kind="no-migrations",
+            hint="over HTTP, run it where the server's store is",
+        ),
     )

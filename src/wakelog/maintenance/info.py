@@ -10,11 +10,10 @@ import msgspec
 
 from wakelog.codec.records import decode_header
 from wakelog.config.retention_policy import Policy
-from wakelog.engine import MeasuresTables, Migrates
 from wakelog.engines.blobs import BlobEngine
 from wakelog.errors import NotFoundError
 from wakelog.maintenance.holds import find_holds
-from wakelog.maintenance.measures import file_bytes, file_of
+from wakelog.maintenance.measures import file_bytes
 from wakelog.maintenance.scrub import Pass, last_pass
 from wakelog.model.records import Head
 
@@ -82,10 +81,9 @@ def info(
     kinds, share = _by_kind(store, heads, events, full, progress)
     held = find_holds(store) if is_small else None
     engine = store.engine.engine if isinstance(store.engine, BlobEngine) else store.engine
-    path = file_of(engine)
-    migrates = engine if isinstance(engine, Migrates) else None
+    path, sizes, migrations = engine.abilities.path, engine.abilities.sizes, engine.abilities.migrations
     return StoreInfo(
-        path=str(path) if path else getattr(engine, "identity", None) or getattr(engine, "url", None),
+        path=engine.abilities.place or None,
         engine=type(engine).__name__.removesuffix("Engine").lower(),
         durability=engine.durability,
         sessions=len(heads),
@@ -94,15 +92,15 @@ def info(
         held=len(held.found) if held is not None else None,
         unreadable=len(held.unreadable) if held is not None else None,
         events=events,
-        files=file_bytes(path) if path else engine.table_bytes() if isinstance(engine, MeasuresTables) else {},
+        files=file_bytes(path) if path else sizes.table_bytes() if sizes else {},
         by_kind=kinds,
         is_sampled=share < 1,
         # Ids sort by age, so in a big store the oldest is among the first.
         oldest=min((_opened_at(store, h) for h in (heads if is_small else heads[:NEAR])), default=None),
         newest=max((h.at for h in heads), default=None),
         retention=str(policy or Policy()),
-        version=migrates.version() if migrates else None,
-        waiting=len(migrates.waiting()) if migrates else 0,
+        version=migrations.version() if migrations else None,
+        waiting=len(migrations.waiting()) if migrations else 0,
         blobs=store.engine.url if isinstance(store.engine, BlobEngine) else None,
         scrubbed=last_pass(store),
         redacts=store.redact is not None,

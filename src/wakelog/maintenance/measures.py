@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wakelog.engine import Engine, MeasuresTables
+from wakelog.engine import Engine
 from wakelog.model.ids import SessionId
 
 INDEX_FILE = "index.db"
 
 
-def file_of(engine: Engine) -> Path | None:
-    """The database file of a store on disk; None where there is none."""
-    path = getattr(engine, "path", None)
-    return path if isinstance(path, Path) else None
-
-
 def session_bytes(engine: Engine) -> dict[SessionId, int]:
     """The stored bytes of each session: records, payloads and snapshots."""
-    path = file_of(engine)
-    if path is not None:
+    if (path := engine.abilities.path) is not None:
         from wakelog.engines.sqlite.inspection import stored_bytes
 
         return stored_bytes(path)
-    if isinstance(engine, MeasuresTables):
-        return engine.session_bytes()
+    if (sizes := engine.abilities.sizes) is not None:
+        return sizes.session_bytes()
     out: dict[SessionId, int] = {}
     after = ""
     while page := engine.sessions(after=after):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from wakelog.engine import Finding, Inspects, KeepsMarks, Rewrites
+from wakelog.engine import Finding, require
 from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError, UnsupportedError, WakelogError
 from wakelog.log.damage import every_id
 from wakelog.log.reader import sound_head
@@ -102,7 +102,7 @@ class _Scrub:
         self.progress, self.told = progress, told
         self.findings: list[Finding] = []
         self.sessions = self.events = self.repaired = 0
-        self.keeps_mark = isinstance(store.engine, KeepsMarks)
+        self.keeps_mark = store.engine.abilities.marks is not None
         self._kept_at = time.monotonic()
 
     def run(self, for_s: float | None, rate: float | None, anew: bool) -> Scrubbed:
@@ -154,12 +154,14 @@ class _Scrub:
 
     def _rest(self) -> None:
         """What belongs to no session; asked last, because it cannot be done in parts."""
-        engine = self.store.engine
+        inspection = self.store.engine.abilities.inspection
         self._rewrite()
-        found = [*_index_findings(self.store, self.repair), *(engine.inspect() if isinstance(engine, Inspects) else ())]
-        if self.repair and isinstance(engine, Inspects) and any(f.can_tidy for f in found):
-            engine.tidy()
-            left = [*_index_findings(self.store, False), *engine.inspect()]
+        found = _index_findings(self.store, self.repair)
+        if inspection is not None:
+            found += inspection.inspect()
+        if self.repair and inspection is not None and any(f.can_tidy for f in found):
+            inspection.tidy()
+            left = [*_index_findings(self.store, False), *inspection.inspect()]
             self.repaired += sum(f not in left for f in found)
             found = left
         for finding in found:
@@ -169,11 +171,11 @@ class _Scrub:
 
     def _rewrite(self) -> None:
         """Finishes what an erasure had to leave: old bytes in files."""
-        engine = self.store.engine
-        if not isinstance(engine, Rewrites):
+        rewrite = self.store.engine.abilities.rewrite
+        if rewrite is None:
             return
         try:
-            self.repaired += engine.rewrite()
+            self.repaired += rewrite()
         except UnsupportedError:  # a server that cannot be asked to
             return
         except UnavailableError as exc:
@@ -194,20 +196,21 @@ class _Scrub:
 
     def _keep(self, at: Pass, *, must: bool = False) -> None:
         """Notes how far it has come. Where that cannot be kept, a run that is to end early is refused."""
-        engine = self.store.engine
         self._kept_at = time.monotonic()
         try:
-            if not isinstance(engine, KeepsMarks):
-                raise UnsupportedError(
+            marks = require(
+                self.store.engine.abilities.marks,
+                UnsupportedError(
                     "this store cannot keep how far a scrub has come",
                     kind="no-marks",
                     hint="leave out --for, or scrub where the store is",
-                )
+                ),
+            )
             if not self.keeps_mark:
                 return
-            engine.set_mark(POSITION, "" if at.ended is not None else msgspec.json.encode(at).decode())
+            marks.set_mark(POSITION, "" if at.ended is not None else msgspec.json.encode(at).decode())
             if at.ended is not None:
-                engine.set_mark(LAST, msgspec.json.encode(at).decode())
+                marks.set_mark(LAST, msgspec.json.encode(at).decode())
         except (UnsupportedError, NotAllowedError):  # its place is missing, or it may not be written
             if must:
                 raise
@@ -215,7 +218,8 @@ class _Scrub:
 
 
 def _read(store: Store, name: str) -> Pass | None:
-    value = store.engine.mark(name) if isinstance(store.engine, KeepsMarks) else None
+    marks = store.engine.abilities.marks
+    value = marks.mark(name) if marks is not None else None
     try:
         return msgspec.json.decode(value, type=Pass) if value else None
     except msgspec.DecodeError:

@@ -16,7 +16,7 @@ import msgspec
 
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import decode_body
-from wakelog.engine import Change, Engine, Known, Surgery, head_after, judge
+from wakelog.engine import Abilities, Change, Engine, Known, Surgery, head_after, judge
 from wakelog.errors import NotFoundError, UnsupportedError
 from wakelog.log import Log
 from wakelog.log.reader import check_commit, fold_at
@@ -71,6 +71,10 @@ class ScratchEngine:
             fork=fork,
             name=now.name,
         )
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities()
 
     # Appending
 

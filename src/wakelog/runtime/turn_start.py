@@ -10,9 +10,10 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.errors import ConflictError, InvalidInputError, UnavailableError
+from wakelog.errors import ConflictError, InvalidInputError
 from wakelog.log import Log
 from wakelog.log.holder import Hold, end_of_holder, hold_turn, refuse_if_held
+from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
@@ -26,7 +27,6 @@ from wakelog.state.patch import equal
 from wakelog.timeline.points import Span, attempts_of
 
 Resume = Literal["auto", "always", "never"]
-_TRIES = 1000
 
 
 def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume) -> OpenTurn:
@@ -37,26 +37,23 @@ def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resu
             return OpenTurn(record.turn, record.attempt, past=record.calls, record=record)
     hold = hold_turn(runtime.log)
     started = msgspec.structs.replace(started, holder=hold.text if hold is not None else "")
+
+    def attempt() -> OpenTurn:
+        try:
+            return _open(runtime, started, said, resume, hold)
+        except InvalidInputError as exc:
+            if exc.kind != "commit-id-reused":
+                raise
+            raise ConflictError("another process opened this turn first", kind="head-moved") from exc
+
     try:
-        for _ in range(_TRIES):
-            try:
-                turn = _open(runtime, started, said, resume, hold)
-            except ConflictError as exc:
-                if exc.kind != "head-moved":
-                    raise
-            except InvalidInputError as exc:
-                if exc.kind != "commit-id-reused":
-                    raise
-            else:
-                runtime.flow.new_turn()
-                return turn
+        turn = retry_on_moved_head(runtime.log.id, "to open a turn", attempt)
     except BaseException:
         if hold is not None:
             hold.let_go()
         raise
-    if hold is not None:
-        hold.let_go()
-    raise UnavailableError(f"session {runtime.log.id} is too busy to open a turn", kind="too-busy")
+    runtime.flow.new_turn()
+    return turn
 
 
 def _open(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume, hold: Hold | None) -> OpenTurn:

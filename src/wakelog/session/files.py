@@ -56,7 +56,7 @@ class Filing(Base[S]):
         """The store's files, which change with every event."""
         from wakelog.files.restore import rescue_home
 
-        path = getattr(self.log.engine, "path", None)
+        path = self.log.engine.abilities.path
         if path is None:
             return []
         stem = path.with_name(path.stem)

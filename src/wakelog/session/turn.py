@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from wakelog.errors import ConflictError, WakelogError
+from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 R = TypeVar("R")
 LARGE_DRAFT_BYTES = 1 << 20
-_COMMIT_TRIES = 50
 
 
 class Turn(Generic[S]):
@@ -166,18 +166,15 @@ class Turn(Generic[S]):
         if not patch:
             self._end(ended)
             return
-        for _ in range(_COMMIT_TRIES):
+
+        def attempt() -> None:
             seen = self.session.log.head().seq
             if not equal(self.session.log.state(seen)["data"], self._base):
-                break
-            try:
-                patched = self.session.runtime.flow.draft(ev.StatePatched(patch=copy(patch)))
-                self._end(ended, patched, expect=seen)
-                return
-            except ConflictError as exc:
-                if exc.kind != "head-moved":
-                    raise
-        raise self._lost(seen)
+                raise self._lost(seen)
+            patched = self.session.runtime.flow.draft(ev.StatePatched(patch=copy(patch)))
+            self._end(ended, patched, expect=seen)
+
+        retry_on_moved_head(self.session.log.id, f"to end turn @{self.number} of", attempt)
 
     def _lost(self, seq: Seq) -> ConflictError:
         return ConflictError(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakelog.config.folders import cached_index
 from wakelog.config.guards import Guards
-from wakelog.engine import Engine, Rewrites
+from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, UnsupportedError
 from wakelog.log import Log
@@ -386,12 +386,12 @@ class Store:
         """After an erasure: nothing of it stays in the index, nor in files that the engine keeps old bytes in.
         UnavailableError (`scrub-pending`) when that has to wait."""
         self.scrub_index()
-        if isinstance(self.engine, Rewrites):
-            self.engine.rewrite(most=REWRITE_MAX)
+        if (rewrite := self.engine.abilities.rewrite) is not None:
+            rewrite(most=REWRITE_MAX)
 
     @property
     def _is_index_shared(self) -> bool:
-        return bool(getattr(self.engine, "keeps_index", False))
+        return self.engine.abilities.keeps_index
 
     @functools.cached_property
     def index(self) -> Index:
@@ -411,10 +411,10 @@ class Store:
 
     @property
     def _index_path(self) -> Path | None:
-        path: Path | None = getattr(self.engine, "path", None)
+        abilities = self.engine.abilities
+        path = abilities.path
         if path is None:
-            identity: str = getattr(self.engine, "identity", "")
-            return cached_index(identity) if identity else None
+            return cached_index(abilities.identity) if abilities.identity else None
         return path.with_name("index.db" if path.name == "log.db" else f"{path.stem}.index.db")
 
     def close(self) -> None:

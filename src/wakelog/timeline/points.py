@@ -1,7 +1,7 @@
 """Finding a place in a session: by turn, attempt or time.
 
-Turn numbers and times never go back along a session, so places are found by halving: a handful of single reads however
-long the session is, and no index.
+Turn numbers and times never go back along a session, so places are found by halving, and the last stretch is read in
+one go: a handful of reads however long the session is, and no index.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from wakelog.log import Log
 from wakelog.log.damage import Hole, commits_around
 from wakelog.log.reader import Entry, read_commits
 from wakelog.model.ids import Seq
-from wakelog.model.records import Commit
+from wakelog.model.records import Commit, Head
+
+STRETCH = 128
+"""So many events are read in one go rather than halved further: a read is a round trip."""
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -35,11 +38,12 @@ def commit_at(log: Log, seq: Seq) -> Commit:
     raise NotFoundError(f"session {log.id} has no event {seq}", kind="event-not-found")
 
 
-def first_commit(log: Log, holds: Callable[[Commit], bool]) -> Commit | None:
-    """The first commit for which `holds` is true, given that it stays true from there on."""
-    low, high = 1, log.head().seq
+def first_commit(log: Log, holds: Callable[[Commit], bool], last: Seq | None = None) -> Commit | None:
+    """The first commit for which `holds` is true, given that it stays true from there on. `last` is the head's seq, for
+    a caller who has it."""
+    low, high = 1, log.head().seq if last is None else last
     found: Commit | None = None
-    while low <= high:
+    while high - low >= STRETCH:
         middle = (low + high) // 2
         commit = _readable(log, middle, high)
         if commit is None:
@@ -48,33 +52,37 @@ def first_commit(log: Log, holds: Callable[[Commit], bool]) -> Commit | None:
             found, high = commit, commit.first - 1
         else:
             low = commit.last + 1
-    return found
+    return next((commit for commit in _commits(log, low, high) if holds(commit)), found)
 
 
 def _readable(log: Log, seq: Seq, upto: Seq) -> Commit | None:
     """The commit that holds an event, or the next one that is not damaged: a place can be found although another one
     cannot be read."""
+    return next(_commits(log, seq, upto), None) if log.even_damaged else commit_at(log, seq)
+
+
+def _commits(log: Log, first: Seq, last: Seq) -> Iterator[Commit]:
+    """The commits of some events; without those that are damaged, where a damaged session may be read."""
     if not log.even_damaged:
-        return commit_at(log, seq)
+        yield from read_commits(log.engine, log.segments, after=first - 1, upto=last)
+        return
     for segment in log.segments:
-        last = upto if segment.last is None else min(segment.last, upto)
-        for found in commits_around(log.engine, segment.session, after=max(seq, segment.first) - 1, upto=last):
+        upto = last if segment.last is None else min(segment.last, last)
+        for found in commits_around(log.engine, segment.session, after=max(first, segment.first) - 1, upto=upto):
             if not isinstance(found, Hole):
-                return found
-    return None
+                yield found
 
 
-def attempts_of(log: Log, turn: int) -> list[Span]:
-    """All attempts of a turn, in order."""
-    start = first_commit(log, lambda c: c.turn >= turn) if turn > 0 else None
-    if start is None or not turn:
-        head = log.head()
+def attempts_of(log: Log, turn: int, head: Head | None = None) -> list[Span]:
+    """All attempts of a turn, in order. `head` is the session's, for a caller who has it."""
+    head = head or log.head()
+    start = first_commit(log, lambda c: c.turn >= turn, head.seq) if turn > 0 else None
+    if start is None:
         known = f"it has @1..@{head.turn}" if head.turn else "it has no turns yet"
         raise NotFoundError(f"no turn @{turn} in {log.id} ({known})", kind="turn-not-found")
-    end = first_commit(log, lambda c: c.turn > turn)
     spans: list[Span] = []
     told = (lambda _: None) if log.even_damaged else None
-    for entry in log.entries(after=start.first - 1, upto=end.last if end else None, told=told):
+    for entry in log.entries(after=start.first - 1, upto=head.seq, told=told):
         header = entry.header
         if header.turn > turn:
             break

@@ -29,6 +29,7 @@ from wakelog.log import Log
 from wakelog.log.reader import Entry, read_commits
 from wakelog.model.ids import Seq
 from wakelog.model.names import PLACE, WORDS
+from wakelog.model.records import Head
 from wakelog.timeline.points import accepted, attempts_of, seq_at_time, walk_back
 
 _SELECTOR = re.compile(rf"(?P<session>[^@]*?)(?P<joint>@(?=[a-z]))?(?P<first>{PLACE})(?:\.\.(?P<last>{PLACE}))?")
@@ -72,19 +73,25 @@ def parse_selector(text: str) -> Selector:
 
 def resolve_point(log: Log, text: str) -> Seq:
     """The event a point stands for: for a turn, its last one. 0 is before anything."""
-    return _resolve(log, text).last
+    return _resolve(log, text, log.head()).last
 
 
 def resolve_range(log: Log, text: str) -> Range:
     """The events a point or range covers."""
+    first, last = _ends(log, text, log.head())
+    return Range(first.first, last.last)
+
+
+def _ends(log: Log, text: str, head: Head) -> tuple[Range, Range]:
+    """What a point or range begins and ends with."""
     selector = parse_selector(text)
     if selector.session:
         raise InvalidInputError(f"{text!r} names a session where only a place is expected", kind="bad-selector")
-    first = _resolve(log, selector.first or "@")
-    last = _resolve(log, selector.last) if selector.last else first
+    first = _resolve(log, selector.first or "@", head)
+    last = _resolve(log, selector.last, head) if selector.last else first
     if last.last < first.first:
         raise InvalidInputError(f"{text!r} ends before it begins", kind="bad-selector")
-    return Range(first.first, last.last)
+    return first, last
 
 
 def resolve_change(log: Log, where: Seq | str | None) -> tuple[Seq, Seq]:
@@ -98,37 +105,36 @@ def resolve_change(log: Log, where: Seq | str | None) -> tuple[Seq, Seq]:
     if where == 0:
         text = "@0"
     if text == "@":
-        return (attempts_of(log, head.turn)[-1].first - 1 if head.turn else 0), head.seq
+        return (attempts_of(log, head.turn, head)[-1].first - 1 if head.turn else 0), head.seq
     selector = parse_selector(text)
     if selector.session or selector.last:
-        ends = resolve_range(log, text)  # which also says what is wrong with it
-        return _resolve(log, selector.first).last, ends.last
-    found = _resolve(log, text)
+        first, last = _ends(log, text, head)
+        return first.last, last.last
+    if (turn := _turn_number(text, head)) is not None and turn != 0:
+        attempt = attempts_of(log, turn, head)[-1]
+        return attempt.first - 1, attempt.last
+    found = _resolve(log, text, head)
     if found.last == 0 or not _BY_ITSELF.fullmatch(text):
         return found.last, head.seq
-    if re.fullmatch(r"(@|turn:)[^.]*", text):
-        spans = attempts_of(log, log.entry(found.last).header.turn)
-        found = Range(spans[-1].first, found.last)
     return found.first - 1, found.last
 
 
-def _resolve(log: Log, text: str) -> Range:
-    head = log.head()
+def _resolve(log: Log, text: str, head: Head) -> Range:
     if text == "@":
         return Range(head.seq, head.seq)
     if text in WORDS:
         return _search(log, text)
     scheme, colon, rest = text.partition(":")
     if colon and scheme in ("t", "cp", "c", "commit", "event", "turn"):
-        return _resolve_scheme(log, scheme, rest)
+        return _resolve_scheme(log, scheme, rest, head)
     if re.fullmatch(r"e\d+", text):
-        return _event(log, int(text[1:]))
+        return _event(log, int(text[1:]), head)
     if re.fullmatch(r"[0-9a-f]{6,}", text):
         return _commit(log, text)
-    if match := re.fullmatch(r"@(?:-|~)(\d*)", text):
-        return _turn(log, head.turn - int(match[1] or 1))
-    if match := re.fullmatch(r"@(\d+)(?:\.(\d+|best))?", text):
-        return _turn(log, int(match[1]), match[2] or "")
+    if (turn := _turn_number(text, head)) is not None:
+        return _turn(log, turn, head)
+    if match := re.fullmatch(r"@(\d+)\.(\d+|best)", text):
+        return _turn(log, int(match[1]), head, match[2])
     raise InvalidInputError(
         f"{text!r} is not a place",
         kind="bad-selector",
@@ -136,7 +142,15 @@ def _resolve(log: Log, text: str) -> Range:
     )
 
 
-def _resolve_scheme(log: Log, scheme: str, rest: str) -> Range:
+def _turn_number(text: str, head: Head) -> int | None:
+    """The turn that `@5`, `turn:5`, `@-` or `@~1` stands for; None for other places."""
+    if match := re.fullmatch(r"@(?:-|~)(\d*)", text):
+        return head.turn - int(match[1] or 1)
+    match = re.fullmatch(r"(?:@|turn:)(\d+)", text)
+    return int(match[1]) if match else None
+
+
+def _resolve_scheme(log: Log, scheme: str, rest: str, head: Head) -> Range:
     if scheme == "t":
         seq = seq_at_time(log, parse_time(rest, log.clock()))
         return Range(seq, seq)
@@ -150,20 +164,19 @@ def _resolve_scheme(log: Log, scheme: str, rest: str) -> Range:
         return _commit(log, rest)
     if not rest.isdigit():
         raise InvalidInputError(f"{scheme}:{rest} needs a number", kind="bad-selector")
-    return _event(log, int(rest)) if scheme == "event" else _turn(log, int(rest))
+    return _event(log, int(rest), head) if scheme == "event" else _turn(log, int(rest), head)
 
 
-def _event(log: Log, seq: Seq) -> Range:
-    head = log.head().seq
-    if not 0 < seq <= head:
-        raise NotFoundError(f"no event e{seq} in {log.id} (it has e1..e{head})", kind="event-not-found")
+def _event(log: Log, seq: Seq, head: Head) -> Range:
+    if not 0 < seq <= head.seq:
+        raise NotFoundError(f"no event e{seq} in {log.id} (it has e1..e{head.seq})", kind="event-not-found")
     return Range(seq, seq)
 
 
-def _turn(log: Log, turn: int, attempt: str = "") -> Range:
+def _turn(log: Log, turn: int, head: Head, attempt: str = "") -> Range:
     if turn == 0 and not attempt:
         return Range(0, 0)
-    spans = attempts_of(log, turn)
+    spans = attempts_of(log, turn, head)
     if attempt and attempt != "best":
         chosen = [s for s in spans if s.attempt == int(attempt)]
         if not chosen:

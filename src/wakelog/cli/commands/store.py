@@ -18,8 +18,8 @@ from wakelog.cli.render.checks import say_checks
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import clock, iso, size
 from wakelog.config import settings as config
-from wakelog.engine import Step
-from wakelog.maintenance.check import check_store, require_migrates
+from wakelog.engine import MigrationStep
+from wakelog.maintenance.check import check_store, require_migrations
 from wakelog.maintenance.info import StoreInfo, info
 
 KINDS_SHOWN = 8
@@ -107,7 +107,7 @@ def migrate(ctx: Context, dry_run: bool) -> None:
       wakelog store migrate --dry-run
       wakelog store migrate
     """
-    engine = require_migrates(ctx.store)
+    engine = require_migrations(ctx.store)
     before, waiting = engine.version(), engine.waiting()
     done = [] if dry_run else list(engine.migrate())
     data = {
@@ -119,7 +119,7 @@ def migrate(ctx: Context, dry_run: bool) -> None:
     ctx.answer("store-migrate", data, lambda: _show_steps(ctx, before, waiting, dry_run))
 
 
-def _show_steps(ctx: Context, before: int, waiting: Sequence[Step], dry_run: bool) -> None:
+def _show_steps(ctx: Context, before: int, waiting: Sequence[MigrationStep], dry_run: bool) -> None:
     if not waiting:
         ctx.say(f"{ctx.style('✔', fg='green')} version {before}: nothing waits")
         return

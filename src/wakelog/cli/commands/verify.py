@@ -10,7 +10,6 @@ import msgspec
 from wakelog.cli.context import Context, common
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import inert
-from wakelog.engine import Inspects
 from wakelog.errors import InvalidInputError
 from wakelog.log.damage import every_id
 from wakelog.log.verify import Fault, VerifyReport, verify_session
@@ -53,8 +52,8 @@ def verify_command(ctx: Context, session: str, everything: bool, against: Path |
 
 def _of_store(ctx: Context) -> list[VerifyReport]:
     """What is damaged and belongs to no session, as a report without one; none when nothing is."""
-    engine = ctx.store.engine
-    found = [f for f in engine.inspect() if f.is_damage] if isinstance(engine, Inspects) else []
+    inspection = ctx.store.engine.abilities.inspection
+    found = [f for f in inspection.inspect() if f.is_damage] if inspection is not None else []
     faults = tuple(Fault(f.seq, f.what) for f in found)
     return [VerifyReport(SessionId(""), 0, "", faults, (), {}, anchored=False)] if faults else []
 

@@ -9,7 +9,6 @@ import msgspec
 from wakelog.cli.demo.scene import Scene
 from wakelog.engine import Engine
 from wakelog.errors import UnsupportedError
-from wakelog.maintenance.measures import file_of
 from wakelog.model.records import Commit, Record
 
 FIRST = "tampered"
@@ -31,7 +30,7 @@ def build(scene: Scene) -> None:
 
 def afterwards(engine: Engine, scene: Scene) -> None:
     """Changes one byte of a stored body, as somebody would who can write the file and knows how it is packed."""
-    path = file_of(engine)
+    path = engine.abilities.path
     if path is None:
         raise UnsupportedError("only a store on disk can be tampered with", kind="not-on-disk")
     from wakelog.engines.sqlite.connection import connect, transaction

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import asyncpg
 import msgspec
 
-from wakelog.engine import Change, Finding, Known, Step, Surgery
+from wakelog.engine import Abilities, Change, Finding, Known, MigrationStep, Surgery
 from wakelog.engines.postgres import feed
 from wakelog.engines.postgres import inspection as inspecting
 from wakelog.engines.postgres import migrations as migrating
@@ -47,10 +47,8 @@ class PostgresEngine:
     """A namespace of a PostgreSQL database."""
 
     durability = "synced"
-    is_far = True
-    """Reading takes round trips: it pays to read ahead."""
     keeps_index = True
-    """Whether the index is kept in this database too."""
+    """Whether the index is kept in this database too; the store's settings decide."""
 
     def __init__(self, url: str, *, ns: str = "default", create: bool = True, patience_s: float = PATIENCE_S) -> None:
         """A server that is away is waited for, for `patience_s`: when it is lost, and when the store is opened."""
@@ -112,9 +110,20 @@ class PostgresEngine:
         await db.execute(sql.SET_VERSION, VERSION)
 
     @property
-    def identity(self) -> str:
-        """What tells this store from others, without its password."""
-        return f"{_safe(self.url)}#{self.ns}"
+    def abilities(self) -> Abilities:
+        identity = f"{_safe(self.url)}#{self.ns}"
+        return Abilities(
+            feed_end=self.end_of_feed,
+            migrations=self,
+            marks=self,
+            rewrite=self.rewrite,
+            sizes=self,
+            inspection=self,
+            identity=identity,
+            place=identity,
+            is_far=True,
+            keeps_index=self.keeps_index,
+        )
 
     # Appending
 
@@ -354,10 +363,10 @@ class PostgresEngine:
     def version(self) -> int:
         return self._run(self._connections.ask(migrating.version_of))
 
-    def waiting(self) -> Sequence[Step]:
+    def waiting(self) -> Sequence[MigrationStep]:
         return self._run(self._connections.ask(migrating.waiting))
 
-    def migrate(self) -> Iterator[Step]:
+    def migrate(self) -> Iterator[MigrationStep]:
         for step in self.waiting():
             if self._run(self._connections.ask(partial(migrating.take, step=step))):
                 yield step

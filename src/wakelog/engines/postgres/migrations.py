@@ -17,12 +17,12 @@ from typing import Any
 
 import asyncpg
 
-from wakelog.engine import Step
+from wakelog.engine import MigrationStep
 from wakelog.engines.postgres import statements as sql
 
 FIRST = 1
-STEPS: tuple[Step, ...] = (
-    Step(
+STEPS: tuple[MigrationStep, ...] = (
+    MigrationStep(
         2,
         "a place for marks, such as how far a scrub has come, and for what servers share",
         (
@@ -52,13 +52,13 @@ async def version_of(db: Any) -> int:
     return found or FIRST
 
 
-async def waiting(db: Any) -> tuple[Step, ...]:
+async def waiting(db: Any) -> tuple[MigrationStep, ...]:
     """The steps that are still to be taken."""
     version = await version_of(db)
     return tuple(step for step in STEPS if step.version > version)
 
 
-async def take(db: Any, step: Step) -> bool:
+async def take(db: Any, step: MigrationStep) -> bool:
     """Takes one step; False when it was taken meanwhile."""
     if await version_of(db) >= step.version:
         return False

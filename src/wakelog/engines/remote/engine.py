@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import msgspec
 
-from wakelog.engine import Change, Known, Surgery
+from wakelog.engine import Abilities, Change, Known, Surgery
 from wakelog.engines.remote import wire
 from wakelog.engines.remote.append_queue import Group, Lane, Pending
 from wakelog.engines.remote.connection import Address, Connections, Reply, UnreachableError
@@ -59,6 +59,10 @@ class RemoteEngine:
             raise
         self._patience_s = patience_s
         self.durability = self.info.durability
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(take_bundle=self.take_bundle, marks=self, rewrite=self.rewrite, place=self.url)
 
     def _introduce(self, create: bool) -> wire.Info:
         """Who answers. A namespace that is not there yet is made, by a key that may write."""

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
-from wakelog.engine import Change, Finding, Known, Step, Surgery, head_after, judge
+from wakelog.engine import Abilities, Change, Finding, Known, MigrationStep, Surgery, head_after, judge
 from wakelog.engines.sqlite import fork_safety as forking
 from wakelog.engines.sqlite import migrations as migrating
 from wakelog.engines.sqlite import tables
@@ -74,6 +74,12 @@ class SqliteEngine:
         self._numbers: dict[str, int] = {}
         self._heads: dict[int, Head] = {}
         self._heads_as_of = (-1, -1)
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(
+            migrations=self, marks=self, inspection=self, damage=self, path=self.path, place=str(self.path)
+        )
 
     # Appending
 
@@ -407,10 +413,10 @@ class SqliteEngine:
     def version(self) -> int:
         return self._read(migrating.version_of)
 
-    def waiting(self) -> Sequence[Step]:
+    def waiting(self) -> Sequence[MigrationStep]:
         return self._read(migrating.waiting)
 
-    def migrate(self) -> Iterator[Step]:
+    def migrate(self) -> Iterator[MigrationStep]:
         for step in self.waiting():
             if self._transact(partial(migrating.take, step=step)):
                 yield step

@@ -14,11 +14,11 @@ from typing import Any
 
 import apsw
 
-from wakelog.engine import Step
+from wakelog.engine import MigrationStep
 
 FIRST = 1
-STEPS: tuple[Step, ...] = (
-    Step(
+STEPS: tuple[MigrationStep, ...] = (
+    MigrationStep(
         2,
         "a place for marks, such as how far a scrub has come",
         (
@@ -26,7 +26,7 @@ STEPS: tuple[Step, ...] = (
             " strict, without rowid",
         ),
     ),
-    Step(
+    MigrationStep(
         3,
         "a second way to every row that is found by its key, so that a damaged index is noticed",
         (
@@ -51,13 +51,13 @@ def version_of(db: apsw.Connection) -> int:
     return found or FIRST
 
 
-def waiting(db: apsw.Connection) -> tuple[Step, ...]:
+def waiting(db: apsw.Connection) -> tuple[MigrationStep, ...]:
     """The steps that are still to be taken."""
     version = version_of(db)
     return tuple(step for step in STEPS if step.version > version)
 
 
-def take(db: apsw.Connection, step: Step) -> bool:
+def take(db: apsw.Connection, step: MigrationStep) -> bool:
     """Takes one step, inside a transaction; False when another process has taken it meanwhile."""
     db.execute(_TAKEN)
     if version_of(db) >= step.version:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from wakelog.engine import KeepsMarks, Rewrites
+from wakelog.engine import Marks, require
 from wakelog.engines.remote import wire
 from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.http.problems import too_slow
@@ -164,20 +164,17 @@ def set_mark(call: Call, body: wire.SetMark) -> wire.Done:
     return wire.Done()
 
 
-def _keeper(call: Call, name: str) -> KeepsMarks:
-    engine = call.space.engine
+def _keeper(call: Call, name: str) -> Marks:
     if name not in (POSITION, LAST):
         raise InvalidInputError(f"{name!r} is no mark that can be asked for", kind="bad-request")
-    if not isinstance(engine, KeepsMarks):
-        raise UnsupportedError("this store keeps no marks", kind="no-marks")
-    return engine
+    return require(call.space.engine.abilities.marks, UnsupportedError("this store keeps no marks", kind="no-marks"))
 
 
 @route("POST", "/engine/rewrite", scope="admin")
 def rewrite(call: Call, body: wire.Rewrite) -> wire.Rewritten:
     """Finishes what an erasure had to leave: writes tables anew that still hold old bytes."""
-    engine = call.space.engine
-    return wire.Rewritten(isinstance(engine, Rewrites) and engine.rewrite(most=body.most))
+    rewrite_tables = call.space.engine.abilities.rewrite
+    return wire.Rewritten(rewrite_tables is not None and rewrite_tables(most=body.most))
 
 
 @route("POST", "/engine/wait", waits=True)

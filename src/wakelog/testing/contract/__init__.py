@@ -10,6 +10,7 @@ That is all an engine's test file needs. `make_engine` is called again with the 
 second time. An engine that keeps nothing on a disk returns its only object from `another` and `reopen`.
 """
 
+from wakelog.testing.contract.abilities import AbilityChecks
 from wakelog.testing.contract.append import Appending
 from wakelog.testing.contract.append_checks import Judging
 from wakelog.testing.contract.delete import Deleting
@@ -23,5 +24,7 @@ from wakelog.testing.contract.wait import Waiting
 __all__ = ["EngineContract"]
 
 
-class EngineContract(Appending, Judging, Reading, Listing, Naming, Forking, Deleting, Operating, Waiting):
+class EngineContract(
+    Appending, Judging, Reading, Listing, Naming, Forking, Deleting, Operating, Waiting, AbilityChecks
+):
     """Everything an engine promises. Subclass it and supply `make_engine`."""

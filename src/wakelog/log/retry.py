@@ -1,0 +1,33 @@
+"""Trying again when another writer came first. Every loop of that kind is this one, with this limit."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from wakelog.errors import ConflictError, UnavailableError
+from wakelog.model.ids import SessionId
+
+TRIES = 1000
+_EAGER = 8
+"""So many tries follow each other at once; later ones wait a little, so that writers stop meeting."""
+
+T = TypeVar("T")
+
+
+def retry_on_moved_head(session: SessionId, what: str, attempt: Callable[[], T]) -> T:
+    """The result of `attempt`, which looks at the head and appends there; it is made again while it comes second.
+
+    UnavailableError (`too-busy`) after many tries; `what` ends the sentence "session … is too busy …".
+    """
+    for tries in range(TRIES):
+        try:
+            return attempt()
+        except ConflictError as exc:
+            if exc.kind != "head-moved":
+                raise
+        if tries > _EAGER:
+            time.sleep(random.uniform(0, 0.002 * min(tries, 50)))
+    raise UnavailableError(f"session {session} is too busy {what}: {TRIES} tries in a row came second", kind="too-busy")

@@ -1,0 +1,47 @@
+"""How often the library asks its engine: each call can be a round trip."""
+
+from typing import Any
+
+import pytest
+
+from wakelog import Store
+from wakelog.engine import Engine
+from wakelog.engines.memory import MemoryEngine
+from wakelog.model import events as ev
+from wakelog.session import Session
+
+
+class CountingEngine:
+    """An engine that notes what it is asked."""
+
+    def __init__(self, inner: Engine) -> None:
+        self.inner = inner
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.inner, name)
+        if callable(found):
+            self.calls.append(name)
+        return found
+
+
+@pytest.fixture(scope="module")
+def asked() -> tuple[Session[Any], CountingEngine]:
+    engine = CountingEngine(MemoryEngine())
+    session = Store(engine).session("fifty turns")
+    for number in range(50):
+        with session.turn(f"say {number}"):
+            session.append(ev.FactRecorded(key=str(number), value=number))
+    return session, engine
+
+
+@pytest.mark.parametrize(
+    ("places", "most"), [(("@2",), 8), (("@49",), 8), ((None,), 8), (("e8",), 5), (("@2..@5",), 12), (("@2", "@5"), 12)]
+)
+def test_a_diff_asks_its_engine_a_handful_of_times(
+    asked: tuple[Session[Any], CountingEngine], places: tuple[str | None, ...], most: int
+) -> None:
+    session, engine = asked
+    engine.calls.clear()
+    assert session.diff(*places)
+    assert len(engine.calls) <= most, engine.calls
