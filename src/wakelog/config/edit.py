@@ -25,7 +25,7 @@ def write_setting(file: Path, key: str, value: str) -> str | int | bool:
     if file.is_file():
         tables_of(file)  # says what is wrong with a file that is not TOML
     document = tomlkit.parse(file.read_text(encoding="utf-8") if file.is_file() else "")
-    *tables, name = [*(("tool", "wakelog") if file.name == PYPROJECT else ()), *key.split(".")]
+    *tables, name = (f"tool.wakelog.{key}" if file.name == PYPROJECT else key).split(".")
     table: Any = document
     for at, part in enumerate(tables):
         if part not in table:

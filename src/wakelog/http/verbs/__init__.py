@@ -15,5 +15,4 @@ from wakelog.http.verbs import (  # noqa: F401, I001 - the order is the page's
     tail,
     server,
     engine,
-    questions,
 )  # fmt: skip
