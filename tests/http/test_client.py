@@ -342,9 +342,11 @@ def test_a_forked_process_asks_on_connections_of_its_own(running: Running) -> No
 def test_a_kept_connection_that_the_server_closed_is_replaced(running: Running) -> None:
     connections = Connections(running.url, {"Authorization": f"Bearer {running.key}"})
     assert connections.ask("GET", "/v1/info", b"", 10, {}).status == 200
-    kept = connections._pool.pool.get(block=False)
+    idle = connections._pool.pool
+    assert idle is not None
+    kept = idle.get(block=False)
     kept.sock.shutdown(socket.SHUT_RDWR)
-    connections._pool.pool.put(kept)
+    idle.put(kept)
     assert connections.ask("GET", "/v1/info", b"", 10, {}).status == 200
     connections.close()
 
