@@ -9,8 +9,8 @@ import anyio
 from mcp.client.client import Client
 
 import wakelog
-from wakelog.mcp.first_answers import FILE
 from wakelog.mcp.server import build_server
+from wakelog.mcp.stdio_front import FILE
 
 __all__ = ["FILE", "text"]
 

@@ -91,7 +91,7 @@ def test_set_keeps_comments_and_the_rest(home: Path) -> None:
     file.write_text('# ours\n[store]\npath = "x" # here\n\n[retention]\nkeep = "1d"\n')
     write_setting(file, "retention.keep", "2d")
     write_setting(file, "retention.keep_last", "7")
-    assert file.read_text() == '# ours\n[store]\npath = "x" # here\n\n[retention]\nkeep_last = 7\nkeep = "2d"\n'
+    assert file.read_text() == '# ours\n[store]\npath = "x" # here\n\n[retention]\nkeep = "2d"\nkeep_last = 7\n'
 
 
 def test_set_in_a_pyproject_touches_our_table_only(home: Path) -> None:
@@ -102,12 +102,30 @@ def test_set_in_a_pyproject_touches_our_table_only(home: Path) -> None:
     assert file.read_text() == before + '\n[tool.wakelog.retention]\nkeep = "2d"\n'
 
 
-def test_set_refuses_what_it_cannot_edit_safely(home: Path) -> None:
+def test_set_in_an_inline_table(home: Path) -> None:
     file = home / "wakelog.toml"
-    file.write_text('retention = { keep = "1d" }\n')
-    with pytest.raises(InvalidInputError, match="without rewriting"):
+    file.write_text('# ours\nretention = { keep = "1d" }\n')
+    write_setting(file, "retention.keep", "2d")
+    assert file.read_text() == '# ours\nretention = { keep = "2d" }\n'
+
+
+def test_set_where_our_tables_stand_apart(home: Path) -> None:
+    file = home / "pyproject.toml"
+    before = '[tool.wakelog.store]\npath = "y"\n\n[project]\nname = "x"\n\n[tool.other]\nx = 1\n'
+    file.write_text(before)
+    write_setting(file, "retention.keep", "2d")
+    write_setting(file, "store.path", "z")
+    assert config.read(file)["retention.keep"] == "2d"
+    assert 'path = "z"' in file.read_text()
+    assert '[project]\nname = "x"\n' in file.read_text()
+
+
+def test_set_refuses_what_is_no_table(home: Path) -> None:
+    file = home / "wakelog.toml"
+    file.write_text("retention = 1\n")
+    with pytest.raises(InvalidInputError, match="not a table"):
         write_setting(file, "retention.keep", "2d")
-    assert file.read_text() == 'retention = { keep = "1d" }\n'
+    assert file.read_text() == "retention = 1\n"
 
 
 def test_a_project_cannot_turn_redaction_off(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

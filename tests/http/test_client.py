@@ -13,7 +13,7 @@ import pytest
 import wakelog
 from tests.http.conftest import Serve
 from wakelog.engines.remote import RemoteEngine, wire
-from wakelog.engines.remote.connection import Address, Connections
+from wakelog.engines.remote.connection import Connections, parse_address
 from wakelog.errors import (
     ConflictError,
     InvalidInputError,
@@ -220,9 +220,9 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 
 
 def test_addresses() -> None:
-    assert Address.parse("http://h") == Address(False, "h", 80, "")
-    assert Address.parse("https://h:444/ns/a/") == Address(True, "h", 444, "/ns/a")
-    assert Address.parse("http://[::1]:8425").name == "[::1]:8425"
+    assert parse_address("http://h")[:5] == ("http", None, "h", None, None)
+    assert parse_address("https://h:444/ns/a")[:5] == ("https", None, "h", 444, "/ns/a")
+    assert parse_address("http://[::1]:8425").netloc == "[::1]:8425"
 
 
 def test_a_key_is_needed_and_is_taken_from_the_environment(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,11 +340,14 @@ def test_a_forked_process_asks_on_connections_of_its_own(running: Running) -> No
 
 
 def test_a_kept_connection_that_the_server_closed_is_replaced(running: Running) -> None:
-    connections = Connections(Address.parse(running.url), {"Authorization": f"Bearer {running.key}"})
-    assert connections.ask("GET", "/v1/info", b"", 10).status == 200
-    [kept] = connections._idle
-    kept._socket.shutdown(socket.SHUT_RDWR)
-    assert connections.ask("GET", "/v1/info", b"", 10).status == 200
+    connections = Connections(running.url, {"Authorization": f"Bearer {running.key}"})
+    assert connections.ask("GET", "/v1/info", b"", 10, {}).status == 200
+    idle = connections._pool.pool
+    assert idle is not None
+    kept = idle.get(block=False)
+    kept.sock.shutdown(socket.SHUT_RDWR)
+    idle.put(kept)
+    assert connections.ask("GET", "/v1/info", b"", 10, {}).status == 200
     connections.close()
 
 

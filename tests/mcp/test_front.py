@@ -14,9 +14,8 @@ from mcp.server.stdio import stdio_server
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 import wakelog
-from wakelog.mcp.first_answers import LISTS, VERSIONS
 from wakelog.mcp.server import build_server, serve_front
-from wakelog.mcp.stdio_front import Front
+from wakelog.mcp.stdio_front import LISTS, VERSIONS, Front
 
 pytestmark = pytest.mark.anyio
 Frame = dict[str, Any]
@@ -143,7 +142,7 @@ def test_initialize_is_answered_before_the_library_is_loaded(tmp_path: Path) -> 
     """Not how long it takes, but what is loaded by then: the client says nothing more until it has its answer."""
     program = (
         "import sys, wakelog.cli.app as app\n"
-        "from wakelog.mcp import front\n"
+        "from wakelog.mcp import stdio_front as front\n"
         "send = front.Front._send\n"
         "def told(self, piece):\n"
         "    heavy = {'mcp', 'mcp_types', 'pydantic', 'wakelog.store', 'wakelog.session'} & set(sys.modules)\n"

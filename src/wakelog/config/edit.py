@@ -1,16 +1,9 @@
-"""Writing a setting into a TOML file, leaving the rest of the file as it is.
-
-The file is edited as text, so that comments stay; then it is read again, and unless exactly that one setting changed,
-nothing is written.
-"""
+"""Writing a setting into a TOML file; comments and everything else in it stay as they are."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +13,8 @@ from wakelog.errors import InvalidInputError, NotAllowedError
 
 def write_setting(file: Path, key: str, value: str) -> str | int | bool:
     """Sets one key in a file, made if it is not there; returns the value as stored."""
+    import tomlkit
+
     checked = check(key, value, file.name)
     if SETTINGS[key].is_personal and file != user_file():
         raise InvalidInputError(
@@ -27,14 +22,20 @@ def write_setting(file: Path, key: str, value: str) -> str | int | bool:
             kind="personal-setting",
             hint=f"wakelog config set {key} {value} --user",
         )
-    before = file.read_text(encoding="utf-8") if file.is_file() else ""
-    wanted = _with(tables_of(file) if before else {}, key, checked)
-    after = _edited(before, file.name == PYPROJECT, key, checked)
-    if _ours(after, file.name) != wanted:
-        raise InvalidInputError(
-            f"{key} cannot be set in {file} without rewriting it", kind="bad-config", hint=f"edit {file} by hand"
-        )
-    write_atomically(file, after.encode())
+    if file.is_file():
+        tables_of(file)  # says what is wrong with a file that is not TOML
+    document = tomlkit.parse(file.read_text(encoding="utf-8") if file.is_file() else "")
+    *tables, name = (f"tool.wakelog.{key}" if file.name == PYPROJECT else key).split(".")
+    table: Any = document
+    for at, part in enumerate(tables):
+        if part not in table:
+            # Written out as one header, [tool.wakelog.retention], and not as one for each part.
+            table[part] = tomlkit.table(is_super_table=at < len(tables) - 1)
+        table = table[part]
+        if not isinstance(table, dict):
+            raise InvalidInputError(f"{file}: {part} is not a table", kind="bad-config", hint=f"edit {file} by hand")
+    table[name] = checked
+    write_atomically(file, tomlkit.dumps(document).encode())
     return checked
 
 
@@ -52,37 +53,3 @@ def write_atomically(file: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             part.unlink()
         raise NotAllowedError(f"{file} cannot be written: {exc.strerror}", kind="not-writable") from exc
-
-
-def _edited(text: str, is_pyproject: bool, key: str, value: str | int | bool) -> str:
-    section, _, name = key.rpartition(".")
-    header = f"[tool.wakelog.{section}]" if is_pyproject else f"[{section}]"
-    line = f"{name} = {json.dumps(value, ensure_ascii=False)}"
-    lines = text.splitlines()
-    try:
-        start = next(i for i, each in enumerate(lines) if each.strip() == header)
-    except StopIteration:
-        return "\n".join([*lines, *([""] if lines else []), header, line, ""])
-    end = next((i for i in range(start + 1, len(lines)) if lines[i].lstrip().startswith("[")), len(lines))
-    for i in range(start + 1, end):
-        if re.match(rf"\s*{re.escape(name)}\s*=", lines[i]):
-            lines[i] = line
-            break
-    else:
-        lines.insert(start + 1, line)
-    return "\n".join(lines) + "\n"
-
-
-def _with(tables: dict[str, Any], key: str, value: str | int | bool) -> dict[str, Any]:
-    section, _, name = key.rpartition(".")
-    inner = tables.get(section, {})
-    return {**tables, section: {**(inner if isinstance(inner, dict) else {}), name: value}}
-
-
-def _ours(text: str, name: str) -> dict[str, Any] | None:
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return None
-    ours: dict[str, Any] = content.get("tool", {}).get("wakelog", {}) if name == PYPROJECT else content
-    return ours

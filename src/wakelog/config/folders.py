@@ -12,8 +12,11 @@ from pathlib import Path
 
 def cached_index(identity: str) -> Path | None:
     """The file for the index of the store that `identity` tells from others; None where there is no place for it."""
-    base = os.environ.get("WAKELOG_CACHE") or os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = Path(base) / "wakelog" / hashlib.sha256(identity.encode()).hexdigest()[:24]
+    from platformdirs import user_cache_path
+
+    chosen = os.environ.get("WAKELOG_CACHE")
+    base = Path(chosen) / "wakelog" if chosen else user_cache_path("wakelog", appauthor=False)
+    folder = base / hashlib.sha256(identity.encode()).hexdigest()[:24]
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:

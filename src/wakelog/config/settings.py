@@ -203,8 +203,9 @@ def user_file(environ: Mapping[str, str] | None = None) -> Path:
     environ = os.environ if environ is None else environ
     if named := environ.get("WAKELOG_CONFIG"):
         return Path(named).expanduser()
-    base = environ.get("APPDATA" if os.name == "nt" else "XDG_CONFIG_HOME") or "~/.config"
-    return Path(base).expanduser() / "wakelog" / "config.toml"
+    from platformdirs import user_config_path
+
+    return user_config_path("wakelog", appauthor=False) / "config.toml"
 
 
 def project_file(cwd: Path | None = None) -> Path | None:

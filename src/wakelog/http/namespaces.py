@@ -43,6 +43,7 @@ class Space:
         self.engine = store.engine
         self.taking = Taking(store.engine, self.log, known_log=self._known_log, redact=store.redact, clock=store.clock)
         self._logs: OrderedDict[SessionId, Log] = OrderedDict()
+        self._names: OrderedDict[str, SessionId] = OrderedDict()
         self._lock = threading.Lock()
 
     def _known_log(self, session: SessionId) -> Log | None:
@@ -56,16 +57,23 @@ class Space:
         """The log of a session; NotFoundError when there is none or it was deleted."""
         log = self._known_log(session)
         if log is None:
-            log = Log(self.engine, session, clock=self.store.clock, redact=self.store.redact)
-            with self._lock:
-                # Another request may have opened it meanwhile: there must be one only.
-                log = self._logs.setdefault(session, log)
-                while len(self._logs) > LOGS_MAX:
-                    self._logs.popitem(last=False)
-        elif self.engine.head(session).status == "deleted":
-            self.forget(session)
-            raise NotFoundError(f"session {session} was deleted", kind="session-deleted")
+            return self._opened(session)
+        self._refuse_deleted(self.engine.head(session))
         return log
+
+    def _opened(self, session: SessionId) -> Log:
+        log = Log(self.engine, session, clock=self.store.clock, redact=self.store.redact)
+        with self._lock:
+            # Another request may have opened it meanwhile: there must be one only.
+            log = self._logs.setdefault(session, log)
+            while len(self._logs) > LOGS_MAX:
+                self._logs.popitem(last=False)
+        return log
+
+    def _refuse_deleted(self, head: Head) -> None:
+        if head.status == "deleted":
+            self.forget(head.session)
+            raise NotFoundError(f"session {head.session} was deleted", kind="session-deleted")
 
     def forget(self, session: SessionId) -> None:
         with self._lock:
@@ -73,14 +81,31 @@ class Space:
 
     def head(self, name_or_id: str) -> Head:
         """Where a session stands; NotFoundError also when it was deleted."""
-        head = self.engine.head(self.store.find(name_or_id))
-        if head.status == "deleted":
-            raise NotFoundError(f"session {head.session} was deleted", kind="session-deleted")
+        head = self._named(name_or_id) or self.engine.head(self.store.find(name_or_id))
+        self._refuse_deleted(head)
+        if head.name == name_or_id:
+            with self._lock:
+                self._names[name_or_id] = head.session
+                while len(self._names) > LOGS_MAX:
+                    self._names.popitem(last=False)
         return head
+
+    def _named(self, name: str) -> Head | None:
+        """The head of a session that was asked for by this name before. A name is free again only when its session was
+        deleted, so one that lives still has it."""
+        session = self._names.get(name)
+        if session is None:
+            return None
+        try:
+            head = self.engine.head(session)
+        except NotFoundError:
+            return None
+        return head if head.status != "deleted" else None
 
     def session(self, name_or_id: str) -> Session[Any]:
         head = self.head(name_or_id)
-        session: Session[Any] = Session(self.log(head.session), name=head.name)
+        log = self._known_log(head.session) or self._opened(head.session)
+        session: Session[Any] = Session(log, name=head.name)
         session.store = self.store
         return session
 

@@ -1,71 +1,248 @@
-"""The typed questions as values, so that they can be asked over a wire.
+"""The typed questions as values: each holds its parameters and finds its answer.
 
-For each question of `Queries` there is a struct with its parameters, made from its signature, and the type of its
-answer. A question that is added there can be asked from afar without a word here.
+Each is one statement over the tables, about one session or about all. A question about a session looks through its
+forks (`lineage`), at what is in view (unless `rewound`); the rows it answers with name the session that was asked for,
+since one position means the same event in all that share it. A question about all sessions looks at what each holds
+itself.
+
+Times (`since`) are microseconds since the epoch, and are about when things happened. Lists come newest first where
+nothing else is said, a page at a time. As structs, questions travel to a server as they are (store/remote.py).
 """
 
 from __future__ import annotations
 
-import inspect
-import types
-import typing
-from collections.abc import Iterable
 from typing import Annotated, Any
 
 import msgspec
 
-from wakelog.index.queries import Queries
+from wakelog.index import search
+from wakelog.index import statements as st
+from wakelog.index.connection import as_rows
+from wakelog.index.costs import costs_of
+from wakelog.index.results import (
+    Costs,
+    DecisionInfo,
+    ErrorInfo,
+    EventInfo,
+    Hit,
+    ModifiedFile,
+    Page,
+    SessionInfo,
+    ToolInfo,
+    TurnInfo,
+)
+from wakelog.index.scope import check_limit, scope_of
+from wakelog.index.statements import Reading
+from wakelog.index.turns import turns_of
 
-_Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """One question: its name, the struct that holds its parameters, what it answers with."""
-
-    name: str
-    struct: type[msgspec.Struct]
-    answer: Any
-    doc: str
-
-    @property
-    def path(self) -> str:
-        """Where a server answers it."""
-        return f"/index/{self.name.replace('_', '-')}"
-
-    def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> msgspec.Struct:
-        """The parameters of a call as a struct."""
-        names = self.struct.__struct_fields__
-        values = {**dict(zip(names, args, strict=False)), **kwargs}
-        plain = {k: tuple(v) if isinstance(v, Iterable) and not isinstance(v, str) else v for k, v in values.items()}
-        return self.struct(**plain)
+Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+"""A number that a database can be asked about."""
 
 
-def _asked(name: str) -> Asked:
-    method = getattr(Queries, name)
-    hints = typing.get_type_hints(method)
-    fields: list[Any] = []
-    for parameter in list(inspect.signature(method).parameters.values())[1:]:
-        kind = _over_a_wire(hints[parameter.name])
-        required = parameter.default is inspect.Parameter.empty
-        fields.append((parameter.name, kind) if required else (parameter.name, kind, parameter.default))
-    struct = msgspec.defstruct(
-        f"Ask_{name}", fields, frozen=True, forbid_unknown_fields=True, omit_defaults=True, module=__name__
-    )
-    return Asked(name, struct, hints["return"], inspect.cleandoc(method.__doc__ or ""))
+class IndexQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Something an index can be asked: called with a reading, it answers."""
+
+    def __call__(self, reading: Reading) -> Any:
+        raise NotImplementedError
 
 
-def _over_a_wire(kind: Any) -> Any:
-    """The type with lists where any iterable would do, and numbers that a database can be asked about."""
-    if kind is int:
-        return _Number
-    if kind == Iterable[str]:
-        return tuple[str, ...]
-    parts = tuple(map(_over_a_wire, typing.get_args(kind)))
-    if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        return typing.Union[parts]  # noqa: UP007 - made when it runs
-    return types.GenericAlias(tuple, parts) if typing.get_origin(kind) is tuple else kind
+class About(IndexQuestion, frozen=True):
+    """About one session or all, and what of it."""
+
+    session: str | None = None
+    last_turns: Number | None = None
+    since: Number | None = None
+    rewound: bool = False
+    lineage: bool = True
+
+    def source(self, reading: Reading, table: str) -> tuple[Any, dict[str, Any]]:
+        return st.source_of(reading, table, self.session, self.last_turns, self.since, self.rewound, self.lineage)
 
 
-QUESTIONS: dict[str, Asked] = {
-    name: _asked(name) for name in vars(Queries) if not name.startswith("_") and name != "ask"
+class AskFilesModified(About, frozen=True):
+    """The files that were changed, each once, the newest change first."""
+
+    limit: Number = 1000
+
+    def __call__(self, reading: Reading) -> Page[ModifiedFile]:
+        source, values = self.source(reading, "wl_file")
+        values = {**values, "limit": check_limit(self.limit)}
+        return st.page_of(reading, ModifiedFile, st.FILES.format(source), values)
+
+
+class AskDecisions(About, frozen=True):
+    """The decisions made."""
+
+    after: str = ""
+    limit: Number = 100
+
+    def __call__(self, reading: Reading) -> Page[DecisionInfo]:
+        source, values = self.source(reading, "wl_decision")
+        return st.list_of(reading, DecisionInfo, st.DECISIONS.format(source), values, self.after, self.limit)
+
+
+class AskErrors(About, frozen=True):
+    """The calls and turns that failed."""
+
+    after: str = ""
+    limit: Number = 100
+
+    def __call__(self, reading: Reading) -> Page[ErrorInfo]:
+        source, values = self.source(reading, "wl_error")
+        return st.list_of(reading, ErrorInfo, st.ERRORS.format(source), values, self.after, self.limit)
+
+
+class AskTools(About, frozen=True):
+    """How often each tool was called and failed, the most used first."""
+
+    limit: Number = 1000
+
+    def __call__(self, reading: Reading) -> Page[ToolInfo]:
+        source, values = self.source(reading, "wl_event")
+        values = {**values, "limit": check_limit(self.limit)}
+        return st.page_of(reading, ToolInfo, st.TOOLS.format(source), values)
+
+
+class AskTurns(IndexQuestion, frozen=True):
+    """A session's turns and what each came to, attempt by attempt."""
+
+    session: str
+    last_turns: Number | None = None
+    rewound: bool = False
+    lineage: bool = True
+    newest_first: bool = True
+    after: str = ""
+    limit: Number = 50
+
+    def __call__(self, reading: Reading) -> Page[TurnInfo]:
+        scope = scope_of(
+            reading.db, self.session, last_turns=self.last_turns, rewound=self.rewound, lineage=self.lineage
+        )
+        rows, token = turns_of(reading.db, scope, self.after, check_limit(self.limit), self.newest_first)
+        return Page(tuple(rows), reading.as_of, token)
+
+
+class AskEvents(IndexQuestion, frozen=True):
+    """A session's events in order. A kind may be given by its first part: "action" is all kinds of actions."""
+
+    session: str
+    kinds: str | tuple[str, ...] | None = None
+    tool: str | None = None
+    turns: tuple[Number, Number] | None = None
+    last_turns: Number | None = None
+    since: Number | None = None
+    rewound: bool = False
+    lineage: bool = True
+    newest_first: bool = False
+    after: str | Number = ""
+    limit: Number = 100
+
+    def __call__(self, reading: Reading) -> Page[EventInfo]:
+        kinds = (self.kinds,) if isinstance(self.kinds, str) else self.kinds
+        first_turn, last_turn = self.turns if self.turns is not None else (0, 1 << 62)
+        beginning = (1 << 62) if self.newest_first else 0
+        scope = scope_of(
+            reading.db, self.session, last_turns=self.last_turns, rewound=self.rewound, lineage=self.lineage
+        )
+        values = {
+            "kinds": None if kinds is None else as_rows((kind,) for kind in kinds),
+            "tool": self.tool,
+            "from_turn": first_turn,
+            "to_turn": last_turn,
+            "since": self.since or 0,
+            "after": st.as_number(self.after) if self.after != "" else beginning,
+            "limit": check_limit(self.limit) + 1,
+            **st.values_of(scope),
+            "number": scope.number,
+        }
+        sql = st.EVENTS_DOWN if self.newest_first else st.EVENTS_UP
+        found: Any = reading.db.execute(sql, values).fetchall()
+        rows = tuple(st.event_of(list(row)) for row in found[: self.limit])
+        return Page(rows, reading.as_of, str(rows[-1].seq) if len(found) > self.limit else "")
+
+
+class AskSessions(IndexQuestion, frozen=True):
+    """The sessions, the one last active first. `label` is a name, or `name=value`; `failed` is about how the last
+    turn, or the session, ended; `live` are those not closed."""
+
+    status: str | None = None
+    label: str | None = None
+    agent: str | None = None
+    parent: str | None = None
+    name_glob: str | None = None
+    prefix: str | None = None
+    failed: bool | None = None
+    live: bool | None = None
+    since: Number | None = None
+    after: str = ""
+    limit: Number = 100
+
+    def __call__(self, reading: Reading) -> Page[SessionInfo]:
+        name, has_value, value = (self.label or "").partition("=")
+        at, _, sid = self.after.partition(":")
+        values = {
+            "status": self.status,
+            "label": name if self.label is not None else None,
+            "value": value if has_value else None,
+            "agent": self.agent,
+            "parent": self.parent,
+            "name_glob": self.name_glob,
+            "prefix": self.prefix,
+            "failed": self.failed,
+            "live": self.live,
+            "since": self.since or 0,
+            "at": st.as_number(at) if self.after else st.BEGINNING[0],
+            "sid": sid if self.after else st.BEGINNING[1],
+            "limit": check_limit(self.limit) + 1,
+        }
+        found: Any = reading.db.execute(st.SESSIONS, values).fetchall()
+        rows = tuple(map(st.session_of, found[: self.limit]))
+        token = f"{rows[-1].last_at}:{rows[-1].id}" if len(found) > self.limit else ""
+        return Page(rows, reading.as_of, token)
+
+
+class AskCosts(IndexQuestion, frozen=True):
+    """What was spent, each amount once (costs.py says how): by session, turn, tool, model, agent, day or `label:NAME`.
+    Sessions that are named bring their sub-agents; `turns` looks through forks."""
+
+    sessions: str | tuple[str, ...] | None = None
+    by: str = "session"
+    turns: tuple[Number, Number] | None = None
+    since: Number | None = None
+    until: Number | None = None
+    utc: bool = True
+
+    def __call__(self, reading: Reading) -> Costs:
+        return costs_of(
+            reading, self.sessions, by=self.by, turns=self.turns, since=self.since, until=self.until, utc=self.utc
+        )
+
+
+class AskSearch(IndexQuestion, frozen=True):
+    """Events that say all the words, the best match first. "Quoted words" stand together; `word*` is a beginning.
+    Nothing else has a meaning, so that any text can be searched for."""
+
+    text: str
+    session: str | None = None
+    kind: str | None = None
+    since: Number | None = None
+    limit: Number = 20
+
+    def __call__(self, reading: Reading) -> Page[Hit]:
+        scope = None if self.session is None else scope_of(reading.db, self.session, rewound=True)
+        hits = search.find(reading.db, self.text, scope, self.kind, self.since or 0, check_limit(self.limit))
+        return Page(tuple(hits), reading.as_of)
+
+
+QUESTIONS: dict[str, tuple[type[IndexQuestion], Any]] = {
+    "files-modified": (AskFilesModified, Page[ModifiedFile]),
+    "decisions": (AskDecisions, Page[DecisionInfo]),
+    "errors": (AskErrors, Page[ErrorInfo]),
+    "tools": (AskTools, Page[ToolInfo]),
+    "turns": (AskTurns, Page[TurnInfo]),
+    "events": (AskEvents, Page[EventInfo]),
+    "sessions": (AskSessions, Page[SessionInfo]),
+    "costs": (AskCosts, Costs),
+    "search": (AskSearch, Page[Hit]),
 }
+"""The name a server answers each under, and what with."""

@@ -34,11 +34,10 @@ from pydantic import ValidationError
 
 import wakelog
 from wakelog.errors import InvalidInputError, NotFoundError, WakelogError
-from wakelog.mcp import prompts
 from wakelog.mcp.answers import answer, error_text, event_answer, fit
-from wakelog.mcp.first_answers import DESCRIPTION, INSTRUCTIONS, NAME
 from wakelog.mcp.lazy_store import Opener, Place
-from wakelog.mcp.stdio_front import Front
+from wakelog.mcp.prompts import add_prompts
+from wakelog.mcp.stdio_front import DESCRIPTION, INSTRUCTIONS, NAME, Front
 from wakelog.mcp.tools import LOOKING, RECORDING, Tools
 from wakelog.store import Store
 
@@ -62,8 +61,7 @@ def build_server(store: Store | Place, *, read_only: bool = False) -> MCPServer[
         cache_hints={method: CacheHint(0, "private") for method in ("resources/read",)},
     )
     _add_resources(server, place)
-    for prompt in (prompts.keep_session, prompts.resume_session):
-        server.prompt()(prompt(place))
+    add_prompts(server, place)
     _Watchers(place, bus).serve(server)
     return server
 

@@ -12,9 +12,11 @@ import msgspec
 
 from wakelog.engines.remote import RemoteEngine
 from wakelog.index.index import Index
-from wakelog.index.questions import QUESTIONS, Asked
+from wakelog.index.questions import QUESTIONS, IndexQuestion
 from wakelog.index.results import Table
 from wakelog.index.statements import Reading
+
+_ROUTES = {kind: (f"/v1/index/{name}", answer) for name, (kind, answer) in QUESTIONS.items()}
 
 
 class AskSql(msgspec.Struct, frozen=True):
@@ -35,6 +37,9 @@ class RemoteIndex(Index):
         self._is_used = False
 
     def ask(self, question: Callable[[Reading], Any]) -> Any:
+        if isinstance(question, IndexQuestion):
+            path, answer = _ROUTES[type(question)]
+            return self._remote.ask(path, question, answer)
         self._is_used = True
         return super().ask(question)
 
@@ -53,15 +58,3 @@ class RemoteIndex(Index):
         """The server scrubs its own; here there is something only if something was asked here."""
         if self._is_used:
             super().scrub()
-
-
-def _from_afar(asked: Asked) -> Callable[..., Any]:
-    def question(self: RemoteIndex, *args: Any, **kwargs: Any) -> Any:
-        return self._remote.ask(f"/v1{asked.path}", asked.given(args, kwargs), asked.answer)
-
-    question.__name__, question.__doc__ = asked.name, asked.doc
-    return question
-
-
-for _each in QUESTIONS.values():
-    setattr(RemoteIndex, _each.name, _from_afar(_each))

@@ -23,7 +23,7 @@ import msgspec
 from wakelog.engine import Abilities, Change, Known, Surgery
 from wakelog.engines.remote import wire
 from wakelog.engines.remote.append_queue import Group, Lane, Pending
-from wakelog.engines.remote.connection import Address, Connections, Reply, UnreachableError
+from wakelog.engines.remote.connection import Connections, NoReplyError, Reply, UnreachableError
 from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError, UnsupportedError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
@@ -34,7 +34,7 @@ PAGE_MAX = 1000
 POLL_S = 20.0
 """How long one question may wait for news; longer waiting is several questions."""
 _PAUSE_S, _PAUSE_MAX_S = 0.02, 1.0
-_TYPES = f"Content-Type: {wire.MSGPACK}\r\nAccept: {wire.MSGPACK}\r\n"
+_TYPES = {"Content-Type": wire.MSGPACK, "Accept": wire.MSGPACK}
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -49,7 +49,7 @@ class RemoteEngine:
         self._timeout_s = timeout_s
         self._patience_s = 0.0  # whether there is a server at all is told at once
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._connections = Connections(Address.parse(url), headers)
+        self._connections = Connections(url, headers)
         self._closed = False
         self._begin()
         try:
@@ -171,7 +171,7 @@ class RemoteEngine:
 
     def take_bundle(self, bundle: bytes) -> SessionId:
         """Has the server take in a bundle, which it verifies whole (log/bundle.py)."""
-        reply = self._reply("POST", "/v1/bundles", bundle, "Content-Type: application/x-ndjson\r\n")
+        reply = self._reply("POST", "/v1/bundles", bundle, {"Content-Type": "application/x-ndjson"})
         return self._decoded(reply, wire.Imported).session
 
     # Care
@@ -230,7 +230,7 @@ class RemoteEngine:
     def _get(self, path: str, answer: type[T]) -> T:
         return self._decoded(self._reply("GET", path, b"", _TYPES), answer)
 
-    def _reply(self, method: str, path: str, body: bytes, headers: str) -> Reply:
+    def _reply(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Reply:
         deadline = time.monotonic() + self._patience_s
         pause, was_sent = _PAUSE_S, False
         while True:
@@ -240,8 +240,8 @@ class RemoteEngine:
                 wait_s = _wait_of(reply)
                 if wait_s is None:
                     return reply
-                error: OSError | None = None
-            except OSError as exc:
+                error: NoReplyError | None = None
+            except NoReplyError as exc:
                 was_sent = was_sent or not isinstance(exc, UnreachableError)
                 error, wait_s = exc, random.uniform(0, pause)
                 pause = min(2 * pause, _PAUSE_MAX_S)
@@ -252,7 +252,7 @@ class RemoteEngine:
                 raise self._unreachable(error, was_sent) from error
             time.sleep(min(wait_s, left))
 
-    def _unreachable(self, exc: OSError, was_sent: bool) -> UnavailableError:
+    def _unreachable(self, exc: NoReplyError, was_sent: bool) -> UnavailableError:
         if was_sent:
             return UnavailableError(f"no answer from {self.url}: {exc}", kind="answer-unknown")
         return UnavailableError(

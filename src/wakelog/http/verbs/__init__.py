@@ -9,11 +9,8 @@ from wakelog.http.verbs import (  # noqa: F401, I001 - the order is the page's
     provenance,
     context,
     oversight,
-    leases,
     index,
-    bundles,
     tail,
     server,
     engine,
-    questions,
 )  # fmt: skip

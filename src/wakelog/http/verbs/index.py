@@ -9,6 +9,7 @@ import msgspec
 from wakelog.engines.remote.wire import Question
 from wakelog.http.routes import Call, route
 from wakelog.http.shapes import NotEmpty, Query, time_of
+from wakelog.index.questions import QUESTIONS, IndexQuestion
 from wakelog.index.results import DecisionInfo, ErrorInfo, Hit, ModifiedFile, Page, Table, ToolInfo, TurnInfo
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
@@ -119,3 +120,18 @@ def errors(call: Call, query: ListQuery) -> Page[ErrorInfo]:
 def tools(call: Call, query: AboutQuery) -> Page[ToolInfo]:
     """How often each tool was called and failed."""
     return call.space.store.index.tools(**_about(call, query))
+
+
+def _enter_question(name: str, kind: type[IndexQuestion], answer: Any) -> None:
+    """A question as the library asks it, with all its parameters."""
+
+    def verb(call: Call, body: Any) -> Any:
+        return call.space.store.index.ask(body)
+
+    verb.__name__, verb.__doc__ = f"ask_{name.replace('-', '_')}", kind.__doc__
+    verb.__annotations__ = {"body": kind, "return": answer}
+    route("POST", f"/index/{name}")(verb)
+
+
+for _name, (_kind, _answer) in QUESTIONS.items():
+    _enter_question(_name, _kind, _answer)

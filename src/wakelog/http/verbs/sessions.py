@@ -1,18 +1,23 @@
-"""Sessions: open one, look at one, append to it, end it."""
+"""Sessions: open one, look at one, append to it, take it elsewhere, end it."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import tempfile
+from typing import IO, Annotated, Any, cast
 
 import msgspec
 
-from wakelog.engines.remote.wire import Done, Question
-from wakelog.http.routes import Call, route
+from wakelog.engines.remote.wire import Done, Imported, Question
+from wakelog.http.routes import Call, Raw, route
 from wakelog.http.shapes import EventIn, HeadAnswer, Limits, NotEmpty, Position, Query, time_of
 from wakelog.index.results import Page, SessionInfo
+from wakelog.log.bundle import export_bundle, import_bundle
 from wakelog.log.surgery import prune as prune_events
 from wakelog.model.ids import SessionId
 from wakelog.model.values import Value
+
+BUNDLE = "application/x-ndjson"
+SPOOL_MAX = 8 << 20
 
 
 class SessionsQuery(Query, frozen=True):
@@ -162,6 +167,32 @@ def append(call: Call, body: Append) -> HeadAnswer:
     found = call.session().append(*drafts, expect=body.expect, commit_id=body.commit_id, guard=body.guard)
     call.server.metrics.commits.inc()
     return HeadAnswer.of(found)
+
+
+@route("GET", "/sessions/{session}/bundle", media=BUNDLE, by_head=True)
+def bundle(call: Call) -> Raw:
+    """A session and its ancestry in the portable form that proves itself (docs/reference/format.md)."""
+    out = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL_MAX))  # noqa: SIM115 - closed when it is sent
+    try:
+        export_bundle(call.session().log, out)
+        out.seek(0)
+    except BaseException:
+        out.close()
+        raise
+    return Raw(out, BUNDLE)
+
+
+@route("POST", "/bundles", scope="admin", status=201)
+def take_bundle(call: Call, body: IO[bytes]) -> Imported:
+    """Takes in a bundle, plain or gzipped, all of it or nothing, after verifying it whole.
+
+    What is there already is left as it is. Its history was made elsewhere, under other rules, and is neither redacted
+    nor judged: so it needs `admin`.
+    """
+    with body:
+        head = import_bundle(call.space.engine, body, size_max=call.server.settings.bundle_max).head()
+    call.space.forget(head.session)
+    return Imported(head.session, head.name, head)
 
 
 @route("POST", "/sessions/{session}/erase", scope="admin")
