@@ -28,12 +28,21 @@ from wakelog.engines.sqlite.connection import make_private, transaction, transla
 from wakelog.errors import UnavailableError, UnsupportedError
 from wakelog.index import schema as making
 from wakelog.index.connection import Damaged
-from wakelog.index.fts import Lite
+from wakelog.index.words import LiteWords
 
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError, apsw.ConstraintError)
 _NO_FILE = (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError)
+
+
+class Lite:
+    """A connection to SQLite as the index uses it (connection.py)."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self.execute = db.execute
+        self.executemany = db.executemany
+        self.words = LiteWords(db)
 
 
 class Database:

@@ -12,13 +12,11 @@ from typing import Any
 
 import msgspec
 
-from wakelog.index.connection import Connection, as_key, as_rows
+from wakelog.index.connection import SEQ_BITS, Connection, as_key, as_rows
 from wakelog.index.view import HIDE, SHOW, Range, visible
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
 
-SEQ_BITS = 32
-"""Session and seq make one number: `session << SEQ_BITS | seq`."""
 BATCH_EVENTS = 2000
 BATCH_CHARS = 4 << 20
 DAMAGED_MAX = 400
@@ -149,8 +147,6 @@ _TOOL_ADD = (
 _LABELS_DROP = "delete from wl_label where session = ?"
 _LABEL_ADD = "insert into wl_label values (?, ?, ?, ?)"
 _ADD = {table: f"insert into {table} values ({_marks(count)})" for table, count in ADDED.items()}
-_TEXT_ADD = "insert into wl_text values (?, ?)"
-_TEXT_DELETE = "delete from wl_text where id between ? and ?"
 _DELETE = [f"delete from {table} where session = ?" for table in OF_SESSION]
 _SESSION_DELETE = "delete from wl_session where no = ?"
 _REMOVED = "update wl_meta set removed = removed + 1 where one = 1"
@@ -254,7 +250,6 @@ class Batch:
                 db.executemany(_ADD[table], rows)
                 rows.clear()
         self.texts.sort()
-        db.executemany(_TEXT_ADD, self.texts)
         db.words.add(self.texts)
         for key in self.with_files:
             row = self.turns[key]
@@ -287,9 +282,7 @@ class Batch:
         """Takes all rows of a session out."""
         self.flush()
         self._highest()  # before the number is free, and would be given to another while this session is begun again
-        first, last = row.no << SEQ_BITS, (row.no + 1 << SEQ_BITS) - 1
-        self.db.words.remove(first, last)
-        self.db.execute(_TEXT_DELETE, (first, last))
+        self.db.words.remove(row.no << SEQ_BITS, (row.no + 1 << SEQ_BITS) - 1)
         for statement in _DELETE:
             self.db.execute(statement, (row.no,))
         self.db.execute(_SESSION_DELETE, (row.no,))

@@ -12,7 +12,7 @@ import apsw
 from wakelog.engines.sqlite.connection import transaction
 
 APPLICATION_ID = 0x77616B69  # "waki"
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 BUSY_S = 30.0
 
 _SCHEMA = Path(__file__).with_name("schema.sql")
