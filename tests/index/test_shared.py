@@ -29,7 +29,7 @@ from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.index import Index, dialect
 from wakelog.index.connection import as_rows
 from wakelog.index.costs import BY
-from wakelog.index.schema import SCHEMA_VERSION
+from wakelog.index.database import SCHEMA_VERSION
 from wakelog.index.shared import SharedDatabase, SharedIndex
 from wakelog.index.words import TOKENIZER
 from wakelog.log import Log

@@ -16,7 +16,7 @@ import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.index.connection import Connection, as_rows
-from wakelog.index.view import visible
+from wakelog.index.rows import visible
 from wakelog.model.ids import Seq, SessionId
 
 Span = tuple[int, Seq, Seq]

@@ -27,9 +27,9 @@ from wakelog.engines.postgres.loop import Loop
 from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
 from wakelog.index import dialect
 from wakelog.index.connection import Damaged, Overtaken, Values
+from wakelog.index.database import SCHEMA_VERSION
 from wakelog.index.index import Index
 from wakelog.index.results import Table
-from wakelog.index.schema import SCHEMA_VERSION
 from wakelog.index.words import SharedWords
 
 T = TypeVar("T")
