@@ -45,10 +45,11 @@ class Viewed(SharedIndex):
     def _copied(self) -> Database:
         copy = Database(None)
         with self._database.reading() as shared, copy.writing() as db:
-            for table in TABLES.keys() - {"wl_words", "wl_size"}:
-                rows = shared.execute(f"select t.* from {table} t").fetchall()
+            for table, shape in TABLES.items():
+                columns = [column for column in shape.columns if column != "words"]
+                rows = shared.execute(f"select {', '.join(columns)} from {table} t").fetchall()
                 db.execute(f"delete from {table}")
-                db.executemany(f"insert into {table} values ({', '.join('?' * len(TABLES[table].columns))})", rows)
+                db.executemany(f"insert into {table} values ({', '.join('?' * len(columns))})", rows)
         return copy
 
 

@@ -17,7 +17,7 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import CorruptLogError, UnavailableError, UnsupportedError
 from wakelog.index import Index
-from wakelog.index.schema import APPLICATION_ID, SCHEMA_VERSION
+from wakelog.index.database import APPLICATION_ID, SCHEMA_VERSION
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId

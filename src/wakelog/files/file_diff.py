@@ -52,13 +52,11 @@ class FileDiff(msgspec.Struct, frozen=True):
 
 def file_diff(log_a: Log, a: Seq, log_b: Log, b: Seq, *, paths: Iterable[str] = ()) -> list[FileDiff]:
     """Every file that is not at `b` in `log_b` what it was at `a` in `log_a`, in order of their paths."""
-    wanted = [path.rstrip("/") for path in paths]
+    only = tuple(paths)
     shared = shared_event(log_a, a, log_b, b)
-    since_a, since_b = pasts(log_a, shared, upto=a), pasts(log_b, shared, upto=b)
+    since_a, since_b = pasts(log_a, shared, upto=a, paths=only), pasts(log_b, shared, upto=b, paths=only)
     out = []
     for path in sorted({*since_a, *since_b}):
-        if wanted and not any(path == want or path.startswith(f"{want}/") for want in wanted):
-            continue
         # What one history did not touch since they parted is there what the other one found.
         found = (log_b, since_b[path].then) if path in since_b else (log_a, since_a[path].then)
         old = (log_a, since_a[path].now) if path in since_a else found

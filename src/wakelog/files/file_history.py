@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import msgspec
@@ -201,10 +201,14 @@ class Past(msgspec.Struct):
         return self.later[-1].after if self.later else self.then
 
 
-def pasts(log: Log, at: Seq, *, upto: Seq | None = None) -> dict[str, Past]:
-    """Every file changed after a point, by its path, in the order of the first change."""
+def pasts(log: Log, at: Seq, *, upto: Seq | None = None, paths: Iterable[str] = ()) -> dict[str, Past]:
+    """Every file changed after a point, by its path, in the order of the first change. With `paths`, only these files
+    and what lies below these folders."""
+    wanted_paths = [path.rstrip("/") for path in paths]
     out: dict[str, Past] = {}
     for change in recorded_changes(log, after=at, upto=upto):
+        if wanted_paths and not any(f"{change.path}/".startswith(f"{path}/") for path in wanted_paths):
+            continue
         out.setdefault(change.path, Past(change.path, None, [])).later.append(change)
     if out and at:
         # Only needed where a change does not say what it found, but one pass serves all of them.

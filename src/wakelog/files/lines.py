@@ -10,13 +10,12 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 LINES_MAX = 3000
 """Differing parts up to this many lines on each side are compared in full."""
 CONTEXT = 3
 NO_NEWLINE = "\\ No newline at end of file"
-
-Opcode = tuple[str, int, int, int, int]
 
 
 def split(text: str) -> list[str]:
@@ -27,23 +26,18 @@ def split(text: str) -> list[str]:
 
 def counts(before: str, after: str) -> tuple[int, int]:
     """Lines added and removed."""
-    a, b = split(before), split(after)
-    start, end = _same_ends(a, b)
-    old, new = a[start : len(a) - end], b[start : len(b) - end]
-    if len(old) > LINES_MAX or len(new) > LINES_MAX:
-        were, are = Counter(old), Counter(new)
+    lines = _Lines(split(before), split(after))
+    if lines.is_long:
+        were, are = Counter(lines.old), Counter(lines.new)
         return sum((are - were).values()), sum((were - are).values())
-    added = removed = 0
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag != "equal":
-            removed, added = removed + i2 - i1, added + j2 - j1
-    return added, removed
+    changes = [code for code in lines.get_opcodes() if code[0] != "equal"]
+    return sum(j2 - j1 for *_, j1, j2 in changes), sum(i2 - i1 for _, i1, i2, *_ in changes)
 
 
 def unified(before: str, after: str, *, context: int = CONTEXT) -> Iterator[str]:
     """The hunks of a unified diff, without the two lines that name the files."""
     a, b = split(before), split(after)
-    for group in _groups(_opcodes(a, b), context):
+    for group in _Lines(a, b).get_grouped_opcodes(context):
         first, last = group[0], group[-1]
         yield f"@@ -{_span(first[1], last[2])} +{_span(first[3], last[4])} @@"
         for tag, i1, i2, j1, j2 in group:
@@ -52,6 +46,27 @@ def unified(before: str, after: str, *, context: int = CONTEXT) -> Iterator[str]
             else:
                 yield from _signed("-", a[i1:i2])
                 yield from _signed("+", b[j1:j2])
+
+
+class _Lines(difflib.SequenceMatcher[str]):
+    """Two lists of lines, of which only the part between the equal ends is compared."""
+
+    def __init__(self, a: list[str], b: list[str]) -> None:
+        self._start, self._end = _same_ends(a, b)
+        self._sizes = len(a), len(b)
+        self.old, self.new = a[self._start : len(a) - self._end], b[self._start : len(b) - self._end]
+        self.is_long = len(self.old) > LINES_MAX or len(self.new) > LINES_MAX
+        super().__init__(None, self.old, self.new, autojunk=False)
+
+    def get_opcodes(self) -> list[Any]:
+        """What to do to the first list to get the second, in places of the whole lists."""
+        start, end, (size_a, size_b) = self._start, self._end, self._sizes
+        codes: list[Any] = [("equal", 0, start, 0, start)] if start else []
+        if self.is_long:
+            codes.append(("replace", start, size_a - end, start, size_b - end))
+        else:
+            codes += [(tag, *(place + start for place in places)) for tag, *places in super().get_opcodes()]
+        return [*codes, ("equal", size_a - end, size_a, size_b - end, size_b)] if end else codes
 
 
 def _signed(sign: str, lines: list[str]) -> Iterator[str]:
@@ -76,38 +91,3 @@ def _same_ends(a: list[str], b: list[str]) -> tuple[int, int]:
     while end < most - start and a[-1 - end] == b[-1 - end]:
         end += 1
     return start, end
-
-
-def _opcodes(a: list[str], b: list[str]) -> list[Opcode]:
-    start, end = _same_ends(a, b)
-    old, new = a[start : len(a) - end], b[start : len(b) - end]
-    codes: list[Opcode] = []
-    if start:
-        codes.append(("equal", 0, start, 0, start))
-    if len(old) > LINES_MAX or len(new) > LINES_MAX:
-        codes.append(("replace", start, len(a) - end, start, len(b) - end))
-    elif old or new:
-        found = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-        codes += [(tag, i1 + start, i2 + start, j1 + start, j2 + start) for tag, i1, i2, j1, j2 in found]
-    if end:
-        codes.append(("equal", len(a) - end, len(a), len(b) - end, len(b)))
-    return codes
-
-
-def _groups(codes: list[Opcode], context: int) -> Iterator[list[Opcode]]:
-    """Changes that lie near each other, with some equal lines around."""
-    group: list[Opcode] = []
-    last = len(codes) - 1
-    for number, (tag, i1, i2, j1, j2) in enumerate(codes):
-        if tag != "equal":
-            group.append((tag, i1, i2, j1, j2))
-            continue
-        if number == 0:
-            group = [(tag, max(i1, i2 - context), i2, max(j1, j2 - context), j2)]
-        elif number == last or i2 - i1 > 2 * context:
-            yield [*group, (tag, i1, min(i2, i1 + context), j1, min(j2, j1 + context))]
-            group = [(tag, max(i1, i2 - context), i2, max(j1, j2 - context), j2)] if number != last else []
-        else:
-            group.append((tag, i1, i2, j1, j2))
-    if any(tag != "equal" for tag, *_ in group):
-        yield group

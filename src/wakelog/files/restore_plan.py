@@ -102,16 +102,11 @@ def plan_restore(
     if not os.path.isdir(folder):
         raise NotFoundError(f"there is no folder {folder}", kind="folder-not-found", hint="name the project's folder")
     real = tuple(os.path.realpath(root) for root in roots) or (folder,)
-    wanted = [path.rstrip("/") for path in paths]
+    only = tuple(paths)
     head = log.head().seq
     calls = _Calls(log, at)
-    found = [
-        past
-        for path, past in pasts(log, at, upto=head).items()
-        if not wanted or any(path == want or path.startswith(f"{want}/") for want in wanted)
-    ]
-    steps = _Planner(log, folder, real, force, calls).plan(found)
-    unseen = () if wanted else calls.unseen(at, head)
+    steps = _Planner(log, folder, real, force, calls).plan([*pasts(log, at, upto=head, paths=only).values()])
+    unseen = () if only else calls.unseen(at, head)
     repository = repository_of(folder)
     return RestorePlan(
         session=log.id,
@@ -192,9 +187,10 @@ class _Planner:
             return self._made(past, "conflict", place, disk, conflict)
         if disk.kind == "other":
             return self._made(past, "conflict", place, disk, disk.missing)
-        now = self._now(past, disk)
+        now = content_of(self._log, past.now)[0] if disk.exists and past.now.exists else None
         added, removed = line_counts(now, content if then.exists else None) if not conflict else (0, 0)
-        step = self._made(past, "restore" if then.exists else "delete", place, disk, conflict or self._reason(past))
+        why = conflict or (f"created {_point(past.later[0])}" if not past.later[0].before.exists else "")
+        step = self._made(past, "restore" if then.exists else "delete", place, disk, why)
         rescue = disk.exists and bool(conflict or is_vague or past.now.missing)
         return msgspec.structs.replace(step, added=added, removed=removed, rescue=rescue)
 
@@ -202,10 +198,12 @@ class _Planner:
         """Why a file may hold somebody's own edits; and whether that could not be told for certain."""
         last = past.later[-1]
         now = last.after
-        where = f"@{last.turn}" if last.turn else f"e{last.seq}"
+        where = _point(last)
         if now.missing == REDACTED and disk.kind == "file":
+            with Tree(place.root) as tree:
+                content = tree.read(place.parts, 1 << 30)
             # The log holds it without its secrets, and no hash of it. Without theirs the two must be the same.
-            if _redacted(self._log.redact, self._read(place)) != text_as_recorded(self._log, now):
+            if _redacted(self._log.redact, content) != text_as_recorded(self._log, now):
                 return f"you edited it after {where}", True
             return self._break_in(past), True
         if now.exists and now.missing and not now.hash:
@@ -231,17 +229,6 @@ class _Planner:
             if not is_same:
                 return f"you edited it between {_point(one)} and {_point(two)}"
         return ""
-
-    def _now(self, past: Past, disk: Disk) -> bytes | None:
-        return content_of(self._log, past.now)[0] if disk.exists and past.now.exists else None
-
-    def _read(self, place: Place) -> bytes | None:
-        with Tree(place.root) as tree:
-            return tree.read(place.parts, 1 << 30)
-
-    def _reason(self, past: Past) -> str:
-        first = past.later[0]
-        return f"created {_point(first)}" if not first.before.exists else ""
 
     def _unknown(self, past: Past, why: str, do: Do = "unknown") -> FileStep:
         first = past.later[0]

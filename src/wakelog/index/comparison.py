@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from wakelog.engine import Engine
-from wakelog.index.connection import Connection, Damaged
+from wakelog.index.connection import SEQ_BITS, Connection, Damaged
 from wakelog.index.index import Index
-from wakelog.index.rows import SEQ_BITS
 from wakelog.index.sql import VIEWS
 
 TRIES = 5

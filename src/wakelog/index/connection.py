@@ -23,6 +23,8 @@ from typing import Any, Protocol
 import msgspec
 
 KEY_MAX = 128
+SEQ_BITS = 32
+"""Session and seq make one number: `session << SEQ_BITS | seq`."""
 
 Row = tuple[Any, ...]
 Values = Sequence[Any] | Mapping[str, Any]
@@ -49,18 +51,18 @@ class Answer(Protocol):
 
 
 class Words(Protocol):
-    """Which event says which words. Texts go by one number for session and seq (rows.py)."""
+    """Which event says which words (words.py). Texts go by one number for session and seq."""
 
     def add(self, texts: Sequence[tuple[int, str]]) -> None: ...
 
     def remove(self, first: int, last: int) -> None:
-        """Forgets the texts of this range; called while they are still in wl_text."""
+        """Forgets the texts of this range."""
 
     def finish(self) -> None:
         """Called before the transaction is committed."""
 
-    def find(self, statement: str, query: str, values: dict[str, Any], limit: int) -> list[Row]:
-        """Runs the statement of search.py over what matches `query`, the best first."""
+    def find(self, statement: str, terms: Sequence[tuple[str, bool]], values: dict[str, Any], limit: int) -> list[Row]:
+        """Runs the statement of search.py over what matches all of `terms`, the best first."""
 
 
 class Connection(Protocol):

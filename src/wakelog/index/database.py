@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,14 +28,27 @@ import apsw
 from wakelog.engines.sqlite import fork_safety as forking
 from wakelog.engines.sqlite.connection import make_private, transaction, translated
 from wakelog.errors import UnavailableError, UnsupportedError
-from wakelog.index import schema as making
 from wakelog.index.connection import Damaged
-from wakelog.index.fts import Lite
+from wakelog.index.words import LiteWords
 
+APPLICATION_ID = 0x77616B69  # "waki"
+SCHEMA_VERSION = 6
+BUSY_S = 30.0
+
+_SCHEMA = Path(__file__).with_name("schema.sql")
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.FormatError, apsw.ConstraintError)
 _NO_FILE = (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError)
+
+
+class Lite:
+    """A connection to SQLite as the index uses it (connection.py)."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self.execute = db.execute
+        self.executemany = db.executemany
+        self.words = LiteWords(db)
 
 
 class Database:
@@ -94,7 +109,7 @@ class Database:
         def connect() -> apsw.Connection:
             with self._told():
                 db = self._keep(apsw.Connection(self._uri(), flags=_READ_ONLY))
-                db.set_busy_handler(making.wait)
+                db.set_busy_handler(_wait)
                 prepare(db)
                 return db
 
@@ -107,9 +122,9 @@ class Database:
             self._check_open()
             db = self._write_connection()
             try:
-                making.clear(db)
+                _clear(db)
                 is_empty = self.empty_wal()
-                making.make(db)
+                _make(db)
                 if not is_empty:
                     db.execute("update wl_meta set removed = removed + 1")
             except (*_DAMAGE, Damaged):
@@ -139,7 +154,7 @@ class Database:
             try:
                 checkpoint: Any = db.execute("pragma wal_checkpoint(truncate)").fetchone()
             finally:
-                db.set_busy_handler(making.wait)
+                db.set_busy_handler(_wait)
             return not checkpoint[0]
 
     def close(self) -> None:
@@ -224,7 +239,7 @@ class Database:
             self._prepare(db)
         except _DAMAGE:
             try:
-                making.clear(db)
+                _clear(db)
                 self._prepare(db)
             except _DAMAGE:
                 # Not even SQLite can make something of it. Whoever else has it open keeps what he has.
@@ -242,13 +257,13 @@ class Database:
         if self.path is not None:
             make_private(self.path)
         db = apsw.Connection(self._uri(), flags=_READ_WRITE)
-        db.set_busy_handler(making.wait)
+        db.set_busy_handler(_wait)
         return self._keep(db)
 
     def _connect(self) -> apsw.Connection:
         """One more connection to an index that is known to be of this version."""
         db = self._dial()
-        making.configure(db, is_file=self.path is not None)
+        _configure(db, is_file=self.path is not None)
         return db
 
     def _identify(self, db: apsw.Connection) -> None:
@@ -256,7 +271,7 @@ class Database:
         with db:  # one look at everything: another process may be making the index just now
             is_empty = not db.execute("select count(*) from sqlite_schema").get
             application = db.pragma("application_id")
-        if not is_empty and application != making.APPLICATION_ID:
+        if not is_empty and application != APPLICATION_ID:
             raise UnsupportedError(
                 f"{self.place} is a database of something else, and is left alone",
                 kind="not-an-index",
@@ -264,12 +279,12 @@ class Database:
             )
 
     def _prepare(self, db: apsw.Connection) -> None:
-        making.configure(db, is_file=self.path is not None)
+        _configure(db, is_file=self.path is not None)
         version = db.pragma("user_version")
-        if version != making.SCHEMA_VERSION:
+        if version != SCHEMA_VERSION:
             if version:
-                making.clear(db)
-            making.make(db)
+                _clear(db)
+            _make(db)
 
     def _keep(self, db: apsw.Connection) -> apsw.Connection:
         self._all.add(db)
@@ -307,3 +322,58 @@ class Database:
 
     def _uri(self) -> str:
         return self._name if self.path is None else self.path.absolute().as_uri()
+
+
+# Through any connection
+
+
+def _configure(db: apsw.Connection, *, is_file: bool) -> None:
+    """Sets a connection up for a cache that several processes share."""
+    db.set_busy_handler(_wait)
+    if is_file and db.pragma("journal_mode") != "wal":
+        # Changing the mode needs the file alone, and SQLite does not ask the busy handler while several ask at once.
+        deadline = time.monotonic() + BUSY_S
+        while True:
+            try:
+                db.pragma("journal_mode", "wal")
+                break
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.001)
+    db.pragma("synchronous", "normal")
+    db.pragma("secure_delete", 1)
+    db.pragma("temp_store", "memory")
+    db.pragma("journal_size_limit", 64 << 20)
+
+
+def _make(db: apsw.Connection) -> None:
+    """Makes the tables; whichever process takes the write lock first does it for all."""
+    with transaction(db):
+        if db.pragma("user_version") == 0:
+            db.execute(_SCHEMA.read_text(encoding="utf-8")).fetchall()
+            # Others tell by this number whether the tables they know are still where they were. Counted from the
+            # beginning it would be the same as before the reset.
+            db.pragma("schema_version", random.randrange(1 << 20, 1 << 30))
+            db.pragma("application_id", APPLICATION_ID)
+            db.pragma("user_version", SCHEMA_VERSION)
+
+
+def _clear(db: apsw.Connection) -> None:
+    """Leaves an empty database, even of a file that cannot be read any more."""
+    db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
+    try:
+        db.execute("vacuum")
+    finally:
+        db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
+
+
+_waiting = threading.local()
+
+
+def _wait(times_called: int) -> bool:
+    """A busy handler: short random sleeps, so that everybody who waits has the same chance."""
+    if times_called == 0:
+        _waiting.since = time.monotonic()
+    time.sleep(random.uniform(0.0002, 0.001))
+    return time.monotonic() - float(_waiting.since) < BUSY_S

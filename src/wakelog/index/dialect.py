@@ -21,9 +21,10 @@ import msgspec
 
 _SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
 _TABLE = re.compile(r"create table (wl_\w+) \((.*?)\n\) strict", re.DOTALL)
-_COLUMN = re.compile(r"\s*(\w+) +(integer|text|blob)\b([^,]*)", re.DOTALL)
+_COLUMN = re.compile(r"\s*(\w+) +(integer|text|blob|tsvector)\b([^,]*)", re.DOTALL)
 _KEY = re.compile(r"primary key \(([^)]*)\)")
-_TYPES = {"integer": "bigint", "text": "text", "blob": "bytea"}
+_SENT_AS = {"tsvector": "text"}
+_TYPES = {"integer": "bigint", "text": "text", "blob": "bytea", "tsvector": "tsvector"}
 
 # What is looked up by something else than its key. No text that may be of any length is among it.
 _LOOKED_UP = [
@@ -33,37 +34,23 @@ _LOOKED_UP = [
     ("wl_lineage", "holder"),
 ]
 
-# Words are kept in tables of their own here (postings.py).
-_WORDS = """
-create table wl_words (
-    word     text not null,
-    block    integer not null,
-    texts    integer not null,
-    postings blob not null,
-    primary key (word, block)
-) strict;
-create table wl_size (
-    one   integer primary key,
-    texts integer not null,
-    words integer not null
-) strict;
-"""
+WORDS_INDEX = "wi_text_words"
 
 
-class Table(msgspec.Struct, frozen=True):
+class TableShape(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
     types: tuple[str, ...]
     optional: frozenset[str]
     key: tuple[str, ...]
 
 
-def _tables(schema: str) -> dict[str, Table]:
+def _tables(schema: str) -> dict[str, TableShape]:
     out = {}
     for name, inside in _TABLE.findall(re.sub(r"--[^\n]*", "", schema)):
         key = _KEY.search(inside)
         columns = [match.groups() for match in map(_COLUMN.match, _KEY.sub("", inside).split(",")) if match]
         alone = [column for column, _, rest in columns if "primary key" in rest]
-        out[name] = Table(
+        out[name] = TableShape(
             tuple(column for column, _, _ in columns),
             tuple(_TYPES[kind] for _, kind, _ in columns),
             frozenset(column for column, _, rest in columns if "not null" not in rest and "primary key" not in rest),
@@ -72,7 +59,8 @@ def _tables(schema: str) -> dict[str, Table]:
     return out
 
 
-TABLES = _tables(_SCHEMA + _WORDS)
+# Words are a column of their texts here (words.py).
+TABLES = _tables(_SCHEMA.replace("body text not null", "body text not null, words tsvector not null"))
 
 
 def schema() -> list[str]:
@@ -86,10 +74,14 @@ def schema() -> list[str]:
         key = ", ".join(("ns", *table.key))
         body = ", ".join(["ns text not null", *columns, f"primary key ({key})"])
         out.append(f"create table if not exists {here(name)} ({body})")
-    return out + [
-        f"create index if not exists {here(table)}_{column} on {here(table)} (ns, {column})"
-        for table, column in _LOOKED_UP
-    ]
+    return (
+        out
+        + [
+            f"create index if not exists {here(table)}_{column} on {here(table)} (ns, {column})"
+            for table, column in _LOOKED_UP
+        ]
+        + [f"create index if not exists {WORDS_INDEX} on {here('wl_text')} using gin (words)"]
+    )
 
 
 def here(table: str) -> str:
@@ -237,10 +229,12 @@ def for_many(sql: str) -> str:
     inserted = _INSERT.match(sql)
     assert inserted is not None, sql
     table, rest = TABLES[inserted[1]], sql[inserted.end() :]
-    lists = ", ".join(f"${at}::{kind}[]" for at, kind in enumerate(table.types, 2))
+    lists = ", ".join(f"${at}::{_SENT_AS.get(kind, kind)}[]" for at, kind in enumerate(table.types, 2))
+    names = ", ".join(table.columns)
+    values = ", ".join(f"given.{column}::{kind}" for column, kind in zip(table.columns, table.types, strict=True))
     text = (
-        f"insert into {inserted[1]} ({', '.join(('ns', *table.columns))}) select $1::text, given.*"
-        f" from unnest({lists}) as given{rest.replace('on conflict (', 'on conflict (ns, ')}"
+        f"insert into {inserted[1]} (ns, {names}) select $1::text, {values}"
+        f" from unnest({lists}) as given ({names}){rest.replace('on conflict (', 'on conflict (ns, ')}"
     )
     return re.sub(r"\bwl_(?=\w)", "wi_", text)
 

@@ -12,14 +12,14 @@ is durable: decisions, facts, dead ends and the newest change of each file.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 import msgspec
 
 from wakelog.codec.records import decode_body
 from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, UnsupportedError
-from wakelog.index import visible
-from wakelog.index.durable import keep_durable
+from wakelog.index import view
 from wakelog.index.facets import (
     CALLS,
     TEXT_MAX,
@@ -32,6 +32,7 @@ from wakelog.index.facets import (
     facets_of,
     failure_of,
     one_line,
+    text_of,
 )
 from wakelog.index.rows import Batch, Carried, SessionRow
 from wakelog.log.reader import Segment, check_commit, fetch, fold_at, lineage
@@ -117,35 +118,11 @@ class Taking:
         # What an outcome used again had cost was paid when it ran.
         said.tokens_out = min(said.tokens_out, tokens)
         occurred, trust = said.occurred or header.at, TRUST.get(header.trust, 2)
-        batch.added["wl_event"].append(
-            (
-                row.no,
-                seq,
-                header.turn,
-                header.attempt,
-                kind,
-                header.at,
-                occurred,
-                header.actor,
-                said.tool,
-                said.model,
-                said.effect,
-                said.action,
-                said.path,
-                said.key,
-                said.outcome,
-                said.summary,
-                header.cause,
-                trust,
-                header.source,
-                tokens,
-                said.tokens_out,
-                usd_micros,
-                duration_us,
-                commit_id,
-                gone,
-            )
-        )
+        place = (row.no, seq, header.turn, header.attempt, kind, header.at, occurred, header.actor)
+        about = (said.tool, said.model, said.effect, said.action, said.path, said.key, said.outcome, said.summary)
+        origin = (header.cause, trust, header.source)
+        cost = (tokens, said.tokens_out, usd_micros, duration_us)
+        batch.added["wl_event"].append((*place, *about, *origin, *cost, commit_id, gone))
         if tokens or usd_micros or duration_us:
             self._pay(header, said, tokens, usd_micros, duration_us)
         batch.add_text(row.no, seq, said.text)
@@ -253,7 +230,7 @@ class Taking:
         if kind == "history.rewound":
             to, under = as_int(body.get("to")), as_int(body.get("under"))
             try:
-                visible.rewind(batch, self._engine, self._segments(), row.no, seq=seq, to=to, under=under)
+                view.rewind(batch, self._engine, self._segments(), row.no, seq=seq, to=to, under=under)
             except UNREADABLE as exc:
                 self._carried.damage = exc.message
         elif kind == "session.closed":
@@ -331,8 +308,8 @@ class Taking:
         if tokens or usd_micros or duration_us:
             gone = (row.no, seq, 0, at, "", "", "", "", tokens, 0, usd_micros, duration_us, 0)
             self._batch.added["wl_cost"].append(gone)
-        visible.resume(self._batch, self._engine, self._segments(), row.no, row.first, doc["view"])
-        keep_durable(self._batch, row, doc, seq)
+        view.resume(self._batch, self._engine, self._segments(), row.no, row.first, doc["view"])
+        _keep_durable(self._batch, row, doc, seq)
 
 
 def _spent(doc: dict[str, Value]) -> dict[str, Value]:
@@ -353,3 +330,34 @@ def _difference(before: tuple[int, int, int], after: tuple[int, int, int]) -> tu
 def _is_failure(kind: str, said: Facets) -> bool:
     """A call that is known not to have worked, as the state counts them."""
     return kind in ("action.failed", "action.timed_out") or (kind == "action.recorded" and said.outcome != "succeeded")
+
+
+def _keep_durable(batch: Batch, row: SessionRow, doc: dict[str, Value], upto: Seq) -> None:
+    """Adds the rows and words of what outlives a prune: what `doc`, the state at `upto`, tells about the session's own
+    events. How many lines a file gained is not among what is known."""
+    no, added = row.no, batch.added
+
+    def own(part: str, place: str = "") -> Iterator[tuple[Seq, str, dict[str, Value]]]:
+        """The entries of a part that come from this session's events, which are its keys or stand in `place`."""
+        for key, entry in doc[part].items():
+            seq = entry.get(place) if place else int(key) if key.isdigit() else 0
+            if type(seq) is int and row.first <= seq <= upto:
+                yield seq, key, entry
+
+    for seq, _, decision in own("decisions_made"):
+        added["wl_decision"].append((no, seq, *decision_of(decision)))
+        batch.add_text(no, seq, _words(decision))
+    for seq, key, fact in own("facts", "seq"):
+        added["wl_fact"].append((no, seq, key, as_json(fact.get("value")), 0))
+        batch.add_text(no, seq, _words({key: fact.get("value")}))
+    for seq, _, dead_end in own("dead_ends"):
+        batch.add_text(no, seq, _words(dead_end))
+    for seq, child, _ in own("subagents", "seq"):
+        added["wl_spawn"].append((no, seq, 0, child))
+    for seq, path, used in own("files_modified", "last"):
+        added["wl_file"].append((no, seq, path, as_text(used.get("change")), 0, 0))
+        batch.add_text(no, seq, path)
+
+
+def _words(value: Value) -> str:
+    return text_of(value, lambda mention: None)

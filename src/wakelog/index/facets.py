@@ -36,60 +36,17 @@ _FREE_OUTCOMES = frozenset({"session.closed", "subagent.returned"})
 _INT_MAX = 2**63 - 1
 
 # Fields that hold positions, ids, hashes, numbers or copies of what is said elsewhere.
-_UNSAID = frozenset(
-    [
-        "$erased",
-        "action",
-        "after",
-        "after_hash",
-        "after_mode",
-        "approval",
-        "at",
-        "base",
-        "before",
-        "before_hash",
-        "before_mode",
-        "context_hash",
-        "cost",
-        "data",
-        "data_schema",
-        "delta",
-        "effect",
-        "epoch",
-        "erased",
-        "evidence",
-        "files",
-        "handle",
-        "hash",
-        "input_hash",
-        "key_id",
-        "last_hash",
-        "limits",
-        "media",
-        "missing",
-        "occurred_at",
-        "params",
-        "parent",
-        "policy",
-        "spawner",
-        "state_hash",
-        "stop_reason",
-        "stream",
-    ]
-)
+_UNSAID = frozenset((
+    "$erased", "action", "after", "after_hash", "after_mode", "approval", "at", "base", "before", "before_hash",
+    "before_mode", "context_hash", "cost", "data", "data_schema", "delta", "effect", "epoch", "erased", "evidence",
+    "files", "handle", "hash", "input_hash", "key_id", "last_hash", "limits", "media", "missing", "occurred_at",
+    "params", "parent", "policy", "spawner", "state_hash", "stop_reason", "stream",
+))  # fmt: skip
 _UNSAID_ANYWHERE = frozenset({"delta", "$erased"})
 # Choices from closed lists: they say something beside the rest, and nothing once the rest is gone.
 _UNSAID_ONCE_ERASED = _UNSAID | {
-    "category",
-    "change",
-    "mode",
-    "outcome",
-    "request",
-    "role",
-    "session",
-    "severity",
-    "tool",
-}
+    "category", "change", "mode", "outcome", "request", "role", "session", "severity", "tool",
+}  # fmt: skip
 # A message is its content, so that it reads as it was written. A patch is stored as its delta. Of a turn, who has it is
 # a process, and nothing anybody said.
 _SAID = {"message.added": ("content",), "state.patched": ("delta", "why"), "turn.started": ("input", "id")}

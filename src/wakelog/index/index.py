@@ -32,7 +32,7 @@ from wakelog.index.projector import Projector
 from wakelog.index.queries import Queries
 from wakelog.index.read_ahead import Ahead
 from wakelog.index.results import AsOf, Table
-from wakelog.index.statements import Reading
+from wakelog.index.scope import Reading
 from wakelog.model.ids import Seq, SessionId
 
 A = TypeVar("A")
@@ -85,6 +85,10 @@ class Index(Queries):
 
     def ask(self, question: Callable[[Reading], A]) -> A:
         def answer() -> A:
+            with self._database.reading() as db:
+                now = _moment(db)
+                if self._is_known and now.is_clean and not self.engine.changes(now.as_of.cursor, 1):
+                    return question(Reading(db, now.as_of))
             self._catch_up()
             with self._database.reading() as db:
                 return question(Reading(db, _moment(db).as_of))

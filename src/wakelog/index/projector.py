@@ -1,7 +1,7 @@
 """From commits to rows: one projector for every engine.
 
 A session is read from its watermark on, commit by commit, each byte checked on the way, and taken in event by event
-(taking.py).
+(event_rows.py).
 
 **Surgery.** Erasing and pruning rewrite what is stored before the watermark. The event that says so has the session
 projected anew from its rewritten bytes; after an erasure all of its fork tree, since deleted sessions that share the
@@ -25,13 +25,12 @@ from typing import Any
 from wakelog.codec.records import decode_body
 from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, NotFoundError
-from wakelog.index import visible
+from wakelog.index import view
 from wakelog.index.connection import Connection
 from wakelog.index.event_rows import PARTS, UNREADABLE, Taking, encode_carried
 from wakelog.index.facets import as_int, as_text
 from wakelog.index.read_ahead import AHEAD, Ahead
-from wakelog.index.rows import Batch, Carried, SessionRow
-from wakelog.index.view import OPEN_END
+from wakelog.index.rows import OPEN_END, Batch, Carried, SessionRow
 from wakelog.log.reader import Segment, fold_at, lineage
 from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.records import GENESIS, ForkPoint, Head
@@ -183,7 +182,7 @@ class Projector:
             # What the parent has in view says something about the fork point only once it was read that far.
             now = self.batch.view(parent.no) if parent and parent.head >= fork.at else []
             under = as_int(doc["view"]["rewound"])
-            ranges = visible.view_at(self.batch, self.engine, segments, parent.no if parent else 0, now, fork.at, under)
+            ranges = view.view_at(self.batch, self.engine, segments, parent.no if parent else 0, now, fork.at, under)
         except UNREADABLE as exc:
             carried.damage = exc.message
         self.batch.show(row.no, [*ranges[:-1], (ranges[-1][0], OPEN_END)])
@@ -215,32 +214,13 @@ class Projector:
 def _new_row(head: Head, number: int) -> SessionRow:
     fork = head.fork
     return SessionRow(
-        no=number,
-        id=head.session,
-        name=head.name,
-        root=root_of(head.session),
-        parent=fork.parent if fork else None,
-        forked_at=fork.at if fork else None,
-        spawner="",
-        agent="",
-        status="",
-        outcome="",
-        goal=None,
-        labels="{}",
-        turn=0,
-        turns=0,
-        events=0,
-        first_at=0,
-        last_at=0,
-        tokens=0,
-        usd_micros=0,
-        pending=0,
-        flags=0,
-        last_error="",
+        number,
+        head.session,
+        head.name,
+        root_of(head.session),
+        fork.parent if fork else None,
+        fork.at if fork else None,
         head=fork.at if fork else 0,
         hash=fork.hash if fork else GENESIS,
         born=head.seq,
-        carried=b"",
-        hidden=0,
-        damaged="",
     )

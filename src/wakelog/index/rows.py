@@ -12,19 +12,21 @@ from typing import Any
 
 import msgspec
 
-from wakelog.index.connection import Connection, as_key, as_rows
-from wakelog.index.view import HIDE, SHOW, Range, visible
+from wakelog.index.connection import SEQ_BITS, Connection, as_key, as_rows
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.records import GENESIS
 from wakelog.model.values import Value
 
-SEQ_BITS = 32
-"""Session and seq make one number: `session << SEQ_BITS | seq`."""
 BATCH_EVENTS = 2000
 BATCH_CHARS = 4 << 20
 DAMAGED_MAX = 400
 """How many characters are kept of what is wrong with a session."""
 
+OPEN_END = 1 << 62
+"""The last seq of a range that goes on."""
+
 Row = tuple[Any, ...]
+Range = tuple[Seq, Seq]
 
 ADDED = {
     "wl_event": 25,
@@ -69,28 +71,28 @@ class SessionRow(msgspec.Struct):
     root: str
     parent: SessionId | None
     forked_at: Seq | None
-    spawner: str
-    agent: str
-    status: str
-    outcome: str
-    goal: str | None
-    labels: str
-    turn: int
-    turns: int
-    events: int
-    first_at: int
-    last_at: int
-    tokens: int
-    usd_micros: int
-    pending: int
-    flags: int
-    last_error: str
-    head: Seq
-    hash: bytes
-    born: Seq
-    carried: bytes
-    hidden: int
-    damaged: str
+    spawner: str = ""
+    agent: str = ""
+    status: str = ""
+    outcome: str = ""
+    goal: str | None = None
+    labels: str = "{}"
+    turn: int = 0
+    turns: int = 0
+    events: int = 0
+    first_at: int = 0
+    last_at: int = 0
+    tokens: int = 0
+    usd_micros: int = 0
+    pending: int = 0
+    flags: int = 0
+    last_error: str = ""
+    head: Seq = 0
+    hash: bytes = GENESIS
+    born: Seq = 0
+    carried: bytes = b""
+    hidden: int = 0
+    damaged: str = ""
 
     @property
     def first(self) -> Seq:
@@ -149,11 +151,18 @@ _TOOL_ADD = (
 _LABELS_DROP = "delete from wl_label where session = ?"
 _LABEL_ADD = "insert into wl_label values (?, ?, ?, ?)"
 _ADD = {table: f"insert into {table} values ({_marks(count)})" for table, count in ADDED.items()}
-_TEXT_ADD = "insert into wl_text values (?, ?)"
-_TEXT_DELETE = "delete from wl_text where id between ? and ?"
 _DELETE = [f"delete from {table} where session = ?" for table in OF_SESSION]
 _SESSION_DELETE = "delete from wl_session where no = ?"
+_VISIBLE = "select v.first, v.last from wl_visible v where v.session = ? order by v.first"
+_HIDE = "delete from wl_visible where session = ?"
+_SHOW = "insert into wl_visible values (?, ?, ?)"
 _REMOVED = "update wl_meta set removed = removed + 1 where one = 1"
+
+
+def visible(db: Connection, session: int) -> list[Range]:
+    """The ranges of a session's history that are in view, oldest first (view.py says how they are found)."""
+    rows: Any = db.execute(_VISIBLE, (session,)).fetchall()
+    return [(first, last) for first, last in rows]
 
 
 class Batch:
@@ -254,7 +263,6 @@ class Batch:
                 db.executemany(_ADD[table], rows)
                 rows.clear()
         self.texts.sort()
-        db.executemany(_TEXT_ADD, self.texts)
         db.words.add(self.texts)
         for key in self.with_files:
             row = self.turns[key]
@@ -279,17 +287,15 @@ class Batch:
         db.executemany(_LABEL_ADD, labels)
         self._labels |= {row.no: row.labels for row in relabelled}
         self._changed.clear()
-        db.executemany(HIDE, [(session,) for session in self._views])
-        db.executemany(SHOW, [(session, *span) for session, ranges in self._views.items() for span in ranges])
+        db.executemany(_HIDE, [(session,) for session in self._views])
+        db.executemany(_SHOW, [(session, *span) for session, ranges in self._views.items() for span in ranges])
         self._views.clear()
 
     def remove(self, row: SessionRow) -> None:
         """Takes all rows of a session out."""
         self.flush()
         self._highest()  # before the number is free, and would be given to another while this session is begun again
-        first, last = row.no << SEQ_BITS, (row.no + 1 << SEQ_BITS) - 1
-        self.db.words.remove(first, last)
-        self.db.execute(_TEXT_DELETE, (first, last))
+        self.db.words.remove(row.no << SEQ_BITS, (row.no + 1 << SEQ_BITS) - 1)
         for statement in _DELETE:
             self.db.execute(statement, (row.no,))
         self.db.execute(_SESSION_DELETE, (row.no,))

@@ -1,4 +1,4 @@
--- The index: everything here was read from the log and can be read again. Bump SCHEMA_VERSION in making.py with every
+-- The index: everything here was read from the log and can be read again. Bump SCHEMA_VERSION in database.py with every
 -- change, also when the same log should now give other rows: an index of another version is thrown away.
 --
 -- The tables are called wl_… and are nobody's business. What people ask is the views below, described in

@@ -12,11 +12,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from wakelog.index.connection import Connection, as_rows
+from wakelog.index.connection import SEQ_BITS, Connection, as_rows
 from wakelog.index.results import Hit
-from wakelog.index.rows import SEQ_BITS
-from wakelog.index.scope import Scope
-from wakelog.index.statements import TRUST_NAME
+from wakelog.index.scope import TRUST_NAME, Scope
+from wakelog.index.words import Term
 
 _BODIES = """
 select t.id, t.body from wl_text t where t.id in (select cast(value ->> 0 as bigint) from json_each(:ids))
@@ -25,7 +24,7 @@ _TERM = re.compile(r'"([^"]*)"?(\*?)|([^\s"]+)')
 _WORDS_MAX = 64
 
 # A hidden session's events are found through the oldest fork that still shares them, under that one's id. What matches
-# and where that is comes from the database (Words.find), in place of {found}, {source}, {session} and {seq}.
+# and where that is comes from the database (words.py), in place of the names in braces.
 _FIND = f"""
 select h.id, h.name, e.seq, e.turn, e.attempt, e.kind, e.occurred, e.tool, {TRUST_NAME},
     exists (select 1 from wl_visible v where v.session = h.no and e.seq between v.first and v.last),
@@ -35,6 +34,7 @@ cross join wl_event e on e.session = {{{{session}}}} and e.seq = {{{{seq}}}}
 cross join wl_session h on h.no = {{0}}
 where e.occurred >= :since
     and (:kind is null or e.kind = :kind or substr(e.kind, 1, length(:kind) + 1) = :kind || '.') {{1}}
+    and {{{{matches}}}} limit :limit
 """
 _OF_ALL = _FIND.format(
     """coalesce((select s.no from wl_session s where s.no = e.session and s.hidden = 0), (
@@ -51,8 +51,8 @@ _OF_ONE = _FIND.format(
 
 def find(db: Connection, text: str, scope: Scope | None, kind: str | None, since: int, limit: int) -> list[Hit]:
     """The events that match, the best first. What several events of a turn say is found once."""
-    query = as_query(text)
-    if not query:
+    terms = terms_of(text)
+    if not terms:
         return []
     values: dict[str, Any] = {"kind": kind, "since": since, "low": 0, "high": (1 << 63) - 1}
     statement = _OF_ALL
@@ -64,7 +64,7 @@ def find(db: Connection, text: str, scope: Scope | None, kind: str | None, since
         statement = _OF_ONE
     asked = limit
     while True:
-        rows = db.words.find(statement, query, values, asked)
+        rows = db.words.find(statement, terms, values, asked)
         hits = _once(db, rows)
         if len(hits) >= limit or len(rows) < asked:
             return hits[:limit]
@@ -109,12 +109,12 @@ def _is_repeated(hit: Hit, text: str, other: Hit, said: str) -> bool:
     return text == said or (has_more and text.startswith(said))
 
 
-def as_query(text: str) -> str:
-    """What was typed as a full-text query that cannot be wrong; empty when there is no word in it."""
+def terms_of(text: str) -> list[Term]:
+    """What was typed, as terms that cannot be wrong; none when there is no word in it."""
     terms = []
     for phrase, star, word in _TERM.findall(text.replace("\0", " ")):
         words, is_beginning = (word.rstrip("*"), word.endswith("*")) if word else (phrase, bool(star))
         # Something that is no word at all is left out: "!!!" would otherwise be found nowhere, and all else with it.
         if any(c.isalnum() for c in words):
-            terms.append(f'"{words}"' + ("*" if is_beginning else ""))
-    return " ".join(terms[:_WORDS_MAX])
+            terms.append((words, is_beginning))
+    return terms[:_WORDS_MAX]

@@ -27,10 +27,10 @@ from wakelog.engines.postgres.loop import Loop
 from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
 from wakelog.index import dialect
 from wakelog.index.connection import Damaged, Overtaken, Values
+from wakelog.index.database import SCHEMA_VERSION
 from wakelog.index.index import Index
-from wakelog.index.postings import Postings
 from wakelog.index.results import Table
-from wakelog.index.schema import SCHEMA_VERSION
+from wakelog.index.words import SharedWords
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ class Shared:
     def __init__(self, place: SharedDatabase, db: Any) -> None:
         self._place = place
         self._db = db
-        self.words = Postings(self)
+        self.words = SharedWords(self, place.ns)
 
     def execute(self, sql: str, values: Values = (), /) -> Rows:
         text, bound = dialect.bound(sql, values, self._place.ns)
@@ -164,6 +164,9 @@ class SharedDatabase:
         for table in dialect.TABLES:
             with contextlib.suppress(UnavailableError), self._told(), self._connection() as connection:
                 self.run(connection.execute(f"vacuum {dialect.here(table)}"))
+        # A GIN index keeps every word it ever had, so that only one that is made anew has forgotten the removed ones.
+        with contextlib.suppress(UnavailableError), self._told(), self._connection() as connection:
+            self.run(connection.execute(f"reindex index {dialect.WORDS_INDEX}"))
         with self.writing() as db:
             db.execute(_SCRUBBED, (made, removed))
 

@@ -14,9 +14,8 @@ import msgspec
 from wakelog.errors import InvalidInputError
 from wakelog.index.connection import Connection, as_rows
 from wakelog.index.results import TurnInfo
-from wakelog.index.rows import TurnRow
+from wakelog.index.rows import OPEN_END, TurnRow
 from wakelog.index.scope import Scope
-from wakelog.index.view import OPEN_END
 from wakelog.model.ids import Seq
 
 _TRUST = ("trusted", "unverified", "untrusted")

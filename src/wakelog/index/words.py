@@ -1,0 +1,157 @@
+"""Finding words: each database's own full-text search, over the same words.
+
+A text is taken apart by one tokenizer, SQLite's unicode61: case and accents do not count, and a word is a run of
+letters and digits, so `run_sql` and `run-sql` are two words. SQLite's FTS5 calls it itself. For PostgreSQL it is called
+here, and the server gets a finished `tsvector` and `tsquery`: its own parser and dictionaries are not asked. So the
+same words match in both. The order is each database's own, bm25 here and ts_rank_cd there.
+
+A tsvector holds at most 256 places of a word, and words are cut to a length that it takes. What it finds is therefore
+looked at once more by FTS5, in memory, which also cuts the snippets.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import apsw
+
+from wakelog.index.connection import KEY_MAX, SEQ_BITS, Connection, as_key
+
+Term = tuple[str, bool]
+"""Words that stand together, and whether the last of them is only the beginning of a word."""
+
+TOKENIZER = ("unicode61", "remove_diacritics", "2")
+"""As in schema.sql."""
+PLACES_MAX = 256
+"""How many places of a word in a text a tsvector holds."""
+PHRASE_MAX = 64
+"""How many words of a phrase the server is asked about."""
+
+_SNIPPET = "snippet(wl_words, 0, '«', '»', '…', 24)"
+_SEQ = (1 << SEQ_BITS) - 1
+
+
+class LiteWords:
+    """The words of one transaction in SQLite."""
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+        self._has_removed = False
+
+    def add(self, texts: Sequence[tuple[int, str]]) -> None:
+        self._db.executemany("insert into wl_text values (?, ?)", texts)
+        if not self._has_removed:
+            self._db.executemany("insert into wl_words (rowid, body) values (?, ?)", texts)
+
+    def remove(self, first: int, last: int) -> None:
+        self._db.execute("delete from wl_text where id between ? and ?", (first, last))
+        # Taking words out text by text costs far more, and leaves the beginnings of some in the inner pages.
+        self._has_removed = True
+
+    def finish(self) -> None:
+        if self._has_removed:
+            self._db.execute("insert into wl_words (wl_words) values ('rebuild')")
+            self._has_removed = False
+
+    def find(self, statement: str, terms: Sequence[Term], values: dict[str, Any], limit: int) -> list[tuple[Any, ...]]:
+        sql = statement.format(
+            found=f"{_SNIPPET}, wl_words.rank",
+            source="wl_words",
+            session=f"wl_words.rowid >> {SEQ_BITS}",
+            seq=f"wl_words.rowid & {_SEQ}",
+            matches="wl_words match :query and wl_words.rowid between :low and :high order by wl_words.rank",
+        )
+        rows: Any = self._db.execute(sql, {**values, "query": _as_fts5(terms), "limit": limit}).fetchall()
+        return list(rows)
+
+
+class SharedWords:
+    """The words of one transaction in PostgreSQL. Every text also has its namespace among its words, so that the GIN
+    index, in which all namespaces are, leads to those of one."""
+
+    def __init__(self, db: Connection, ns: str) -> None:
+        self._db = db
+        self._mine = _quoted(f" {ns}")  # no word begins with a blank
+
+    def add(self, texts: Sequence[tuple[int, str]]) -> None:
+        rows = [(id_, body, f"{self._mine} {_as_tsvector(body)}") for id_, body in texts]
+        self._db.executemany("insert into wl_text values (?, ?, ?)", rows)
+
+    def remove(self, first: int, last: int) -> None:
+        self._db.execute("delete from wl_text where id between ? and ?", (first, last))
+
+    def finish(self) -> None:
+        pass
+
+    def find(self, statement: str, terms: Sequence[Term], values: dict[str, Any], limit: int) -> list[tuple[Any, ...]]:
+        query = _as_tsquery(terms)
+        if not query:
+            return []
+        sql = statement.format(
+            found="t.body, cast(-ts_rank_cd(t.words, cast(:query as tsquery)) as float8) as rank",
+            source="wl_text t",
+            session=f"t.id >> {SEQ_BITS}",
+            seq=f"t.id & {_SEQ}",
+            matches="t.words @@ cast(:query as tsquery) and t.words @@ cast(:mine as tsquery)"
+            " and t.id between :low and :high order by rank, t.id",
+        )
+        asked = {**values, "query": query, "mine": self._mine, "limit": limit}
+        rows = self._db.execute(sql, asked).fetchall()
+        snippets = _snippets([row[-2] for row in rows], terms)
+        return [(*row[:-2], snippets[at], row[-1]) for at, row in enumerate(rows) if at in snippets]
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, in order."""
+    flags = apsw.FTS5_TOKENIZE_DOCUMENT
+    words: Any = _tokenizer()(text.encode(), flags, None, include_offsets=False, include_colocated=False)
+    return list(words)
+
+
+@functools.cache
+def _tokenizer() -> Callable[..., Any]:
+    name, *options = TOKENIZER
+    return apsw.Connection(":memory:").fts5_tokenizer(name, options)
+
+
+def _as_fts5(terms: Sequence[Term]) -> str:
+    return " ".join(f'"{text}"' + "*" * is_beginning for text, is_beginning in terms)
+
+
+def _as_tsvector(text: str) -> str:
+    places: dict[str, list[str]] = {}
+    for place, word in enumerate(words_of(text), 1):
+        places.setdefault(as_key(word), []).append(str(place))
+    return " ".join(f"{_quoted(word)}:{','.join(where[:PLACES_MAX])}" for word, where in places.items())
+
+
+def _as_tsquery(terms: Sequence[Term]) -> str:
+    """All terms; what is no word at all is passed over, as FTS5 does."""
+    phrases = []
+    for text, is_beginning in terms:
+        words = words_of(text)
+        keys = [_quoted(as_key(word)) for word in words]
+        if words and is_beginning:
+            keys[-1] = f"{_quoted(words[-1][:KEY_MAX])}:*"
+        if keys:
+            phrases.append(f"({' <-> '.join(keys[:PHRASE_MAX])})")
+    return " & ".join(phrases)
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _snippets(bodies: list[str], terms: Sequence[Term]) -> dict[int, str]:
+    """The snippets of those texts that do match, by their place in the list."""
+    db = apsw.Connection(":memory:")
+    try:
+        db.execute(f'create virtual table wl_words using fts5 (body, tokenize = "{" ".join(TOKENIZER)}")')
+        db.executemany("insert into wl_words (rowid, body) values (?, ?)", list(enumerate(bodies)))
+        matching = f"select rowid, {_SNIPPET} from wl_words where wl_words match ?"
+        rows: Any = db.execute(matching, (_as_fts5(terms),)).fetchall()
+        return dict(rows)
+    finally:
+        db.close()
