@@ -22,10 +22,10 @@ from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.events import KINDS, Cost
 from wakelog.model.ids import Seq
+from wakelog.model.trust import distrust
 from wakelog.model.values import Value
 from wakelog.timeline.slices import tool_of
 
-TRUSTS = ("trusted", "unverified", "untrusted")
 Ranges = tuple[tuple[Seq, Seq], ...]
 
 
@@ -213,7 +213,7 @@ class _Gathering:
         step.ended_at = header.at
         if not entry.is_intact:
             step.gone = "erased" if entry.record.body else "pruned"
-        if TRUSTS.index(header.trust) > TRUSTS.index(step.trust):
+        if distrust(header.trust) > distrust(step.trust):
             step.trust, step.source = header.trust, header.source
         if entry.kind != "action.recorded" or not entry.body.get("reused"):
             step.cost = add_cost(step.cost, cost_of(entry))

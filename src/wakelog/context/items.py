@@ -17,17 +17,15 @@ from wakelog.context.handles import Coverage, item_key
 from wakelog.context.quotes import fenced
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
 from wakelog.model.parts import Part, Text, flat, parts_of, text_of
 from wakelog.model.payloads import as_ref
+from wakelog.model.trust import Trust, least_trusted
 from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of
 
 Kind = Literal["message", "call", "summary", "gone"]
 Role = Literal["system", "user", "assistant"]
-
-RANK: dict[str, int] = {"untrusted": 0, "unverified": 1, "trusted": 2}
 
 _ROLES: dict[str, Role | Literal["tool"]] = {
     "system": "system",
@@ -89,11 +87,6 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
         if self.kind != "call":
             return flat(self.parts)
         return f"{self.name} {text_of(self.input)}\n{self.answer}"
-
-
-def least(marks: Iterable[tuple[Trust, str]]) -> tuple[Trust, str]:
-    """The least trusted, with its source."""
-    return min(marks, key=lambda m: RANK[m[0]], default=("trusted", ""))
 
 
 class _Slot:
@@ -276,9 +269,9 @@ class Builder:
         noted, given = self._noted, self._read(request, "input")
         self.unread[item_key(seq)] = self._noted, noted
         shown = [e for e in slot.entries if e.seq in events]
-        trust, source = least(map(self._mark, shown))
+        trust, source = least_trusted(map(self._mark, shown))
         name = str(body.get("tool", ""))
-        answered, origin = least(self._mark(e) for e in shown if e is not request or e is slot.outcome)
+        answered, origin = least_trusted(self._mark(e) for e in shown if e is not request or e is slot.outcome)
         if answered != "trusted":
             answer = msgspec.structs.replace(answer, text=fenced(answer.text, trust=answered, source=origin or name))
         return Item(

@@ -23,7 +23,6 @@ from wakelog.index.durable import keep_durable
 from wakelog.index.facets import (
     CALLS,
     TEXT_MAX,
-    TRUST,
     Facets,
     as_int,
     as_json,
@@ -38,6 +37,7 @@ from wakelog.log.reader import Segment, check_commit, fetch, fold_at, lineage
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.records import Commit, Header
+from wakelog.model.trust import distrust
 from wakelog.model.values import Value
 from wakelog.state.patch import apply_op, tokens_of
 
@@ -116,7 +116,7 @@ class Taking:
         tokens, usd_micros, duration_us = self._apply(seq, delta) if delta else (0, 0, 0)
         # What an outcome used again had cost was paid when it ran.
         said.tokens_out = min(said.tokens_out, tokens)
-        occurred, trust = said.occurred or header.at, TRUST.get(header.trust, 2)
+        occurred, trust = said.occurred or header.at, distrust(header.trust)
         batch.added["wl_event"].append(
             (
                 row.no,

@@ -28,7 +28,6 @@ VALUE_MAX = 32 * 1024
 Fetch = Callable[[dict[str, Value]], Value]
 """Gives what a payload's mention stands for, or None when it is gone or is not text."""
 
-TRUST = {"trusted": 0, "unverified": 1, "untrusted": 2}
 CALLS = frozenset({"action.requested", "action.recorded"})
 _OUTCOMES = frozenset({"succeeded", "failed", "timed_out", "uncertain", "denied", "abandoned"})
 _FREE_OUTCOMES = frozenset({"session.closed", "subagent.returned"})

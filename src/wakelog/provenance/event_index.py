@@ -18,12 +18,8 @@ import msgspec
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
+from wakelog.model.trust import distrust
 from wakelog.state.patch import tokens_of
-
-TRUSTS = ("trusted", "unverified", "untrusted")
-"""By rank: the higher, the worse."""
-
-RANK = {trust: rank for rank, trust in enumerate(TRUSTS)}
 
 EdgeKind = Literal[
     "cause", "answers", "content", "window", "evidence", "says", "made", "sums up", "repeats", "about", "model",
@@ -239,7 +235,7 @@ class _Walker:
         tracks.kinds.append(kind)
         tracks.roles.append(role)
         tracks.effects.append(effect)
-        tracks.stamps.append(RANK.get(header.trust, 2))
+        tracks.stamps.append(distrust(header.trust))
         tracks.conditions.append(0 if entry.is_intact else 1 if entry.record.body else 2)
         tracks.causes.append(header.cause)
         tracks.began.append(self._began)
