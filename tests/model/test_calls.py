@@ -20,14 +20,21 @@ def header(seq: int, kind: str, **more: Any) -> Header:
     return Header(seq=seq, kind=kind, at=seq, body_hash="", turn=2, attempt=3, **more)
 
 
-ASKED = ("action.requested", {"tool": "t", "effect": "write", "input_hash": "h", "key": "k"})
+ASKED: tuple[str, dict[str, Any]] = ("action.requested", {"tool": "t", "effect": "write", "input_hash": "h", "key": "k"})
 STARTED: tuple[str, dict[str, Any]] = ("action.started", {})
+BEFORE: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
+    "": (),
+    "waiting": (("action.requested", {"approval": True}),),
+    "requested": (ASKED,),
+    "running": (ASKED, STARTED),
+    "uncertain": (ASKED, STARTED, ("action.uncertain", {})),
+}
 
 
 def test_the_sets_of_kinds_come_from_the_machine() -> None:
     assert {"action.requested", "action.recorded"} == ASKS
     assert set(ACTION) - SETTLES == {"action.requested", "action.approved", "action.started", "action.uncertain"}
-    assert SETTLES - ANSWERS == {"action.denied", "action.abandoned"}
+    assert {"action.denied", "action.abandoned"} == SETTLES - ANSWERS
 
 
 def test_a_request_says_what_is_called() -> None:
@@ -47,10 +54,12 @@ def test_every_kind_leads_where_the_machine_says(kind: str) -> None:
     before = {"": (), "waiting": (("action.requested", {"approval": True}),), "requested": (ASKED,)}
     before |= {"running": (ASKED, STARTED), "uncertain": (ASKED, STARTED, ("action.uncertain", {}))}
     for origin in origins:
-        call = play(*before[origin], (kind, {"outcome": "failed"} if kind == "action.reconciled" else {})).by_action["a"]
+        call = play(*before[origin], (kind, {"outcome": "failed"} if kind == "action.reconciled" else {})).by_action[
+            "a"
+        ]
         assert call.status == status
         assert bool(call.settled) == (kind in SETTLES)
-        assert call.seqs == list(range(1, len(before[origin]) + 2))
+        assert call.seqs == list(range(1, len(BEFORE[origin]) + 2))
 
 
 @pytest.mark.parametrize("kind", ["action.failed", "action.timed_out"])

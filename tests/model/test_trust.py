@@ -1,6 +1,6 @@
 """The one order of trust."""
 
-from wakelog.model.trust import TRUSTS, distrust, least_trusted
+from wakelog.model.trust import TRUSTS, Trust, distrust, least_trusted
 
 
 def test_the_order_is_best_first_and_distrust_is_the_place_in_it() -> None:
@@ -13,6 +13,6 @@ def test_what_nobody_knows_counts_as_untrusted() -> None:
 
 
 def test_the_least_trusted_keeps_its_source_and_the_first_of_equals_wins() -> None:
-    marks = [("trusted", "me"), ("unverified", "a"), ("untrusted", "b"), ("untrusted", "c")]
+    marks: list[tuple[Trust, str]] = [("trusted", "me"), ("unverified", "a"), ("untrusted", "b"), ("untrusted", "c")]
     assert least_trusted(marks) == ("untrusted", "b")
     assert least_trusted([]) == ("trusted", "")

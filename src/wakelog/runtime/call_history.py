@@ -16,6 +16,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.timeline.points import commit_at
 
+
 class Past(Call):
     """A call of before."""
 
