@@ -20,9 +20,13 @@ def header(seq: int, kind: str, **more: Any) -> Header:
     return Header(seq=seq, kind=kind, at=seq, body_hash="", turn=2, attempt=3, **more)
 
 
-ASKED: tuple[str, dict[str, Any]] = ("action.requested", {"tool": "t", "effect": "write", "input_hash": "h", "key": "k"})
-STARTED: tuple[str, dict[str, Any]] = ("action.started", {})
-BEFORE: dict[str, tuple[tuple[str, dict[str, Any]], ...]] = {
+Told = tuple[str, dict[str, Any]]
+ASKED: Told = (
+    "action.requested",
+    {"tool": "t", "effect": "write", "input_hash": "h", "key": "k"},
+)
+STARTED: Told = ("action.started", {})
+BEFORE: dict[str, tuple[Told, ...]] = {
     "": (),
     "waiting": (("action.requested", {"approval": True}),),
     "requested": (ASKED,),

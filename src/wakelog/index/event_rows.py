@@ -21,7 +21,6 @@ from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, Un
 from wakelog.index import visible
 from wakelog.index.durable import keep_durable
 from wakelog.index.facets import (
-    CALLS,
     TEXT_MAX,
     Facets,
     as_int,
@@ -34,6 +33,7 @@ from wakelog.index.facets import (
 )
 from wakelog.index.rows import Batch, Carried, SessionRow
 from wakelog.log.reader import Segment, check_commit, fetch, fold_at, lineage
+from wakelog.model.calls import ANSWERS, ASKS, FAILURES
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.records import Commit, Header
@@ -239,8 +239,8 @@ class Taking:
             turn.input = said.summary
         if gone != "pruned":
             is_model = said.effect == "model"
-            turn.model_calls += kind in CALLS and is_model
-            turn.tool_calls += kind in CALLS and not is_model
+            turn.model_calls += kind in ASKS and is_model
+            turn.tool_calls += kind in ASKS and not is_model
             turn.tool_errors += _is_failure(kind, said) and not is_model
 
     def _keep(self, header: Header, body: dict[str, Value], said: Facets) -> None:
@@ -248,8 +248,8 @@ class Taking:
         kind, seq, row, batch = header.kind, header.seq, self._row, self._batch
         added = batch.added
         has_failed = _is_failure(kind, said)
-        if said.tool and (kind in CALLS or has_failed):
-            batch.use(row.no, said.tool, seq, calls=kind in CALLS, errors=has_failed)
+        if said.tool and (kind in ASKS or has_failed):
+            batch.use(row.no, said.tool, seq, calls=kind in ASKS, errors=has_failed)
         if kind == "history.rewound":
             to, under = as_int(body.get("to")), as_int(body.get("under"))
             try:
@@ -352,4 +352,4 @@ def _difference(before: tuple[int, int, int], after: tuple[int, int, int]) -> tu
 
 def _is_failure(kind: str, said: Facets) -> bool:
     """A call that is known not to have worked, as the state counts them."""
-    return kind in ("action.failed", "action.timed_out") or (kind == "action.recorded" and said.outcome != "succeeded")
+    return said.outcome in FAILURES and kind in ANSWERS and kind != "action.reconciled"
