@@ -13,19 +13,19 @@ says is left: it is a step with `gone` set, equal to nothing but itself.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
 from wakelog.compare.normal_form import digest, exact, is_gone, placed, steady
 from wakelog.log import Log
 from wakelog.log.reader import Entry
+from wakelog.model.calls import ASKS, SETTLES, Call, Calls, outcome_of, text_in
 from wakelog.model.events import KINDS, Cost
 from wakelog.model.ids import Seq
+from wakelog.model.trust import distrust
 from wakelog.model.values import Value
 from wakelog.timeline.slices import tool_of
 
-TRUSTS = ("trusted", "unverified", "untrusted")
 Ranges = tuple[tuple[Seq, Seq], ...]
 
 
@@ -131,9 +131,7 @@ _SHAPES: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
     "history.compacted": ("compaction", "", ("summary",), ()),
     "history.adopted": ("adoption", "session", ("hash",), ()),
 }
-_ENDS = {"action.succeeded", "action.failed", "action.timed_out", "action.denied", "action.reconciled"}
 _AMOUNTS = tuple(name for name in Cost.__struct_fields__ if name != "price")
-_CALLS = ("action.requested", "action.recorded")
 _DEFAULTS: dict[str, dict[str, Value]] = {
     "turn.ended": {"outcome": "completed"},
     "subagent.returned": {"outcome": "completed"},
@@ -179,7 +177,9 @@ class _Gathering:
         self.steps: list[_Open] = []
         self.apart = Cost()
         self._by_name: dict[tuple[str, str], _Open] = {}
-        self._by_seq: dict[Seq, _Open] = {}
+        self._calls = Calls(Call)
+        self._of_call: dict[Seq, _Open] = {}
+        """By the request."""
         self._tools: dict[str, str] = {}
 
     def take(self, entry: Entry) -> None:
@@ -199,10 +199,10 @@ class _Gathering:
 
     def _begin(self, entry: Entry, kind: str, name: str, given: Value, result: Value) -> _Open:
         body = entry.body
-        step = _Open(kind, name, entry, [], "trusted", "", placed(given, entry.seq), why=text_of(body.get("why", "")))
+        step = _Open(kind, name, entry, [], "trusted", "", placed(given, entry.seq), why=text_in(body, "why"))
         step.output = placed(result, entry.seq)
         if kind == "end" and type(result) is dict:
-            step.outcome, step.error, step.output = text_of(result.get("outcome", "")), result.get("error"), None
+            step.outcome, step.error, step.output = text_in(result, "outcome"), result.get("error"), None
         self.steps.append(step)
         self._join(step, entry)
         return step
@@ -213,7 +213,7 @@ class _Gathering:
         step.ended_at = header.at
         if not entry.is_intact:
             step.gone = "erased" if entry.record.body else "pruned"
-        if TRUSTS.index(header.trust) > TRUSTS.index(step.trust):
+        if distrust(header.trust) > distrust(step.trust):
             step.trust, step.source = header.trust, header.source
         if entry.kind != "action.recorded" or not entry.body.get("reused"):
             step.cost = add_cost(step.cost, cost_of(entry))
@@ -221,47 +221,44 @@ class _Gathering:
     # Calls
 
     def _take_action(self, entry: Entry) -> None:
-        body = entry.body
-        action = text_of(body.get("action", ""))
-        if entry.kind in _CALLS:
-            tool = tool_of(self.log, entry, self._tools)
-            is_model = body.get("effect") == "model"
-            step = self._begin(entry, "model" if is_model else "tool", tool, body.get("input"), None)
-            step.params = body["params"] if type(body.get("params")) is dict else {}
-            step.context_hash = text_of(body.get("context_hash", ""))
-            self._by_seq[entry.seq] = step
-            if action:
-                self._by_name["call", action] = step
-            if entry.kind == "action.recorded":
-                step.reused = body.get("reused", 0)
-                self._end(step, entry, text_of(body.get("outcome", "succeeded")))
-            return
-        found = self._by_name.get(("call", action)) or self._by_seq.get(entry.header.cause)
-        if found is None:
-            if entry.kind in _ENDS:
-                found = self._begun_before(entry)
-            else:
+        call = self._calls.take(entry.seq, entry.kind, entry.header, entry.body)
+        if call is None:
+            # Its request lies before these events. Where a fork gave up what its parent had begun, nothing was done.
+            if entry.kind not in SETTLES or entry.body.get("inherited"):
                 return
+            step = self._begun_before(entry)
+        elif entry.kind in ASKS:
+            step = self._begun(entry, call)
         else:
-            self._join(found, entry)
-        self._move(found, entry)
+            step = self._of_call[call.request]
+            self._join(step, entry)
+        if entry.kind == "action.started":
+            at = entry.header.at
+            step.tries = [*step.tries, Try(entry.body.get("attempt", 1), "", None, at, at)]
+        elif entry.kind in SETTLES or entry.kind == "action.uncertain":
+            self._end(step, entry, outcome_of(entry.kind, entry.body))
+
+    def _begun(self, entry: Entry, call: Call) -> _Open:
+        body = entry.body
+        tool = tool_of(self.log, entry, self._tools)
+        step = self._begin(entry, "model" if call.is_model else "tool", tool, body.get("input"), None)
+        step.params = body["params"] if type(body.get("params")) is dict else {}
+        step.context_hash = text_in(body, "context_hash")
+        step.reused = body.get("reused", 0)
+        self._of_call[call.request] = step
+        return step
 
     def _begun_before(self, entry: Entry) -> _Open:
-        """A call whose request lies before these events: only its end is one of them."""
+        """A call of which only the end is among these events."""
         step = self._begin(entry, "tool", tool_of(self.log, entry, self._tools), None, None)
         if entry.header.cause:
             request = self.log.entry(entry.header.cause)
             step.kind = "model" if request.body.get("effect") == "model" else "tool"
             step.input = placed(request.body.get("input"), request.seq)
-        self._by_seq[entry.header.cause] = step
+            if request.kind in ASKS:
+                self._calls.take(request.seq, request.kind, request.header, request.body)
+                self._of_call[request.seq] = step
         return step
-
-    def _move(self, step: _Open, entry: Entry) -> None:
-        verb, body, at = entry.kind.partition(".")[2], entry.body, entry.header.at
-        if verb == "started":
-            step.tries = [*step.tries, Try(body.get("attempt", 1), "", None, at, at)]
-        elif verb == "uncertain" or entry.kind in _ENDS or verb == "abandoned":
-            self._end(step, entry, text_of(body.get("outcome", verb)) if verb == "reconciled" else verb)
 
     def _end(self, step: _Open, entry: Entry, outcome: str) -> None:
         body = entry.body
@@ -286,16 +283,17 @@ class _Gathering:
         else:
             self._join(step, entry)
         if type(result) is dict and "outcome" in result:
-            step.outcome, result = text_of(result["outcome"]), result.get("output")
+            step.outcome, result = text_in(result, "outcome"), result.get("output")
         step.output = placed(result, entry.seq)
 
     def _belongs(self, entry: Entry) -> bool:
         """Whether a message is part of a step: what came of a call, or the turn's input said again."""
         body = entry.body
-        call = self._by_name.get(("call", text_of(body.get("action", "")))) if body.get("action") else None
+        asked = self._calls.by_action.get(text_in(body, "action"))
         before = self.steps[-1] if self.steps else None
-        if call is not None:
-            call.said = [*call.said, placed(body.get("content"), entry.seq)]
+        if asked is not None:
+            step = self._of_call[asked.request]
+            step.said = [*step.said, placed(body.get("content"), entry.seq)]
         elif (
             before is not None
             and before.kind == "input"
@@ -303,17 +301,17 @@ class _Gathering:
             and body.get("role") == "user"
             and exact(body.get("content")) == exact(before.input)
         ):
-            call = before
+            step = before
         else:
             return False
-        self._join(call, entry)
+        self._join(step, entry)
         return True
 
 
 def _asked(entry: Entry) -> tuple[str, str]:
     """What an answer and its question have in common: the sub-agent's session, or the request."""
     room = entry.kind.partition(".")[0]
-    return room, text_of(entry.body.get("session" if room == "subagent" else "request"))
+    return room, text_in(entry.body, "session" if room == "subagent" else "request")
 
 
 def _shape(entry: Entry) -> tuple[str, str, Value, Value]:
@@ -322,7 +320,7 @@ def _shape(entry: Entry) -> tuple[str, str, Value, Value]:
     if entry.kind not in _SHAPES:
         return entry.kind, "", {k: v for k, v in body.items() if k not in ("why", "occurred_at")}, None
     word, name, given, result = _SHAPES[entry.kind]
-    return word, text_of(body.get(name, "")) if name else "", _fields(body, given), _fields(body, result)
+    return word, text_in(body, name) if name else "", _fields(body, given), _fields(body, result)
 
 
 def _fields(body: dict[str, Value], names: tuple[str, ...]) -> Value:
@@ -388,8 +386,3 @@ def cost_of(entry: Entry) -> Cost:
 
 def add_cost(a: Cost, b: Cost) -> Cost:
     return msgspec.convert({name: getattr(a, name) + getattr(b, name) for name in _AMOUNTS}, Cost)
-
-
-def text_of(value: Any) -> str:
-    """Text as it is; what is not text (something erased, say) as nothing."""
-    return value if type(value) is str else ""

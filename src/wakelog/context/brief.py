@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from wakelog.context.items import least
 from wakelog.context.quotes import one_line
 from wakelog.context.sections import Teller
 from wakelog.context.token_budget import Line, Part, Section, fit
@@ -19,9 +18,9 @@ from wakelog.context.token_count import Count, estimate
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.parts import flat, parts_of
+from wakelog.model.trust import Trust, least_trusted
 from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of
 
@@ -94,7 +93,7 @@ def make_brief(log: Log, budget: int = DEFAULT_BUDGET, *, at: Seq | None = None,
         text=text + "\n",
         tokens=count(text),
         budget=budget,
-        exposure=least((line.trust, line.source) for line in [*lines, *_goal_lines(teller)])[0],
+        exposure=least_trusted((line.trust, line.source) for line in [*lines, *_goal_lines(teller)])[0],
         sections=fitted.sections,
     )
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import msgspec
 
-from wakelog.context.items import Item, least
+from wakelog.context.items import Item
 from wakelog.context.token_count import Count, estimate
 from wakelog.context.window import Window, read_recorded, read_window
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log import Log
 from wakelog.model import events as ev
-from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
+from wakelog.model.trust import Trust, least_trusted
 from wakelog.model.values import Value
 from wakelog.timeline.compactions import Compaction, compactions_in, subtract
 from wakelog.timeline.messages import content_of
@@ -51,7 +51,7 @@ def compact(log: Log, first: Seq, last: Seq, summary: Value, *, why: str = "") -
         for entry in log.entries(after=a - 1, upto=b)
         if entry.header.trust != "trusted"
     ]
-    trust = least(marks)[0]
+    trust = least_trusted(marks)[0]
     source = ", ".join(sorted({s for t, s in marks if t == trust and s}))[:200]
     event = ev.HistoryCompacted(first=first, last=last, summary=summary, why=why)
     return log.record(Draft(event, derived_from=tuple(inside), trust=trust, source=source))

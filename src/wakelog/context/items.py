@@ -17,17 +17,17 @@ from wakelog.context.handles import Coverage, item_key
 from wakelog.context.quotes import fenced
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.events import Trust
+from wakelog.model.calls import ASKS, Call, Calls, text_in
 from wakelog.model.ids import Seq
+from wakelog.model.machines import ACTION
 from wakelog.model.parts import Part, Text, flat, parts_of, text_of
 from wakelog.model.payloads import as_ref
+from wakelog.model.trust import Trust, least_trusted
 from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of
 
 Kind = Literal["message", "call", "summary", "gone"]
 Role = Literal["system", "user", "assistant"]
-
-RANK: dict[str, int] = {"untrusted": 0, "unverified": 1, "trusted": 2}
 
 _ROLES: dict[str, Role | Literal["tool"]] = {
     "system": "system",
@@ -41,9 +41,6 @@ _ROLES: dict[str, Role | Literal["tool"]] = {
     "function": "tool",
 }
 UNREAD = "(not read)"
-_OUTCOMES = frozenset(
-    f"action.{end}" for end in ("succeeded", "failed", "timed_out", "denied", "uncertain", "reconciled", "abandoned")
-)
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,11 +88,6 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.name} {text_of(self.input)}\n{self.answer}"
 
 
-def least(marks: Iterable[tuple[Trust, str]]) -> tuple[Trust, str]:
-    """The least trusted, with its source."""
-    return min(marks, key=lambda m: RANK[m[0]], default=("trusted", ""))
-
-
 class _Slot:
     """An item in the making."""
 
@@ -135,8 +127,8 @@ class Builder:
         self._pending = pending or {}
         self._cover = cover or Coverage()
         self._slots: list[_Slot] = []
-        self._open: dict[str, _Slot] = {}
-        self._calls: dict[str, _Slot] = {}
+        self._calls = Calls(Call)
+        self._by_request: dict[Seq, _Slot] = {}
         self._by_outcome: dict[Seq, _Slot] = {}
         self._other: set[Seq] = set()
         self._input: Entry | None = None
@@ -150,17 +142,17 @@ class Builder:
         kind = entry.kind
         if not entry.record.body:
             return  # pruned: said once for the whole range
-        if kind not in ("action.requested", "action.recorded"):
+        if kind not in ASKS:
             self._other.add(entry.seq)
         if kind == "turn.started":
             self._flush_input()
             self._input = entry if entry.body.get("input") is not None else None
         elif kind == "message.added":
             self._message(entry)
-        elif kind in ("action.requested", "action.recorded"):
+        elif kind in ASKS:
             self._flush_input()
             self._call(entry)
-        elif kind in _OUTCOMES:
+        elif kind.startswith("action."):
             self._outcome(entry)
         elif kind in ("input.requested", "input.answered"):
             self._flush_input()
@@ -193,7 +185,7 @@ class Builder:
         if answered is not None:
             answered.message = entry
             return
-        model = self._calls.get(str(body.get("action", "")))
+        model = self._slot_of(body)
         model = model if model is not None and model.kind == "model" else self._by_outcome.get(header.cause)
         if role == "assistant" and model is not None and model.kind == "model":
             model.carried = True
@@ -201,39 +193,41 @@ class Builder:
 
     def _answered(self, entry: Entry, role: str) -> _Slot | None:
         """The call that a message holds the answer of."""
-        call = self._calls.get(str(entry.body.get("action", "")))
+        call = self._slot_of(entry.body)
         if call is None and role == "tool" and len(entry.header.derived_from) == 1:
             first, last = entry.header.derived_from[0]
             call = self._by_outcome.get(first) if first == last else None
         return call if call is not None and call.kind == "call" and call.message is None else None
 
+    def _slot_of(self, body: Mapping[str, Value]) -> _Slot | None:
+        """The call that a message names."""
+        call = self._calls.by_action.get(text_in(body, "action"))
+        return self._by_request[call.request] if call is not None else None
+
     def _call(self, entry: Entry) -> None:
-        kind = "model" if entry.body.get("effect") == "model" else "call"
-        slot, action = _Slot(kind, entry, entry.seq), str(entry.body.get("action", ""))
+        call = self._calls.take(entry.seq, entry.kind, entry.header, entry.body)
+        assert call is not None
+        slot = _Slot("model" if call.is_model else "call", entry, entry.seq)
         self._slots.append(slot)
-        self._calls[action] = slot
-        if entry.kind == "action.recorded":
+        self._by_request[call.request] = slot
+        if call.settled:
             slot.outcome = entry
             self._by_outcome[entry.seq] = slot
-            self._open.pop(action, None)
-        else:
-            self._open[action] = slot
 
     def _outcome(self, entry: Entry) -> None:
-        action = str(entry.body.get("action", ""))
-        slot = self._open.get(action)
+        asked = self._calls.by_action.get(text_in(entry.body, "action"))
         cause = entry.header.cause
         # One whose request was not read answers another call of the same name.
-        if slot is None or (cause and cause != slot.entry.seq and cause not in self._other):
+        if asked is None or asked.status == "done" or (cause and cause != asked.request and cause not in self._other):
             return
-        if entry.body.get("retry"):
-            return
+        asked.take(entry.seq, entry.kind, entry.header, entry.body)
+        if entry.kind not in ACTION or not (asked.settled or asked.status == "uncertain"):
+            return  # a late worker's word; or the call goes on, or is tried again
+        slot = self._by_request[asked.request]
         slot.outcome = entry
         self._by_outcome[entry.seq] = slot
         if slot.kind == "model":
             slot.place = entry.seq
-        if entry.kind != "action.uncertain":
-            del self._open[action]
 
     # Making
 
@@ -276,9 +270,9 @@ class Builder:
         noted, given = self._noted, self._read(request, "input")
         self.unread[item_key(seq)] = self._noted, noted
         shown = [e for e in slot.entries if e.seq in events]
-        trust, source = least(map(self._mark, shown))
+        trust, source = least_trusted(map(self._mark, shown))
         name = str(body.get("tool", ""))
-        answered, origin = least(self._mark(e) for e in shown if e is not request or e is slot.outcome)
+        answered, origin = least_trusted(self._mark(e) for e in shown if e is not request or e is slot.outcome)
         if answered != "trusted":
             answer = msgspec.structs.replace(answer, text=fenced(answer.text, trust=answered, source=origin or name))
         return Item(

@@ -14,7 +14,7 @@ from typing import Any
 from wakelog.codec.canonical import hash_value
 from wakelog.context.evicted_ranges import changes, merged
 from wakelog.context.handles import Evicted, output_key
-from wakelog.context.items import Item, least
+from wakelog.context.items import Item
 from wakelog.context.sections import Teller
 from wakelog.context.shapes import Shape, shape_items
 from wakelog.context.token_budget import Fitted, fit
@@ -23,8 +23,8 @@ from wakelog.context.window import Window, read_window
 from wakelog.errors import InvalidInputError, NotAllowedError
 from wakelog.log import Log
 from wakelog.model import machines
-from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
+from wakelog.model.trust import Trust, least_trusted
 from wakelog.model.values import Value
 from wakelog.timeline.compactions import parse_range
 
@@ -133,7 +133,7 @@ def _context(window: Window, known: Fitted, shape: Shape, budget: int | None) ->
 def exposure_of(items: Iterable[Item], known: Fitted) -> tuple[Trust, str]:
     """The least trust of what is shown, and where that is from."""
     lines = [line for section in known.sections for line in section.lines]
-    return least([*((i.trust, i.source) for i in items), *((line.trust, line.source) for line in lines)])
+    return least_trusted([*((i.trust, i.source) for i in items), *((line.trust, line.source) for line in lines)])
 
 
 def _ranges(seqs: list[Seq], quiet: frozenset[Seq]) -> tuple[tuple[Seq, Seq], ...]:

@@ -16,6 +16,7 @@ from wakelog.context.token_count import Count, estimate
 from wakelog.context.window import read_recorded, read_window
 from wakelog.log import Log
 from wakelog.log.reader import Entry
+from wakelog.model.calls import ASKS
 from wakelog.model.ids import Seq
 from wakelog.timeline.compactions import compactions_in
 
@@ -78,7 +79,7 @@ def model_call(log: Log, at: Seq, since: Seq = 1) -> Entry | None:
     while upto >= since:
         after = max(since - 1, upto - PAGE)
         for entry in reversed(list(log.entries(after=after, upto=upto))):
-            is_call = entry.kind in ("action.requested", "action.recorded")
+            is_call = entry.kind in ASKS
             if is_call and entry.body.get("effect") == "model":
                 return entry
         upto = after

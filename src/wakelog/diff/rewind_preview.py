@@ -6,8 +6,6 @@ nobody believes they are gone.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from wakelog.diff.turn_diff import PARTS
@@ -15,20 +13,12 @@ from wakelog.errors import InvalidInputError, NotAllowedError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model import machines
+from wakelog.model.calls import Call, Calls
 from wakelog.model.document import REWOUND_PARTS
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
 from wakelog.state.patch import tokens_of
-
-_OUTCOMES = {
-    "action.started": "began",
-    "action.succeeded": "succeeded",
-    "action.failed": "failed",
-    "action.timed_out": "timed out",
-    "action.uncertain": "uncertain",
-    "action.reconciled": "reconciled",
-}
 
 
 class PartChange(msgspec.Struct, frozen=True):
@@ -46,7 +36,8 @@ class Beyond(msgspec.Struct, frozen=True):
     seq: Seq
     turn: int
     tool: str
-    effect: Literal["write", "external"]
+    effect: str
+    """write or external."""
     outcome: str
     action: str
 
@@ -153,17 +144,25 @@ def _messages(log: Log, at: Seq | None) -> int:
 
 def _beyond(log: Log, after: Seq, upto: Seq | None = None) -> tuple[tuple[FileBeyond, ...], tuple[Beyond, ...]]:
     files: dict[str, FileBeyond] = {}
-    calls: dict[str, Beyond] = {}
+    calls = Calls(Call)
     by_file: set[str] = set()
     for entry in log.entries(after=after, upto=upto):
+        calls.take(entry.seq, entry.kind, entry.header, entry.body)
         if entry.kind == "file.changed":
             _note_file(files, entry)
             by_file.add(str(entry.body.get("action", "")))
-        elif entry.kind.startswith("action."):
-            _note_call(calls, entry)
+    told = (_told(call) for call in calls.by_request.values())
     # A call that wrote a file and says so is told by the file.
-    ran = tuple(c for c in calls.values() if c.outcome and not (c.effect == "write" and c.action in by_file))
+    ran = tuple(c for c in told if c is not None and not (c.effect == "write" and c.action in by_file))
     return tuple(files.values()), ran
+
+
+def _told(call: Call) -> Beyond | None:
+    """A call that had, or may have had, an effect on the world."""
+    if call.effect not in ("write", "external") or not call.tries or call.outcome == "never_ran":
+        return None
+    outcome = call.outcome.replace("_", " ") or "began"
+    return Beyond(call.request, call.turn, call.tool, call.effect, outcome, call.action)
 
 
 def _note_file(files: dict[str, FileBeyond], entry: Entry) -> None:
@@ -178,21 +177,6 @@ def _note_file(files: dict[str, FileBeyond], entry: Entry) -> None:
         removed + (old.removed if old else 0),
         old.turn if old else entry.header.turn,
     )
-
-
-def _note_call(calls: dict[str, Beyond], entry: Entry) -> None:
-    body = entry.body
-    action = str(body.get("action", ""))
-    if entry.kind in ("action.requested", "action.recorded"):
-        effect = body.get("effect", "external")
-        if effect not in ("write", "external"):
-            return
-        outcome = str(body.get("outcome", "succeeded")) if entry.kind == "action.recorded" else ""
-        calls[action] = Beyond(entry.seq, entry.header.turn, str(body.get("tool", "")), effect, outcome, action)
-    elif entry.kind == "action.reconciled" and body.get("outcome") == "never_ran":
-        calls.pop(action, None)
-    elif action in calls and entry.kind in _OUTCOMES:
-        calls[action] = msgspec.structs.replace(calls[action], outcome=_OUTCOMES[entry.kind])
 
 
 def _stays(now: dict[str, Value]) -> list[str]:

@@ -23,6 +23,7 @@ from wakelog.files.tree_writer import Disk, Place, Tree, locate
 from wakelog.log import Log
 from wakelog.log.intake import Redact
 from wakelog.model import events as ev
+from wakelog.model.calls import ASKS, Call, Calls, text_in
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
 from wakelog.redaction.values import REDACTED
@@ -30,7 +31,6 @@ from wakelog.redaction.values import REDACTED
 Do = Literal["restore", "delete", "already", "conflict", "unknown", "ignored"]
 _COMMAND_FIELDS = ("command", "cmd", "script", "args", "argv")
 _COMMAND_MAX = 200
-_ENDS = ("action.succeeded", "action.failed", "action.timed_out")
 
 
 class FileStep(msgspec.Struct, frozen=True):
@@ -287,33 +287,29 @@ class _Calls:
 
     def __init__(self, log: Log, after: Seq) -> None:
         self._log = log
-        self._requests: dict[str, Seq] = {}
+        self._calls = Calls(Call)
         self._captured: set[str] = set()
         watched: set[str] = set()
         for entry in log.entries(after=after):
-            action = entry.body.get("action")
-            if not isinstance(action, str) or not action:
-                continue
-            if entry.kind in ("action.requested", "action.recorded"):
-                self._requests[action] = entry.seq
+            call = self._calls.take(entry.seq, entry.kind, entry.header, entry.body)
+            if entry.kind == "file.changed":
+                self._captured.add(text_in(entry.body, "action"))
+            elif call is not None and entry.kind in ASKS:
                 policy = entry.body.get("policy")
                 if isinstance(policy, dict) and policy.get("captures"):
-                    watched.add(action)
-            elif entry.kind == "file.changed":
-                self._captured.add(action)
-            elif entry.kind in _ENDS and action in watched and entry.header.actor != "runtime":
+                    watched.add(call.action)
+            elif call is not None and call.settled and call.action in watched and entry.header.actor != "runtime":
                 # Its changes were told with its end, if there were any. A call cut off by a crash has no such end.
-                self._captured.add(action)
+                self._captured.add(call.action)
 
     def words(self, action: str) -> str:
         """A call in words: the tool, and the command where it was given one."""
-        seq = self._requests.get(action)
-        if seq is None:
+        call = self._calls.by_action.get(action)
+        if call is None:
             return ""
-        entry = self._log.entry(seq)
-        tool = str(entry.body.get("tool", ""))
+        entry = self._log.entry(call.request)
         command = _command(self._log.value(entry, entry.body.get("input")))
-        return f"{tool} `{command}`" if command else tool
+        return f"{call.tool} `{command}`" if command else call.tool
 
     def unseen(self, after: Seq, upto: Seq) -> tuple[Beyond, ...]:
         """Calls that may have changed files, and around which nobody looked."""

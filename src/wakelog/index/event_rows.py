@@ -21,9 +21,7 @@ from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, UnsupportedError
 from wakelog.index import view
 from wakelog.index.facets import (
-    CALLS,
     TEXT_MAX,
-    TRUST,
     Facets,
     as_int,
     as_json,
@@ -36,9 +34,11 @@ from wakelog.index.facets import (
 )
 from wakelog.index.rows import Batch, Carried, SessionRow
 from wakelog.log.reader import Segment, check_commit, fetch, fold_at, lineage
+from wakelog.model.calls import ANSWERS, ASKS, FAILURES
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.records import Commit, Header
+from wakelog.model.trust import distrust
 from wakelog.model.values import Value
 from wakelog.state.patch import apply_op, tokens_of
 
@@ -117,7 +117,7 @@ class Taking:
         tokens, usd_micros, duration_us = self._apply(seq, delta) if delta else (0, 0, 0)
         # What an outcome used again had cost was paid when it ran.
         said.tokens_out = min(said.tokens_out, tokens)
-        occurred, trust = said.occurred or header.at, TRUST.get(header.trust, 2)
+        occurred, trust = said.occurred or header.at, distrust(header.trust)
         place = (row.no, seq, header.turn, header.attempt, kind, header.at, occurred, header.actor)
         about = (said.tool, said.model, said.effect, said.action, said.path, said.key, said.outcome, said.summary)
         origin = (header.cause, trust, header.source)
@@ -216,8 +216,8 @@ class Taking:
             turn.input = said.summary
         if gone != "pruned":
             is_model = said.effect == "model"
-            turn.model_calls += kind in CALLS and is_model
-            turn.tool_calls += kind in CALLS and not is_model
+            turn.model_calls += kind in ASKS and is_model
+            turn.tool_calls += kind in ASKS and not is_model
             turn.tool_errors += _is_failure(kind, said) and not is_model
 
     def _keep(self, header: Header, body: dict[str, Value], said: Facets) -> None:
@@ -225,8 +225,8 @@ class Taking:
         kind, seq, row, batch = header.kind, header.seq, self._row, self._batch
         added = batch.added
         has_failed = _is_failure(kind, said)
-        if said.tool and (kind in CALLS or has_failed):
-            batch.use(row.no, said.tool, seq, calls=kind in CALLS, errors=has_failed)
+        if said.tool and (kind in ASKS or has_failed):
+            batch.use(row.no, said.tool, seq, calls=kind in ASKS, errors=has_failed)
         if kind == "history.rewound":
             to, under = as_int(body.get("to")), as_int(body.get("under"))
             try:
@@ -329,7 +329,7 @@ def _difference(before: tuple[int, int, int], after: tuple[int, int, int]) -> tu
 
 def _is_failure(kind: str, said: Facets) -> bool:
     """A call that is known not to have worked, as the state counts them."""
-    return kind in ("action.failed", "action.timed_out") or (kind == "action.recorded" and said.outcome != "succeeded")
+    return said.outcome in FAILURES and kind in ANSWERS and kind != "action.reconciled"
 
 
 def _keep_durable(batch: Batch, row: SessionRow, doc: dict[str, Value], upto: Seq) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from wakelog.model.calls import ASKS, outcome_of
 from wakelog.model.events import KINDS
 from wakelog.model.parts import content_text
 from wakelog.model.values import Value
@@ -28,11 +29,10 @@ VALUE_MAX = 32 * 1024
 Fetch = Callable[[dict[str, Value]], Value]
 """Gives what a payload's mention stands for, or None when it is gone or is not text."""
 
-TRUST = {"trusted": 0, "unverified": 1, "untrusted": 2}
-CALLS = frozenset({"action.requested", "action.recorded"})
-_OUTCOMES = frozenset({"succeeded", "failed", "timed_out", "uncertain", "denied", "abandoned"})
 _FREE_OUTCOMES = frozenset({"session.closed", "subagent.returned"})
 """Kinds whose outcome is anybody's text: once it is erased, nobody knows whether it was the usual one."""
+_COMPLETE = _FREE_OUTCOMES | {"turn.ended"}
+"""Kinds whose outcome, left out, is `completed`."""
 _INT_MAX = 2**63 - 1
 
 # Fields that hold positions, ids, hashes, numbers or copies of what is said elsewhere.
@@ -115,13 +115,13 @@ def facets_of(kind: str, body: dict[str, Value], fetch: Fetch) -> Facets:
         outcome=as_text(body.get("outcome")),
         occurred=as_int(body.get("occurred_at")),
     )
-    if kind in CALLS:
+    if kind in ASKS:
         out.effect = as_text(body.get("effect")) or "external"
         params = body.get("params")
         out.model = as_text(params.get("model")) if type(params) is dict else ""
     is_erased = "$erased" in body
     if not out.outcome and not (is_erased and kind in _FREE_OUTCOMES):
-        out.outcome = _default_outcome(kind)
+        out.outcome = "completed" if kind in _COMPLETE else outcome_of(kind, body)
     cost = body.get("cost")
     if type(cost) is dict:
         out.tokens_out = as_int(cost.get("tokens_out"))
@@ -153,16 +153,6 @@ def _said(kind: str, body: dict[str, Value]) -> list[tuple[str, Value]]:
         return [(field, body.get(field)) for field in fields]
     unsaid = _UNSAID_ANYWHERE if kind not in KINDS else _UNSAID if "$erased" not in body else _UNSAID_ONCE_ERASED
     return [(field, value) for field, value in body.items() if field not in unsaid]
-
-
-def _default_outcome(kind: str) -> str:
-    """What an outcome is when the body leaves it out, because it is the usual one or the kind says it."""
-    if kind in ("action.recorded", "action.succeeded"):
-        return "succeeded"
-    if kind in ("turn.ended", "session.closed", "subagent.returned"):
-        return "completed"
-    last = kind.rpartition(".")[2]
-    return last if last in _OUTCOMES and kind.startswith("action.") else ""
 
 
 def decision_of(body: dict[str, Value]) -> tuple[str, str, str]:

@@ -17,8 +17,8 @@ from wakelog.index.results import TurnInfo
 from wakelog.index.rows import OPEN_END, TurnRow
 from wakelog.index.scope import Scope
 from wakelog.model.ids import Seq
+from wakelog.model.trust import TRUSTS
 
-_TRUST = ("trusted", "unverified", "untrusted")
 _TURNS = """
 with page as materialized (
     select * from wl_turn t
@@ -90,7 +90,7 @@ def _turn(db: Connection, scope: Scope, stored: tuple[Any, ...]) -> TurnInfo:
     fields = dict(zip(TurnRow.__struct_fields__, msgspec.structs.astuple(row), strict=True))
     in_view = any(first <= row.last and row.first <= last for first, last in scope.visible)
     return TurnInfo(
-        **fields | {"session": scope.session, "trust": _TRUST[row.trust]},
+        **fields | {"session": scope.session, "trust": TRUSTS[row.trust]},
         in_view=in_view,
         attempts=attempts,
     )

@@ -29,6 +29,7 @@ from wakelog.model.document import REWOUND_PARTS
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import Payload, as_ref
 from wakelog.model.records import Draft, Head
+from wakelog.model.trust import least_trusted
 from wakelog.model.values import Value
 from wakelog.state.adoption import adopted_parts
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 _ALL = ("message.added", "decision.made", "file.changed", "dead_end.noted")
 _HELD = {"fact.recorded": "facts", "artefact.recorded": "artefacts", "history.compacted": "evicted_keys"}
 """Copied while the state still holds what they wrote, and only then."""
-_TRUSTS = ("trusted", "unverified", "untrusted")
 _MOVES = ("message.", "turn.", "action.", "subagent.", "input.")
 
 
@@ -178,7 +178,7 @@ def _steps(log: Log, fork: Log, at: Seq, left: Seq, to: Seq, own: list[Entry], *
         Draft(ev.HistoryRewound(to=to, under=base["view"]["rewound"], mode="adopt", why=why), actor="user"),
         lambda: log.state(to),
     )
-    trust, source = _least(own)
+    trust, source = least_trusted((entry.header.trust, entry.header.source) for entry in own)
     adopted = ev.HistoryAdopted(
         session=fork.id,
         at=at,
@@ -188,7 +188,7 @@ def _steps(log: Log, fork: Log, at: Seq, left: Seq, to: Seq, own: list[Entry], *
         why=why,
     )
     yield Step(
-        Draft(adopted, actor="user", cause=seq - 1, source=source, trust=trust),  # type: ignore[arg-type]
+        Draft(adopted, actor="user", cause=seq - 1, source=source if trust != "trusted" else "", trust=trust),
         lambda: adopted_parts(base, then, shared=left, seq=seq, places=places, files=files),
     )
     for entry in copied:
@@ -201,14 +201,6 @@ def _chosen(own: list[Entry], then: dict[str, Value]) -> Iterator[Entry]:
     for entry in own:
         if entry.kind in _ALL or (entry.kind in _HELD and entry.seq in held and entry.is_intact):
             yield entry
-
-
-def _least(own: list[Entry]) -> tuple[str, str]:
-    """The least trust among what is adopted, and where that came from."""
-    worst = max(own, key=lambda entry: _TRUSTS.index(entry.header.trust), default=None)
-    if worst is None or worst.header.trust == "trusted":
-        return "trusted", ""
-    return worst.header.trust, worst.header.source
 
 
 def _copied(fork: Log, entry: Entry, left: Seq, seq: Seq, places: dict[Seq, Seq]) -> Draft:

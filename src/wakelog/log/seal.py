@@ -38,14 +38,13 @@ from wakelog.model import events as ev
 from wakelog.model import machines
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import GENESIS, Commit, Draft, ForkPoint, Header, Record
+from wakelog.model.trust import TRUSTS
 from wakelog.model.values import Value, check_text
 from wakelog.state.effects import Place, effect_of
 from wakelog.state.fold import Fold, Undo
 from wakelog.state.patch import copy, equal
 from wakelog.state.rewind import restore, rewind_delta
 from wakelog.state.snapshots import is_due
-
-_TRUSTS = frozenset({"trusted", "unverified", "untrusted"})
 
 KNOWN_PAYLOADS = 1024
 """How many recent payloads a tip remembers, so that the same content again is a mention and not a copy."""
@@ -270,10 +269,8 @@ def _check_draft(draft: Draft, seq: Seq) -> None:
     for text in (draft.actor, draft.source):
         if type(text) is not str or not (text.isascii() or check_text(text, "a draft")):
             raise InvalidInputError(f"{text!r} is not text, as actor and source must be", kind="bad-draft")
-    if draft.trust not in _TRUSTS:
-        raise InvalidInputError(
-            f"{draft.trust!r} is not a trust", kind="bad-draft", hint=f"one of {', '.join(sorted(_TRUSTS))}"
-        )
+    if draft.trust not in TRUSTS:
+        raise InvalidInputError(f"{draft.trust!r} is not a trust", kind="bad-draft", hint=f"one of {', '.join(TRUSTS)}")
     try:
         sound = 0 <= draft.cause < seq and all(0 < first <= last < seq for first, last in draft.derived_from)
         plain = all(type(n) is int for pair in draft.derived_from for n in (*pair, draft.cause))

@@ -6,20 +6,21 @@ from __future__ import annotations
 from collections import deque
 
 from wakelog.log.reader import Entry
+from wakelog.model.calls import ANSWERS
 from wakelog.model.events import Severity
 from wakelog.model.ids import Seq
 from wakelog.monitors.rules import Finding, Found, over
-from wakelog.monitors.session_view import EFFECTS, Call, Seen, identity
+from wakelog.monitors.session_view import EFFECTS, Seen, SeenCall, identity
 
 KEPT = 256
 """How many different calls, or steps of an attempt, are remembered."""
 
 Name = tuple[str, str]
 
-_ENDED = frozenset({"action.succeeded", "action.failed", "action.timed_out", "action.recorded"})
+_ENDED = ANSWERS - {"action.reconciled"}  # that is a person's word, said later
 
 
-def _ended(entry: Entry, seen: Seen) -> Call | None:
+def _ended(entry: Entry, seen: Seen) -> SeenCall | None:
     """The call that ended with this event, really run and known by name."""
     call = seen.call
     return call if entry.kind in _ENDED and call is not None and call.ended and not call.is_repeat else None
@@ -49,7 +50,7 @@ class RepeatedFailure:
             self._changed = entry.seq
         if call is None or (not call.input and not call.is_model):
             return None
-        flag = f"{self.name}:{call.key}"
+        flag = f"{self.name}:{call.short_name}"
         if call.outcome == "succeeded":
             self._failed.pop(call.name, None)
             if flag in self._flagged:
@@ -118,7 +119,7 @@ class Loop:
             return entry.header.actor == "user"
         return entry.kind in ("history.rewound", "session.resumed")
 
-    def _count(self, call: Call) -> None:
+    def _count(self, call: SeenCall) -> None:
         recent = self._recent
         for period in self._runs:
             is_same = len(recent) >= period and recent[-period] == call.name
@@ -134,15 +135,15 @@ class Loop:
         # The same call all along also repeats with any other period.
         return self._runs[period] >= period * (self.times - 1) and self._runs[1] < period - 1
 
-    def _finding(self, call: Call, period: int, calls: frozenset[Name], seen: Seen) -> Finding:
-        flag = self._flags.setdefault(calls, f"{self.name}:{call.key}")
+    def _finding(self, call: SeenCall, period: int, calls: frozenset[Name], seen: Seen) -> Finding:
+        flag = self._flags.setdefault(calls, f"{self.name}:{call.short_name}")
         newest = [c for c in seen.calls if c.name in calls][-period:]
         if period == 1:
             message = f"{call.tool} was called {self._runs[1] + 1} times in a row with the same input"
         else:
             tools = ", ".join(c.tool for c in newest)
             message = f"{tools}: the same {period} calls in turn, {self.times} times over"
-        return Finding(flag, message, "warning", tuple(c.seq for c in newest), self.pause)
+        return Finding(flag, message, "warning", tuple(c.request for c in newest), self.pause)
 
 
 class RetryDivergence:
@@ -157,8 +158,8 @@ class RetryDivergence:
     def __init__(self) -> None:
         self._turn = 0
         self._input = ""
-        self._former: list[Call] = []
-        self._steps: list[Call] = []
+        self._former: list[SeenCall] = []
+        self._steps: list[SeenCall] = []
         self._is_told = False
 
     def look(self, entry: Entry, seen: Seen) -> Found:
@@ -169,7 +170,7 @@ class RetryDivergence:
         call = seen.call
         if call is None or not entry.header.turn or call.turn != self._turn or call.is_model or self._is_told:
             return None
-        if entry.seq == call.seq and len(self._steps) < KEPT:
+        if entry.seq == call.request and len(self._steps) < KEPT:
             self._steps.append(call)
             if found := self._other_call(entry, call):
                 return found
@@ -181,18 +182,18 @@ class RetryDivergence:
         self._former = self._steps if is_retry else []
         self._turn, self._input, self._steps, self._is_told = entry.header.turn, given, [], False
 
-    def _former_of(self, call: Call) -> Call | None:
+    def _former_of(self, call: SeenCall) -> SeenCall | None:
         place = next((i for i, step in enumerate(self._steps) if step is call), len(self._former))
         return self._former[place] if place < len(self._former) else None
 
-    def _other_call(self, entry: Entry, call: Call) -> Finding | None:
+    def _other_call(self, entry: Entry, call: SeenCall) -> Finding | None:
         former = self._former_of(call)
         if former is None or former.name == call.name or not (former.input and call.input):
             return None
         what = "with another input" if former.tool == call.tool else f"instead of {former.tool}"
         return self._tell(entry, call, former, f"called {call.tool} {what}", "info")
 
-    def _other_answer(self, entry: Entry, call: Call) -> Finding | None:
+    def _other_answer(self, entry: Entry, call: SeenCall) -> Finding | None:
         former = self._former_of(call)
         if former is None or former.name != call.name:
             return None
@@ -202,13 +203,13 @@ class RetryDivergence:
             return None
         return self._tell(entry, call, former, f"got another answer from {call.tool}", "warning")
 
-    def _tell(self, entry: Entry, call: Call, former: Call, what: str, severity: Severity) -> Finding:
+    def _tell(self, entry: Entry, call: SeenCall, former: SeenCall, what: str, severity: Severity) -> Finding:
         self._is_told = True
         place = f"@{entry.header.turn}"
-        message = f"attempt {entry.header.attempt} of {place} {what}: e{call.seq} differs from e{former.seq}"
-        return Finding(f"{self.name}:{place}", message, severity, (call.seq, former.seq))
+        message = f"attempt {entry.header.attempt} of {place} {what}: e{call.request} differs from e{former.request}"
+        return Finding(f"{self.name}:{place}", message, severity, (call.request, former.request))
 
-    def _contradiction(self, entry: Entry, call: Call | None) -> Finding | None:
+    def _contradiction(self, entry: Entry, call: SeenCall | None) -> Finding | None:
         body = entry.body
         if call is None or call.outcome not in ("succeeded", "failed") or not call.ended:
             return None

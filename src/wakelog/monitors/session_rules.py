@@ -69,9 +69,9 @@ class Stall:
         if silent <= patience or (silent <= 6 * patience and seen.holder()):
             return None
         self._told = seen.last
-        waits = [f"{call.tool} (e{call.seq})" for call in list(seen.open.values())[:3]]
+        waits = [f"{call.tool} (e{call.request})" for call in list(seen.open.values())[:3]]
         what = f"waiting for {', '.join(waits)}" if waits else f"turn @{seen.state['turn']['number']} is open"
-        targets = tuple(call.seq for call in seen.open.values())[:8] or (seen.last,)
+        targets = tuple(call.request for call in seen.open.values())[:8] or (seen.last,)
         return Finding(self.flag, f"nothing happened for {_span(silent)}, {what}", "warning", targets)
 
 
@@ -109,12 +109,12 @@ class PendingEvicted:
         kind, body = entry.kind, entry.body
         if kind == "context.evicted":
             key, handle = str(body.get("key", "")), body.get("handle", 0)
-            call = next((call for call in seen.open.values() if handle in call.about), None)
+            call = next((call for call in seen.open.values() if handle in call.seqs), None)
             if call is None:
                 return None
             self._flagged[key] = call.action
             message = f"{call.tool} is pending, and e{handle} about it left the window as {key!r}"
-            return Finding(f"{self.name}:{key}", message, "warning", (handle, call.seq))
+            return Finding(f"{self.name}:{key}", message, "warning", (handle, call.request))
         if not self._flagged:
             return None
         if kind == "context.restored":

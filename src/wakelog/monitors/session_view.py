@@ -10,13 +10,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 
 from wakelog.codec.canonical import hash_value
 from wakelog.log.reader import Entry
+from wakelog.model.calls import ASKS, SETTLES, Call, text_in
 from wakelog.model.ids import Seq
+from wakelog.model.trust import distrust
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold
 
@@ -26,15 +27,6 @@ ACTOR = "monitor"
 CALLS_KEPT, GAPS_KEPT, TOOLS_KEPT, DISTRUSTED_KEPT = 64, 64, 256, 20_000
 EFFECTS = frozenset({"write", "external"})
 
-_REQUESTS = frozenset({"action.requested", "action.recorded"})
-_ENDS = {
-    "action.succeeded": "succeeded",
-    "action.failed": "failed",
-    "action.timed_out": "timed_out",
-    "action.denied": "denied",
-    "action.abandoned": "abandoned",
-    "action.reconciled": "reconciled",
-}
 # What people do beside the agent's work: it is no sign that the work goes on.
 _ASIDE = frozenset({"checkpoint.named", "flag.cleared", "flag.raised", "labels.set", "note.added"})
 
@@ -43,26 +35,19 @@ _GO_ON = frozenset({"session.reopened", "session.resumed"})
 Ranges = Iterable[tuple[Seq, Seq]]
 
 
-class Call(msgspec.Struct):
-    """One call of a tool or a model. `input` and `output` tell values apart, and are empty where nothing is known."""
+class SeenCall(Call):
+    """One call, with what rules compare. `input` and `output` tell values apart, and are empty where nothing is known.
+    Among its events are the messages that tell of it."""
 
-    action: str
-    tool: str
-    effect: str
-    seq: Seq
-    turn: int
-    attempt: int
-    input: str
+    input: str = ""
     context: tuple[tuple[Seq, Seq], ...] = ()
     """For a model call: the events that were in its window, as its request says."""
     is_repeat: bool = False
     """A recorded result was used again: nothing was run."""
-    about: list[Seq] = []
-    """The events that tell of it."""
     began_at: int = 0
-    outcome: str = ""
     output: str = ""
     ended: Seq = 0
+    """Where its last try ended."""
 
     @property
     def name(self) -> tuple[str, str]:
@@ -70,13 +55,9 @@ class Call(msgspec.Struct):
         return self.tool, self.input
 
     @property
-    def key(self) -> str:
+    def short_name(self) -> str:
         """The same, short enough for the name of a flag."""
         return f"{self.tool}:{self.input[:8]}" if self.input else self.tool
-
-    @property
-    def is_model(self) -> bool:
-        return self.effect == "model"
 
 
 class Distrusted(msgspec.Struct, frozen=True):
@@ -110,13 +91,13 @@ class Seen:
         self.told_to_go_on: Seq = 0
         """Where a person last said something, or resumed the session."""
         self.before = Before()
-        self.call: Call | None = None
+        self.call: SeenCall | None = None
         """The call that the newest event is about."""
-        self.open: dict[str, Call] = {}
+        self.open: dict[str, SeenCall] = {}
         """Calls without an outcome, by action."""
-        self.calls: deque[Call] = deque(maxlen=CALLS_KEPT)
+        self.calls: deque[SeenCall] = deque(maxlen=CALLS_KEPT)
         """Calls with one, newest last."""
-        self.model: Call | None = None
+        self.model: SeenCall | None = None
         """The newest model call of the turn."""
         self.longest: dict[str, int] = {}
         """How long each tool took at most, in microseconds, when it answered."""
@@ -124,7 +105,7 @@ class Seen:
         """A field of an event's body, fetched where it is stored beside it."""
         self.holder: Callable[[], str] = str
         """Who holds the lease and was heard of in time. Only for `tick`: it asks the store."""
-        self._answers: dict[Seq, Call] = {}
+        self._answers: dict[Seq, SeenCall] = {}
         self._gaps: deque[int] = deque(maxlen=GAPS_KEPT)
         self._distrusted: list[Distrusted] = []
         self._endorsed: set[Seq] = set()
@@ -154,25 +135,17 @@ class Seen:
 
     def least(self, ranges: Ranges) -> Distrusted | None:
         """The least trusted event in some ranges, the newest of them; None when all are trusted."""
-        found: Distrusted | None = None
+        found: list[Distrusted] = []
         for first, last in ranges:
             low = bisect_left(self._distrusted, first, key=lambda d: d.seq)
             high = bisect_right(self._distrusted, last, key=lambda d: d.seq)
-            for each in reversed(self._distrusted[low:high]):
-                if each.seq in self._endorsed:
-                    continue
-                if each.trust == "untrusted":
-                    if found is None or found.trust != "untrusted" or found.seq < each.seq:
-                        found = each
-                    break
-                if found is None or (found.trust != "untrusted" and found.seq < each.seq):
-                    found = each
-        return found
+            found += (each for each in self._distrusted[low:high] if each.seq not in self._endorsed)
+        return max(found, key=lambda d: (distrust(d.trust), d.seq), default=None)
 
     def is_endorsed(self, seq: Seq) -> bool:
         return seq in self._endorsed
 
-    def context_of(self, entry: Entry) -> Call | None:
+    def context_of(self, entry: Entry) -> SeenCall | None:
         """The model call that an event rests on: the one it names as its cause, else the newest of the turn."""
         return self._answers.get(entry.header.cause) or self.model
 
@@ -224,10 +197,10 @@ class Seen:
         if not self.state:
             return
         for action, pending in self.state["pending_actions"].items():
-            seq, tool = pending["seq"], str(pending["tool"])
-            given = _text(pending.get("input_hash"))
-            call = Call(action, tool, str(pending["effect"]), seq, pending["turn"], 1, given, about=[seq])
-            self.open[action] = call
+            seq, given = pending["seq"], text_in(pending, "input_hash")
+            asked = SeenCall(action, str(pending["tool"]), str(pending["effect"]), seq, pending["turn"], seqs=[seq])
+            asked.status, asked.input = str(pending["status"]), given
+            self.open[action] = asked
         known = [Distrusted(t["seq"], t["trust"], source) for source, t in self.state["trust"].items()]
         self._distrusted = sorted(known, key=lambda d: d.seq)
 
@@ -237,60 +210,42 @@ class Seen:
             del self._distrusted[: DISTRUSTED_KEPT // 2]
 
     def _take_action(self, entry: Entry) -> None:
-        body, kind = entry.body, entry.kind
-        action = _text(body.get("action"))
-        if kind in _REQUESTS:
-            self.call = self._begin(entry, action)
-            if kind == "action.requested":
-                return
-        else:
-            self.call = self.open.get(action)
-        call = self.call
+        kind, action = entry.kind, text_in(entry.body, "action")
+        call = self._begin(entry) if kind in ASKS else self.open.get(action)
         if call is None or kind == "action.evidence":
             self.call = call or next((c for c in reversed(self.calls) if c.action == action), None)
             return
-        if kind != "action.recorded":
-            call.about.append(entry.seq)
-        outcome = _text(body.get("outcome")) or "succeeded" if kind == "action.recorded" else _ENDS.get(kind, "")
-        if outcome:
-            self._end(call, entry, outcome)
+        self.call = call
+        if kind not in ASKS:
+            call.take(entry.seq, kind, entry.header, entry.body)
+        if kind in SETTLES:
+            self._end(call, entry)
 
-    def _begin(self, entry: Entry, action: str) -> Call:
+    def _begin(self, entry: Entry) -> SeenCall:
         body, header = entry.body, entry.header
-        call = Call(
-            action,
-            _text(body.get("tool")),
-            _text(body.get("effect")) or "external",
-            entry.seq,
-            header.turn,
-            header.attempt,
-            _text(body.get("input_hash")) or _text(body.get("context_hash")) or identity(body.get("input")),
-            context=header.derived_from,
-            is_repeat=bool(body.get("reused")),
-            about=[entry.seq],
-            began_at=header.at,
-        )
-        if entry.kind == "action.requested":
-            self.open[action] = call
+        call = SeenCall.asked(entry.seq, entry.kind, header, body)
+        call.input = call.input_hash or text_in(body, "context_hash") or identity(body.get("input"))
+        call.context, call.is_repeat, call.began_at = header.derived_from, bool(body.get("reused")), header.at
+        if not call.settled:
+            self.open[call.action] = call
         if call.is_model:
             self.model = call
         return call
 
-    def _end(self, call: Call, entry: Entry, outcome: str) -> None:
+    def _end(self, call: SeenCall, entry: Entry) -> None:
         body = entry.body
-        call.outcome = _text(body.get("outcome")) if outcome == "reconciled" else outcome
         output = body.get("output")
         call.output = identity(body.get("output_summary", "") if output is None else output)
         call.ended = entry.seq
-        if body.get("retry"):
-            return  # it is requested again
+        if not call.settled:
+            return  # it is to be tried again
         self.open.pop(call.action, None)
         self.calls.append(call)
         if call.is_model:
             self._answers[entry.seq] = call
             if len(self._answers) > CALLS_KEPT:
                 del self._answers[next(iter(self._answers))]
-        if call.began_at and outcome == "succeeded":
+        if call.began_at and call.outcome == "succeeded" and entry.kind != "action.reconciled":
             took = entry.header.at - call.began_at
             self.longest[call.tool] = max(took, self.longest.pop(call.tool, 0))
             if len(self.longest) > TOOLS_KEPT:
@@ -303,18 +258,17 @@ class Seen:
         self._answers.clear()
 
     def _message(self, entry: Entry) -> None:
-        call = self.open.get(_text(entry.body.get("action")))
+        call = self.open.get(text_in(entry.body, "action"))
         if call is not None:
-            call.about.append(entry.seq)
+            call.seqs.append(entry.seq)
 
     def _asked(self, entry: Entry) -> None:
-        request, header = _text(entry.body.get("request")), entry.header
-        self.open[request] = Call(
-            request, "input", "read", entry.seq, header.turn, header.attempt, "", about=[entry.seq]
-        )
+        request, header = text_in(entry.body, "request"), entry.header
+        asked = SeenCall(request, "input", "read", entry.seq, header.turn, header.attempt, seqs=[entry.seq])
+        self.open[request] = asked
 
     def _answered(self, entry: Entry) -> None:
-        self.open.pop(_text(entry.body.get("request")), None)
+        self.open.pop(text_in(entry.body, "request"), None)
 
     def _rewound(self, entry: Entry) -> None:
         self._rewinds[entry.seq] = (entry.body.get("to", 0), entry.body.get("under", 0))
@@ -356,7 +310,3 @@ def identity(value: Value) -> str:
         if "$payload" in value:
             return str(value["$payload"])
     return hash_value(value)
-
-
-def _text(value: Any) -> str:
-    return value if type(value) is str else ""

@@ -4,13 +4,13 @@ stored."""
 from __future__ import annotations
 
 from wakelog.log.reader import Entry
+from wakelog.model.calls import ASKS
 from wakelog.model.events import Severity
 from wakelog.model.ids import Seq
 from wakelog.monitors.carried_addresses import Addresses, only_looks, reads_here, works_here
 from wakelog.monitors.rules import Finding, Found, over
-from wakelog.monitors.session_view import EFFECTS, Call, Distrusted, Seen
+from wakelog.monitors.session_view import EFFECTS, Distrusted, Seen, SeenCall
 
-_REQUESTS = ("action.requested", "action.recorded")
 _READ = {
     "message.added": "content",
     "action.succeeded": "output",
@@ -58,7 +58,7 @@ class UntrustedEffect:
             self._told.clear()
         elif entry.kind == "trust.endorsed":
             return self._endorsed(entry)
-        found = self._judge(entry, seen) if entry.kind in _REQUESTS else None
+        found = self._judge(entry, seen) if entry.kind in ASKS else None
         self._remember(entry, seen)
         return found
 
@@ -66,7 +66,7 @@ class UntrustedEffect:
 
     def _remember(self, entry: Entry, seen: Seen) -> None:
         call, header = seen.call, entry.header
-        if entry.kind in _REQUESTS and call is not None and not call.is_model:
+        if entry.kind in ASKS and call is not None and not call.is_model:
             self._here[call.action] = reads_here(call.tool, seen.read(entry, "input"))
         if entry.kind not in _READ or _is_by_model(entry, call):
             return  # that a model repeats an address does not make it one that somebody named
@@ -77,7 +77,7 @@ class UntrustedEffect:
         if call is not None and call.ended == entry.seq:
             self._here.pop(call.action, None)
 
-    def _is_here(self, entry: Entry, call: Call | None) -> bool:
+    def _is_here(self, entry: Entry, call: SeenCall | None) -> bool:
         source = entry.header.source
         if source and not source.startswith(("tool:", "file:")):
             return False  # somebody said where it is from
@@ -102,7 +102,7 @@ class UntrustedEffect:
             return None
         return self._unverified(entry, call, seen)
 
-    def _unverified(self, entry: Entry, call: Call, seen: Seen) -> Finding | None:
+    def _unverified(self, entry: Entry, call: SeenCall, seen: Seen) -> Finding | None:
         ranges = self._window(entry, seen)
         elsewhere = {seq: source for source, seqs in self._elsewhere.items() for seq in seqs if _holds(ranges, seq)}
         # What the tool itself answered before is no news to it.
@@ -139,11 +139,11 @@ class UntrustedEffect:
     def _exposure(self, entry: Entry, seen: Seen) -> tuple[Distrusted | None, str, bool]:
         """The least trusted of what the model saw, how that is known, and whether it is recorded."""
         header = entry.header
-        model: Call | None = seen.context_of(entry)
+        model: SeenCall | None = seen.context_of(entry)
         if model is not None and model.context:
             found = seen.least(model.context)
             if found is not None and found.trust == "untrusted":
-                return found, f"recorded as the context of the model call e{model.seq}", True
+                return found, f"recorded as the context of the model call e{model.request}", True
         if header.trust != "trusted":
             # The request is an event of that trust itself; what it came from says more.
             origin = seen.least([(1, entry.seq - 1)])
@@ -169,7 +169,7 @@ class UntrustedEffect:
         return [over(flag, "what it rests on was endorsed") for flag in gone]
 
 
-def _is_by_model(entry: Entry, call: Call | None) -> bool:
+def _is_by_model(entry: Entry, call: SeenCall | None) -> bool:
     if call is not None:
         return call.is_model
     return entry.kind == "message.added" and entry.body.get("role") in ("assistant", "model", "ai")

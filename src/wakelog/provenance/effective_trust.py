@@ -18,13 +18,13 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
-from wakelog.provenance.event_index import MODEL_CALLS, RANK, TRUSTS, Mark, Role
+from wakelog.model.trust import TRUSTS, Trust, distrust
+from wakelog.provenance.event_index import MODEL_CALLS, Mark, Role
 from wakelog.provenance.graph import Edge, Graph, Known
 from wakelog.provenance.range_maximum import Maxima
 
-_UNTRUSTED = RANK["untrusted"]
+_UNTRUSTED = distrust("untrusted")
 _BY_MODEL = ("cause", "answers", "says", "made")
 WORST_SHOWN = 20
 
@@ -60,7 +60,7 @@ class Trusts:
         return self._ranks[seq]
 
     def trust(self, seq: Seq) -> Trust:
-        return TRUSTS[self._ranks[seq]]  # type: ignore[return-value]
+        return TRUSTS[self._ranks[seq]]
 
     def is_invalid(self, seq: Seq) -> bool:
         """Whether an event was invalidated, or rests on one that was."""
@@ -134,7 +134,7 @@ def exposure(graph: Graph, seq: Seq, trusts: Trusts | None = None) -> Exposure:
     rank = max((trusts.worst(first, last) for first, last in ranges), default=0)
     worst = tuple(_newest(trusts, ranges, rank)) if rank else ()
     known: Known = "recorded" if recorded else "derived" if ranges else "unknown"
-    return Exposure(TRUSTS[rank], known, call, worst)  # type: ignore[arg-type]
+    return Exposure(TRUSTS[rank], known, call, worst)
 
 
 def _newest(trusts: Trusts, ranges: list[tuple[Seq, Seq]], rank: int) -> Iterator[Seq]:

@@ -17,13 +17,10 @@ import msgspec
 
 from wakelog.log import Log
 from wakelog.log.reader import Entry
+from wakelog.model.calls import ANSWERS, ASKS
 from wakelog.model.ids import Seq
+from wakelog.model.trust import distrust
 from wakelog.state.patch import tokens_of
-
-TRUSTS = ("trusted", "unverified", "untrusted")
-"""By rank: the higher, the worse."""
-
-RANK = {trust: rank for rank, trust in enumerate(TRUSTS)}
 
 EdgeKind = Literal[
     "cause", "answers", "content", "window", "evidence", "says", "made", "sums up", "repeats", "about", "model",
@@ -75,7 +72,7 @@ _CLAIMS = frozenset({
     "decision.made", "fact.recorded", "fact.retracted", "dead_end.noted", "artefact.recorded", "file.changed",
     "resource.touched", "state.patched", "subagent.spawned", "input.requested",
 })  # fmt: skip
-_OUTCOMES = frozenset({"action.succeeded", "action.failed", "action.timed_out", "action.reconciled", "action.evidence"})
+_OUTCOMES = (ANSWERS - ASKS) | {"action.evidence"}
 _ABOUT = frozenset({"flag.raised", "note.added", "trust.endorsed", "step.invalidated"})
 _PLUMBING = frozenset({
     "action.started", "action.approved", "action.denied", "action.uncertain", "action.abandoned", "turn.started",
@@ -93,7 +90,7 @@ _ROLES = {
     "input.answered": Role.INPUT,
 }
 _READ = frozenset({
-    *_CLAIMS, *_OUTCOMES, *_ABOUT, "action.requested", "action.recorded", "message.added",
+    *_CLAIMS, *ASKS, *_OUTCOMES, *_ABOUT, "message.added",
     "history.compacted", "history.rewound", "history.adopted", "input.answered", "subagent.returned",
 })  # fmt: skip
 """The kinds whose bodies are looked into."""
@@ -220,8 +217,8 @@ class _Walker:
         self._turn = -1
         self._began: Seq = 1
         self._model: Seq = 0
-        self._asked: dict[str, Seq] = {}
-        self._answered: dict[str, Seq] = {}
+        self._told: dict[str, Seq] = {}
+        """By action, the newest event that holds something of the call: its answer, else its request."""
         self._questions: dict[str, Seq] = {}
         self._spawned: dict[str, Seq] = {}
 
@@ -239,7 +236,7 @@ class _Walker:
         tracks.kinds.append(kind)
         tracks.roles.append(role)
         tracks.effects.append(effect)
-        tracks.stamps.append(RANK.get(header.trust, 2))
+        tracks.stamps.append(distrust(header.trust))
         tracks.conditions.append(0 if entry.is_intact else 1 if entry.record.body else 2)
         tracks.causes.append(header.cause)
         tracks.began.append(self._began)
@@ -260,7 +257,7 @@ class _Walker:
 
     def _effect(self, kind: str, cause: Seq, body: _Body) -> int:
         """The class of a call; of an outcome, that of its request. One that nobody declared is external."""
-        if kind in ("action.requested", "action.recorded"):
+        if kind in ASKS:
             return _EFFECT.get(body.effect, EXTERNAL)
         return self.tracks.effects[cause] if kind in _OUTCOMES else 0
 
@@ -302,19 +299,16 @@ class _Walker:
         return [Link(found, "answers")] if found else []
 
     def _by_action(self, action: str, kind: EdgeKind) -> list[Link]:
-        found = self._answered.get(action) or self._asked.get(action)
+        found = self._told.get(action)
         return [Link(found, kind)] if found else []
 
     def _remember(self, entry: Entry, body: _Body) -> None:
         tracks, seq, kind = self.tracks, entry.seq, entry.kind
-        if kind in ("action.requested", "action.recorded"):
-            self._asked[body.action] = seq
-            self._answered.pop(body.action, None)
+        if kind in ASKS:
+            self._told[body.action] = seq
             tracks.tools[seq] = sys.intern(body.tool)
-            if kind == "action.recorded":
-                self._answered[body.action] = seq
         elif kind in _OUTCOMES:
-            self._answered[body.action] = seq
+            self._told[body.action] = seq
         elif kind == "file.changed" and body.path:
             tracks.files.setdefault(body.path, array("q")).append(seq)
         elif kind == "input.requested":

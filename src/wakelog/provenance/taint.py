@@ -16,11 +16,11 @@ import msgspec
 
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.trust import Trust, distrust
 from wakelog.model.values import Value
 from wakelog.provenance.effective_trust import Trusts
-from wakelog.provenance.event_index import OUTSIDE, RANK, Condition, EdgeKind, Mark, key_in_delta
+from wakelog.provenance.event_index import OUTSIDE, Condition, EdgeKind, Mark, key_in_delta
 from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, known_of
 from wakelog.provenance.key_writers import data_writers
 from wakelog.provenance.targets import Target, What, distrusted, find_sources
@@ -145,7 +145,7 @@ def resting_on(
     Nothing goes on through what was endorsed."""
     graph = Graph(log, at, wide=wide)
     trusts = Trusts(graph)
-    target = distrusted(graph, trusts, RANK[trust])
+    target = distrusted(graph, trusts, distrust(trust))
     endorsed = (s for s, marks in graph.tracks.marks.items() if marks[-1].mark == "endorsed" and not trusts.rank(s))
     return _answer(graph, trusts, target, frozenset(endorsed), parts, items)
 

@@ -10,6 +10,7 @@ import msgspec
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.model.document import empty_document
 from wakelog.model.ids import Seq
+from wakelog.model.trust import TRUSTS
 from wakelog.provenance.effective_trust import Trusts
 from wakelog.provenance.event_index import OUTSIDE, Role
 from wakelog.provenance.graph import Graph
@@ -156,4 +157,4 @@ def distrusted(graph: Graph, trusts: Trusts, rank: int) -> Target:
         for s in range(1, graph.head + 1)
         if trusts.rank(s) >= rank and (trusts.own[s] or (s in marks and marks[s][-1].mark == "invalidated"))
     ]
-    return Target(("trusted", "unverified", "untrusted")[rank], "source", tuple(seqs))
+    return Target(TRUSTS[rank], "source", tuple(seqs))

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import msgspec
 
 from wakelog.log import Log
-from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.trust import TRUSTS, Trust
 from wakelog.provenance.effective_trust import Exposure, Trusts, exposure
 from wakelog.provenance.event_index import Condition, EdgeKind, Mark
 from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, known_of
@@ -236,7 +236,7 @@ def _origins(graph: Graph, walk: Walk, trusts: Trusts) -> Iterator[Origin]:
         best = found[0]
         yield Origin(
             source=source,
-            trust=("trusted", "unverified", "untrusted")[rank],
+            trust=TRUSTS[rank],
             count=len(found),
             seqs=tuple(r.seq for r in found[:SHOWN]),
             known=known_of(best.strength),

@@ -14,12 +14,11 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from wakelog.errors import InvalidInputError
-from wakelog.model.events import Cost, Trust
+from wakelog.model.events import Cost
+from wakelog.model.trust import TRUSTS, Trust, distrust
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_RANK: dict[str, int] = {"untrusted": 0, "unverified": 1, "trusted": 2}
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -29,14 +28,14 @@ class Mark(msgspec.Struct, frozen=True):
     source: str = ""
 
     def __post_init__(self) -> None:
-        if self.trust not in _RANK:
+        if self.trust not in TRUSTS:
             raise InvalidInputError(
-                f"{self.trust!r} is not a trust", kind="bad-trust", hint=f"one of {', '.join(reversed(_RANK))}"
+                f"{self.trust!r} is not a trust", kind="bad-trust", hint=f"one of {', '.join(TRUSTS)}"
             )
 
     def lowered(self, other: Mark) -> Mark:
         """The less trusted of two, with its source."""
-        return other if _RANK[other.trust] < _RANK[self.trust] else self
+        return other if distrust(other.trust) > distrust(self.trust) else self
 
 
 TRUSTED = Mark()

@@ -8,66 +8,32 @@ from __future__ import annotations
 
 import hashlib
 
-import msgspec
-
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
+from wakelog.model.calls import ASKS, Call
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.timeline.points import commit_at
 
-ASKS = frozenset({"action.requested", "action.recorded"})
-SETTLES = frozenset(
-    {
-        "action.abandoned",
-        "action.denied",
-        "action.failed",
-        "action.reconciled",
-        "action.recorded",
-        "action.succeeded",
-        "action.timed_out",
-    }
-)
 
-
-class Past(msgspec.Struct):
+class Past(Call):
     """A call of before."""
 
-    request: Seq
-    tool: str
-    input_hash: str
-    has_begun: bool = False
-    settled: Seq = 0
-    """The event that settled it; 0 while it is open."""
     is_answer: bool = False
-    """Whether that event is given again to whoever makes the call again. Not if the call never ran, or was cut and may
-    be repeated."""
-    is_failure: bool = False
-    """Whether it failed, and is known to have."""
-    files: tuple[Seq, ...] = ()
-    """The changes of files that it made."""
+    """Whether the event that settled it is given again to whoever makes the call again. Not if the call never ran, or
+    was cut and may be repeated."""
 
 
 def follow(past: Past | None, entry: Entry) -> Past | None:
     """What is known of a call after one more event of it."""
-    kind, body = entry.kind, entry.body
-    if kind in ASKS:
-        past = Past(entry.seq, str(body.get("tool", "")), str(body.get("input_hash", "")))
-    if past is None:
-        return None
-    if kind == "file.changed":
-        past.files = (*past.files, entry.seq)
-    elif kind == "action.started":
-        past.has_begun = True
-    elif body.get("retry"):
-        past.has_begun = False
-    elif kind in SETTLES:
-        past.settled, past.is_answer = entry.seq, _is_answer(entry, past.has_begun)
-        past.is_failure = kind in ("action.failed", "action.timed_out") or body.get("outcome") in (
-            "failed",
-            "timed_out",
-        )
+    event = entry.seq, entry.kind, entry.header, entry.body
+    if entry.kind in ASKS:
+        past = Past.asked(*event)
+    elif past is not None:
+        past.take(*event)
+    if past is not None and past.settled == entry.seq:
+        past.is_answer = _is_answer(entry, past.has_begun)
     return past
 
 
@@ -88,7 +54,7 @@ def is_cut(error: Value) -> bool:
 
 def asked_at(log: Log, action: str, since: Seq) -> Past:
     """A call that was asked for at an event, or soon after, followed to the event that settled it, if there is one."""
-    past, is_pruned = Past(since, "", ""), False
+    past, is_pruned = Past(action, request=since), False
     for entry in log.entries(after=since - 1):
         is_pruned = is_pruned or not entry.record.body
         if entry.kind.startswith("action.") and entry.body.get("action") == action:

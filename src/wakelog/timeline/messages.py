@@ -8,6 +8,7 @@ from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model import events as ev
+from wakelog.model.calls import ASKS
 from wakelog.model.ids import Seq
 from wakelog.model.parts import Asked, Text, content_text, parts_of, reply_of, text_of
 from wakelog.model.values import Value
@@ -54,7 +55,7 @@ def read_messages(log: Log, at: Seq | None = None, *, compacted: bool = True) ->
         for entry in log.entries(after=first - 1, upto=last, payloads=True):
             if entry.kind == "message.added":
                 placed.append((entry.seq, _message(log, entry, "content")))
-            elif entry.kind in ("action.requested", "action.recorded"):
+            elif entry.kind in ASKS:
                 is_model[entry.body.get("action")] = entry.body.get("effect") == "model"
             if entry.kind in ("action.succeeded", "action.recorded", "action.reconciled"):
                 action = entry.body.get("action")

@@ -15,6 +15,7 @@ from wakelog.cli.render.values import preview, text_of
 from wakelog.cli.text import clock, count, glyph, iso, money, other_time
 from wakelog.diff.turn_diff import sentence
 from wakelog.log.reader import Entry
+from wakelog.model.calls import ASKS
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.session import Session
@@ -101,7 +102,7 @@ def _take(session: Session[Any], row: TurnRow, entry: Entry) -> None:
         path = text_of(body.get("path", ""))
         added, removed = row.files.get(path, (0, 0))
         row.files[path] = (added + body.get("added", 0), removed + body.get("removed", 0))
-    elif kind in ("action.requested", "action.recorded"):
+    elif kind in ASKS:
         _take_call(row, body)
     if "cost" in body:
         row.spent.add(body["cost"])

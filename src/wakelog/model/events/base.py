@@ -17,12 +17,12 @@ from typing import Annotated, ClassVar, Literal, TypeVar
 
 import msgspec
 
+from wakelog.model.trust import Trust as Trust
 from wakelog.model.values import INT_MAX, Value
 
 Effect = Literal["model", "pure", "read", "write", "external"]
 """What a call does to the world. Undeclared means `external`: the class that is never silently repeated."""
 
-Trust = Literal["trusted", "unverified", "untrusted"]
 Severity = Literal["info", "warning", "error", "alarm"]
 """How much a flag matters: good to know, worth a look, something went wrong, somebody must look now."""
 
