@@ -1,4 +1,4 @@
-"""`wakelog checkpoint`: name a point, or see the names."""
+"""`wakelog checkpoint` and `note`: names and remarks on points of a session."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from wakelog.cli.context import Context, common
+from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.shell_completion import complete_checkpoint, complete_selector
 from wakelog.cli.text import inert
@@ -30,10 +31,11 @@ def checkpoint_command(ctx: Context, name: str, selector: str, remove: bool) -> 
       wakelog checkpoint -d before-fix
       wakelog checkpoint ls -s fix-bug
     """
-    session, place = ctx.select(selector)
+    where = ctx.place(selector)
+    session = where.session
     names: dict[str, int] = session.log.state()["checkpoints"]
     if not remove and name in ("", "ls"):
-        if selector and place.first:
+        if where.text:
             raise click.UsageError("ls takes no point; choose the session with -s")
         _list(ctx, session, names)
         return
@@ -45,8 +47,8 @@ def checkpoint_command(ctx: Context, name: str, selector: str, remove: bool) -> 
         session.checkpoint(name, names[name], remove=True)
         told, at = "removed", names[name]
     else:
-        at = session.seq(place.first or None)
-        if place.last or at < 1:
+        at = session.seq(where.text.partition("..")[0] or None)
+        if where.is_range or at < 1:
             raise click.UsageError("a checkpoint names one event")
         session.checkpoint(name, at)
         told = "moved" if name in names and names[name] != at else "named"
@@ -60,7 +62,7 @@ def checkpoint_command(ctx: Context, name: str, selector: str, remove: bool) -> 
     }
 
     def human() -> None:
-        owner = inert(session.name or session.id, lines=False)
+        owner = label(session)
         before = f" (it was e{names[name]})" if told == "moved" else ""
         verb = {"removed": "is gone; it was", "moved": "is now", "named": "is"}[told]
         ctx.say(f"cp:{inert(name, lines=False)} {verb} e{at} of {owner}{before}")
@@ -74,7 +76,7 @@ def _list(ctx: Context, session: Session[Any], names: dict[str, int]) -> None:
 
     def human() -> None:
         if not data:
-            ctx.say(f"{inert(session.name or session.id, lines=False)} has no checkpoints")
+            ctx.say(f"{label(session)} has no checkpoints")
             return
         rows = [(f"cp:{n}", f"e{h.seq}", f"@{h.turn}" if h.turn else "", h.kind) for n, h in entries.items()]
         say_table(ctx, [Column("name", 12), Column("event"), Column("turn"), Column("kind", drop=1)], rows)
@@ -87,3 +89,29 @@ def _check(name: str) -> None:
         raise InvalidInputError(
             f"{name!r} cannot name a checkpoint", kind="bad-name", hint="use letters, digits, - and _, without @ and .."
         )
+
+
+@click.command("note")
+@click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
+@click.option("-m", "--message", "text", required=True, metavar="TEXT", help="What to say.")
+@common
+def note_command(ctx: Context, selector: str, text: str) -> None:
+    """Adds a remark to an event, or without a point to the session. Allowed at any time, even after close.
+
+    \b
+    Examples:
+      wakelog note fix-bug@11 -m "this push was reviewed by Ada"
+      wakelog note fix-bug -m "belongs to incident 42"
+    """
+    if not text.strip():
+        raise click.UsageError("a note needs some text")
+    where = ctx.place(selector)
+    session = where.session
+    if where.is_range:
+        raise click.UsageError("a note stands on one event")
+    on = session.seq(where.text) if where.text else 0
+    seq = session.note(text, on=on)
+    data = {"session": session.id, "name": session.name, "seq": seq, "on": on or None, "text": text}
+    noted = f"e{on} of " if on else ""
+    name = label(session)
+    ctx.answer("note", data, lambda: ctx.say(f"Noted on {noted}{name}, as e{seq}"))

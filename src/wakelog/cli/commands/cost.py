@@ -1,24 +1,138 @@
-"""`wakelog cost`: what sessions cost, each amount counted once."""
+"""`wakelog cost` and `budget`: what was spent, each amount counted once, and what may be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import click
 
 from wakelog.cli.context import Context, common
-from wakelog.cli.render.budgets import budget_lines, plain_uses
-from wakelog.cli.render.cost import plain_money
-from wakelog.cli.render.prices import plain_prices, price_lines
-from wakelog.cli.render.table import Cell, Column, Row, say_table
-from wakelog.cli.shell_completion import complete_selector
+from wakelog.cli.render.money import plain_money
+from wakelog.cli.render.sessions import handle, plain_budget, title
+from wakelog.cli.render.table import Cell, Column, Row, lay_out, say_table
+from wakelog.cli.shell_completion import complete_selector, complete_session
 from wakelog.cli.text import count, duration, money
 from wakelog.errors import InvalidInputError
 from wakelog.index.costs import BY, LABEL
 from wakelog.index.results import CostRow, Costs
+from wakelog.model.values import Value
+from wakelog.monitors.budgets import Use, reached, show, uses
+from wakelog.monitors.prices import AMOUNTS, Price, Prices
 from wakelog.session import Session
-from wakelog.timeline.selectors import parse_time, resolve_range
+from wakelog.timeline.selectors import parse_time
+
+_COLORS = {1: "yellow", 2: "red"}
+_COLUMNS = (
+    Column("budget"),
+    Column("spent", right=True),
+    Column("limit", right=True),
+    Column("left", right=True),
+    Column("", right=True),
+)
+
+
+def budget_lines(ctx: Context, budget: Value) -> Iterator[str]:
+    """A line for each unit, spent or limited."""
+    told = [use for use in uses(budget) if use.limit is not None or use.spent]
+    rows = [
+        (
+            use.unit,
+            show(use.unit, use.spent),
+            "none" if use.limit is None else show(use.unit, use.limit),
+            "" if use.left is None else show(use.unit, use.left),
+            Cell("" if use.percent is None else f"{use.percent} %", _style(use)),
+        )
+        for use in told
+    ]
+    if rows:
+        yield from lay_out(ctx, _COLUMNS, rows)
+    else:
+        yield "nothing is limited, and nothing was spent"
+
+
+def _style(use: Use) -> dict[str, Any]:
+    return {"fg": _COLORS[use.level]} if use.level in _COLORS else {}
+
+
+def plain_uses(budget: Value) -> dict[str, Any]:
+    """As JSON: the budget, how much of each limit is spent, and which are reached."""
+    found = uses(budget)
+    return {
+        "budget": plain_budget(budget),
+        "percent": {use.unit: use.percent for use in found},
+        "reached": [use.unit for use in found if use.is_reached],
+    }
+
+
+_COLUMNS_PRICES = (
+    Column("provider"),
+    Column("model", least=12),
+    Column("in", right=True),
+    Column("out", right=True),
+    Column("cache read", right=True, drop=3),
+    Column("cache write", right=True, drop=4),
+    Column("for 1 h", right=True, drop=6),
+    Column("reasoning", right=True, drop=5),
+    Column("holds", drop=2),
+    Column("from", drop=1),
+)
+
+
+def price_lines(ctx: Context, table: Prices) -> Iterator[str]:
+    """The table, and how to add to it."""
+    yield f"dollars for a million tokens; built-in prices are as of {table.as_of}: {table.source}"
+    yield from lay_out(ctx, _COLUMNS_PRICES, [_cells(price) for price in table.rows])
+    yield ctx.style("where cache or reasoning have no price, they cost what input and output do", dim=True)
+    yield f"a model that is not listed has no known price; to add or change one, edit {table.file}:"
+    for line in ("[[price]]", 'provider = "openai"', 'models = ["…"]', 'input = "…"', 'output = "…"'):
+        yield f"  {line}"
+    yield ctx.style(
+        '  also cache_read, cache_write, cache_write_1h, reasoning; from and until = "2026-11-15"', dim=True
+    )
+
+
+def _cells(price: Price) -> tuple[Cell | str, ...]:
+    amounts = (_amount(price, kind) for kind in ("input", "output", "cache_read", "cache_write", "cache_write_1h"))
+    origin = price.origin if price.origin == "built-in" else Path(price.origin).name
+    return (
+        price.provider,
+        Cell(price.model, {"fg": "cyan"}),
+        *amounts,
+        _amount(price, "reasoning"),
+        _holds(price),
+        origin,
+    )
+
+
+def _amount(price: Price, kind: str) -> str:
+    return f"{price.amounts[kind]:f}" if kind in price.amounts else ""
+
+
+def _holds(price: Price) -> str:
+    return " ".join(filter(None, (price.since and f"from {price.since}", price.until and f"until {price.until}")))
+
+
+def plain_prices(table: Prices) -> dict[str, Any]:
+    """As JSON; amounts are texts, so that they stay exact."""
+    return {
+        "as_of": table.as_of,
+        "source": table.source,
+        "file": table.file,
+        "prices": [
+            {
+                "provider": price.provider,
+                "model": price.model,
+                **{kind: _amount(price, kind) or None for kind in AMOUNTS},
+                "from": price.since or None,
+                "until": price.until or None,
+                "origin": price.origin,
+            }
+            for price in table.rows
+        ],
+    }
+
 
 LIMIT = 50
 _NOBODY = {"tool": "(no tool)", "model": "(no model)", "agent": "(no agent)"}
@@ -80,8 +194,7 @@ def cost_command(
         if inherited:
             ctx.say(ctx.style(f"besides, {money(inherited)} was spent before it was forked: its parent's", dim=True))
         if session is not None and with_budget:
-            for line in budget_lines(ctx, session.log.part("budget")):
-                ctx.say(line)
+            ctx.say_all(budget_lines(ctx, session.log.part("budget")))
 
     if ctx.ndjson:
         for row in data["rows"]:
@@ -94,10 +207,11 @@ def _chosen(ctx: Context, selector: str) -> tuple[Session[Any] | None, tuple[int
     """The session asked about, if any, and which of its turns."""
     if not selector and not ctx.names_session:
         return None, None
-    session, place = ctx.select(selector)
-    if not place.first:
+    where = ctx.place(selector)
+    session = where.session
+    if not where.text:
         return session, None
-    found = resolve_range(session.log, f"{place.first}..{place.last}" if place.last else place.first)
+    found = where.span
     low, high = (session.log.entry(max(1, seq)).header.turn for seq in (found.first, found.last))
     if not low or not high:
         raise InvalidInputError(
@@ -143,8 +257,7 @@ def _answer_prices(ctx: Context) -> None:
     table = load(user_file().parent / FILE)  # of the user, whatever store is meant
 
     def human() -> None:
-        for line in price_lines(ctx, table):
-            ctx.say(line)
+        ctx.say_all(price_lines(ctx, table))
 
     ctx.answer("prices", plain_prices(table), human)
 
@@ -161,9 +274,9 @@ def _show(ctx: Context, costs: Costs, name: Callable[[str], str], limit: int) ->
         Column("time", right=True, drop=1),
         Column("money", right=True),
     )
-    rows = [_cells(name(row.key), row) for row in shown]
+    rows = [_cells_cost(name(row.key), row) for row in shown]
     if len(costs.rows) > 1:
-        rows.append(_cells("all", costs.total, bold=True))
+        rows.append(_cells_cost("all", costs.total, bold=True))
     say_table(ctx, columns, rows)
     if costs.total.unpriced_tokens:
         tokens = count(costs.total.unpriced_tokens)
@@ -181,7 +294,7 @@ def _money(row: CostRow) -> str:
     return f"{known} + unknown" if known else "unknown"
 
 
-def _cells(title: str, row: CostRow, *, bold: bool = False) -> Row:
+def _cells_cost(title: str, row: CostRow, *, bold: bool = False) -> Row:
     style = {"bold": True} if bold else {}
     texts = (
         title,
@@ -191,3 +304,46 @@ def _cells(title: str, row: CostRow, *, bold: bool = False) -> Row:
         _money(row),
     )
     return tuple(Cell(text, style) for text in texts)
+
+
+@click.command("budget")
+@click.argument("session", required=False, default="", shell_complete=complete_session)
+@click.option("--usd", "usd", metavar="N", help="A limit in dollars: 10, 2.50.")
+@click.option("--tokens", "tokens", metavar="N", help="A limit in tokens, in and out together.")
+@click.option("--seconds", "seconds", metavar="N", help="A limit in seconds that calls take.")
+@click.option("--lift", "lift", is_flag=True, help="No limits any more; with the options above, none but those.")
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why; kept in the log.")
+@common
+def budget_command(
+    ctx: Context, session: str, usd: str | None, tokens: str | None, seconds: str | None, lift: bool, why: str
+) -> None:
+    """Shows a session's limits, what was spent and what is left; or sets limits. What was spent stays spent: it is
+    the sum of what was recorded, and no rewind or resume makes it less. A session that reached a limit is paused; raise
+    the limit, then resume it.
+
+    \b
+    Examples:
+      wakelog budget fix-bug
+      wakelog budget fix-bug --usd 10 -m "it is worth it"
+      wakelog budget fix-bug --lift
+    """
+    found = ctx.session(session)
+    given: dict[str, Any] = {"usd": usd, "tokens": tokens, "seconds": seconds}
+    limits = {unit: value for unit, value in given.items() if value is not None or lift}
+    seq = found.set_budget(why=why, **limits) if limits else None
+    budget = found.log.part("budget")
+    data = {"session": found.id, "name": found.name or None, "status": found.status, "seq": seq}
+
+    def human() -> None:
+        ctx.say(f"{title(ctx, found)}  {'limits are set' if seq else found.status}")
+        for line in budget_lines(ctx, budget):
+            ctx.say(f"  {line}")
+
+    ctx.answer("budget", {**data, **plain_uses(budget)}, human)
+    name = handle(found)
+    if seq and found.status == "paused":
+        ctx.suggest(f"wakelog resume {name}")
+    elif reached(budget):
+        ctx.suggest(f"wakelog budget {name} --usd N", f"wakelog cost {name}")
+    else:
+        ctx.suggest(f"wakelog cost {name}")

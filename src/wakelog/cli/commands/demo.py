@@ -10,7 +10,7 @@ import msgspec
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.demo import DAY_US, DEMOS, Built, build, is_demo_store
-from wakelog.cli.progress import Progress
+from wakelog.cli.output import Progress
 from wakelog.cli.shell_completion import complete_demo
 from wakelog.errors import NotAllowedError, NotFoundError
 from wakelog.log.append import now_us

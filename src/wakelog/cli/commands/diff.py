@@ -1,4 +1,4 @@
-"""`wakelog diff`: what changed between two points, by whom and why."""
+"""`wakelog diff` and `files`: what changed between two points, by whom and why."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import msgspec
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.errors import NO
+from wakelog.cli.places import span_of
 from wakelog.cli.render.changes import FileLines, change_lines, plain_change
-from wakelog.cli.render.places import place
-from wakelog.cli.render.sessions import handle
+from wakelog.cli.render.sessions import handle, title
+from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import fit, glyph, inert_json
+from wakelog.cli.text import age, fit, glyph, inert_json, iso
 from wakelog.diff.turn_diff import TurnDiff, turn_diff
 from wakelog.errors import InvalidInputError
 from wakelog.model.ids import Seq
 from wakelog.session import Session
-from wakelog.timeline.selectors import Selector, resolve_change
+from wakelog.timeline.files import ChangedFile, ChangedFiles
+from wakelog.timeline.selectors import resolve_change
 
 
 class _Pair(msgspec.Struct, frozen=True):
@@ -74,7 +76,7 @@ def diff_command(ctx: Context, places: tuple[str, ...], files: bool, stat: bool,
     if key:
         found = _narrowed(found, key)
     lines = {} if stat or patch else _file_lines(pair)
-    if patch and not ctx.json and not ctx.ndjson:
+    if patch and ctx.is_for_people:
         click.echo(inert_json(msgspec.json.format(msgspec.json.encode(found.patch), indent=2).decode()))
     else:
         ctx.answer("diff", _plain(pair, found), lambda: _show(ctx, pair, found, lines, stat))
@@ -92,11 +94,9 @@ def _diff_files(ctx: Context, pair: _Pair, paths: list[str], stat: bool, exit_co
         _say_heading(ctx, pair)
         if not found:
             ctx.say("no change of a file was recorded")
-        for line in stat_lines(ctx, found) if stat and found else ():
-            ctx.say(line)
+        ctx.say_all(stat_lines(ctx, found) if stat and found else ())
         for diff in found if not stat else ():
-            for line in diff_lines(ctx, diff):
-                ctx.say(line)
+            ctx.say_all(diff_lines(ctx, diff))
 
     data = {
         "a": _plain_point(pair.session, pair.a),
@@ -117,25 +117,20 @@ def _sort_out(places: tuple[str, ...]) -> tuple[str, list[str]]:
 
 def _pair(ctx: Context, spots: list[str]) -> _Pair:
     if len(spots) == 2:
-        session, a = ctx.select(spots[0])
-        other, b = ctx.select(spots[1])
-        if a.last or b.last:
+        a, b = (ctx.place(spot) for spot in spots)
+        if a.is_range or b.is_range:
             raise InvalidInputError(
-                f"{spots[0 if a.last else 1]!r} is a range, where a point is expected", kind="bad-selector"
+                f"{spots[0 if a.is_range else 1]!r} is a range, where a point is expected",
+                kind="bad-selector",
+                hint="compare the ends: wakelog diff @3 @7",
             )
-        if not b.session:
-            other = session
-        return _Pair(session, _point(ctx, session, a), other, _point(ctx, other, b))
-    session, selector = ctx.select(spots[0] if spots else "")
-    for text in filter(None, (selector.first, selector.last)):
-        place(ctx, session, text)  # says what there is instead, where there is no such place
-    text = f"{selector.first}..{selector.last}" if selector.last else selector.first
-    first, last = resolve_change(session.log, text or None)
-    return _Pair(session, first, session, last)
-
-
-def _point(ctx: Context, session: Session[Any], selector: Selector) -> Seq:
-    return place(ctx, session, selector.first or "@").last
+        other = b.session if b.names_session else a.session
+        return _Pair(a.session, span_of(a.session, a.text or "@").last, other, span_of(other, b.text or "@").last)
+    where = ctx.place(spots[0] if spots else "")
+    for text in filter(None, where.text.split("..")):
+        span_of(where.session, text)  # says what there is instead, where there is no such place
+    first, last = resolve_change(where.session.log, where.text or None)
+    return _Pair(where.session, first, where.session, last)
 
 
 def _narrowed(found: TurnDiff, key: str) -> TurnDiff:
@@ -195,8 +190,7 @@ def _show(ctx: Context, pair: _Pair, found: TurnDiff, files: FileLines, stat: bo
             words = ", ".join(f"{counts[how]} {how}" for how in ("changed", "added", "removed") if counts[how])
             ctx.say(f"  {part:<12}{words}")
     else:
-        for line in change_lines(ctx, found, files):
-            ctx.say(line)
+        ctx.say_all(change_lines(ctx, found, files))
 
 
 def _say_heading(ctx: Context, pair: _Pair) -> None:
@@ -222,3 +216,86 @@ def _suggest(ctx: Context, pair: _Pair, found: TurnDiff) -> None:
     name = handle(pair.other)
     seqs = [c.writer.seq for c in found.changes if c.writer and c.part in ("decisions", "data")]
     ctx.suggest(*[f"wakelog show -s {name} e{seq}" for seq in seqs[:1]], f"wakelog log {name}")
+
+
+_COLUMNS = (
+    Column("file", least=24, cut="middle"),
+    Column("change", drop=3),
+    Column("times", right=True),
+    Column("lines", right=True, drop=2),
+    Column("turns", least=6),
+    Column("by", least=8),
+    Column("event"),
+    Column("age", right=True, drop=1),
+)
+
+
+@click.command("files")
+@click.argument("where", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
+@click.option(
+    "--last", "-n", "last", type=click.IntRange(0), default=5, show_default=True, help="In how many turns; 0: in all."
+)
+@common
+def files_command(ctx: Context, where: str, last: int) -> None:
+    """The files changed in the last turns, the last changed first: how often, in which turns, by which tool and event.
+
+    Only what is in view counts: turns that were rewound are passed over.
+
+    \b
+    Examples:
+      wakelog files
+      wakelog files fix-auth --last 1
+      wakelog files fix-auth@4 --last 0 --json
+    """
+    place = ctx.place(where)
+    session = place.session
+    found = session.files(last, at=place.seq)
+    listed = [_plain_files(each) for each in found.files]
+    if ctx.ndjson:
+        for row in listed:
+            ctx.record("files", {"session": session.id, **row})
+        return
+    data = {"session": session.id, "name": session.name or None, "turns": list(found.turns), "files": listed}
+
+    def human() -> None:
+        ctx.say(f"{title(ctx, session)}  {_about(found)}")
+        say_table(ctx, _COLUMNS, [_row(ctx, each) for each in found.files])
+
+    ctx.answer("files", data, human)
+    if found.files:
+        ctx.suggest(f"wakelog show -s {handle(session)} e{found.files[0].seq}", f"wakelog diff {handle(session)} -- .")
+
+
+def _about(found: ChangedFiles) -> str:
+    count = len(found.files)
+    files = f"{count or 'no'} file{'s' if count != 1 else ''} changed"
+    return f"{files} in {', '.join(f'@{turn}' for turn in found.turns)}" if found.turns else files
+
+
+def _row(ctx: Context, each: ChangedFile) -> Row:
+    mark = f"{glyph('warn')} " if each.trust != "trusted" else ""
+    return (
+        Cell(each.path, {"bold": True}),
+        each.change,
+        str(each.changes),
+        f"+{each.added} {glyph('minus')}{each.removed}" if each.added or each.removed else "",
+        " ".join(f"@{turn}" for turn in each.turns),
+        f"{mark}{each.tool}",
+        Cell(f"e{each.seq}", {"fg": "cyan"}),
+        age(each.at, ctx.store.clock()).removesuffix(" ago"),
+    )
+
+
+def _plain_files(each: ChangedFile) -> dict[str, Any]:
+    return {
+        "path": each.path,
+        "change": each.change,
+        "changes": each.changes,
+        "turns": list(each.turns),
+        "tool": each.tool or None,
+        "event": each.seq,
+        "at": iso(each.at),
+        "added": each.added,
+        "removed": each.removed,
+        "trust": each.trust,
+    }

@@ -1,15 +1,23 @@
-"""`wakelog fork`: a new session sharing the history up to a point."""
+"""`wakelog fork` and `adopt`: a new session sharing the history up to a point, and its result taken back."""
 
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import click
+import msgspec
 
 from wakelog.cli.context import Context, common
+from wakelog.cli.errors import PARTIAL
+from wakelog.cli.render.changes import change_lines, plain_change
+from wakelog.cli.render.sessions import handle, label
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import inert
-from wakelog.errors import InvalidInputError
+from wakelog.cli.text import glyph, inert
+from wakelog.compare.adoption_preview import AdoptionPreview, preview_adoption
+from wakelog.diff.turn_diff import TurnDiff
+from wakelog.errors import ConflictError, InvalidInputError
+from wakelog.session import Session
 from wakelog.store import Store
 
 
@@ -27,10 +35,11 @@ def fork_command(ctx: Context, selector: str, name: str, why: str) -> None:
       wakelog fork fix-bug@4 -n try-redis
       wakelog fork                        the newest session, as it is now
     """
-    session, place = ctx.select(selector)
-    if place.last:
+    where = ctx.place(selector)
+    session = where.session
+    if where.is_range:
         raise click.UsageError("a fork begins at one point, not at a range")
-    at = session.seq(place.first or None)
+    at = session.seq(where.text or None)
     if at < 1:
         raise InvalidInputError(
             "before the first event there is nothing to fork", kind="bad-point", hint="e1 is the first"
@@ -61,3 +70,115 @@ def _free_name(store: Store, name: str) -> str:
     if not name:
         return ""
     return next(n for i in itertools.count(2) if store.engine.find(n := f"{name}-{i}") is None)
+
+
+SHOWN = 16
+_WORDS = {
+    "message.added": "message",
+    "decision.made": "decision",
+    "fact.recorded": "fact",
+    "dead_end.noted": "dead end",
+    "artefact.recorded": "artefact",
+    "file.changed": "changed file",
+    "history.compacted": "compaction",
+}
+
+
+@click.command("adopt")
+@click.argument("selector", metavar="FORK", shell_complete=complete_selector)
+@click.option("--force", is_flag=True, help="Even if the session has gone on since the fork left it.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and stop.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why; kept in the log.")
+@common
+def adopt_command(ctx: Context, selector: str, force: bool, dry_run: bool, yes: bool, why: str) -> int:
+    """Takes a fork's result, as it is now or was at a point of it, back into the session it was forked from.
+
+    The view of that session goes back to the fork point; goal, facts, decisions, working set, artefacts and data become
+    the fork's, and its messages follow. What came after the fork point leaves the view and stays in the log. The fork
+    stays as it is; its turns, calls and money stay its own; files on disk are not touched. `wakelog undo` takes it
+    back.
+
+    \b
+    Examples:
+      wakelog adopt try-refresh --dry-run
+      wakelog adopt try-refresh -m "it needs no migration"
+      wakelog adopt try-refresh@5 --force
+    """
+    where = ctx.place(selector)
+    fork = where.session
+    if where.is_range:
+        raise click.UsageError("a fork is adopted as it was at one point, not over a range")
+    point = fork.head.fork
+    if point is None:
+        raise InvalidInputError(
+            f"{fork.name or fork.id} is no fork: there is nothing to adopt it into",
+            kind="not-its-fork",
+            hint="wakelog ls marks the forks",
+        )
+    session = ctx.store.resume(point.parent)
+    at = fork.seq(where.text) if where.text else None
+    preview = preview_adoption(session.log, fork.log, at, force=force)
+    if ctx.is_for_people:
+        _show(ctx, session, fork, preview)
+    if not dry_run:
+        ctx.confirm("Adopt it?", yes=yes)
+        if session.head.seq != preview.head:
+            raise ConflictError(
+                f"{session.name or session.id} went on while you were looking: it is at e{session.head.seq} now",
+                kind="head-moved",
+                hint="look again",
+                head_seq=session.head.seq,
+            )
+        session.adopt(fork, preview.at, why=why, force=force)
+    undo = f"wakelog undo {handle(session)}"
+    data = {
+        **{name: value for name, value in msgspec.to_builtins(preview).items() if name != "changes"},
+        "changes": [plain_change(change) for change in preview.changes],
+        "name": session.name or None,
+        "fork_name": fork.name or None,
+        "dry_run": dry_run,
+        "done": not dry_run,
+        "operation": None if dry_run else preview.head + 1,
+        "undo": None if dry_run else undo,
+    }
+    ctx.answer("adopt", data, lambda: _show_end(ctx, fork, dry_run, undo))
+    return PARTIAL if preview.gone and not dry_run else 0
+
+
+def _show_end(ctx: Context, fork: Session[Any], dry_run: bool, undo: str) -> None:
+    if dry_run:
+        ctx.say("This was a dry run: nothing was written.")
+    else:
+        name = label(fork)
+        ctx.say(f"Adopted {name}. To take it back: {inert(undo, lines=False)}")
+
+
+def _show(ctx: Context, session: Session[Any], fork: Session[Any], preview: AdoptionPreview) -> None:
+    name, child = (label(s) for s in (session, fork))
+    ctx.say(
+        f"{ctx.style(f'Adopt {child}', bold=True)} at e{preview.at} into {name}: the view goes back to e{preview.to},"
+        " and the fork's result follows"
+    )
+    copied = [f"{count} {_plural(_WORDS.get(kind, kind), count)}" for kind, count in preview.copied.items()]
+    ctx.row("copied", ", ".join(copied) or "nothing")
+    if preview.gone:
+        ctx.row("not copied", ctx.style(f"{preview.gone} whose content was erased or pruned", fg="yellow"))
+    if preview.leaving:
+        turns = f"{preview.leaving} {_plural('turn', preview.leaving)} of {name}"
+        ctx.row("leaves view", f"{turns}; nothing is removed")
+    ctx.row("stays there", "the fork's turns, calls and what it spent; files on disk are not touched")
+    for effect in preview.effects[:SHOWN]:
+        ctx.row("outside", f"{inert(effect.tool, lines=False)} ({effect.effect}, {effect.outcome})  e{effect.seq}")
+    if len(preview.effects) > SHOWN:
+        ctx.row("", f"and {len(preview.effects) - SHOWN} more")
+    found = TurnDiff((session.id, preview.head), (fork.id, preview.at), preview.changes, [])
+    lines = list(change_lines(ctx, found, {}, indent="  "))
+    ctx.say_all(lines[:SHOWN])
+    if len(lines) > SHOWN:
+        command = f"wakelog diff {handle(session)}@ {handle(fork)}@"
+        ctx.say(f"  {len(lines) - SHOWN} more lines {glyph('dot')} {command}")
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"

@@ -9,7 +9,7 @@ import msgspec
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.errors import PARTIAL
-from wakelog.cli.progress import Progress
+from wakelog.cli.output import Progress
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import age, inert, iso, size
 from wakelog.config import settings as config
@@ -54,7 +54,7 @@ def gc_command(ctx: Context, archive_to: str | None, dry_run: bool, yes: bool, *
     planned = plan(ctx.store, policy, ctx.store.clock())
     doing = [p for p in planned if p.action != "skip"]
     is_done = yes and not dry_run and bool(doing)
-    if not ctx.json and not ctx.ndjson:
+    if ctx.is_for_people:
         _show_plan(ctx, policy, planned)
     applied: list[Applied] = []
     if is_done:

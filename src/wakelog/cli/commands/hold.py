@@ -7,6 +7,7 @@ import msgspec
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.errors import PARTIAL
+from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import clock, inert, iso
@@ -39,7 +40,7 @@ def add(ctx: Context, session: str, reason: str) -> None:
     """
     found = ctx.session(session)
     seq = place_hold(found, reason)
-    name = inert(found.name or found.id, lines=False)
+    name = label(found)
     data = {"session": found.id, "name": found.name, "reason": reason, "seq": seq}
     ctx.answer("hold", data, lambda: ctx.say(f"{name} is under a hold: {inert(reason, lines=False)}"))
 
@@ -58,7 +59,7 @@ def rm(ctx: Context, session: str, why: str) -> None:
     found = ctx.session(session)
     before = hold_of(found)
     seq = lift_hold(found, why=why)
-    name = inert(found.name or found.id, lines=False)
+    name = label(found)
     reason = before.reason if before else ""
     data = {"session": found.id, "name": found.name, "reason": reason, "seq": seq}
     ctx.answer(

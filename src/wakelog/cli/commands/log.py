@@ -10,13 +10,12 @@ from typing import Any
 import click
 
 from wakelog.cli.context import Context, common
+from wakelog.cli.places import Place
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.events import brief, show_line
 from wakelog.cli.render.flags import mark_flags
-from wakelog.cli.render.places import place, select
 from wakelog.cli.render.sessions import Standing, handle, plain_session, standing
-from wakelog.cli.render.spine import Look, header_line, say_spine
-from wakelog.cli.render.turns import TurnRow, gather, plain_turn
+from wakelog.cli.render.turns import Look, TurnRow, gather, header_line, plain_turn, say_spine
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
@@ -71,11 +70,12 @@ def log_command(
       wakelog log fix-auth --graph
     """
     ctx.even_damaged = True
-    session, spot, seq = select(ctx, where, at)
+    place = ctx.place(where, at)
+    session = place.session
     span = Range(1, session.head.seq)
     try:
-        stand = standing(session, seq)
-        span = _span(ctx, session, spot, since, until, stand.seq)
+        stand = standing(session, place.at)
+        span = _span(place, since, until, stand.seq)
         if events or kinds or tool or not stand.document["turn"]["number"]:
             entries = _events(session, span, kinds, tool, reverse)
             _answer_events(ctx, session, stand, entries, EVENTS if limit is None else limit)
@@ -88,12 +88,12 @@ def log_command(
     return 0
 
 
-def _span(ctx: Context, session: Session[Any], spot: str, since: str | None, until: str | None, last: Seq) -> Range:
+def _span(place: Place, since: str | None, until: str | None, last: Seq) -> Range:
     """The events asked for, both ends included."""
-    first = 1
-    if spot:
-        found = place(ctx, session, spot)
-        first, last = (found.first if ".." in spot else 1), min(found.last, last)
+    first, session = 1, place.session
+    if place.text:
+        found = place.span
+        first, last = (found.first if place.is_range else 1), min(found.last, last)
     now = session.log.clock()
     if since:
         first = max(first, seq_at_time(session.log, parse_time(since, now) - 1) + 1)
@@ -109,7 +109,7 @@ def _answer_turns(ctx: Context, session: Session[Any], stand: Standing, span: Ra
     span = _whole(session, span)
     rows, older = _newest(session, span, limit, stand.seq)
     first = None
-    if older and older[0] == 1 and older[1] > 1 and not ctx.json and not ctx.ndjson:
+    if older and older[0] == 1 and older[1] > 1 and ctx.is_for_people:
         # Where a session began says what it is about.
         first = next(_rows(session, Range(span.first, rows[0].first - 1), stand.seq), None) if rows else None
     mark_flags(session, stand.document["flags"], [*rows, *([first] if first else [])])

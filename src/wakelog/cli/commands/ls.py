@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from wakelog.cli.context import Context, common
-from wakelog.cli.render.cost import plain_money
+from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.sessions import harmless, short_id, status_sign
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.text import age, glyph, iso, money

@@ -15,6 +15,7 @@ from wakelog.cli.render.sessions import (
     URGENT,
     Standing,
     handle,
+    label,
     pending_text,
     plain_session,
     standing,
@@ -78,12 +79,12 @@ def ps_command(ctx: Context, waiting: bool, stuck: bool, over_budget: bool, ever
     wanted = {*(["waiting"] if waiting else []), *(["stuck", "uncertain"] if stuck else [])}
     wanted |= {"over-budget"} if over_budget else set()
     # Programs, and who asks for something in particular, get all; a person who only looks need not wait for it.
-    is_first_look = not (wanted or everything or ctx.json or ctx.ndjson) and is_far_behind(ctx.store.index)
+    is_first_look = not (wanted or everything or not ctx.is_for_people) and is_far_behind(ctx.store.index)
     live = _tell(ctx, wanted, everything, MOST if is_first_look else 0)
     while watch:
         ctx.flush()
         time.sleep(EVERY_S)
-        if not ctx.json and not ctx.ndjson:
+        if ctx.is_for_people:
             click.clear()
         _tell(ctx, wanted, everything, MOST if is_first_look else 0)
     if live:
@@ -111,7 +112,7 @@ def _look(ctx: Context, wanted: set[str], everything: bool, most: int) -> tuple[
     found = []
     idle = hidden = 0
     # Who asks for something in particular, or only looks, is not shown thousands that rest; programs are.
-    rest_most = 0 if wanted else MOST if not (everything or ctx.json or ctx.ndjson) else None
+    rest_most = 0 if wanted else MOST if not (everything or not ctx.is_for_people) else None
     oldest = ctx.store.clock() - RECENT_S * 1_000_000
     for info in _not_closed(ctx, most):
         # What was spent is in no index: who asks for that has every session looked at.
@@ -126,7 +127,7 @@ def _look(ctx: Context, wanted: set[str], everything: bool, most: int) -> tuple[
         except NotFoundError:
             continue  # deleted while we looked
         except CorruptLogError as exc:
-            ctx.warn(f"{inert(info.name or info.id, lines=False)} cannot be read: {inert(exc.message)}")
+            ctx.warn(f"{label(info)} cannot be read: {inert(exc.message)}")
             continue
         if wanted and not wanted.intersection(stand.needs):
             continue

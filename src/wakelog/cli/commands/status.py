@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from wakelog.cli.context import Context, common
-from wakelog.cli.render.places import select
 from wakelog.cli.render.sessions import Standing, handle, pending_text, plain_session, standing, status_words
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
@@ -33,10 +32,9 @@ def status_command(ctx: Context, session: str, at: str) -> None:
       wakelog status
       wakelog status fix-auth
     """
-    chosen, spot, seq = select(ctx, session, at or "")
-    if spot and seq is None:
-        _, _, seq = select(ctx, chosen.id, spot)
-    stand = standing(chosen, seq)
+    where = ctx.place(session, at)
+    chosen = where.session
+    stand = standing(chosen, where.at if at else where.seq)
     ctx.answer("status", plain_session(chosen, stand), lambda: _show(ctx, chosen, stand))
     ctx.suggest(*_next(chosen, stand))
 

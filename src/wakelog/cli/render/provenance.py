@@ -10,18 +10,13 @@ import msgspec
 
 from wakelog.cli.context import Context
 from wakelog.cli.render.events import Tools, brief, line_of, sign
-from wakelog.cli.render.places import place, point, something
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.text import fit, glyph, inert, width
-from wakelog.errors import InvalidInputError, WakelogError
-from wakelog.model.ids import Seq
 from wakelog.provenance.event_index import Mark
 from wakelog.provenance.graph import Edge
 from wakelog.provenance.taint import Hop, Touched
-from wakelog.provenance.targets import is_key
 from wakelog.provenance.why import Origin, Step, Why
 from wakelog.session import Session
-from wakelog.timeline.selectors import parse_selector
 
 # What an edge says, read from the event above to the one below it.
 _WORDS = {
@@ -42,35 +37,6 @@ _WORDS = {
 }
 _COLORS = {"recorded": "green", "matched": "cyan", "derived": "blue", "unknown": "yellow"}
 MAY = "may: it was in a model's window, or before it in the same turn; that it had influence is not known"
-
-
-def subject(ctx: Context, text: str) -> tuple[Session[Any], str]:
-    """The session that is asked, and what of: `fix-auth@e12` names both, a key, a file or a source only the latter."""
-    if not is_key(text):
-        try:
-            selector = parse_selector(text)
-        except WakelogError:
-            return ctx.session(), text
-        if selector.first:
-            session = ctx.session(selector.session)
-            spot = selector.first + (f"..{selector.last}" if selector.last else "")
-            something(session, spot, place(ctx, session, spot))
-            return session, spot
-        if ctx.store.engine.find(text) is not None:
-            raise InvalidInputError(
-                f"{text} is a session: say what of it is meant", kind="no-target", hint=f"{text}@3, or -s {text} e12"
-            )
-    return ctx.session(), text
-
-
-def as_of(ctx: Context, session: Session[Any], at: str) -> Seq | None:
-    """The event that `--at` means in that session; None for now."""
-    if not at:
-        return None
-    selector = parse_selector(at)
-    if selector.session and ctx.session(selector.session).id != session.id:
-        raise InvalidInputError(f"--at {at} names another session", kind="bad-selector", hint="name it once")
-    return point(ctx, session, selector.first or "@")
 
 
 def say_wrapped(ctx: Context, text: str, **style: Any) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from wakelog.cli.context import Context
-from wakelog.cli.render.cost import plain_money
+from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.values import text_of
-from wakelog.cli.text import fit, glyph, iso
+from wakelog.cli.text import fit, glyph, inert, iso
+from wakelog.index.results import SessionInfo
 from wakelog.log.reader import open_commit
 from wakelog.model.ids import Seq
 from wakelog.model.records import Head
@@ -126,6 +127,11 @@ def handle(session: Session[Any]) -> str:
 def harmless(name: str) -> str:
     """The name if it can stand in a shell as it is, else nothing."""
     return name if re.fullmatch(r"[A-Za-z0-9_][\w.:+-]*", name, re.ASCII) else ""
+
+
+def label(session: Session[Any] | SessionInfo) -> str:
+    """What people call the session, inert."""
+    return inert(session.name or session.id, lines=False)
 
 
 def title(ctx: Context, session: Session[Any]) -> str:

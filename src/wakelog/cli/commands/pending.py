@@ -1,5 +1,4 @@
-"""`wakelog pending`, `reconcile`, `approve`, `deny`, `answer`, `abandon`: calls and questions that wait for
-somebody."""
+"""`wakelog pending`, `reconcile`, `approve`, `deny`, `answer`, `abandon`: what waits for somebody."""
 
 from __future__ import annotations
 

@@ -1,0 +1,54 @@
+"""Results as JSON: one table from types to the fields that programs see.
+
+A shape lists fields in their order. `seq` is the attribute, `turn?` is null where it is empty or zero, `parent=session`
+is an attribute under another name, `at:iso` is a time in RFC 3339; a field with a function of its own is made by that.
+Field names are frozen per schema version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Any, TypeVar
+
+import msgspec
+
+from wakelog.cli.text import iso
+
+T = TypeVar("T")
+Read = Callable[[Any], Any]
+_SHAPES: dict[type, tuple[tuple[str, Read], ...]] = {}
+
+
+def shape(kind: type[T], fields: str, **made: Callable[[T], Any]) -> None:
+    """Says how results of a type look to programs."""
+    _SHAPES[kind] = tuple(_readers(fields, made))
+
+
+def _readers(fields: str, made: dict[str, Read]) -> Iterator[tuple[str, Read]]:
+    for field in fields.split():
+        name, _, attribute = field.rstrip("?").removesuffix(":iso").partition("=")
+        read: Read = made.get(name) or attrgetter(attribute or name)
+        if ":iso" in field:
+            read = _as_time(read)
+        yield name, _or_null(read) if field.endswith("?") else read
+
+
+def _or_null(read: Read) -> Read:
+    return lambda value: read(value) or None
+
+
+def _as_time(read: Read) -> Read:
+    return lambda value: iso(at) if (at := read(value)) else None
+
+
+def plain(value: Any) -> Any:
+    """A result as JSON can hold it: by its shape, or field by field where it has none."""
+    if isinstance(value, msgspec.Struct):
+        fields = _SHAPES.get(type(value))
+        return msgspec.to_builtins(value) if fields is None else {name: plain(read(value)) for name, read in fields}
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value
