@@ -302,7 +302,7 @@ def _sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 _OPTIONS = (
     click.option(
-        "--store", "store_url", metavar="PATH", help="The store (default: WAKELOG_STORE, or the nearest .wakelog)."
+        "--store", "store_url", metavar="PATH", help="Use this store (default: WAKELOG_STORE, or the nearest .wakelog)."
     ),
     click.option(
         "-s",
@@ -310,17 +310,20 @@ _OPTIONS = (
         "session_name",
         metavar="NAME",
         shell_complete=_sessions,
-        help="The session: name, id, prefix, . (newest) or - (the one before).",
+        help="Use this session: name, id, prefix, . (newest) or - (the one before).",
     ),
-    click.option("--json", "as_json", is_flag=True, help="One JSON document."),
-    click.option("--ndjson", "as_ndjson", is_flag=True, help="One JSON record a line."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+    click.option("--ndjson", "as_ndjson", is_flag=True, help="Print one JSON record a line."),
     click.option(
-        "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour (NO_COLOR counts)."
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        help="When to use colour (NO_COLOR is respected).",
     ),
-    click.option("--pager/--no-pager", default=True, help="Page long answers on a terminal."),
-    click.option("-q", "--quiet", is_flag=True, help="No suggestions."),
-    click.option("--utc", is_flag=True, help="Times in UTC."),
-    click.option("--no-input", is_flag=True, help="Never ask; fail instead."),
+    click.option("--pager/--no-pager", default=True, help="Page long output on a terminal."),
+    click.option("-q", "--quiet", is_flag=True, help="Do not suggest next commands."),
+    click.option("--utc", is_flag=True, help="Show times in UTC."),
+    click.option("--no-input", is_flag=True, help="Never ask questions; fail instead."),
 )
 
 

@@ -18,12 +18,12 @@ from wakelog.session import Session
 @click.command("checkpoint")
 @click.argument("name", required=False, default="", shell_complete=complete_checkpoint)
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
-@click.option("-d", "--delete", "remove", is_flag=True, help="Take the name away; the events stay.")
+@click.option("-d", "--delete", "remove", is_flag=True, help="Delete the name; the events stay.")
 @common
 def checkpoint_command(ctx: Context, name: str, selector: str, remove: bool) -> None:
-    """Names a point of a session, so that it can be said as cp:NAME. A name is free: nothing is copied.
+    """Name a point of a session, so that you can write cp:NAME. A name is free: nothing is copied.
 
-    Without a name, or with `ls`, lists the names. A name that is in use moves.
+    Without a name, or with `ls`, list the names. A name that is in use moves to the new point.
 
     \b
     Examples:
@@ -93,10 +93,10 @@ def _check(name: str) -> None:
 
 @click.command("note")
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
-@click.option("-m", "--message", "text", required=True, metavar="TEXT", help="What to say.")
+@click.option("-m", "--message", "text", required=True, metavar="TEXT", help="The text of the note.")
 @common
 def note_command(ctx: Context, selector: str, text: str) -> None:
-    """Adds a remark to an event, or without a point to the session. Allowed at any time, even after close.
+    """Add a note to an event, or without a point to the session. This is always allowed, even after close.
 
     \b
     Examples:

@@ -41,16 +41,16 @@ from wakelog.timeline.selectors import parse_selector
 
 @click.command("compare")
 @click.argument("sides", nargs=-1, metavar="A [B] [C …]", shell_complete=complete_selector)
-@click.option("--other", "other", metavar="PATH", help="The store of all but the first.")
-@click.option("-a", "--all", "everything", is_flag=True, help="Every step and every difference; nothing is folded.")
+@click.option("--other", "other", metavar="PATH", help="Look for all but the first side in this store.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Show every step and every difference.")
 @click.option("--exit-code", "exit_code", is_flag=True, help="Exit with 1 when something differs.")
 @common
 def compare_command(ctx: Context, sides: tuple[str, ...], other: str, everything: bool, exit_code: bool) -> int:
-    """Lays attempts, turns, forks or sessions side by side, step by step. On top: the first difference, what went into
-    it on each side (prompt, model, parameters, context, state), and what followed.
+    """Compare attempts, turns, forks or sessions step by step. The first difference comes on top, with what went into
+    it on each side (prompt, model, parameters, context, state) and what followed.
 
-    Each side is a session, or a turn, attempt or range of one. One turn alone: its attempts. One fork alone: against
-    the session it left. Steps that differ only in ids or times count as the same, and are counted.
+    Each side is a session, or a turn, attempt or range of one. One turn alone compares its attempts. One fork alone is
+    compared with the session it comes from. Steps that differ only in ids or times count as the same.
 
     \b
     Examples:
@@ -163,15 +163,15 @@ _COLUMNS = (
 
 @click.command("attempts")
 @click.argument("words", nargs=-1, metavar="[diff|pick] [SEL]", shell_complete=complete_selector)
-@click.option("-a", "--all", "everything", is_flag=True, help="With diff: every step and every difference.")
+@click.option("-a", "--all", "everything", is_flag=True, help="With diff: show every step and every difference.")
 @click.option("-y", "--yes", is_flag=True, help="With pick: do not ask.")
 @common
 def attempts_command(ctx: Context, words: tuple[str, ...], everything: bool, yes: bool) -> int:
-    """The tries of a turn, in the session and in forks that left it just before: how each ended, what it cost, and
-    where it first differs from the first of them. Without SEL: the newest turn that was tried more than once.
+    """List the attempts at a turn, in the session and in forks that started just before it: how each ended, what it
+    cost, and where it first differs from the first one. Without SEL, the newest turn with more than one attempt.
 
-    diff compares them step by step. pick makes another attempt the one that counts: the view goes to its end, by a
-    rewind that `wakelog undo` takes back; a fork's result is taken with `wakelog adopt`.
+    diff compares the attempts step by step. pick makes another attempt the current one: it rewinds to the end of that
+    attempt, and `wakelog undo` takes that back. To take over the result of a fork, use `wakelog adopt`.
 
     \b
     Examples:

@@ -186,15 +186,15 @@ SHAPES = ("openai", "responses", "anthropic")
 
 @click.command("context")
 @click.argument("where", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
-@click.option("--diff", "diff", is_flag=True, help="Also what entered and left since the model call before.")
-@click.option("--budget", type=click.IntRange(1), metavar="N", help="As it would be cut to N tokens.")
-@click.option("--shape", type=click.Choice(SHAPES), help="The messages themselves, as a provider takes them.")
+@click.option("--diff", "diff", is_flag=True, help="Show what entered and left since the model call before.")
+@click.option("--budget", type=click.IntRange(1), metavar="N", help="Cut it to N tokens.")
+@click.option("--shape", type=click.Choice(SHAPES), help="Print the messages as this provider takes them.")
 @common
 def context_command(ctx: Context, where: str, diff: bool, budget: int | None, shape: Shape | None) -> None:
-    """What was in the model's window: item by item, with tokens (an estimate), trust, and what had left.
+    """Show what was in the model's window, item by item, with tokens (an estimate), trust, and what had left it.
 
-    At a turn or event where a model was called, it is what that call recorded; elsewhere, and without SEL, what would
-    be offered there. Nothing is written.
+    At a turn or event with a model call, this is what the call recorded. Elsewhere, and without SEL, it is what a model
+    would be shown there. Nothing is written.
 
     \b
     Examples:
@@ -274,8 +274,9 @@ def _span(place: Place) -> tuple[Seq, Seq]:
 @click.option("-F", "--file", "file", type=click.File(), help="Read the summary from a file; - is stdin.")
 @common
 def compact_command(ctx: Context, where: str, summary: str, file: IO[str] | None) -> None:
-    """Lets a summary stand for a range of the conversation, in view only: the log keeps everything, and `expand` takes
-    it back. Facts, decisions and all that is durable are not touched. Without a summary, lists the compactions.
+    """Replace a range of the conversation with a summary, in the view only: the log keeps everything, and `wakelog
+    expand` takes it back. Facts, decisions and other durable state do not change. Without a summary, list the
+    compactions.
 
     \b
     Examples:
@@ -335,11 +336,11 @@ def _plain(each: Summary) -> dict[str, Any]:
 
 @click.command("expand")
 @click.argument("where", metavar="SEL", shell_complete=complete_selector)
-@click.option("--dry-run", is_flag=True, help="Only show what would be in view again.")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why; kept in the log.")
+@click.option("--dry-run", is_flag=True, help="Show what would be in the view again, and write nothing.")
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
 @common
 def expand_command(ctx: Context, where: str, dry_run: bool, why: str) -> None:
-    """Takes a compaction back: what its summary stood for is in view again.
+    """Take a compaction back, so that the events behind its summary are in the view again.
 
     \b
     Examples:
@@ -381,14 +382,20 @@ def expand_command(ctx: Context, where: str, dry_run: bool, why: str) -> None:
 @click.command("brief")
 @click.argument("where", metavar="[SESSION]", required=False, default="", shell_complete=complete_selector)
 @click.option(
-    "--budget", type=click.IntRange(1), default=DEFAULT_BUDGET, show_default=True, metavar="N", help="In N tokens."
+    "--budget",
+    type=click.IntRange(1),
+    default=DEFAULT_BUDGET,
+    show_default=True,
+    metavar="N",
+    help="Use at most N tokens.",
 )
 @common
 def brief_command(ctx: Context, where: str, budget: int) -> None:
-    """What the next run must know: goal, pending calls and what to do about them, decisions, facts, dead ends, files.
+    """Write the handoff for the next run: goal, open calls and what to do about them, decisions, facts, dead ends,
+    files.
 
-    Markdown on stdout, to be given to a person or a model. What does not fit is counted, with the command that shows
-    it. Text that is not trusted is fenced, with its source. Tokens are an estimate, four bytes each.
+    The output is Markdown, for a person or a model. What does not fit is counted, with the command that shows it.
+    Untrusted text is fenced and names its source. Tokens are an estimate of four bytes each.
 
     \b
     Examples:

@@ -140,23 +140,22 @@ _NOBODY = {"tool": "(no tool)", "model": "(no model)", "agent": "(no agent)"}
 
 @click.command("cost")
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
-@click.option("--by", "by", metavar="WHAT", help=f"{', '.join(BY)} or {LABEL}NAME.")
-@click.option("--since", "since", metavar="T", help="What was spent since: 7d, today, 2026-11-15.")
-@click.option("--budget", "with_budget", is_flag=True, help="The session's limits as well.")
+@click.option("--by", "by", metavar="WHAT", help=f"Group by {', '.join(BY)} or {LABEL}NAME.")
+@click.option("--since", "since", metavar="T", help="Count from this time on: 7d, today, 2026-11-15.")
+@click.option("--budget", "with_budget", is_flag=True, help="Show the limits of the session too.")
+@click.option("--prices", "prices", is_flag=True, help="List the model prices that are used, and their source.")
 @click.option(
-    "--prices", "prices", is_flag=True, help="The prices of models that money is reckoned by, and where from."
+    "-n", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, help="Show at most N rows; 0 shows all."
 )
-@click.option("-n", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, help="How many rows; 0: all.")
 @common
 def cost_command(
     ctx: Context, selector: str, by: str | None, since: str | None, with_budget: bool, prices: bool, limit: int
 ) -> None:
-    """What was spent: tokens in and out, time in calls, money. Of all sessions, or of one with its sub-agents.
+    """Show what was spent: tokens in and out, time in calls, money. For all sessions, or for one with its sub-agents.
 
-    Everything is counted once: a fork counts what it did itself, a sub-agent counts by its own session, a result that
-    was used again costs nothing, and a call imported twice is one call. Rewound work was paid for and counts. Money
-    is what was reported, or what the reported tokens come to by the price table, not what was billed; where there is no
-    price, it is unknown.
+    Everything is counted once: a fork counts only its own work, a sub-agent counts in its own session, a reused result
+    costs nothing, and a call that was imported twice is one call. Rewound work was paid for and counts. Money is what
+    was reported, or the reported tokens times the price table; it is not the bill. Without a price, it is unknown.
 
     \b
     Examples:
@@ -308,18 +307,17 @@ def _cells_cost(title: str, row: CostRow, *, bold: bool = False) -> Row:
 
 @click.command("budget")
 @click.argument("session", required=False, default="", shell_complete=complete_session)
-@click.option("--usd", "usd", metavar="N", help="A limit in dollars: 10, 2.50.")
-@click.option("--tokens", "tokens", metavar="N", help="A limit in tokens, in and out together.")
-@click.option("--seconds", "seconds", metavar="N", help="A limit in seconds that calls take.")
-@click.option("--lift", "lift", is_flag=True, help="No limits any more; with the options above, none but those.")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why; kept in the log.")
+@click.option("--usd", "usd", metavar="N", help="Set a limit in dollars: 10, 2.50.")
+@click.option("--tokens", "tokens", metavar="N", help="Set a limit in tokens, in and out together.")
+@click.option("--seconds", "seconds", metavar="N", help="Set a limit in seconds spent in calls.")
+@click.option("--lift", "lift", is_flag=True, help="Remove all limits, except those given with it.")
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
 @common
 def budget_command(
     ctx: Context, session: str, usd: str | None, tokens: str | None, seconds: str | None, lift: bool, why: str
 ) -> None:
-    """Shows a session's limits, what was spent and what is left; or sets limits. What was spent stays spent: it is
-    the sum of what was recorded, and no rewind or resume makes it less. A session that reached a limit is paused; raise
-    the limit, then resume it.
+    """Show or set what a session may spend. Rewinding or resuming does not lower what was spent. A session that reaches
+    a limit is paused: raise the limit, then resume it.
 
     \b
     Examples:

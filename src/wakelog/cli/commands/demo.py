@@ -24,10 +24,10 @@ FOLDER = "wakelog-demo"
 @click.argument("name", required=False, default="fix-bug", shell_complete=complete_demo)
 @click.option("--into", type=click.Path(file_okay=False, path_type=Path), help=f"The folder (default: ./{FOLDER}).")
 @click.option("--at", "when", metavar="TIME", help="When it takes place (default: a fixed day; fleet: now).")
-@click.option("--list", "listing", is_flag=True, help="Say which demos there are.")
+@click.option("--list", "listing", is_flag=True, help="List the demos.")
 @common
 def demo_command(ctx: Context, name: str, into: Path | None, when: str | None, listing: bool) -> None:
-    """Builds sessions to look at into a scratch store. Offline, and the same each time.
+    """Create sessions to play with in a scratch store. Works offline, and gives the same sessions each time.
 
     \b
     fix-bug     a bug hunt in 12 turns: attempts, files, decisions, a dead end, a fork, a budget

@@ -46,17 +46,17 @@ class _PathsLast(click.Command):
 
 @click.command("diff", cls=_PathsLast)
 @click.argument("places", nargs=-1, metavar="[A] [B] [KEY] [-- PATH...]", shell_complete=complete_selector)
-@click.option("--files", "files", is_flag=True, help="What changed in files, line by line, as far as it was captured.")
-@click.option("--stat", "stat", is_flag=True, help="Only how much changed in each part.")
-@click.option("--patch", "patch", is_flag=True, help="The change as a JSON Patch (RFC 6902).")
+@click.option("--files", "files", is_flag=True, help="Show changed lines of files, as far as they were captured.")
+@click.option("--stat", "stat", is_flag=True, help="Show only how much changed in each part.")
+@click.option("--patch", "patch", is_flag=True, help="Print the change as a JSON Patch (RFC 6902).")
 @click.option("--exit-code", "exit_code", is_flag=True, help="Exit with 1 when something differs.")
 @common
 def diff_command(ctx: Context, places: tuple[str, ...], files: bool, stat: bool, patch: bool, exit_code: bool) -> int:
-    """What changed from A to B: state, decisions, files; each change with its event, tool, turn and reason.
+    """Show what changed from A to B: state, decisions and files, each change with its event, tool, turn and reason.
 
-    Without points: what the last turn changed. A turn, event or commit alone: what that changed; what changed since
-    turn 3 is @3 @. @3..@7 is the same as @3 @7. A time or checkpoint alone: what changed since.
-    Points may lie in different sessions: fix-auth@5 try-redis@7. KEY (a JSON Pointer) narrows it.
+    Without points: what the last turn changed. One turn, event or commit: what that changed. One time or checkpoint:
+    what changed since. @3..@7 means the same as @3 @7; for changes since turn 3, write @3 @. Points may lie in
+    different sessions: fix-auth@5 try-redis@7. KEY (a JSON Pointer) shows only the changes below it.
 
     With --files, or paths after --, the contents of files are compared instead.
 
@@ -233,13 +233,19 @@ _COLUMNS = (
 @click.command("files")
 @click.argument("where", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
 @click.option(
-    "--last", "-n", "last", type=click.IntRange(0), default=5, show_default=True, help="In how many turns; 0: in all."
+    "--last",
+    "-n",
+    "last",
+    type=click.IntRange(0),
+    default=5,
+    show_default=True,
+    help="Look at the last N turns; 0 looks at all.",
 )
 @common
 def files_command(ctx: Context, where: str, last: int) -> None:
-    """The files changed in the last turns, the last changed first: how often, in which turns, by which tool and event.
+    """List the files that the last turns changed, the last changed one first: how often, in which turns, by which tool.
 
-    Only what is in view counts: turns that were rewound are passed over.
+    Turns that were rewound do not count.
 
     \b
     Examples:

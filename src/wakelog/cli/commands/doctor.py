@@ -168,8 +168,8 @@ def _sessions(store: Store) -> Iterator[Check]:
 @click.command("doctor")
 @common
 def doctor_command(ctx: Context) -> int:
-    """Checks versions, settings, the store's file, folder and disk, leases and the index. Changes nothing. Exit code 1
-    when something fails.
+    """Check this installation and store: versions, settings, file, folder, disk, leases and the index. Nothing is
+    changed. The exit code is 1 when a check fails.
 
     \b
     Example:

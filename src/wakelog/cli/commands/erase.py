@@ -32,15 +32,15 @@ STAY = ("payload.erased", "range.pruned")
 
 @click.command("erase")
 @click.argument("selectors", metavar="SEL...", nargs=-1, required=True, shell_complete=complete_selector)
-@click.option("--why", required=True, metavar="TEXT", help="Who asked for it; kept in the log.")
-@click.option("--cascade", is_flag=True, help="Also what came of these events, as far as it is recorded.")
+@click.option("--why", required=True, metavar="TEXT", help="Who asked for it, and why; kept in the log.")
+@click.option("--cascade", is_flag=True, help="Erase what is derived from these events too, as far as it is recorded.")
 @click.option("--dry-run", is_flag=True, help="Show what would be erased, and stop.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @common
 def erase_command(ctx: Context, selectors: tuple[str, ...], why: str, cascade: bool, dry_run: bool, yes: bool) -> int:
-    """Erases the content of events: in this session, in every fork that shares them and session that adopted them, in
-    the index and in the files. Headers stay, so the chain still verifies; keys and paths stay too, and are listed.
-    There is no way back.
+    """Erase the content of events: in this session, in every fork and session that shares them, in the index and in the
+    files. Headers stay, so that the chain still verifies. Keys and paths stay too and are listed. This cannot be
+    undone.
 
     \b
     Examples:
@@ -200,13 +200,13 @@ SHOWN_REDACT = 40
 
 @click.command("redact")
 @click.argument("session", required=False, default="", shell_complete=complete_session)
-@click.option("-A", "--all", "everything", is_flag=True, help="All sessions of the store.")
-@click.option("--dry-run", is_flag=True, help="Only say what was found.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-A", "--all", "everything", is_flag=True, help="Include all sessions of the store.")
+@click.option("--dry-run", is_flag=True, help="Show what was found, and stop.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @common
 def redact_command(ctx: Context, session: str, everything: bool, dry_run: bool, yes: bool) -> None:
-    """Looks through stored events for secrets (keys, tokens, passwords), says what kind is where without showing it,
-    and erases those events. A secret that was stored should also be changed where it is used.
+    """Find secrets in stored events (keys, tokens, passwords) and erase those events. It reports the kind and place of
+    each secret, and never shows it. Also change every secret that was stored.
 
     \b
     Examples:

@@ -39,28 +39,29 @@ READABLE = ("ndjson", "json", "md")
 
 @click.command("export")
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
+@click.option("-f", "--format", "form", type=click.Choice(FORMATS), help="Write this format (default: bundle).")
 @click.option(
-    "-f", "--format", "form", type=click.Choice(FORMATS), help="bundle (default), ndjson, json, md or pytest."
+    "-o",
+    "--output",
+    "target",
+    default=STDOUT,
+    metavar="FILE",
+    help="Write to a file, s3://bucket/name, or - for stdout (default).",
 )
-@click.option(
-    "-o", "--output", "target", default=STDOUT, metavar="FILE", help="A file, s3://bucket/name, or - (default)."
-)
-@click.option("--gzip", "zipped", is_flag=True, help="Compress it.")
-@click.option("--agent", default="", metavar="MODULE:FUNCTION", help="For pytest: the agent that is to be replayed.")
-@click.option(
-    "--beyond", is_flag=True, help="Of a fork: also events of its ancestors that it does not share, if needed."
-)
-@click.option("--force", is_flag=True, help="Replace the file.")
+@click.option("--gzip", "zipped", is_flag=True, help="Compress the output.")
+@click.option("--agent", default="", metavar="MODULE:FUNCTION", help="For pytest: the agent to replay.")
+@click.option("--beyond", is_flag=True, help="Include events of its ancestors after the fork point, where needed.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @common
 def export_command(
     ctx: Context, selector: str, form: str | None, target: str, zipped: bool, agent: str, beyond: bool, force: bool
 ) -> int:
-    """Writes a session to a file, to a blob store, or to stdout. The file appears when it is whole; an object is put
-    only if there is none of that name.
+    """Write a session to a file, to a blob store, or to stdout. The file appears when it is complete; an object in a
+    blob store is never replaced.
 
-    A bundle holds the session with its ancestry and proves itself: `wakelog import` takes it in elsewhere. ndjson has
-    one decoded event a line, json all of them in one document, md is a page to read; these three also take a point or
-    range. pytest writes a test that replays a turn or range strictly, and the bundle it needs beside it.
+    A bundle holds the session with its ancestors and can be verified: `wakelog import` reads it elsewhere. ndjson is
+    one decoded event a line, json all events in one document, and md a page to read; these three also take a point or
+    range. pytest writes a test that replays a turn or range strictly, with the bundle that it needs beside it.
 
     \b
     Examples:
@@ -263,11 +264,11 @@ class Taken(msgspec.Struct, frozen=True):
 
 @click.command("import")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
-@click.option("--dry-run", is_flag=True, help="Verify and compare, and stop.")
+@click.option("--dry-run", is_flag=True, help="Verify and compare, and write nothing.")
 @common
 def import_command(ctx: Context, files: tuple[str, ...], dry_run: bool) -> int:
-    """Takes in bundles made by `wakelog export`, plain or gzipped, from files or a blob store. Each is verified whole
-    before anything is written, and taken in whole or not at all. What is already there changes nothing.
+    """Import bundles made by `wakelog export`, plain or gzipped, from files or a blob store. Each bundle is verified
+    before anything is written, and imported completely or not at all. Events that are already here do not change.
 
     \b
     Examples:

@@ -23,12 +23,12 @@ from wakelog.store import Store
 
 @click.command("fork")
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
-@click.option("-n", "--name", default="", help="The new session's name (default: the old one's with a number).")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why; kept in the log.")
+@click.option("-n", "--name", default="", help="Name the new session (default: the old name with a number).")
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
 @common
 def fork_command(ctx: Context, selector: str, name: str, why: str) -> None:
-    """Makes a new session that shares this one's history up to a point. It costs nothing, whatever the length; the old
-    session is not changed. Calls open at the point are not inherited.
+    """Create a new session that shares the history up to a point. This is free, however long the history is, and does
+    not change the old session. Calls that are open at the point are not inherited.
 
     \b
     Examples:
@@ -87,17 +87,17 @@ _WORDS = {
 @click.command("adopt")
 @click.argument("selector", metavar="FORK", shell_complete=complete_selector)
 @click.option("--force", is_flag=True, help="Even if the session has gone on since the fork left it.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, and stop.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why; kept in the log.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
 @common
 def adopt_command(ctx: Context, selector: str, force: bool, dry_run: bool, yes: bool, why: str) -> int:
-    """Takes a fork's result, as it is now or was at a point of it, back into the session it was forked from.
+    """Take the result of a fork back into its parent session, as it is now or was at a point.
 
-    The view of that session goes back to the fork point; goal, facts, decisions, working set, artefacts and data become
-    the fork's, and its messages follow. What came after the fork point leaves the view and stays in the log. The fork
-    stays as it is; its turns, calls and money stay its own; files on disk are not touched. `wakelog undo` takes it
-    back.
+    The view of the parent goes back to the fork point. Goal, facts, decisions, working set, artefacts and data become
+    those of the fork, and its messages follow. What the parent did after the fork point leaves the view and stays in
+    the log. The fork does not change and keeps its turns, calls and costs; files on disk are not touched. `wakelog
+    undo` takes it back.
 
     \b
     Examples:

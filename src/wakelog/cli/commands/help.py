@@ -18,11 +18,11 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 
 
 @click.command("help")
-@click.option("-a", "--all", "everything", is_flag=True, help="All commands.")
+@click.option("-a", "--all", "everything", is_flag=True, help="List all commands.")
 @click.argument("words", nargs=-1, metavar="[COMMAND]...", shell_complete=_names)
 @common
 def help_command(ctx: Context, everything: bool, words: tuple[str, ...]) -> None:
-    """Help on wakelog, or on one command.
+    """Show help on wakelog, or on one command.
 
     \b
     Examples:
@@ -58,7 +58,7 @@ _HOW = {
 @click.argument("shell", type=click.Choice(SHELLS))
 @common
 def completion_command(ctx: Context, shell: str) -> None:
-    """Prints a script that makes the shell complete commands, options, sessions, turns, state keys and checkpoints.
+    """Print a script that completes commands, options, sessions, turns, state keys and checkpoints in your shell.
 
     \b
     Examples:

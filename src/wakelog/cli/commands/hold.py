@@ -16,8 +16,8 @@ from wakelog.maintenance.holds import Holds, find_holds, hold_of, lift_hold, pla
 
 @click.group("hold")
 def hold_command() -> None:
-    """A hold keeps everything: while there is one, erase, redact, prune, delete and gc refuse to touch the session. It
-    is an event in the session's own log, and only lifting it ends it.
+    """Protect sessions from being erased: while a session is on hold, erase, redact, gc and delete refuse to touch it.
+    A hold is an event in the session's own log, and only removing it ends it.
 
     \b
     Examples:
@@ -32,7 +32,7 @@ def hold_command() -> None:
 @click.option("-m", "--message", "reason", required=True, metavar="TEXT", help="Who asked for it, and why.")
 @common
 def add(ctx: Context, session: str, reason: str) -> None:
-    """Puts a session under a hold.
+    """Put a session on hold.
 
     \b
     Example:
@@ -50,7 +50,7 @@ def add(ctx: Context, session: str, reason: str) -> None:
 @click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why it ends; kept in the log.")
 @common
 def rm(ctx: Context, session: str, why: str) -> None:
-    """Lifts a session's hold.
+    """Remove the hold of a session.
 
     \b
     Example:
@@ -70,7 +70,7 @@ def rm(ctx: Context, session: str, why: str) -> None:
 @hold_command.command("ls")
 @common
 def ls(ctx: Context) -> int:
-    """Lists the sessions under a hold. Exit code 7 when a session cannot be read, so that nobody can tell.
+    """List the sessions on hold. The exit code is 7 when a session cannot be read and might be on hold.
 
     \b
     Example:

@@ -26,7 +26,7 @@ _COMMANDS = {
     "session.deleted": "delete",
 }
 _session = click.argument("session", required=False, default="", shell_complete=complete_session)
-_why = click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why; kept in the log.")
+_why = click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
 
 
 @click.command("pause")
@@ -34,7 +34,8 @@ _why = click.option("-m", "--message", "why", default="", metavar="TEXT", help="
 @_why
 @common
 def pause_command(ctx: Context, session: str, why: str) -> None:
-    """Nothing new takes effect until `wakelog resume`. Outcomes of calls begun before are still accepted.
+    """Pause a session: nothing new takes effect until `wakelog resume`. Outcomes of calls that had started are still
+    accepted.
 
     \b
     Example:
@@ -46,10 +47,10 @@ def pause_command(ctx: Context, session: str, why: str) -> None:
 @click.command("close")
 @_session
 @_why
-@click.option("--outcome", default="completed", help="How it ended, in a word.")
+@click.option("--outcome", default="completed", help="How it ended, in one word.")
 @common
 def close_command(ctx: Context, session: str, why: str, outcome: str) -> None:
-    """Ends a session. Calls that never started are abandoned, and those that did are marked as uncertain.
+    """End a session. Calls that never started are abandoned; calls that did start are marked as uncertain.
 
     \b
     Example:
@@ -66,7 +67,7 @@ def close_command(ctx: Context, session: str, why: str, outcome: str) -> None:
 @_why
 @common
 def reopen_command(ctx: Context, session: str, why: str) -> None:
-    """Brings a closed or archived session back.
+    """Reopen a closed or archived session.
 
     \b
     Example:
@@ -80,7 +81,7 @@ def reopen_command(ctx: Context, session: str, why: str) -> None:
 @_why
 @common
 def archive_command(ctx: Context, session: str, why: str) -> None:
-    """Puts a closed session away. Nothing is removed; `wakelog reopen` brings it back.
+    """Archive a closed session. Nothing is removed; `wakelog reopen` brings it back.
 
     \b
     Example:
@@ -92,11 +93,12 @@ def archive_command(ctx: Context, session: str, why: str) -> None:
 @click.command("delete")
 @_session
 @_why
-@click.option("--dry-run", is_flag=True, help="Show what would go, and stop.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and stop.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @common
 def delete_command(ctx: Context, session: str, why: str, dry_run: bool, yes: bool) -> None:
-    """Ends a session for good. A tombstone stays; the content is removed from the files. Forks keep what they share.
+    """Delete a session for good. Its content is removed from the files and a tombstone stays. Forks keep what they
+    share.
 
     \b
     Examples:
@@ -160,14 +162,14 @@ SHOWN = 8
 
 @click.command("resume")
 @click.argument("session", required=False, default="", shell_complete=complete_session)
-@click.option("--last", is_flag=True, help="The newest session.")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why; kept in the log.")
+@click.option("--last", is_flag=True, help="Continue the newest session.")
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
 @common
 def resume_command(ctx: Context, session: str, last: bool, why: str) -> None:
-    """Lifts a pause, and tells where the session stands: goal, last turn, what is known, what is pending.
+    """Continue a session: lift a pause, and show its goal, last turn, facts and open calls.
 
-    Refused while a living process is writing the session: it is not yours to go on with. A pause is lifted all the
-    same, since that process may be waiting for it.
+    This is refused while another process is writing the session. A pause is lifted all the same, because that process
+    may be waiting for it.
 
     \b
     Examples:

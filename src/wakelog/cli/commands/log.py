@@ -29,19 +29,24 @@ TURNS, EVENTS, PAGE = 40, 100, 512
 
 @click.command("log")
 @click.argument("where", required=False, default="", metavar="[SEL|RANGE]", shell_complete=complete_selector)
-@click.option("-p", "--patch", "patch", is_flag=True, help="What each turn changed, beneath it.")
-@click.option("--stat", "stat", is_flag=True, help="The files each turn changed.")
-@click.option("--oneline", "oneline", is_flag=True, help="Turn, glyph and title only.")
+@click.option("-p", "--patch", "patch", is_flag=True, help="Show what each turn changed.")
+@click.option("--stat", "stat", is_flag=True, help="Show the files that each turn changed.")
+@click.option("--oneline", "oneline", is_flag=True, help="Show turn, status and title only.")
 @click.option("--graph", "graph", is_flag=True, help="Mark forks, rewinds and checkpoints.")
-@click.option("--events", "events", is_flag=True, help="Events instead of turns.")
-@click.option("--kind", "kinds", multiple=True, metavar="K", help="Events of a kind, or of all kinds K.*.")
-@click.option("--tool", "tool", metavar="T", help="Events of one tool.")
-@click.option("--reverse", "reverse", is_flag=True, help="Oldest first.")
-@click.option("-n", "limit", type=click.IntRange(0), help=f"How many (default {TURNS} turns, {EVENTS} events; 0: all).")
-@click.option("--since", "since", metavar="T", help="From then on: 10m, 2h, today, 2026-11-15T18:00.")
-@click.option("--until", "until", metavar="T", help="Up to then.")
+@click.option("--events", "events", is_flag=True, help="Show events instead of turns.")
+@click.option("--kind", "kinds", multiple=True, metavar="K", help="Show events of this kind, or of all kinds K.*.")
+@click.option("--tool", "tool", metavar="T", help="Show events of this tool.")
+@click.option("--reverse", "reverse", is_flag=True, help="Show the oldest first.")
 @click.option(
-    "--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="As it was at that point."
+    "-n",
+    "limit",
+    type=click.IntRange(0),
+    help=f"Show at most N (default: {TURNS} turns, {EVENTS} events; 0 shows all).",
+)
+@click.option("--since", "since", metavar="T", help="Start at this time: 10m, 2h, today, 2026-11-15T18:00.")
+@click.option("--until", "until", metavar="T", help="Stop at this time.")
+@click.option(
+    "--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="Show it as it was at that point."
 )
 @common
 def log_command(
@@ -60,9 +65,9 @@ def log_command(
     until: str | None,
     at: str,
 ) -> int:
-    """The turns of a session, newest first, one line each; of a session without turns, its events.
+    """Show a session turn by turn, newest first, one line each. A session without turns shows its events.
 
-    A point shows the history up to it (fix-auth@5); a range includes both its ends (@3..@7 is five turns).
+    A point shows the history up to it (fix-auth@5). A range includes both ends (@3..@7 is five turns).
 
     \b
     Examples:

@@ -34,14 +34,21 @@ _COLUMNS = (
 
 
 @click.command("ls")
-@click.option("-A", "--all", "everything", is_flag=True, help="Archived ones too.")
-@click.option("--since", "since", metavar="T", help="With something new since: 2h, today, 2026-11-15.")
-@click.option("--status", "status", type=click.Choice(["open", "active", "paused", "closed", "archived"]))
-@click.option("--label", "label", metavar="K[=V]", help="With that label.")
-@click.option("--failed", "failed", is_flag=True, help="Those that ended badly, or whose last turn did.")
-@click.option("--live", "live", is_flag=True, help="Those that are not closed.")
-@click.option("--name", "name", metavar="GLOB", help="By name: fix-*.")
-@click.option("-n", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, help="How many; 0: all.")
+@click.option("-A", "--all", "everything", is_flag=True, help="List archived sessions too.")
+@click.option("--since", "since", metavar="T", help="List sessions with events since: 2h, today, 2026-11-15.")
+@click.option(
+    "--status",
+    "status",
+    type=click.Choice(["open", "active", "paused", "closed", "archived"]),
+    help="List sessions with that status.",
+)
+@click.option("--label", "label", metavar="K[=V]", help="List sessions with that label.")
+@click.option("--failed", "failed", is_flag=True, help="List sessions that failed, or whose last turn did.")
+@click.option("--live", "live", is_flag=True, help="List sessions that are not closed.")
+@click.option("--name", "name", metavar="GLOB", help="List sessions with that name: fix-*.")
+@click.option(
+    "-n", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, help="Show at most N; 0 shows all."
+)
 @common
 def ls_command(
     ctx: Context,
@@ -54,9 +61,9 @@ def ls_command(
     name: str | None,
     limit: int,
 ) -> None:
-    """The sessions, the one last active first; forks stand below the session they were forked from.
+    """List the sessions of this store, the last active one first. Forks stand below the session they come from.
 
-    Where many sessions are not indexed yet, it is the one last written that comes first, and -n 0 indexes all.
+    When many sessions are not indexed yet, the list is sorted by the last write, and -n 0 indexes all of them.
 
     \b
     Examples:

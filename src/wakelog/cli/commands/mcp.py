@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 def mcp_command(ctx: Context, read_only: bool, address: str | None) -> None:
     """Serve this store over MCP, on stdin and stdout, to an agent that keeps its own session.
 
-    \b
-    claude mcp add wakelog -- wakelog mcp
-    codex mcp add wakelog -- wakelog mcp
-    wakelog mcp --http 127.0.0.1:8722
+    Over HTTP it listens on loopback only and checks Host and Origin. To open it up, put a server with keys in front.
 
-    Over HTTP it listens on loopback names only and checks Host and Origin; put a server with keys in front of it
-    to open it up.
+    \b
+    Examples:
+      claude mcp add wakelog -- wakelog mcp
+      codex mcp add wakelog -- wakelog mcp
+      wakelog mcp --http 127.0.0.1:8722
     """
     if importlib.util.find_spec("mcp") is None:
         raise UnsupportedError(
@@ -71,14 +71,16 @@ DURABLE_WAIT_S = 1.0
 
 
 @click.command("proxy", context_settings={"ignore_unknown_options": True})
-@click.option("--name", metavar="N", help="What to call the server; default: its command or host.")
-@click.option("--into", "into", metavar="SESSION", help="Record into this session; default: one for each launch.")
+@click.option("--name", metavar="N", help="Name the server (default: its command or host).")
+@click.option(
+    "--into", "into", metavar="SESSION", help="Record into this session (default: a new one for each launch)."
+)
 @click.option(
     "--trust",
     type=click.Choice(["trusted", "unverified", "untrusted"]),
     default="unverified",
     show_default=True,
-    help="How far its results can be trusted.",
+    help="How far to trust its results.",
 )
 @click.option("--durable", is_flag=True, help="Pass a tool call on only when its intent is stored (or after 1 s).")
 @click.option("--url", metavar="URL", help="The server's Streamable HTTP endpoint, instead of a command.")
@@ -95,13 +97,14 @@ def proxy_command(
     port: int,
     command: tuple[str, ...],
 ) -> None:
-    """Start an MCP server behind a recorder: every tool call is recorded, and bytes pass unchanged.
+    """Record the tool calls of any MCP server. Bytes pass through unchanged.
+
+    If the store fails, traffic continues, and the gap is recorded when the store is back.
 
     \b
-    wakelog proxy --name files -- npx -y @modelcontextprotocol/server-filesystem .
-    wakelog proxy --name search --url http://127.0.0.1:3001/mcp --port 8723
-
-    If the store fails, the traffic still flows, and the gap is recorded when it is back.
+    Examples:
+      wakelog proxy --name files -- npx -y @modelcontextprotocol/server-filesystem .
+      wakelog proxy --name search --url http://127.0.0.1:3001/mcp --port 8723
     """
     if bool(command) == bool(url):
         raise click.UsageError("give a command after --, or --url")

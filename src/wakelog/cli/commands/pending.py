@@ -81,8 +81,8 @@ class _Pending(msgspec.Struct, frozen=True):
 @click.argument("session", required=False, default="", shell_complete=complete_session)
 @common
 def pending_command(ctx: Context, session: str) -> int:
-    """Calls whose outcome is not known and questions that wait, of all sessions or of SESSION, each with the command
-    that settles it. Exit code 1 when there is none.
+    """List calls with an unknown outcome and questions that wait for an answer, each with the command that resolves it.
+    Covers all sessions, or SESSION. The exit code is 1 when there are none.
 
     \b
     Examples:
@@ -148,20 +148,20 @@ def _find(session: Session[Any], text: str) -> _Pending:
 @click.command("reconcile")
 @click.argument("session", shell_complete=complete_session)
 @click.argument("action")
-@click.option("--succeeded", "outcome", flag_value="succeeded", help="The effect happened.")
-@click.option("--failed", "outcome", flag_value="failed", help="It was tried and did not happen.")
-@click.option("--never-ran", "outcome", flag_value="never_ran", help="It was never tried; the agent may try it anew.")
-@click.option("--from-evidence", "outcome", flag_value="evidence", help="As a late worker reported.")
-@click.option("--output", metavar="JSON", help="Its result, for the agent to go on with; text that is no JSON is text.")
-@click.option("--by", metavar="WHO", help="Who found out; default: you.")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="How it is known.")
+@click.option("--succeeded", "outcome", flag_value="succeeded", help="The call succeeded.")
+@click.option("--failed", "outcome", flag_value="failed", help="The call was tried and failed.")
+@click.option("--never-ran", "outcome", flag_value="never_ran", help="The call never ran; the agent may try it again.")
+@click.option("--from-evidence", "outcome", flag_value="evidence", help="Use the outcome that a late worker reported.")
+@click.option("--output", metavar="JSON", help="The result of the call; text that is not JSON is taken as text.")
+@click.option("--by", metavar="WHO", help="Who found out (default: you).")
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="How you know.")
 @common
 def reconcile_command(
     ctx: Context, session: str, action: str, outcome: str | None, output: str | None, by: str | None, why: str
 ) -> int:
-    """Says what became of a call that was cut off, once you have found out. The agent's script, simply run again, goes
-    on with that answer. ACTION is its id, or the beginning of it. Without an outcome, shows what is known, and exits
-    with 1.
+    """Record the outcome of a call that was cut off, once you have found it out. When the agent's script runs again, it
+    continues with that result. ACTION is the id of the call, or the beginning of it. Without an outcome, show what is
+    known and exit with 1.
 
     \b
     Examples:
@@ -217,11 +217,11 @@ def _value(text: str | None) -> Any:
 @click.argument("session", shell_complete=complete_session)
 @click.argument("request")
 @click.argument("given", metavar="TEXT")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why.")
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
 @common
 def answer_command(ctx: Context, session: str, request: str, given: str, why: str) -> None:
-    """Answers a question that an agent asked. Where it has options, TEXT is one of them. REQUEST is its id, or the
-    beginning of it.
+    """Answer a question that an agent asked. Where the question has options, TEXT is one of them. REQUEST is the id of
+    the question, or the beginning of it.
 
     \b
     Example:
@@ -238,7 +238,7 @@ def _settling(name: str, verb: str, done: str, doc: str) -> click.Command:
     @click.command(name, help=doc)
     @click.argument("session", shell_complete=complete_session)
     @click.argument("action")
-    @click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why.")
+    @click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
     @common
     def command(ctx: Context, session: str, action: str, why: str) -> None:
         found = _find(ctx.session(session), action)
@@ -255,7 +255,7 @@ approve_command = _settling(
     "approve",
     "approve",
     "approved: the agent that waits goes on, or the same script run again",
-    """Lets a call that waits for approval run.
+    """Approve a call that waits, so that it can run.
 
     \b
     Example:
@@ -266,7 +266,7 @@ deny_command = _settling(
     "deny",
     "deny",
     "denied: its caller gets an error of type denied",
-    """Refuses a call that waits for approval.
+    """Deny a call that waits for approval.
 
     \b
     Example:
@@ -277,8 +277,8 @@ abandon_command = _settling(
     "abandon",
     "abandon",
     "given up",
-    """Gives a pending call up: whatever became of it no longer matters. One that began is not run again: the agent's
-    script, run again, gets an error of type abandoned. One that never began is asked for anew.
+    """Give up on a pending call, when its outcome no longer matters. A call that had started is not run again: the
+    agent's script, run again, gets an error of type abandoned. A call that never started is requested again.
 
     \b
     Example:

@@ -56,19 +56,19 @@ class _Live(msgspec.Struct, frozen=True):
 
 
 @click.command("ps")
-@click.option("--waiting", "waiting", is_flag=True, help="Only those that wait for a person.")
+@click.option("--waiting", "waiting", is_flag=True, help="List only sessions that wait for a person.")
 @click.option(
-    "--stuck", "stuck", is_flag=True, help="Only those without news, or with a call whose outcome is unknown."
+    "--stuck", "stuck", is_flag=True, help="List only sessions without news, or with a call of unknown outcome."
 )
-@click.option("--over-budget", "over_budget", is_flag=True, help="Only those that have spent what they may.")
-@click.option("-A", "--all", "everything", is_flag=True, help="Idle ones of any age too.")
-@click.option("--watch", "watch", is_flag=True, help="Again every two seconds, until Ctrl-C.")
+@click.option("--over-budget", "over_budget", is_flag=True, help="List only sessions that reached their budget.")
+@click.option("-A", "--all", "everything", is_flag=True, help="List idle sessions of any age too.")
+@click.option("--watch", "watch", is_flag=True, help="Refresh every two seconds, until Ctrl-C.")
 @common
 def ps_command(ctx: Context, waiting: bool, stuck: bool, over_budget: bool, everything: bool, watch: bool) -> None:
-    """Live sessions, those that need you first: who writes, what is pending, how long ago something happened.
+    """List live sessions, those that need you first: who writes, what is pending, and when something last happened.
 
-    Idle sessions without a flag leave the list after an hour. Where many sessions are not indexed yet, those last
-    written are looked at; of those that rest, 200 are shown at most. -A looks at all.
+    Idle sessions without a flag leave the list after an hour, and at most 200 idle ones are shown. When many sessions
+    are not indexed yet, only the last written ones are checked. -A shows all.
 
     \b
     Examples:

@@ -210,15 +210,27 @@ def _reference(reference: Reference) -> str:
 
 @click.command("replay")
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
-@click.option("--from", "start", default="", metavar="SEL", help="Begin there, and go on to the end of SEL.")
-@click.option("--mode", type=click.Choice(["strict", "fill", "live"]), default="strict", help="Default: strict.")
-@click.option("--agent", default="", metavar="MODULE:FUNCTION", help="The code to run, found from this folder.")
-@click.option("--set", "changes", multiple=True, metavar="KEY=VAL", help="Another input, or other data; see above.")
-@click.option("--effects", type=click.Choice(["refuse", "allow"]), default="refuse", help="May calls with effects run?")
-@click.option("--order", type=click.Choice(["recorded", "any"]), default="recorded", help="Does the order count?")
-@click.option("--record", is_flag=True, help="Keep a strict replay too, in a fork.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be replayed.")
-@click.option("--plan", "as_plan", is_flag=True, help="The calls as a plan that runs on new inputs.")
+@click.option("--from", "start", default="", metavar="SEL", help="Start here, and go on to the end of SEL.")
+@click.option(
+    "--mode",
+    type=click.Choice(["strict", "fill", "live"]),
+    default="strict",
+    help="How to answer calls (default: strict).",
+)
+@click.option("--agent", default="", metavar="MODULE:FUNCTION", help="Run this function, found from this folder.")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VAL", help="Change an input or the data; see above.")
+@click.option(
+    "--effects", type=click.Choice(["refuse", "allow"]), default="refuse", help="Whether calls with effects may run."
+)
+@click.option(
+    "--order",
+    type=click.Choice(["recorded", "any"]),
+    default="recorded",
+    help="Whether calls must come in the recorded order.",
+)
+@click.option("--record", is_flag=True, help="Keep a strict replay, too, in a fork.")
+@click.option("--dry-run", is_flag=True, help="Show what would be replayed, and stop.")
+@click.option("--plan", "as_plan", is_flag=True, help="Print the calls as a plan that runs on new inputs.")
 @common
 def replay_command(
     ctx: Context,
@@ -231,15 +243,15 @@ def replay_command(
     as_plan: bool,
     **how: Any,
 ) -> int:
-    """Runs an agent's code again on recorded turns and says, step by step, whether it does the same.
+    """Run an agent's code again on recorded turns, and report step by step whether it does the same.
 
     strict answers every tool and model call from the record: nothing runs, nothing is written, and the first difference
-    ends it. fill answers what is recorded and runs the rest; live runs everything and compares. Both happen in a fork,
-    and calls with effects are refused unless --effects allow. Exits with 1 when something is different.
+    ends it. fill answers recorded calls and runs the others. live runs everything and compares. fill and live work in a
+    fork, and refuse calls with effects unless you pass --effects allow. The exit code is 1 when something differs.
 
-    The function is called with (session, input) for each turn, or with (session) once. Without --agent: what would be
-    replayed. --set input=TEXT begins the first turn with another input, input.5=TEXT turn @5, /data/KEY=JSON starts
-    from other data, and @FILE stands for what is in a file.
+    The function is called with (session, input) for each turn, or with (session) once. Without --agent, show what would
+    be replayed. --set input=TEXT changes the input of the first turn, input.5=TEXT that of turn @5, and /data/KEY=JSON
+    the data at the start; @FILE reads the value from a file.
 
     \b
     Examples:

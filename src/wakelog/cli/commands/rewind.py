@@ -48,11 +48,17 @@ def _parts(ctx: click.Context, param: click.Parameter, given: str) -> tuple[str,
     metavar="PARTS",
     help="What to rewind: state (with the conversation), files, or state,files.  [default: state]",
 )
-@click.option("--force", is_flag=True, help="Replace files you edited since as well; copies of them are kept.")
-@click.option("--root", "roots", multiple=True, metavar="DIR", help="The project's folder, and others to restore in.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, and stop.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why; kept in the log.")
+@click.option("--force", is_flag=True, help="Replace files that you edited since, too; copies of them are kept.")
+@click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    metavar="DIR",
+    help="Restore in this folder (repeatable; the first is the project's).",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
 @common
 def rewind_command(
     ctx: Context,
@@ -64,15 +70,15 @@ def rewind_command(
     yes: bool,
     why: str,
 ) -> int:
-    """Moves the view of a session back to a point. Nothing is removed: the turns in between stay in the log, and
+    """Move the view of a session back to a point. Nothing is removed: the turns in between stay in the log, and
     `wakelog undo` takes the rewind back.
 
     Goal, facts, decisions, labels, working set, data and the conversation return to what they were. Status, turn
-    numbers, money, flags, dead ends and open calls stay. Effects outside are listed, never touched.
+    numbers, money, flags, dead ends and open calls stay. Effects outside are listed and never touched.
 
-    Files are listed, and touched only with --what files: those whose contents were captured go back to what they were.
-    What you edited since is kept, what was not captured is named, git is left alone. Exits with 7 if something could
-    not be brought back.
+    Files are listed, and changed only with --what files: files with captured contents are restored. Files that you
+    edited since are kept, files without captured contents are named, and git is left alone. The exit code is 7 when
+    something could not be restored.
 
     \b
     Examples:
@@ -272,8 +278,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _options(function: F) -> F:
     for option in (
-        click.option("--root", "roots", multiple=True, metavar="DIR", help="The project's folder, and others in use."),
-        click.option("--force", is_flag=True, help="Replace files you edited since as well; copies of them are kept."),
+        click.option(
+            "--root",
+            "roots",
+            multiple=True,
+            metavar="DIR",
+            help="Restore in this folder (repeatable; the first is the project's).",
+        ),
+        click.option(
+            "--force", is_flag=True, help="Replace files that you edited since, too; copies of them are kept."
+        ),
         click.option("--no-files", is_flag=True, help="Leave files as they are."),
         click.argument("session", required=False, default="", shell_complete=complete_session),
     ):
@@ -285,10 +299,10 @@ def _options(function: F) -> F:
 @_options
 @common
 def undo_command(ctx: Context, session: str, no_files: bool, force: bool, roots: tuple[str, ...]) -> int:
-    """Takes back the newest rewind that was not yet undone; again, it walks further back.
+    """Take back the newest rewind that was not undone yet. Repeat it to go further back.
 
-    What was written after the rewind leaves the view and stays in the log. Files that the rewind brought back go back
-    as well, but for what you edited since. Effects and erasures are not undone.
+    Events after the rewind leave the view and stay in the log. Files that the rewind restored change back, except files
+    that you edited since. Effects and erasures are not undone.
 
     \b
     Example:
@@ -301,7 +315,7 @@ def undo_command(ctx: Context, session: str, no_files: bool, force: bool, roots:
 @_options
 @common
 def redo_command(ctx: Context, session: str, no_files: bool, force: bool, roots: tuple[str, ...]) -> int:
-    """Takes back the newest undo, as long as nothing was rewound since; again, it walks further forward.
+    """Take back the newest undo, as long as nothing was rewound since. Repeat it to go further forward.
 
     \b
     Example:

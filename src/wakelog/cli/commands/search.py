@@ -23,12 +23,12 @@ LIMIT, ALL = 20, 10_000
 
 @click.command("search")
 @click.argument("query", nargs=-1, required=True)
-@click.option("-A", "--all", "everything", is_flag=True, help="All sessions, also when -s names one.")
-@click.option("--since", "since", metavar="T", help="From then on: 2h, 60d, today, 2026-11-15.")
-@click.option("--kind", "kind", metavar="K", help="Events of a kind, or of all kinds K.*.")
-@click.option("-n", "limit", type=click.IntRange(1, ALL), default=LIMIT, show_default=True, help="How many.")
-@click.option("-l", "--sessions", "names", is_flag=True, help="Only which sessions have it.")
-@click.option("-c", "--count", "counts", is_flag=True, help="Only how often each session has it.")
+@click.option("-A", "--all", "everything", is_flag=True, help="Search all sessions, also when -s names one.")
+@click.option("--since", "since", metavar="T", help="Search from this time on: 2h, 60d, today, 2026-11-15.")
+@click.option("--kind", "kind", metavar="K", help="Show events of this kind, or of all kinds K.*.")
+@click.option("-n", "limit", type=click.IntRange(1, ALL), default=LIMIT, show_default=True, help="Show at most N hits.")
+@click.option("-l", "--sessions", "names", is_flag=True, help="List only the sessions with a hit.")
+@click.option("-c", "--count", "counts", is_flag=True, help="Count the hits of each session.")
 @common
 def search_command(
     ctx: Context,
@@ -40,10 +40,11 @@ def search_command(
     names: bool,
     counts: bool,
 ) -> int:
-    """Events that say all the words, the best match first; "quoted words" stand together, word* is a beginning.
+    """Find events that contain all the words, the best match first. "Quoted words" must stand together; word* matches a
+    beginning.
 
-    Looks in all sessions of the store, or in the one -s names. Each hit begins with what `wakelog show` takes. The exit
-    code is 1 when nothing is found.
+    Searches all sessions of the store, or the one that -s names. Each hit starts with what `wakelog show` takes. The
+    exit code is 1 when nothing is found.
 
     \b
     Examples:
@@ -149,17 +150,19 @@ _NARROW = 8
 
 @click.command("query")
 @click.argument("sql", required=False, default="")
-@click.option("--views", "views", is_flag=True, help="The views there are, and their columns.")
-@click.option("-n", "limit", type=click.IntRange(1, ROWS_MAX), default=1000, show_default=True, help="Rows at most.")
+@click.option("--views", "views", is_flag=True, help="List the views and their columns.")
 @click.option(
-    "--timeout", "timeout_s", type=float, default=2.0, show_default=True, metavar="S", help="Seconds at most."
+    "-n", "limit", type=click.IntRange(1, ROWS_MAX), default=1000, show_default=True, help="Return at most N rows."
+)
+@click.option(
+    "--timeout", "timeout_s", type=float, default=2.0, show_default=True, metavar="S", help="Stop after S seconds."
 )
 @common
 def query_command(ctx: Context, sql: str, views: bool, limit: int, timeout_s: float) -> None:
-    """Runs one SELECT over the views (`wakelog query --views`); `-` reads it from stdin.
+    """Run one SELECT over the views of the store (list them with --views). `-` reads the statement from stdin.
 
-    Sessions, turns, events, files, decisions, facts, tools, errors and messages, of the whole store. It can read
-    nothing else and change nothing.
+    The views are sessions, turns, events, files, decisions, facts, tools, errors and messages. Queries can read nothing
+    else and change nothing.
 
     \b
     Examples:

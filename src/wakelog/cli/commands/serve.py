@@ -27,19 +27,33 @@ if TYPE_CHECKING:
 @click.command("serve")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="The address to listen on (default: loopback).")
 @click.option("--port", default=8425, type=click.IntRange(0, 65535), help="The port (default: 8425; 0: any free one).")
+@click.option("--host-name", "host_names", multiple=True, metavar="NAME", help="Accept this host name (repeatable).")
 @click.option(
-    "--host-name", "host_names", multiple=True, metavar="NAME", help="A name this server goes by; repeatable."
+    "--trusted-origin",
+    "origins",
+    multiple=True,
+    metavar="URL",
+    help="Accept requests from pages of this origin (repeatable).",
 )
-@click.option("--trusted-origin", "origins", multiple=True, metavar="URL", help="Pages that may ask; repeatable.")
-@click.option("--keys", "key_file", type=click.Path(path_type=Path), help="The file of keys (default: in the store).")
-@click.option("--launch-key/--no-launch-key", default=None, help="A key for this run only (default: on loopback).")
-@click.option("--rate", default=1000.0, metavar="N", help="Requests a second for each key (0: no limit).")
-@click.option("--max-body", default="64MB", metavar="SIZE", help="The largest request body.")
-@click.option("--max-bundle", default="512MB", metavar="SIZE", help="The largest bundle.")
-@click.option("--time-limit", default=30.0, metavar="SECONDS", help="How long an answer may take.")
-@click.option("--tls-cert", type=click.Path(exists=True, path_type=Path), help="Certificate chain, PEM.")
-@click.option("--tls-key", type=click.Path(exists=True, path_type=Path), help="Its private key, PEM.")
-@click.option("--log", "log_form", type=click.Choice(["auto", "text", "json"]), default="auto", help="Log lines.")
+@click.option(
+    "--keys", "key_file", type=click.Path(path_type=Path), help="Read keys from this file (default: in the store)."
+)
+@click.option(
+    "--launch-key/--no-launch-key", default=None, help="Create a key for this run only (default: on loopback)."
+)
+@click.option("--rate", default=1000.0, metavar="N", help="Allow N requests a second for each key (0: no limit).")
+@click.option("--max-body", default="64MB", metavar="SIZE", help="Accept request bodies up to this size.")
+@click.option("--max-bundle", default="512MB", metavar="SIZE", help="Accept bundles up to this size.")
+@click.option("--time-limit", default=30.0, metavar="SECONDS", help="Wait at most this long for an answer.")
+@click.option(
+    "--tls-cert", type=click.Path(exists=True, path_type=Path), help="Use TLS with this certificate chain (PEM)."
+)
+@click.option(
+    "--tls-key", type=click.Path(exists=True, path_type=Path), help="The private key of the certificate (PEM)."
+)
+@click.option(
+    "--log", "log_form", type=click.Choice(["auto", "text", "json"]), default="auto", help="How to write log lines."
+)
 @common
 def serve_command(
     ctx: Context,
@@ -57,8 +71,8 @@ def serve_command(
     tls_key: Path | None,
     log_form: str,
 ) -> None:
-    """Serves this store over HTTP until it is stopped. On loopback it makes a key that is valid until then, and shows
-    it; other keys are made by `wakelog key new`. On any other address only those count.
+    """Serve this store over HTTP until stopped. On loopback it creates and shows a key that is valid until then. On any
+    other address only keys from `wakelog key new` are accepted.
 
     \b
     Examples:
@@ -128,13 +142,16 @@ def _shown(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-_FILE = click.option("--keys", "key_file", type=click.Path(path_type=Path), help="The file (default: in the store).")
+_FILE = click.option(
+    "--keys", "key_file", type=click.Path(path_type=Path), help="Use this key file (default: in the store)."
+)
 
 
 @click.group("key")
 def key_command() -> None:
-    """Keys for `wakelog serve`. A key has a scope, which includes those before it: read, write (append and move), admin
-    (delete, erase, take in bundles); and sees the namespaces it is made for, and nothing else.
+    """Manage the keys for `wakelog serve`. A key has a scope, which includes the scopes before it: read, write (append
+    and move), admin (delete, erase, import bundles). It gives access to the namespaces that it is made for, and to
+    nothing else.
 
     \b
     Examples:
@@ -147,9 +164,15 @@ def key_command() -> None:
 @key_command.command("new")
 @click.argument("name")
 @click.option("--scope", type=click.Choice(SCOPES), default="write", help="What it may do (default: write).")
-@click.option("--namespace", "namespaces", multiple=True, metavar="NAME", help="What it sees (default: default).")
-@click.option("--all-namespaces", is_flag=True, help="It sees everything.")
-@click.option("--expires", default="forever", metavar="AGE", help="When it ends: 90d, 1y (default: never).")
+@click.option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    metavar="NAME",
+    help="Give access to this namespace (repeatable; default: default).",
+)
+@click.option("--all-namespaces", is_flag=True, help="Give access to all namespaces.")
+@click.option("--expires", default="forever", metavar="AGE", help="Let it expire after: 90d, 1y (default: never).")
 @_FILE
 @common
 def new(
@@ -161,7 +184,7 @@ def new(
     expires: str,
     key_file: Path | None,
 ) -> None:
-    """Makes a key and shows it, once: only its hash is kept.
+    """Create a key and show it once. Only its hash is stored.
 
     \b
     Example:
@@ -190,7 +213,7 @@ def new(
 @_FILE
 @common
 def ls(ctx: Context, key_file: Path | None) -> None:
-    """Lists the keys: by id, never by secret.
+    """List the keys by id; secrets are never shown.
 
     \b
     Example:
@@ -206,7 +229,7 @@ def ls(ctx: Context, key_file: Path | None) -> None:
 @_FILE
 @common
 def revoke(ctx: Context, name_or_id: str, key_file: Path | None) -> None:
-    """Takes a key away, by name or id. A running server refuses it from the next request on.
+    """Revoke a key, by name or id. A running server refuses it from the next request on.
 
     \b
     Example:

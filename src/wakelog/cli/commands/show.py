@@ -41,16 +41,21 @@ class _Shown(msgspec.Struct, frozen=True):
 
 @click.command("show")
 @click.argument("places", nargs=-1, metavar="[SEL]...", shell_complete=complete_selector)
-@click.option("--raw", "raw", is_flag=True, help="The stored header and body of each event, a line each.")
-@click.option("--with-output", "with_output", is_flag=True, help="In a turn, also what calls were given and gave back.")
+@click.option("--raw", "raw", is_flag=True, help="Print the stored header and body of each event, a line each.")
+@click.option("--with-output", "with_output", is_flag=True, help="Show inputs and outputs of calls too.")
 @click.option(
-    "--max-bytes", "limit", type=click.IntRange(0), default=MAX_BYTES, show_default=True, help="Per value; 0: all."
+    "--max-bytes",
+    "limit",
+    type=click.IntRange(0),
+    default=MAX_BYTES,
+    show_default=True,
+    help="Show at most N bytes of a value; 0 shows all.",
 )
 @common
 def show_command(ctx: Context, places: tuple[str, ...], raw: bool, with_output: bool, limit: int) -> int:
-    """A turn with its events (@5), an event with its whole record (e1042), or a commit (c:9f3a).
+    """Show a turn with its events (@5), one event in full (e1042), or a commit (c:9f3a). Without SEL, the newest turn.
 
-    Without SEL the newest turn. A session stays named for the places after it: fix-auth@7 e40 is event 40 of fix-auth.
+    A session stays named for the places after it: fix-auth@7 e40 is event 40 of fix-auth.
 
     \b
     Examples:

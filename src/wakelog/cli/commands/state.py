@@ -30,12 +30,13 @@ from wakelog.session import Session
     default="",
     metavar="SEL",
     shell_complete=complete_selector,
-    help="At that point: @5, fix-auth@5, e1042, t:2h.",
+    help="Show it as it was at that point: @5, fix-auth@5, e1042, t:2h.",
 )
-@click.option("--schema", "schema", is_flag=True, help="The JSON Schema of the state instead.")
+@click.option("--schema", "schema", is_flag=True, help="Print the JSON Schema of the state instead.")
 @common
 def state_command(ctx: Context, key: str, at: str, schema: bool) -> None:
-    """The state as a tree. KEY is a JSON Pointer such as /data/plan/2 or /facts; without it, everything.
+    """Show the state as a tree, now or at any point. KEY is a JSON Pointer such as /data/plan/2 or /facts; without it,
+    everything.
 
     \b
     Examples:
@@ -108,12 +109,14 @@ _COLUMNS = (
 
 @click.command("blame")
 @click.argument("key", required=False, default="", shell_complete=complete_key)
-@click.option("--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="At that point.")
+@click.option(
+    "--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="Show it as it was at that point."
+)
 @common
 def blame_command(ctx: Context, key: str, at: str) -> None:
-    """For KEY (a JSON Pointer) and each key below it: the event that last wrote it, its turn, tool and reason.
+    """Show who last wrote KEY (a JSON Pointer) and each key below it: event, turn, tool and reason.
 
-    Reads the whole history once; memory follows the keys.
+    This reads the whole history once.
 
     \b
     Examples:

@@ -21,11 +21,12 @@ _SHOWN = 8
 @click.command("status")
 @click.argument("session", required=False, default="", shell_complete=complete_selector)
 @click.option(
-    "--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="As it was at that point."
+    "--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="Show it as it was at that point."
 )
 @common
 def status_command(ctx: Context, session: str, at: str) -> None:
-    """Where the newest session (or SESSION) stands: head, turn, goal, budget, what is pending, what went wrong.
+    """Show where a session stands: head, turn, goal, budget, open calls, flags and the last error. Without SESSION, the
+    newest one.
 
     \b
     Examples:

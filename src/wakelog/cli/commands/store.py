@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 @click.command("scrub")
-@click.option("--for", "for_", metavar="TIME", help="Stop after this long (10m, 2h); the next run goes on there.")
+@click.option("--for", "for_", metavar="TIME", help="Stop after this long (10m, 2h); the next run continues there.")
 @click.option("--rate", type=click.IntRange(1), metavar="N", help="Read at most N events a second.")
-@click.option("--repair", is_flag=True, help="Mend what is derived or belongs to nobody; nothing can be lost.")
-@click.option("--anew", is_flag=True, help="Begin at the first session, not where the last run stopped.")
+@click.option("--repair", is_flag=True, help="Rebuild caches and delete orphans; no event is lost.")
+@click.option("--anew", is_flag=True, help="Start at the first session, not where the last run stopped.")
 @common
 def scrub(ctx: Context, for_: str | None, rate: int | None, repair: bool, anew: bool) -> int:
-    """Reads every session and holds every byte against what covers it: chain, bodies, payloads and blobs, snapshots,
-    heads; and looks for what belongs to nobody. Exit code 4 when something is damaged.
+    """Check every stored byte against its hash (chain, bodies, payloads, blobs, snapshots, heads) and look for orphans.
+    The exit code is 4 when something is damaged. With --repair, rebuild caches and delete orphans.
 
     \b
     Examples:
@@ -126,14 +126,16 @@ def _say_place(ctx: Context, done: Scrubbed, at: Pass) -> None:
 
 @click.command("copy")
 @click.argument("target", metavar="STORE")
-@click.option("--only", "only", multiple=True, metavar="SESSION", help="Only this session, with its ancestors.")
+@click.option(
+    "--only", "only", multiple=True, metavar="SESSION", help="Copy only this session, with its ancestors (repeatable)."
+)
 @click.option("--no-verify", is_flag=True, help="Do not verify what was copied.")
 @common
 def copy(ctx: Context, target: str, only: tuple[str, ...], no_verify: bool) -> int:
-    """Copies all sessions to another store, of any engine, and verifies them there. Every hash is kept.
+    """Copy all sessions to another store, of any engine, and verify them there. Every hash is kept.
 
-    It can be repeated: what is there is brought up to date. A session that has gone its own way there is left
-    alone and told (exit code 7).
+    Repeat it to bring the copy up to date. A session that has changed in both stores is left alone and reported (exit
+    code 7).
 
     \b
     Examples:
@@ -149,11 +151,10 @@ def copy(ctx: Context, target: str, only: tuple[str, ...], no_verify: bool) -> i
 @click.argument("target", metavar="FILE.db|URL")
 @common
 def backup(ctx: Context, target: str) -> int:
-    """Copies this store, while it is in use, into a file that is a store itself. Repeated, it adds what is new.
+    """Back up this store, while it is in use, into a file that is a store itself. Repeat it to add what is new.
 
-    To a URL such as s3://bucket/prefix, each session goes as a bundle that is never replaced: what was archived before
-    stays, and a list says what belonged to the store at that moment. A damaged session is left out and told (exit code
-    4).
+    To a URL such as s3://bucket/prefix, each session is written as a bundle that is never replaced, with a list of what
+    belonged to the store at that moment. A damaged session is left out and reported (exit code 4).
 
     \b
     Examples:
@@ -174,10 +175,10 @@ def backup(ctx: Context, target: str) -> int:
 
 @click.command("restore")
 @click.argument("source", metavar="FILE.db|URL")
-@click.option("--list", "name", default="", metavar="NAME", help="From a URL: as of this list, not the newest.")
+@click.option("--list", "name", default="", metavar="NAME", help="From a URL: restore this list, not the newest one.")
 @common
 def restore(ctx: Context, source: str, name: str) -> int:
-    """Brings back from a backup what this store lacks. What is here and newer stays as it is.
+    """Restore from a backup what this store lacks. Newer events in this store stay as they are.
 
     \b
     Examples:
@@ -251,7 +252,7 @@ _DURABILITY = {
 
 @click.group("store")
 def store_command() -> None:
-    """The store as a whole.
+    """Inspect, check, migrate, copy and back up the store.
 
     \b
     Examples:
@@ -266,7 +267,7 @@ def store_command() -> None:
 @store_command.command("path")
 @common
 def path(ctx: Context) -> None:
-    """Prints where the store is, whether or not there is one yet.
+    """Print where the store is, or would be created.
 
     \b
     Example:
@@ -277,10 +278,10 @@ def path(ctx: Context) -> None:
 
 
 @store_command.command("info")
-@click.option("--full", is_flag=True, help="Count bytes by kind over every event, also in a big store.")
+@click.option("--full", is_flag=True, help="Count every event, also in a big store.")
 @common
 def store_info(ctx: Context, full: bool) -> None:
-    """Sessions, events, bytes on disk and by kind of event, durability, and what will be kept.
+    """Show sessions, events, bytes on disk and by kind of event, durability and retention.
 
     \b
     Example:
@@ -299,8 +300,9 @@ def store_info(ctx: Context, full: bool) -> None:
 @store_command.command("check")
 @common
 def check(ctx: Context) -> int:
-    """Is this store usable? Its version, its file, every session's head, the newest commits, blobs, the index. Quick,
-    and changes nothing; `wakelog store scrub` reads every byte. Exit code 4 when something fails.
+    """Check that the store can be used: its version, its file, the head of every session, the newest commits, blobs and
+    the index. This is quick and changes nothing; `wakelog store scrub` reads every byte. The exit code is 4 when
+    something fails.
 
     \b
     Example:
@@ -314,12 +316,12 @@ def check(ctx: Context) -> int:
 
 
 @store_command.command("migrate")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and stop.")
 @common
 def migrate(ctx: Context, dry_run: bool) -> None:
-    """Brings the tables of this store forward to the version of this wakelog, in place, while it is in use.
+    """Upgrade the tables of this store to the version of this wakelog, in place, while the store is in use.
 
-    Steps only go forward. Cut off anywhere, it goes on when it is run again; several may run it at once.
+    Steps only go forward. If it is interrupted, run it again; several may run at once.
 
     \b
     Examples:

@@ -24,15 +24,17 @@ STORE = "the store itself"
 
 @click.command("verify")
 @click.argument("session", required=False, default="", shell_complete=complete_session)
-@click.option("-A", "--all", "everything", is_flag=True, help="All sessions of the store.")
+@click.option("-A", "--all", "everything", is_flag=True, help="Include all sessions of the store.")
 @click.option(
-    "--against", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="An anchor kept elsewhere."
+    "--against",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Compare with an anchor that was kept elsewhere.",
 )
 @common
 def verify_command(ctx: Context, session: str, everything: bool, against: Path | None) -> int:
-    """Checks every byte against its hash, the chain, and what is derived from it.
+    """Check whether a session was altered: every byte against its hash, the chain, and what is derived from it.
 
-    Exit code 4 when something does not hold. Without an anchor, nobody can tell whether the newest events were cut off.
+    The exit code is 4 when a check fails. Without an anchor, a cut at the newest events cannot be detected.
 
     \b
     Examples:
@@ -116,12 +118,12 @@ def _read_anchor(path: Path) -> Anchor:
 
 @click.command("anchor")
 @click.argument("session", required=False, default="", shell_complete=complete_session)
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="A file to write it to.")
-@click.option("--force", is_flag=True, help="Replace the file.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write it to this file.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @common
 def anchor_command(ctx: Context, session: str, out: Path | None, force: bool) -> None:
-    """Prints the head of a session as JSON. Kept where the store's writers cannot reach it, it proves later that
-    nothing was rewritten or cut off: `wakelog verify --against FILE`.
+    """Export the head hash of a session for later tamper checks. Keep the file where people who can write to the store
+    cannot change it. `wakelog verify --against FILE` then proves that nothing was rewritten or cut off.
 
     \b
     Examples:

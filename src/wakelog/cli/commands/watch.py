@@ -27,22 +27,22 @@ NEWS_S, TICK_S, PATIENCE_S = 0.5, 5.0, 5.0
 
 @click.command("watch")
 @click.argument("session", required=False, default="", shell_complete=complete_session)
-@click.option("-A", "--all", "everything", is_flag=True, help="Closed and archived sessions too.")
-@click.option("--once", "once", is_flag=True, help="Look at what there is, and stop; exit code 1 when a flag stands.")
-@click.option("--pause", "pause", is_flag=True, help="Let every rule that asks for it pause the session.")
-@click.option("--rules", "places", multiple=True, metavar="M:A", help="Your own rules as well: module:attribute.")
-@click.option("--dry-run", "dry_run", is_flag=True, help="Say what would be flagged, and write nothing.")
+@click.option("-A", "--all", "everything", is_flag=True, help="Watch closed and archived sessions too.")
+@click.option("--once", "once", is_flag=True, help="Check once and stop; the exit code is 1 when a flag is raised.")
+@click.option("--pause", "pause", is_flag=True, help="Let rules pause the session.")
+@click.option("--rules", "places", multiple=True, metavar="M:A", help="Add your own rules: module:attribute.")
+@click.option("--dry-run", "dry_run", is_flag=True, help="Show what would be flagged, and write nothing.")
 @common
 def watch_command(
     ctx: Context, session: str, everything: bool, once: bool, pause: bool, places: tuple[str, ...], dry_run: bool
 ) -> int:
-    """Watches all live sessions of the store, or SESSION, whoever writes them, and flags what somebody should see: the
-    same call failing or going round in circles, untrusted content reaching a call with effects, a retry that went
-    another way, a budget nearly spent, silence, a lease taken over, something evicted that is still pending, secrets.
+    """Watch all live sessions, or SESSION, and flag what somebody should see: a call that keeps failing or repeating,
+    untrusted content that reaches a call with effects, a retry that did something else, a budget that is nearly spent,
+    silence, a lease that was taken over, something evicted that is still pending, secrets.
 
-    A flag is an event in the session's log; it is raised once, however often this is started. A budget that is reached
-    pauses the session; the other rules pause it only with --pause. With --json or --ndjson there is one record a line
-    for each finding.
+    A flag is an event in the session's log. It is raised once, however often you start this command. A session that
+    reaches its budget is paused; other rules pause it only with --pause. With --json or --ndjson, each finding is one
+    record a line.
 
     \b
     Examples:
@@ -177,8 +177,8 @@ def _many(count: int, what: str) -> str:
 
 @click.group("flag")
 def flag_command() -> None:
-    """A flag points at something in a session that somebody should see. Rules raise them (`wakelog watch`), and so can
-    you; each stands until it no longer holds or somebody clears it.
+    """List, raise and clear flags. A flag points at something in a session that somebody should see. Rules raise flags
+    (`wakelog watch`), and so can you. A flag stays until it no longer applies or somebody clears it.
 
     \b
     Examples:
@@ -190,10 +190,10 @@ def flag_command() -> None:
 
 @flag_command.command("ls")
 @click.argument("session", required=False, default="", shell_complete=complete_session)
-@click.option("-A", "--all", "everything", is_flag=True, help="Those of closed and archived sessions too.")
+@click.option("-A", "--all", "everything", is_flag=True, help="Include closed and archived sessions.")
 @common
 def ls(ctx: Context, session: str, everything: bool) -> int:
-    """Lists the flags that stand, of all live sessions or of SESSION. Exit code 1 when there is none.
+    """List the raised flags of all live sessions, or of SESSION. The exit code is 1 when there are none.
 
     \b
     Example:
@@ -214,14 +214,18 @@ def ls(ctx: Context, session: str, everything: bool) -> int:
 @flag_command.command("add")
 @click.argument("session", shell_complete=complete_session)
 @click.argument("name")
-@click.option("-m", "--message", "message", default="", metavar="TEXT", help="What there is to see.")
-@click.option("--on", "on", default="", metavar="SEL", help="The event it is about: e42, @5.")
+@click.option("-m", "--message", "message", default="", metavar="TEXT", help="What somebody should see.")
+@click.option("--on", "on", default="", metavar="SEL", help="The event it is about, such as e42 or @5.")
 @click.option(
-    "--severity", type=click.Choice(["info", "warning", "error", "alarm"]), default="warning", show_default=True
+    "--severity",
+    type=click.Choice(["info", "warning", "error", "alarm"]),
+    default="warning",
+    show_default=True,
+    help="How serious it is.",
 )
 @common
 def add(ctx: Context, session: str, name: str, message: str, on: str, severity: Any) -> None:
-    """Raises a flag by hand.
+    """Raise a flag by hand.
 
     \b
     Example:
@@ -235,10 +239,12 @@ def add(ctx: Context, session: str, name: str, message: str, on: str, severity: 
 @flag_command.command("clear")
 @click.argument("session", shell_complete=complete_session)
 @click.argument("name", metavar="FLAG")
-@click.option("-m", "--message", "why", required=True, metavar="TEXT", help="Why it is no longer needed.")
+@click.option(
+    "-m", "--message", "why", required=True, metavar="TEXT", help="Why it no longer applies; kept in the log."
+)
 @common
 def clear(ctx: Context, session: str, name: str, why: str) -> None:
-    """Takes a flag down. What raised it, and that it was cleared and why, stay in the log.
+    """Clear a flag. The log keeps what raised it, and that it was cleared and why.
 
     \b
     Example:

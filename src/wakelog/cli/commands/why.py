@@ -31,16 +31,20 @@ from wakelog.session import Session
 
 @click.command("why")
 @click.argument("what", metavar="EVENT|TURN|KEY|FILE[:LINE]", shell_complete=complete_selector)
-@click.option("--at", "at", default="", metavar="SEL", help="As it was at that point.")
-@click.option("--depth", type=click.IntRange(0), default=DEPTH, show_default=True, help="Levels laid out; 0: all.")
-@click.option("-n", "steps", type=click.IntRange(0), default=STEPS, show_default=True, help="Events laid out; 0: all.")
-@click.option("--wide", is_flag=True, help="Unrecorded windows hold the earlier turns too.")
+@click.option("--at", "at", default="", metavar="SEL", help="Show it as it was at that point.")
+@click.option(
+    "--depth", type=click.IntRange(0), default=DEPTH, show_default=True, help="Show at most N levels; 0 shows all."
+)
+@click.option(
+    "-n", "steps", type=click.IntRange(0), default=STEPS, show_default=True, help="Show at most N events; 0 shows all."
+)
+@click.option("--wide", is_flag=True, help="Assume that unrecorded windows held earlier turns too.")
 @common
 def why_command(ctx: Context, what: str, at: str, depth: int, steps: int, wide: bool) -> int:
-    """Walks back from an event, what a turn did, a key of the state, a file or a line of it, to its origins.
+    """Show where something came from: an event, a turn, a key of the state, a file or one line of it.
 
-    Each edge says how it is known: recorded; matched, the same text stands in both; derived, it was in the same turn's
-    window; or unknown. Exits with 1 when nothing is known.
+    Each link says how it is known: recorded; matched (the same text is in both); derived (it was in the window of the
+    same turn); or unknown. The exit code is 1 when nothing is known.
 
     \b
     Examples:
@@ -87,20 +91,24 @@ def _seqs(seqs: tuple[int, ...], most: int) -> str:
 @click.command("taint")
 @click.argument("source", metavar="[SOURCE|EVENT|TURN|KEY|FILE]", default="", shell_complete=complete_selector)
 @click.option("--trust", type=click.Choice(["unverified", "untrusted"]), default="unverified", show_default=True,
-              help="Without a source: what rests on input that is no more than this.")  # fmt: skip
-@click.option("--sinks", is_flag=True, help="Only calls with effects.")
-@click.option("--decisions", is_flag=True, help="Only decisions.")
-@click.option("--at", "at", default="", metavar="SEL", help="As it was at that point.")
-@click.option("-n", "items", type=click.IntRange(0), default=ITEMS, show_default=True, help="How many; 0: all.")
-@click.option("--wide", is_flag=True, help="Unrecorded windows hold the earlier turns too.")
+              help="Without a source: show what depends on input with this trust or less.")  # fmt: skip
+@click.option("--sinks", is_flag=True, help="Show only calls with effects.")
+@click.option("--decisions", is_flag=True, help="Show only decisions.")
+@click.option("--at", "at", default="", metavar="SEL", help="Show it as it was at that point.")
+@click.option(
+    "-n", "items", type=click.IntRange(0), default=ITEMS, show_default=True, help="Show at most N; 0 shows all."
+)
+@click.option("--wide", is_flag=True, help="Assume that unrecorded windows held earlier turns too.")
 @common
 def taint_command(
     ctx: Context, source: str, trust: Any, sinks: bool, decisions: bool, at: str, items: int, wide: bool
 ) -> int:
-    """What rests on a source: decisions, facts, data, files, and calls with effects, each with the way to it.
+    """Show everything influenced by a source: decisions, facts, data, files and calls with effects, each with the path
+    to it.
 
-    SOURCE is a pattern over recorded sources, such as 'web:*'; where none is recorded, user and tool:NAME are sources.
-    Without one: what rests on unverified or untrusted input. Exits with 1 when nothing does.
+    SOURCE is a pattern over recorded sources, such as 'web:*'. Where no source is recorded, `user` and `tool:NAME` are
+    sources. Without SOURCE: everything influenced by unverified or untrusted input. The exit code is 1 when there is
+    nothing.
 
     \b
     Examples:
@@ -172,12 +180,14 @@ SHOWN = 12
 @click.argument("whats", metavar="EVENT|TURN|KEY...", nargs=-1, required=True, shell_complete=complete_selector)
 @click.option("-m", "--why", "why", default="", metavar="TEXT", help="What was wrong; kept in the log.")
 @click.option("--by", default="", metavar="NAME", help="Who says so.")
-@click.option("--dry-run", is_flag=True, help="Only show what rests on it.")
-@click.option("-n", "items", type=click.IntRange(0), default=ITEMS, show_default=True, help="How many; 0: all.")
+@click.option("--dry-run", is_flag=True, help="Show what depends on it, and write nothing.")
+@click.option(
+    "-n", "items", type=click.IntRange(0), default=ITEMS, show_default=True, help="Show at most N; 0 shows all."
+)
 @common
 def invalidate_command(ctx: Context, whats: tuple[str, ...], why: str, by: str, dry_run: bool, items: int) -> None:
-    """Records that steps were wrong, and shows what rests on them and what of the present state does not. Nothing is
-    taken back: from now on they, and all that rests on them, count as untrusted.
+    """Record that steps were wrong, and show what depends on them and what does not. Nothing is undone: from now on
+    these steps, and everything that depends on them, count as untrusted.
 
     \b
     Examples:
@@ -248,11 +258,11 @@ SHOWN_ENDORSE = 20
 @click.argument("whats", metavar="EVENT|TURN|KEY...", nargs=-1, required=True, shell_complete=complete_selector)
 @click.option("-m", "--why", "why", default="", metavar="TEXT", help="What it was checked against; kept in the log.")
 @click.option("--by", default="", metavar="NAME", help="Who says so.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be trusted.")
+@click.option("--dry-run", is_flag=True, help="Show what would be trusted, and write nothing.")
 @common
 def endorse_command(ctx: Context, whats: tuple[str, ...], why: str, by: str, dry_run: bool) -> None:
-    """Records that somebody looked at events and trusts them. From now on they count as trusted, and so does what rests
-    on nothing else that is not. A later invalidation takes it back.
+    """Record that somebody checked events and trusts them. From now on they count as trusted, and so does everything
+    that depends on nothing else that is untrusted. `wakelog invalidate` takes it back.
 
     \b
     Examples:

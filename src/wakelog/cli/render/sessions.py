@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,7 +12,6 @@ from wakelog.cli.context import Context
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import fit, glyph, inert, iso
-from wakelog.index.results import SessionInfo
 from wakelog.log.reader import open_commit
 from wakelog.model.ids import Seq
 from wakelog.model.records import Head
@@ -20,6 +19,9 @@ from wakelog.model.values import Value
 from wakelog.monitors.budgets import reached
 from wakelog.session import Session
 from wakelog.timeline.points import commit_at
+
+if TYPE_CHECKING:
+    from wakelog.index.results import SessionInfo
 
 MONITOR, STALL = "monitor", "stall"
 """Who raises flags by rule, and the flag of a session that fell silent."""
