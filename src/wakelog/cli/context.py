@@ -294,6 +294,12 @@ def common(function: F) -> F:
     return wrapped  # type: ignore[return-value]
 
 
+def _places(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    from wakelog.cli.shell_completion import complete_selector
+
+    return list(complete_selector(ctx, param, incomplete))
+
+
 def _sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     from wakelog.cli.shell_completion import complete_session
 
@@ -325,6 +331,13 @@ _OPTIONS = (
     click.option("--utc", is_flag=True, help="Show times in UTC."),
     click.option("--no-input", is_flag=True, help="Never ask questions; fail instead."),
 )
+
+
+at_option = click.option(
+    "--at", "at", default="", metavar="SEL", shell_complete=_places, help="Show it as it was at that point."
+)
+why_option = click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 def _wants_color(choice: str) -> bool:

@@ -7,8 +7,8 @@ near it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,7 +21,10 @@ from wakelog.session import Session
 from wakelog.state.patch import escape, tokens_of
 from wakelog.timeline.selectors import Range, Selector, parse_selector, resolve_range
 
-SHOWN = 8
+if TYPE_CHECKING:
+    from wakelog.index.results import SessionInfo
+
+SHOWN, PAGE = 8, 1000
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -109,6 +112,17 @@ def _newest(ctx: Context, place: int) -> SessionId:
             hint="wakelog demo makes some",
         )
     return newest[place].session
+
+
+def list_sessions(index: Any, **filters: Any) -> Iterator[SessionInfo]:
+    """The sessions as an index knows them, read a page at a time."""
+    after = ""
+    while True:
+        page = index.sessions(after=after, limit=PAGE, **filters)
+        yield from page
+        after = page.next
+        if not after:
+            return
 
 
 def span_of(session: Session[Any], text: str) -> Range:

@@ -12,9 +12,6 @@ import os
 import re
 import sys
 import unicodedata
-from typing import Any
-
-import msgspec
 
 _HOSTILE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -138,13 +135,6 @@ def pad(text: str, columns: int, *, middle: bool = False) -> str:
     """The text cut or filled to exactly `columns`."""
     cut = fit_path(text, columns) if middle else fit(text, columns)
     return cut + " " * (columns - width(cut))
-
-
-def show_value(value: Any, columns: int = 60) -> str:
-    """A JSON value on one line; what was erased says so."""
-    if isinstance(value, dict) and "$erased" in value:
-        return f"(erased, e{value['$erased']})"
-    return fit(msgspec.json.encode(value).decode(), columns)
 
 
 def clock(at_us: int, *, utc: bool = False, long: bool = False) -> str:

@@ -92,7 +92,7 @@ def test_check_of_a_head_that_is_not_the_end(move: Cli, store: Store) -> None:
 def test_migrate_says_what_it_would_do_and_does_it_once(move: Cli) -> None:
     golden = Path(__file__).parents[2] / "golden/stores/sqlite-1.db"
     shutil.copy(golden, "old.db")
-    assert "step waits (wakelog store migrate)" in move("--store", "old.db", "store", "info").out
+    assert "steps wait (wakelog store migrate)" in move("--store", "old.db", "store", "info").out
     checks = {c["what"]: c for c in move("--store", "old.db", "store", "check", "--json").data["checks"]}
     assert (checks["version"]["level"], checks["version"]["fix"]) == ("warn", "wakelog store migrate")
     assert {c["what"]: c["level"] for c in move("--store", "old.db", "doctor", "--json").data}["version"] == "warn"

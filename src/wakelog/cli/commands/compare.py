@@ -15,15 +15,13 @@ from wakelog.cli.render.comparison import (
     divergence_lines,
     end_lines,
     letter,
-    plain_course,
-    plain_divergence,
-    plain_pair,
     step_lines,
     sum_lines,
     title_line,
     words_of,
 )
-from wakelog.cli.render.sessions import handle, harmless, title
+from wakelog.cli.render.sessions import handle, harmless, identity, title
+from wakelog.cli.render.shapes import plain
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
@@ -110,7 +108,7 @@ def show_comparison(
     ctx: Context, comparison: Comparison, extents: list[Extent], *, everything: bool, exit_code: bool
 ) -> int:
     """Answers with a comparison; shared by `attempts diff`."""
-    data = {"pairs": [plain_pair(pair) for pair in comparison.pairs]}
+    data = {"pairs": comparison.pairs}
     ctx.answer("compare", data, lambda: _show(ctx, comparison, extents, everything))
     _suggest(ctx, comparison)
     return NO if exit_code and comparison else 0
@@ -226,20 +224,16 @@ def _list(ctx: Context, session: Session[Any], turn: int, found: list[Extent]) -
     courses = [read_course(found[0]), *(pair.b for pair in pairs)]
     compared: list[Pair | None] = [None, *pairs]
     tried = [_plain(course, pair) for course, pair in zip(courses, compared, strict=True)]
-    if ctx.ndjson:
-        for each in tried:
-            ctx.record("attempts", each)
-        return 0
-    data = {"session": session.id, "name": session.name or None, "turn": turn, "attempts": tried}
-    ctx.answer("attempts", data, lambda: _show_attempts(ctx, session, turn, found, courses, compared))
+    data = {**identity(session), "turn": turn, "attempts": tried}
+    ctx.answer("attempts", data, lambda: _show_attempts(ctx, session, turn, found, courses, compared), records=tried)
     if len(found) > 1:
         ctx.suggest(f"wakelog attempts diff {handle(session)}@{turn}")
     return 0
 
 
 def _plain(course: Course, pair: Pair | None) -> dict[str, Any]:
-    found = pair.divergence if pair else None
-    return {**plain_course(course, steps=False), "divergence": plain_divergence(found) if found else None}
+    summary = {name: value for name, value in plain(course).items() if name != "steps"}
+    return {**summary, "divergence": pair.divergence if pair else None}
 
 
 def _show_attempts(

@@ -7,9 +7,10 @@ from typing import IO, Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, common, why_option
 from wakelog.cli.places import Place
-from wakelog.cli.render.sessions import handle, label, title
+from wakelog.cli.render.sessions import handle, identity, label, title
+from wakelog.cli.render.shapes import shape as shape_of
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
@@ -59,8 +60,7 @@ def plain_look(session: Session[Any], look: Look) -> dict[str, Any]:
     seen = look.seen
     call = {"seq": seen.call, "model": seen.model or None, "context_hash": seen.context_hash or None}
     return {
-        "session": session.id,
-        "name": session.name or None,
+        **identity(session),
         "at": seen.at,
         "call": call if seen.call else None,
         "recorded": seen.recorded,
@@ -71,8 +71,8 @@ def plain_look(session: Session[Any], look: Look) -> dict[str, Any]:
         "source": look.source or None,
         "known": look.known or None,
         "items": [_plain_item(look, item) for item in seen.items],
-        "evicted": [_plain_evicted(each) for each in seen.evicted],
-        "moved": _plain_moved(look.moved) if look.moved else None,
+        "evicted": seen.evicted,
+        "moved": look.moved,
         "system": look.system or None,
         "messages": look.messages,
     }
@@ -96,16 +96,13 @@ def _plain_item(look: Look, item: Item) -> dict[str, Any]:
     }
 
 
-def _plain_evicted(left: Evicted) -> dict[str, Any]:
-    return {"key": left.key, "handle": left.handle, "tokens": left.tokens or None, "what": left.what}
-
-
-def _plain_moved(moved: Moved) -> dict[str, Any]:
-    return {
-        "before": moved.before or None,
-        "entered": [item.key for item in moved.entered],
-        "left": [{"key": left.item.key, "tokens": left.item.tokens, "how": left.how} for left in moved.left],
-    }
+shape_of(Evicted, "key handle tokens? what")
+shape_of(
+    Moved,
+    "before? entered left",
+    entered=lambda moved: [item.key for item in moved.entered],
+    left=lambda moved: [{"key": left.item.key, "tokens": left.item.tokens, "how": left.how} for left in moved.left],
+)
 
 
 def say_look(ctx: Context, session: Session[Any], look: Look) -> None:
@@ -298,7 +295,7 @@ def compact_command(ctx: Context, where: str, summary: str, file: IO[str] | None
     span = place.span
     seq = session.compact(span.first, span.last, text)
     [made] = [c for c in session.compactions() if c.seq == seq]
-    data = {"session": session.id, "name": session.name or None, **_plain(made)}
+    data = {**identity(session), **_plain(made)}
     back = f"wakelog expand {handle(session)}@e{seq}"
     name = label(session)
     told = f"{name}: e{seq} stands for e{span.first}..e{span.last} ({back} takes it back)"
@@ -324,7 +321,7 @@ def _list(ctx: Context, session: Session[Any]) -> None:
         ]
         say_table(ctx, columns, rows)
 
-    data = {"session": session.id, "name": session.name or None, "compactions": [_plain(c) for c in found]}
+    data = {**identity(session), "compactions": [_plain(c) for c in found]}
     ctx.answer("compact", data, human)
 
 
@@ -337,7 +334,7 @@ def _plain(each: Summary) -> dict[str, Any]:
 @click.command("expand")
 @click.argument("where", metavar="SEL", shell_complete=complete_selector)
 @click.option("--dry-run", is_flag=True, help="Show what would be in the view again, and write nothing.")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
+@why_option
 @common
 def expand_command(ctx: Context, where: str, dry_run: bool, why: str) -> None:
     """Take a compaction back, so that the events behind its summary are in the view again.
@@ -356,8 +353,7 @@ def expand_command(ctx: Context, where: str, dry_run: bool, why: str) -> None:
     did = 0 if dry_run else session.expand(seq, why=why)
     tokens = sum(i.tokens for i in items)
     data = {
-        "session": session.id,
-        "name": session.name or None,
+        **identity(session),
         "compaction": seq,
         "seq": did or None,
         "items": [{"key": i.key, "turn": i.turn or None, "kind": i.kind, "tokens": i.tokens} for i in items],

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, common, why_option
 from wakelog.cli.render.money import plain_money
-from wakelog.cli.render.sessions import handle, plain_budget, title
+from wakelog.cli.render.sessions import handle, identity, plain_budget, title
+from wakelog.cli.render.shapes import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out, say_table
 from wakelog.cli.shell_completion import complete_selector, complete_session
 from wakelog.cli.text import count, duration, money
@@ -114,24 +116,17 @@ def _holds(price: Price) -> str:
     return " ".join(filter(None, (price.since and f"from {price.since}", price.until and f"until {price.until}")))
 
 
-def plain_prices(table: Prices) -> dict[str, Any]:
-    """As JSON; amounts are texts, so that they stay exact."""
-    return {
-        "as_of": table.as_of,
-        "source": table.source,
-        "file": table.file,
-        "prices": [
-            {
-                "provider": price.provider,
-                "model": price.model,
-                **{kind: _amount(price, kind) or None for kind in AMOUNTS},
-                "from": price.since or None,
-                "until": price.until or None,
-                "origin": price.origin,
-            }
-            for price in table.rows
-        ],
-    }
+shape(Prices, "as_of source file prices=rows")
+shape(
+    Price,
+    f"provider model {' '.join(f'{kind}?' for kind in AMOUNTS)} from=since? until? origin",
+    **{kind: partial(_amount, kind=kind) for kind in AMOUNTS},  # as texts, so that they stay exact
+)
+shape(
+    CostRow,
+    "tokens_in? tokens_out? duration_us? money unpriced_tokens?",
+    money=lambda row: plain_money(row.usd_micros),
+)
 
 
 LIMIT = 50
@@ -181,8 +176,8 @@ def cost_command(
     inherited = _inherited(session) if session is not None and turns is None else 0
     data: dict[str, Any] = {
         "by": costs.by,
-        "rows": [{"key": row.key or None, "name": name(row.key), **_plain(row)} for row in costs.rows],
-        "total": _plain(costs.total),
+        "rows": [{"key": row.key or None, "name": name(row.key), **plain(row)} for row in costs.rows],
+        "total": costs.total,
         "inherited": plain_money(inherited),
     }
     if session is not None and with_budget:
@@ -195,11 +190,7 @@ def cost_command(
         if session is not None and with_budget:
             ctx.say_all(budget_lines(ctx, session.log.part("budget")))
 
-    if ctx.ndjson:
-        for row in data["rows"]:
-            ctx.record("cost", {"by": costs.by, **row})
-        return
-    ctx.answer("cost", data, human)
+    ctx.answer("cost", data, human, records=({"by": costs.by, **row} for row in data["rows"]))
 
 
 def _chosen(ctx: Context, selector: str) -> tuple[Session[Any] | None, tuple[int, int] | None]:
@@ -221,7 +212,7 @@ def _chosen(ctx: Context, selector: str) -> tuple[Session[Any] | None, tuple[int
 
 def _inherited(session: Session[Any]) -> int:
     fork = session.head.fork
-    return session.log.state(fork.at)["budget"]["spent"].get("usd_micros", 0) if fork else 0
+    return session.state_document(fork.at)["budget"]["spent"].get("usd_micros", 0) if fork else 0
 
 
 def _namer(ctx: Context, by: str) -> Callable[[str], str]:
@@ -239,16 +230,6 @@ def _namer(ctx: Context, by: str) -> Callable[[str], str]:
     return name
 
 
-def _plain(row: CostRow) -> dict[str, Any]:
-    return {
-        "tokens_in": row.tokens_in or None,
-        "tokens_out": row.tokens_out or None,
-        "duration_us": row.duration_us or None,
-        "money": plain_money(row.usd_micros),
-        "unpriced_tokens": row.unpriced_tokens or None,
-    }
-
-
 def _answer_prices(ctx: Context) -> None:
     from wakelog.config.settings import user_file
     from wakelog.monitors.prices import FILE, load
@@ -258,7 +239,7 @@ def _answer_prices(ctx: Context) -> None:
     def human() -> None:
         ctx.say_all(price_lines(ctx, table))
 
-    ctx.answer("prices", plain_prices(table), human)
+    ctx.answer("prices", table, human)
 
 
 def _show(ctx: Context, costs: Costs, name: Callable[[str], str], limit: int) -> None:
@@ -311,7 +292,7 @@ def _cells_cost(title: str, row: CostRow, *, bold: bool = False) -> Row:
 @click.option("--tokens", "tokens", metavar="N", help="Set a limit in tokens, in and out together.")
 @click.option("--seconds", "seconds", metavar="N", help="Set a limit in seconds spent in calls.")
 @click.option("--lift", "lift", is_flag=True, help="Remove all limits, except those given with it.")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
+@why_option
 @common
 def budget_command(
     ctx: Context, session: str, usd: str | None, tokens: str | None, seconds: str | None, lift: bool, why: str
@@ -330,7 +311,7 @@ def budget_command(
     limits = {unit: value for unit, value in given.items() if value is not None or lift}
     seq = found.set_budget(why=why, **limits) if limits else None
     budget = found.log.part("budget")
-    data = {"session": found.id, "name": found.name or None, "status": found.status, "seq": seq}
+    data = {**identity(found), "status": found.status, "seq": seq}
 
     def human() -> None:
         ctx.say(f"{title(ctx, found)}  {'limits are set' if seq else found.status}")

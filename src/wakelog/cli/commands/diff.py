@@ -11,12 +11,13 @@ import msgspec
 from wakelog.cli.context import Context, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import span_of
-from wakelog.cli.render.changes import FileLines, change_lines, plain_change
-from wakelog.cli.render.sessions import handle, title
+from wakelog.cli.render.changes import FileLines, change_lines
+from wakelog.cli.render.sessions import handle, identity, title
+from wakelog.cli.render.shapes import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import age, fit, glyph, inert_json, iso
-from wakelog.diff.turn_diff import TurnDiff, turn_diff
+from wakelog.cli.text import age, fit, glyph, inert_json
+from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
 from wakelog.model.ids import Seq
 from wakelog.session import Session
@@ -72,7 +73,7 @@ def diff_command(ctx: Context, places: tuple[str, ...], files: bool, stat: bool,
         if key or patch:
             raise click.UsageError("--files compares files: KEY and --patch are about the state")
         return _diff_files(ctx, pair, paths, stat, exit_code)
-    found = turn_diff(pair.session.log, pair.a, pair.other.log, pair.b)
+    found = pair.session.diff(pair.a, pair.b, other=pair.other)
     if key:
         found = _narrowed(found, key)
     lines = {} if stat or patch else _file_lines(pair)
@@ -85,10 +86,9 @@ def diff_command(ctx: Context, places: tuple[str, ...], files: bool, stat: bool,
 
 
 def _diff_files(ctx: Context, pair: _Pair, paths: list[str], stat: bool, exit_code: bool) -> int:
-    from wakelog.cli.render.files import diff_lines, plain_diff, stat_lines
-    from wakelog.files.file_diff import file_diff
+    from wakelog.cli.render.files import diff_lines, stat_lines
 
-    found = file_diff(pair.session.log, pair.a, pair.other.log, pair.b, paths=paths)
+    found = pair.session.file_diff(pair.a, pair.b, other=pair.other, paths=paths)
 
     def show() -> None:
         _say_heading(ctx, pair)
@@ -101,7 +101,7 @@ def _diff_files(ctx: Context, pair: _Pair, paths: list[str], stat: bool, exit_co
     data = {
         "a": _plain_point(pair.session, pair.a),
         "b": _plain_point(pair.other, pair.b),
-        "files": [plain_diff(diff) for diff in found],
+        "files": found,
     }
     ctx.answer("file-diff", data, show)
     return NO if exit_code and found else 0
@@ -163,8 +163,8 @@ def _plain(pair: _Pair, found: TurnDiff) -> dict[str, Any]:
     return {
         "a": _plain_point(pair.session, pair.a),
         "b": _plain_point(pair.other, pair.b),
-        "changes": [plain_change(c) for c in found.changes],
-        "decisions": list(found.decisions),
+        "changes": found.changes,
+        "decisions": found.decisions,
         "patch": found.patch,
     }
 
@@ -172,8 +172,7 @@ def _plain(pair: _Pair, found: TurnDiff) -> dict[str, Any]:
 def _plain_point(session: Session[Any], seq: Seq) -> dict[str, Any]:
     entry = session.log.entry(seq) if seq else None
     return {
-        "session": session.id,
-        "name": session.name or None,
+        **identity(session),
         "seq": seq,
         "turn": (entry.header.turn or None) if entry else None,
         "hash": entry.hash.hex() if entry else None,
@@ -256,18 +255,13 @@ def files_command(ctx: Context, where: str, last: int) -> None:
     place = ctx.place(where)
     session = place.session
     found = session.files(last, at=place.seq)
-    listed = [_plain_files(each) for each in found.files]
-    if ctx.ndjson:
-        for row in listed:
-            ctx.record("files", {"session": session.id, **row})
-        return
-    data = {"session": session.id, "name": session.name or None, "turns": list(found.turns), "files": listed}
+    data = {**identity(session), "turns": found.turns, "files": found.files}
 
     def human() -> None:
         ctx.say(f"{title(ctx, session)}  {_about(found)}")
         say_table(ctx, _COLUMNS, [_row(ctx, each) for each in found.files])
 
-    ctx.answer("files", data, human)
+    ctx.answer("files", data, human, records=({"session": session.id, **plain(each)} for each in found.files))
     if found.files:
         ctx.suggest(f"wakelog show -s {handle(session)} e{found.files[0].seq}", f"wakelog diff {handle(session)} -- .")
 
@@ -292,16 +286,4 @@ def _row(ctx: Context, each: ChangedFile) -> Row:
     )
 
 
-def _plain_files(each: ChangedFile) -> dict[str, Any]:
-    return {
-        "path": each.path,
-        "change": each.change,
-        "changes": each.changes,
-        "turns": list(each.turns),
-        "tool": each.tool or None,
-        "event": each.seq,
-        "at": iso(each.at),
-        "added": each.added,
-        "removed": each.removed,
-        "trust": each.trust,
-    }
+shape(ChangedFile, "path change changes turns tool? event=seq at:iso added removed trust")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, common, yes_option
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.output import Progress
 from wakelog.cli.render.sessions import label
@@ -35,7 +35,7 @@ STAY = ("payload.erased", "range.pruned")
 @click.option("--why", required=True, metavar="TEXT", help="Who asked for it, and why; kept in the log.")
 @click.option("--cascade", is_flag=True, help="Erase what is derived from these events too, as far as it is recorded.")
 @click.option("--dry-run", is_flag=True, help="Show what would be erased, and stop.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @common
 def erase_command(ctx: Context, selectors: tuple[str, ...], why: str, cascade: bool, dry_run: bool, yes: bool) -> int:
     """Erase the content of events: in this session, in every fork and session that shares them, in the index and in the
@@ -202,7 +202,7 @@ SHOWN_REDACT = 40
 @click.argument("session", required=False, default="", shell_complete=complete_session)
 @click.option("-A", "--all", "everything", is_flag=True, help="Include all sessions of the store.")
 @click.option("--dry-run", is_flag=True, help="Show what was found, and stop.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @common
 def redact_command(ctx: Context, session: str, everything: bool, dry_run: bool, yes: bool) -> None:
     """Find secrets in stored events (keys, tokens, passwords) and erase those events. It reports the kind and place of

@@ -109,7 +109,7 @@ def export_command(
         "bytes": written,
         "head": session.head.seq,
         "content_gone": gone,
-        "holes": [msgspec.to_builtins(hole) for hole in holes],
+        "holes": holes,
     }
     name = label(session)
     ctx.answer("export", data, lambda: ctx.say(f"Wrote {name} as {form} to {target}  ({size(data['bytes'])})"))  # type: ignore[arg-type]

@@ -8,9 +8,9 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, common, why_option, yes_option
 from wakelog.cli.errors import PARTIAL
-from wakelog.cli.render.changes import change_lines, plain_change
+from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle, label
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import glyph, inert
@@ -24,7 +24,7 @@ from wakelog.store import Store
 @click.command("fork")
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
 @click.option("-n", "--name", default="", help="Name the new session (default: the old name with a number).")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
+@why_option
 @common
 def fork_command(ctx: Context, selector: str, name: str, why: str) -> None:
     """Create a new session that shares the history up to a point. This is free, however long the history is, and does
@@ -45,7 +45,7 @@ def fork_command(ctx: Context, selector: str, name: str, why: str) -> None:
             "before the first event there is nothing to fork", kind="bad-point", hint="e1 is the first"
         )
     fork = ctx.store.fork(session, at, name=name or _free_name(ctx.store, session.name), why=why)
-    turn = fork.log.state()["turn"]["number"]
+    turn = fork.state_document()["turn"]["number"]
     data = {
         "session": fork.id,
         "name": fork.name,
@@ -88,8 +88,8 @@ _WORDS = {
 @click.argument("selector", metavar="FORK", shell_complete=complete_selector)
 @click.option("--force", is_flag=True, help="Even if the session has gone on since the fork left it.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
+@yes_option
+@why_option
 @common
 def adopt_command(ctx: Context, selector: str, force: bool, dry_run: bool, yes: bool, why: str) -> int:
     """Take the result of a fork back into its parent session, as it is now or was at a point.
@@ -134,7 +134,7 @@ def adopt_command(ctx: Context, selector: str, force: bool, dry_run: bool, yes: 
     undo = f"wakelog undo {handle(session)}"
     data = {
         **{name: value for name, value in msgspec.to_builtins(preview).items() if name != "changes"},
-        "changes": [plain_change(change) for change in preview.changes],
+        "changes": preview.changes,
         "name": session.name or None,
         "fork_name": fork.name or None,
         "dry_run": dry_run,

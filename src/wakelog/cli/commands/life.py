@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, common, why_option, yes_option
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_session
@@ -26,12 +26,11 @@ _COMMANDS = {
     "session.deleted": "delete",
 }
 _session = click.argument("session", required=False, default="", shell_complete=complete_session)
-_why = click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
 
 
 @click.command("pause")
 @_session
-@_why
+@why_option
 @common
 def pause_command(ctx: Context, session: str, why: str) -> None:
     """Pause a session: nothing new takes effect until `wakelog resume`. Outcomes of calls that had started are still
@@ -46,7 +45,7 @@ def pause_command(ctx: Context, session: str, why: str) -> None:
 
 @click.command("close")
 @_session
-@_why
+@why_option
 @click.option("--outcome", default="completed", help="How it ended, in one word.")
 @common
 def close_command(ctx: Context, session: str, why: str, outcome: str) -> None:
@@ -57,14 +56,14 @@ def close_command(ctx: Context, session: str, why: str, outcome: str) -> None:
       wakelog close fix-bug
     """
     found = ctx.session(session)
-    pending = found.log.state()["pending_actions"]
+    pending = found.state_document()["pending_actions"]
     settled = sorted(action for action, entry in pending.items() if entry["status"] != "uncertain")
     _move(ctx, session, lambda s: s.close(outcome, why=why), "wakelog reopen {}", settled=settled)
 
 
 @click.command("reopen")
 @_session
-@_why
+@why_option
 @common
 def reopen_command(ctx: Context, session: str, why: str) -> None:
     """Reopen a closed or archived session.
@@ -78,7 +77,7 @@ def reopen_command(ctx: Context, session: str, why: str) -> None:
 
 @click.command("archive")
 @_session
-@_why
+@why_option
 @common
 def archive_command(ctx: Context, session: str, why: str) -> None:
     """Archive a closed session. Nothing is removed; `wakelog reopen` brings it back.
@@ -92,9 +91,9 @@ def archive_command(ctx: Context, session: str, why: str) -> None:
 
 @click.command("delete")
 @_session
-@_why
+@why_option
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and stop.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@yes_option
 @common
 def delete_command(ctx: Context, session: str, why: str, dry_run: bool, yes: bool) -> None:
     """Delete a session for good. Its content is removed from the files and a tombstone stays. Forks keep what they
@@ -163,7 +162,7 @@ SHOWN = 8
 @click.command("resume")
 @click.argument("session", required=False, default="", shell_complete=complete_session)
 @click.option("--last", is_flag=True, help="Continue the newest session.")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
+@why_option
 @common
 def resume_command(ctx: Context, session: str, last: bool, why: str) -> None:
     """Continue a session: lift a pause, and show its goal, last turn, facts and open calls.
@@ -198,7 +197,7 @@ def resume_command(ctx: Context, session: str, last: bool, why: str) -> None:
 
 
 def _standing(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
-    state, head = session.log.state(), session.head
+    state, head = session.state_document(), session.head
     messages = session.messages()
     said = {role: next((m for m in reversed(messages) if m.role == role), None) for role in ("user", "assistant")}
     return {

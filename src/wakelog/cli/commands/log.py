@@ -9,13 +9,14 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, at_option, common
 from wakelog.cli.places import Place
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.events import brief, show_line
 from wakelog.cli.render.flags import mark_flags
 from wakelog.cli.render.sessions import Standing, handle, plain_session, standing
-from wakelog.cli.render.turns import Look, TurnRow, gather, header_line, plain_turn, say_spine
+from wakelog.cli.render.shapes import plain
+from wakelog.cli.render.turns import Look, TurnRow, gather, header_line, say_spine
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
@@ -45,9 +46,7 @@ TURNS, EVENTS, PAGE = 40, 100, 512
 )
 @click.option("--since", "since", metavar="T", help="Start at this time: 10m, 2h, today, 2026-11-15T18:00.")
 @click.option("--until", "until", metavar="T", help="Stop at this time.")
-@click.option(
-    "--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="Show it as it was at that point."
-)
+@at_option
 @common
 def log_command(
     ctx: Context,
@@ -120,11 +119,7 @@ def _answer_turns(ctx: Context, session: Session[Any], stand: Standing, span: Ra
     mark_flags(session, stand.document["flags"], [*rows, *([first] if first else [])])
     shown = rows if look.reverse else rows[::-1]
     cursor = f"@{older[0]}..@{older[1]}" if older else None
-    if ctx.ndjson:
-        for row in shown:
-            ctx.record("log", {"session": session.id, **plain_turn(row)})
-        return
-    data = {"session": plain_session(session, stand), "turns": [plain_turn(r) for r in shown], "events": None}
+    data = {"session": plain_session(session, stand), "turns": shown, "events": None}
 
     def human() -> None:
         ctx.say(header_line(ctx, session, stand))
@@ -133,7 +128,8 @@ def _answer_turns(ctx: Context, session: Session[Any], stand: Standing, span: Ra
         else:
             ctx.say("  no turns there")
 
-    ctx.answer("log", data, human, next_cursor=cursor)
+    records = ({"session": session.id, **plain(row)} for row in shown)
+    ctx.answer("log", data, human, records=records, next_cursor=cursor)
     name = handle(session)
     bad = next((r for r in reversed(rows) if r.outcome == "failed" or r.errors), rows[-1] if rows else None)
     if bad:

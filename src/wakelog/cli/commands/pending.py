@@ -10,8 +10,9 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, common, why_option
 from wakelog.cli.errors import NO
+from wakelog.cli.places import list_sessions
 from wakelog.cli.render.sessions import handle, harmless
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.render.values import fetched, text_of
@@ -28,7 +29,6 @@ _NEXT = {
     "running": "wakelog reconcile {call} --succeeded | --failed | --never-ran",
     "requested": "not begun: run the agent again, or wakelog abandon {call}",
 }
-PAGE = 1000
 
 
 class _Pending(msgspec.Struct, frozen=True):
@@ -111,17 +111,13 @@ def pending_command(ctx: Context, session: str) -> int:
 
 def _all(ctx: Context) -> list[Session[Any]]:
     """The sessions with something pending, as the index knows them."""
-    out, after = [], ""
-    while True:
-        page = ctx.store.index.sessions(after=after, limit=PAGE)
-        for info in page:
-            # What cannot be read, `verify` tells of; the others must still be seen.
-            with contextlib.suppress(CorruptLogError, NotFoundError):
-                if info.pending:
-                    out.append(ctx.store.resume(info.id))
-        after = page.next
-        if not after:
-            return out
+    out = []
+    for info in list_sessions(ctx.store.index):
+        # What cannot be read, `verify` tells of; the others must still be seen.
+        with contextlib.suppress(CorruptLogError, NotFoundError):
+            if info.pending:
+                out.append(ctx.store.resume(info.id))
+    return out
 
 
 def _cells(each: _Pending) -> list[str]:
@@ -217,7 +213,7 @@ def _value(text: str | None) -> Any:
 @click.argument("session", shell_complete=complete_session)
 @click.argument("request")
 @click.argument("given", metavar="TEXT")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
+@why_option
 @common
 def answer_command(ctx: Context, session: str, request: str, given: str, why: str) -> None:
     """Answer a question that an agent asked. Where the question has options, TEXT is one of them. REQUEST is the id of
@@ -238,7 +234,7 @@ def _settling(name: str, verb: str, done: str, doc: str) -> click.Command:
     @click.command(name, help=doc)
     @click.argument("session", shell_complete=complete_session)
     @click.argument("action")
-    @click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
+    @why_option
     @common
     def command(ctx: Context, session: str, action: str, why: str) -> None:
         found = _find(ctx.session(session), action)

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from wakelog.cli.context import Context, common
+from wakelog.cli.places import list_sessions
 from wakelog.cli.render.sessions import (
     NEEDS,
     URGENT,
@@ -29,7 +30,7 @@ from wakelog.index.newest import is_far_behind, newest_index
 from wakelog.index.results import SessionInfo
 from wakelog.session import Session
 
-RECENT_S, PAGE, MOST = 3600, 1000, 200
+RECENT_S, MOST = 3600, 200
 EVERY_S = 2.0
 _COLUMNS = (
     Column("needs"),
@@ -144,13 +145,7 @@ def _not_closed(ctx: Context, most: int) -> Iterator[SessionInfo]:
         with newest_index(ctx.store.engine, ctx.store.sessions(), most) as index:
             yield from index.sessions(live=True, limit=most)
         return
-    after = ""
-    while True:
-        page = ctx.store.index.sessions(live=True, after=after, limit=PAGE)
-        yield from page
-        after = page.next
-        if not after:
-            return
+    yield from list_sessions(ctx.store.index, live=True)
 
 
 def _is_at_rest(ctx: Context, info: SessionInfo) -> bool:

@@ -15,6 +15,7 @@ from wakelog.cli.context import Context, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import Place, span_of
 from wakelog.cli.render.sessions import handle
+from wakelog.cli.render.shapes import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import scalar
 from wakelog.cli.shell_completion import complete_selector
@@ -23,7 +24,7 @@ from wakelog.errors import DivergenceError, WakelogError
 from wakelog.model.values import Value
 from wakelog.replay.call_text import call_text, value_text
 from wakelog.replay.plan import Plan, Reference, as_reference
-from wakelog.replay.recording import Recording, Step, read_recording
+from wakelog.replay.recording import Begun, Recording, Step, read_recording
 from wakelog.replay.report import AGREES, Report, sentence
 from wakelog.replay.report import Row as Compared
 from wakelog.session import Session
@@ -270,7 +271,7 @@ def replay_command(
         )
     recording = read_recording(session.log, where)
     if dry_run or not agent:
-        data = {**plain_recording(recording), "mode": mode, "agent": agent or None}
+        data = {**plain(recording), "mode": mode, "agent": agent or None}
         ctx.answer("recording", data, lambda: say_recording(ctx, recording, mode, agent))
         if not agent:
             ctx.suggest(f"wakelog replay {selector or handle(session)} --agent MODULE:FUNCTION")
@@ -370,26 +371,10 @@ def _change(replay: Any, sets: dict[str, str]) -> None:
         replay.inputs[turns.index(wanted)] = text
 
 
-def plain_recording(recording: Recording) -> dict[str, Any]:
-    """What would be replayed, for programs."""
-    return {
-        "session": recording.log.id,
-        "replayed": recording.name,
-        "first": recording.first,
-        "last": recording.last,
-        "turns": [
-            {"turn": b.turn, "attempt": b.attempt, "input": b.input, "outcome": b.outcome} for b in recording.turns
-        ],
-        "steps": [
-            {
-                "number": s.number,
-                "turn": s.turn or None,
-                "seq": s.seq,
-                "tool": s.tool,
-                "effect": s.effect,
-                "status": s.status or None,
-                "answerable": bool(s.outcome) and not s.gone,
-            }
-            for s in recording.steps
-        ],
-    }
+shape(Recording, "session replayed=name first last turns steps", session=lambda recording: recording.log.id)
+shape(Begun, "turn attempt input outcome")
+shape(
+    Step,
+    "number turn? seq tool effect status? answerable",
+    answerable=lambda step: bool(step.outcome) and not step.gone,
+)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, common, why_option, yes_option
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector, complete_session
@@ -57,8 +57,8 @@ def _parts(ctx: click.Context, param: click.Parameter, given: str) -> tuple[str,
     help="Restore in this folder (repeatable; the first is the project's).",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
+@yes_option
+@why_option
 @common
 def rewind_command(
     ctx: Context,
@@ -161,9 +161,7 @@ def _differ(ctx: Context, session: Session[Any], plan: RestorePlan) -> Any:
 def _plain(plan: RestorePlan | None, restored: Restored | None) -> dict[str, Any]:
     if plan is None:
         return {"restore": None, "results": None}
-    from wakelog.cli.render.files import plain_plan, plain_results
-
-    return {"restore": plain_plan(plan), "results": plain_results(restored.results) if restored else None}
+    return {"restore": plan, "results": restored.results if restored else None}
 
 
 def _show_end(
@@ -349,11 +347,6 @@ def _plain_undo(found: Session[Any], undone: Undone, before: int) -> dict[str, A
     body = found.log.entry(undone.operation).body
     moved = found.log.entry(undone.head.seq).body.get("to", 0) < undone.operation
     effects = effects_between(found.log, undone.operation, before) if moved else ()
-    files = None
-    if undone.files is not None:
-        from wakelog.cli.render.files import plain_results
-
-        files = plain_results(undone.files.results)
     return {
         "session": found.id,
         "name": found.name,
@@ -364,7 +357,7 @@ def _plain_undo(found: Session[Any], undone: Undone, before: int) -> dict[str, A
         "left_view": before - undone.operation if moved else 0,
         "effects": msgspec.to_builtins(effects),
         "back": f"wakelog rewind -s {found.name or found.id} e{before}",
-        "files": files,
+        "files": undone.files.results if undone.files else None,
         "left_files": undone.left_files,
     }
 

@@ -11,9 +11,10 @@ import click
 from wakelog.cli.context import Context, common
 from wakelog.cli.errors import NO
 from wakelog.cli.render.sessions import harmless
+from wakelog.cli.render.shapes import shape
 from wakelog.cli.render.table import GAP, Cell, Column, say_table
 from wakelog.cli.render.values import plain_value, scalar, text_of
-from wakelog.cli.text import age, fit, glyph, inert, iso, pad, width
+from wakelog.cli.text import age, fit, glyph, inert, pad, width
 from wakelog.index.results import Hit, Table
 from wakelog.index.sql import ROWS_MAX, VIEWS
 from wakelog.timeline.selectors import parse_time
@@ -64,31 +65,22 @@ def search_command(
     if names or counts:
         _answer_sessions(ctx, text, hits, counts)
     else:
-        data = {"query": text, "hits": [_plain(hit) for hit in hits]}
-        if ctx.ndjson:
-            for hit in hits:
-                ctx.record("search", _plain(hit))
-        else:
-            ctx.answer("search", data, lambda: _show(ctx, text, hits))
-            if hits:
-                ctx.suggest(f"wakelog show {_place(hits[0])}")
+        ctx.answer("search", {"query": text, "hits": hits}, lambda: _show(ctx, text, hits), records=hits)
+        if hits:
+            ctx.suggest(f"wakelog show {_place(hits[0])}")
     return 0 if hits else NO
 
 
 def _answer_sessions(ctx: Context, text: str, hits: list[Hit], counts: bool) -> None:
     found = Counter((hit.session, hit.name) for hit in hits)
     rows = [{"session": session, "name": name or None, "hits": count} for (session, name), count in found.most_common()]
-    if ctx.ndjson:
-        for row in rows:
-            ctx.record("search", row)
-        return
 
     def human() -> None:
         for row in rows:
             name = inert(str(row["name"] or row["session"]), lines=False)
             ctx.say(f"{row['hits']:>6}  {name}" if counts else name)
 
-    ctx.answer("search", {"query": text, "sessions": rows}, human)
+    ctx.answer("search", {"query": text, "sessions": rows}, human, records=rows)
 
 
 def _place(hit: Hit) -> str:
@@ -127,21 +119,12 @@ def _marked(ctx: Context, snippet: str) -> str:
     return "".join(out)
 
 
-def _plain(hit: Hit) -> dict[str, Any]:
-    return {
-        "session": hit.session,
-        "name": hit.name or None,
-        "seq": hit.seq,
-        "turn": hit.turn or None,
-        "attempt": hit.attempt if hit.turn else None,
-        "kind": hit.kind,
-        "timestamp": iso(hit.at),
-        "tool": hit.tool or None,
-        "trust": hit.trust,
-        "in_view": bool(hit.in_view),
-        "snippet": hit.snippet,
-        "rank": hit.rank,
-    }
+shape(
+    Hit,
+    "session name? seq turn? attempt kind timestamp=at:iso tool? trust in_view snippet rank",
+    attempt=lambda hit: hit.attempt if hit.turn else None,
+    in_view=lambda hit: bool(hit.in_view),
+)
 
 
 _NARROW = 8
@@ -178,16 +161,13 @@ def query_command(ctx: Context, sql: str, views: bool, limit: int, timeout_s: fl
     table = ctx.store.index.query_sql(sql, max_rows=limit, timeout_s=timeout_s)
     if table.truncated:
         ctx.warn(f"only the first {len(table.rows):,} rows are shown; -n allows more, up to {ROWS_MAX:,}")
-    if ctx.ndjson:
-        for row in table.rows:
-            ctx.record("query", {"row": dict(zip(table.columns, map(plain_value, row), strict=True))})
-        return
     data = {
         "columns": list(table.columns),
         "rows": [[plain_value(v) for v in row] for row in table.rows],
         "truncated": table.truncated,
     }
-    ctx.answer("query", data, lambda: _show_query(ctx, table))
+    records = ({"row": dict(zip(table.columns, map(plain_value, row), strict=True))} for row in table.rows)
+    ctx.answer("query", data, lambda: _show_query(ctx, table), records=records)
 
 
 def _show_query(ctx: Context, table: Table) -> None:

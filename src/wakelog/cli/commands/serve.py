@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wakelog.cli.context import Context, common
+from wakelog.cli.render.shapes import plain, shape
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.text import clock, inert, iso
+from wakelog.cli.text import clock, inert
 from wakelog.config.amounts import parse_age, parse_size
 from wakelog.errors import InvalidInputError, NotAllowedError, UnsupportedError
 from wakelog.http.keys import ANY, SCOPES, Key, Keys, check_namespace, make_key
@@ -200,7 +201,7 @@ def new(
     key, token = make_key(name, scope, seen, now=now, expires=now + age if age else 0)
     with closing(_keys(ctx, key_file)) as keys:
         keys.add(key)
-    data = {**_plain(key), "key": token}
+    data = {**plain(key), "key": token}
 
     def human() -> None:
         ctx.say(token)
@@ -221,7 +222,7 @@ def ls(ctx: Context, key_file: Path | None) -> None:
     """
     with closing(_keys(ctx, key_file)) as known:
         keys = sorted(known.all(), key=lambda key: key.created)
-    ctx.answer("keys", [_plain(key) for key in keys], lambda: _show(ctx, keys))
+    ctx.answer("keys", keys, lambda: _show(ctx, keys))
 
 
 @key_command.command("revoke")
@@ -237,7 +238,7 @@ def revoke(ctx: Context, name_or_id: str, key_file: Path | None) -> None:
     """
     with closing(_keys(ctx, key_file)) as keys:
         key = keys.revoke(name_or_id)
-    ctx.answer("key", _plain(key), lambda: ctx.say(f"{inert(key.name, lines=False)} ({key.id}) is no longer a key"))
+    ctx.answer("key", key, lambda: ctx.say(f"{inert(key.name, lines=False)} ({key.id}) is no longer a key"))
 
 
 def _keys(ctx: Context, key_file: Path | None) -> Keys:
@@ -248,16 +249,11 @@ def _namespaces(key: Key) -> list[str]:
     return ["all namespaces"] if key.sees_all else list(key.namespaces)
 
 
-def _plain(key: Key) -> dict[str, Any]:
-    return {
-        "id": key.id,
-        "name": key.name,
-        "scope": key.scope,
-        "namespaces": None if key.sees_all else list(key.namespaces),
-        "created": iso(key.created),
-        "expires": iso(key.expires) if key.expires else None,
-        "last_used": iso(key.last_used) if key.last_used else None,
-    }
+shape(
+    Key,
+    "id name scope namespaces created:iso expires:iso? last_used:iso?",
+    namespaces=lambda key: None if key.sees_all else list(key.namespaces),
+)
 
 
 def _show(ctx: Context, keys: list[Key]) -> None:

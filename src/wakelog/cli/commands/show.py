@@ -15,8 +15,8 @@ from wakelog.cli.places import something, span_of
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.detail import event_lines, turn_lines
 from wakelog.cli.render.events import record
-from wakelog.cli.render.sessions import handle
-from wakelog.cli.render.turns import TurnRow, gather, plain_turn
+from wakelog.cli.render.sessions import handle, identity
+from wakelog.cli.render.turns import TurnRow, gather
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert
 from wakelog.errors import CorruptLogError
@@ -143,12 +143,11 @@ def _plain(shown: _Shown, limit: int) -> dict[str, Any]:
     row, session = _turn_row(shown), shown.session
     events = [record(session, e, tools, limit) for e in itertools.islice(_entries(shown), EVENTS)]
     return {
-        "session": session.id,
-        "name": session.name or None,
+        **identity(session),
         "kind": shown.kind,
         "first": shown.span.first,
         "last": shown.span.last,
-        "turn": plain_turn(row) if row else None,
+        "turn": row,
         "commit": _plain_commit(session, shown.span.last) if shown.kind in ("commit", "event") else None,
         "events": events,
         "more": max(0, (row.events if row else shown.span.last - shown.span.first + 1) - len(events)),

@@ -8,10 +8,10 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, at_option, common
 from wakelog.cli.places import find_key, plain_key
-from wakelog.cli.render.changes import plain_writer, who
-from wakelog.cli.render.sessions import handle, title
+from wakelog.cli.render.changes import who
+from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import scalar, tree
 from wakelog.cli.shell_completion import complete_key, complete_selector
@@ -48,12 +48,11 @@ def state_command(ctx: Context, key: str, at: str, schema: bool) -> None:
         return
     where = ctx.place(at=at)
     session, seq = where.session, where.session.head.seq if where.at is None else where.at
-    document = session.log.state(seq)
+    document = session.state_document(seq)
     pointer, value = find_key(document, key)
     entry = session.log.entry(seq)
     data = {
-        "session": session.id,
-        "name": session.name or None,
+        **identity(session),
         "at": seq,
         "timestamp": iso(entry.header.at),
         "pointer": pointer,
@@ -109,9 +108,7 @@ _COLUMNS = (
 
 @click.command("blame")
 @click.argument("key", required=False, default="", shell_complete=complete_key)
-@click.option(
-    "--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="Show it as it was at that point."
-)
+@at_option
 @common
 def blame_command(ctx: Context, key: str, at: str) -> None:
     """Show who last wrote KEY (a JSON Pointer) and each key below it: event, turn, tool and reason.
@@ -124,14 +121,13 @@ def blame_command(ctx: Context, key: str, at: str) -> None:
     """
     where = ctx.place(at=at)
     session, seq = where.session, where.session.head.seq if where.at is None else where.at
-    pointer, _ = find_key(session.log.state(seq), key)
+    pointer, _ = find_key(session.state_document(seq), key)
     found = session.blame(pointer, seq)
     data = {
-        "session": session.id,
-        "name": session.name or None,
+        **identity(session),
         "at": seq,
         "pointer": pointer,
-        "keys": [{"pointer": b.pointer, "value": b.value, "writer": plain_writer(b.writer)} for b in found],
+        "keys": [{"pointer": b.pointer, "value": b.value, "writer": b.writer} for b in found],
     }
 
     def human() -> None:

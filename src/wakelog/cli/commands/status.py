@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, at_option, common
 from wakelog.cli.render.sessions import Standing, handle, pending_text, plain_session, standing, status_words
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
@@ -20,9 +20,7 @@ _SHOWN = 8
 
 @click.command("status")
 @click.argument("session", required=False, default="", shell_complete=complete_selector)
-@click.option(
-    "--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="Show it as it was at that point."
-)
+@at_option
 @common
 def status_command(ctx: Context, session: str, at: str) -> None:
     """Show where a session stands: head, turn, goal, budget, open calls, flags and the last error. Without SESSION, the

@@ -10,8 +10,9 @@ import click
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.errors import NO
+from wakelog.cli.places import list_sessions
 from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, Flag, flag_cells, flags_of, plain_flag
-from wakelog.cli.render.sessions import handle, label
+from wakelog.cli.render.sessions import handle, identity, label
 from wakelog.cli.render.table import say_table
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import clock, fit, glyph, inert, pad, width
@@ -102,15 +103,9 @@ def _flagged(ctx: Context, chosen: Session[Any] | None, everything: bool) -> Ite
     if chosen is not None:
         yield chosen
         return
-    after = ""
-    while True:
-        page = ctx.store.index.sessions(live=None if everything else True, after=after, limit=1000)
-        for info in page:
-            if info.flags and not info.damaged:
-                yield ctx.store.resume(info.id)
-        after = page.next
-        if not after:
-            return
+    for info in list_sessions(ctx.store.index, live=None if everything else True):
+        if info.flags and not info.damaged:
+            yield ctx.store.resume(info.id)
 
 
 def _follow(ctx: Context, watcher: Watcher) -> None:
@@ -256,22 +251,18 @@ def clear(ctx: Context, session: str, name: str, why: str) -> None:
 
 
 def _tell_flag(ctx: Context, session: Session[Any], name: str, seq: int, said: str) -> None:
-    data = {"session": session.id, "name": session.name or None, "flag": name, "seq": seq}
+    data = {**identity(session), "flag": name, "seq": seq}
     ctx.answer("flag", data, lambda: ctx.say(f"{label(session)}: {said}"))
 
 
 def _sessions(ctx: Context, session: str, everything: bool) -> list[Session[Any]]:
     if session or ctx.names_session:
         return [ctx.session(session)]
-    found, after = [], ""
-    while True:
-        page = ctx.store.index.sessions(live=None if everything else True, after=after, limit=1000)
-        for info in page:
-            if info.flags:
-                try:
-                    found.append(ctx.store.resume(info.id))
-                except (NotFoundError, CorruptLogError) as exc:
-                    ctx.warn(f"{label(info)} cannot be read: {inert(exc.message)}")
-        after = page.next
-        if not after:
-            return found
+    found = []
+    for info in list_sessions(ctx.store.index, live=None if everything else True):
+        if info.flags:
+            try:
+                found.append(ctx.store.resume(info.id))
+            except (NotFoundError, CorruptLogError) as exc:
+                ctx.warn(f"{label(info)} cannot be read: {inert(exc.message)}")
+    return found

@@ -8,19 +8,18 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, at_option, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_subject, find_subjects
 from wakelog.cli.render.events import Tools, show_line
 from wakelog.cli.render.provenance import (
-    plain_steps,
-    plain_touched,
     plain_why,
     say_wrapped,
     touched_lines,
     why_lines,
 )
-from wakelog.cli.render.sessions import handle, title
+from wakelog.cli.render.sessions import handle, identity, title
+from wakelog.cli.render.shapes import plain, shape
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import fit, glyph, inert
 from wakelog.provenance.blast_radius import Blast, Kept
@@ -31,7 +30,7 @@ from wakelog.session import Session
 
 @click.command("why")
 @click.argument("what", metavar="EVENT|TURN|KEY|FILE[:LINE]", shell_complete=complete_selector)
-@click.option("--at", "at", default="", metavar="SEL", help="Show it as it was at that point.")
+@at_option
 @click.option(
     "--depth", type=click.IntRange(0), default=DEPTH, show_default=True, help="Show at most N levels; 0 shows all."
 )
@@ -55,11 +54,8 @@ def why_command(ctx: Context, what: str, at: str, depth: int, steps: int, wide: 
     place = find_subject(ctx, what, at)
     session = place.session
     found = session.why(place.text, at=place.at, depth=depth, steps=steps, wide=wide)
-    if ctx.ndjson:
-        for record in plain_steps(session, found):
-            ctx.record("why", record)
-    else:
-        ctx.answer("why", plain_why(session, found), lambda: _say(ctx, session, found))
+    data = plain_why(session, found)
+    ctx.answer("why", data, lambda: _say(ctx, session, found), records=data["steps"])
     if found.steps:
         name, worst = handle(session), next((o for o in found.origins if o.trust != "trusted"), None)
         more = [f"wakelog taint -s {name} e{worst.seqs[0]}"] if worst else []
@@ -94,7 +90,7 @@ def _seqs(seqs: tuple[int, ...], most: int) -> str:
               help="Without a source: show what depends on input with this trust or less.")  # fmt: skip
 @click.option("--sinks", is_flag=True, help="Show only calls with effects.")
 @click.option("--decisions", is_flag=True, help="Show only decisions.")
-@click.option("--at", "at", default="", metavar="SEL", help="Show it as it was at that point.")
+@at_option
 @click.option(
     "-n", "items", type=click.IntRange(0), default=ITEMS, show_default=True, help="Show at most N; 0 shows all."
 )
@@ -125,32 +121,18 @@ def taint_command(
         found = session.taint(source, at=point, parts=parts, items=items, wide=wide)
     else:
         found = session.resting_on(trust, at=point, parts=parts, items=items, wide=wide)
-    if ctx.ndjson:
-        for item in found.items:
-            ctx.record("taint", plain_touched(item))
-    else:
-        ctx.answer("taint", _plain(session, found), lambda: _say_taint(ctx, session, found, source))
+    data = {**identity(session), **plain(found)}
+    ctx.answer("taint", data, lambda: _say_taint(ctx, session, found, source), records=found.items)
     if found.items:
         ctx.suggest(f"wakelog why -s {handle(session)} e{found.items[-1].seq}")
     return 0 if found else NO
 
 
-def _plain(session: Session[Any], found: Taint) -> dict[str, Any]:
-    return {
-        "session": session.id,
-        "name": session.name or None,
-        "at": found.at,
-        "of": found.target.what,
-        "kind": found.target.kind,
-        "roots": list(found.roots),
-        "root_count": found.root_count,
-        "sources": list(found.sources),
-        "items": [plain_touched(item) for item in found.items],
-        "counts": found.counts,
-        "reached": found.reached,
-        "beyond": found.beyond,
-        "limits": list(found.limits),
-    }
+shape(
+    Taint,
+    "at of=target.what kind=target.kind roots root_count sources items counts reached beyond limits",
+)
+shape(Blast, "seq? targets rests resting safe unknown reached limits")
 
 
 def _say_taint(ctx: Context, session: Session[Any], found: Taint, source: str) -> None:
@@ -196,28 +178,12 @@ def invalidate_command(ctx: Context, whats: tuple[str, ...], why: str, by: str, 
     """
     session, targets = find_subjects(ctx, whats)
     found = session.invalidate(targets, by=by, why=why, dry_run=dry_run, items=items)
-    ctx.answer("invalidate", _plain_invalidate(session, found), lambda: _say_invalidate(ctx, session, found))
+    ctx.answer("invalidate", {**identity(session), **plain(found)}, lambda: _say_invalidate(ctx, session, found))
     if found.rests:
         ctx.suggest(f"wakelog why -s {handle(session)} e{found.rests[0].seq}", f"wakelog rewind -s {handle(session)} …")
 
 
-def _plain_invalidate(session: Session[Any], found: Blast) -> dict[str, Any]:
-    return {
-        "session": session.id,
-        "name": session.name or None,
-        "seq": found.seq or None,
-        "targets": list(found.targets),
-        "rests": [plain_touched(item) for item in found.rests],
-        "resting": [_plain_kept(kept) for kept in found.resting],
-        "safe": [_plain_kept(kept) for kept in found.safe],
-        "unknown": [_plain_kept(kept) for kept in found.unknown],
-        "reached": found.reached,
-        "limits": list(found.limits),
-    }
-
-
-def _plain_kept(kept: Kept) -> dict[str, Any]:
-    return {**msgspec.to_builtins(kept), "seq": kept.seq or None}
+shape(Kept, "part name seq? known")
 
 
 def _say_invalidate(ctx: Context, session: Session[Any], found: Blast) -> None:

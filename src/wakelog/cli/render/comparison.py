@@ -8,18 +8,19 @@ from typing import Any
 import msgspec
 
 from wakelog.cli.context import Context
-from wakelog.cli.render.changes import change_lines, plain_change
+from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.events import sign
 from wakelog.cli.render.money import plain_cost
+from wakelog.cli.render.shapes import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import PEEK_BYTES, plain_value, readable, text_of
 from wakelog.cli.text import count, duration, fit, glyph, money
 from wakelog.compare.alignment import Row as Pairing
 from wakelog.compare.comparison import Pair
-from wakelog.compare.divergence import Difference, Divergence, Finding
+from wakelog.compare.divergence import Difference, Divergence, Finding, Followed
 from wakelog.compare.model_windows import Item
 from wakelog.compare.step_values import whole
-from wakelog.compare.steps import Step
+from wakelog.compare.steps import Step, Try
 from wakelog.compare.trajectory import Course
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.log import Log
@@ -82,63 +83,6 @@ def result_of(log: Log, step: Step) -> str:
 def _peek(log: Log, value: Value) -> str:
     """The beginning of a value, for one line."""
     return "" if value is None else readable(whole(log, value, PEEK_BYTES))[:2000]
-
-
-def plain_step(number: int, step: Step) -> dict[str, Any]:
-    """A step as JSON, numbered from 1. Large values stay mentions of their payloads."""
-    return {
-        "step": number,
-        "kind": step.kind,
-        "name": step.name or None,
-        "seq": step.seq,
-        "events": list(step.seqs),
-        "turn": step.turn or None,
-        "attempt": step.attempt if step.turn else None,
-        "input": step.input,
-        "outcome": step.outcome or None,
-        "output": step.output,
-        "said": list(step.said),
-        "error": step.error,
-        "params": step.params or None,
-        "tries": [
-            {"try": t.number, "outcome": t.outcome or None, "error": t.error, "duration_us": max(0, t.ended_at - t.at)}
-            for t in step.tries
-        ],
-        "reused": step.reused or None,
-        "cause": step.cause or None,
-        "cost": plain_cost(msgspec.to_builtins(step.cost)),
-        "duration_us": step.duration_us,
-        "trust": step.trust,
-        "source": step.source or None,
-        "why": step.why or None,
-        "gone": step.gone or None,
-    }
-
-
-def plain_course(course: Course, *, steps: bool = True) -> dict[str, Any]:
-    """A course as JSON."""
-    summary = {
-        "name": course.name,
-        "session": course.session,
-        "turn": course.turn or None,
-        "attempt": course.attempt or None,
-        "first": course.first,
-        "last": course.last,
-        "outcome": course.outcome or None,
-        "in_view": course.in_view,
-        "step_count": len(course.steps),
-        "calls": course.calls,
-        "cost": plain_cost(msgspec.to_builtins(course.cost)),
-        "duration_us": course.duration_us,
-        "untrusted": list(course.untrusted),
-        "files": list(course.files),
-        "gone": course.gone,
-    }
-    return {**summary, "steps": [plain_step(n, s) for n, s in enumerate(course.steps, 1)]} if steps else summary
-
-
-def plain_difference(value: Value) -> Value:
-    return plain_value(value)
 
 
 ROWS, DETAILS, AROUND = 24, 8, 1
@@ -287,9 +231,9 @@ def difference_lines(ctx: Context, found: Sequence[Difference]) -> Iterator[str]
             yield name + fit(f"{where}large values with other content (wakelog show has them)", room)
         elif each.a is None or each.b is None:
             mark, value = ("+", each.b) if each.a is None else ("-", each.a)
-            yield name + ctx.style(fit(f"{mark} {where}{text_of(plain_difference(value))}", room), fg=_COLORS[mark])
+            yield name + ctx.style(fit(f"{mark} {where}{text_of(plain_value(value))}", room), fg=_COLORS[mark])
         else:
-            a, b, note = _apart(text_of(plain_difference(each.a)), text_of(plain_difference(each.b)), room - 4)
+            a, b, note = _apart(text_of(plain_value(each.a)), text_of(plain_value(each.b)), room - 4)
             if len(where + a + b) + 6 < room and "\n" not in a + b:
                 yield name + ctx.style(fit(f"~ {where}{a} {glyph('arrow')} {b}", room), fg="yellow")
                 continue
@@ -453,60 +397,41 @@ def end_lines(ctx: Context, pair: Pair, *, everything: bool) -> Iterator[str]:
 # JSON
 
 
-def plain_pair(pair: Pair) -> dict[str, Any]:
-    """Two courses side by side as JSON; steps are numbered from 1."""
-    return {
-        "a": plain_course(pair.a),
-        "b": plain_course(pair.b),
-        "shared": pair.shared or None,
-        "same": pair.same,
-        "unknown": pair.unknown,
-        "divergence": plain_divergence(pair.divergence) if pair.divergence else None,
-        "rows": [
-            {"a": _number(r.a), "b": _number(r.b), "verdict": r.verdict, "what": list(r.what), "minor": list(r.minor)}
-            for r in pair.rows
-        ],
-        "ends": [plain_change(change) for change in pair.ends],
-        "notes": list(pair.notes),
-    }
-
-
 def _number(place: int | None) -> int | None:
+    """People count from 1."""
     return None if place is None else place + 1
 
 
-def plain_divergence(found: Divergence) -> dict[str, Any]:
-    """The first divergence as JSON."""
-    return {
-        "row": found.row + 1,
-        "same_before": found.same_before,
-        "what": list(found.what),
-        "a": _number(found.a),
-        "b": _number(found.b),
-        "differences": [_plain(each) for each in found.differences],
-        "behind": [_plain_finding(each) for each in found.behind],
-        "followed_a": [{"step": f.step + 1, "rests": f.rests} for f in found.followed_a],
-        "followed_b": [{"step": f.step + 1, "rests": f.rests} for f in found.followed_b],
-    }
-
-
-def _plain(each: Difference) -> dict[str, Value]:
-    return {
-        "what": each.what,
-        "pointer": each.pointer,
-        "a": plain_difference(each.a),
-        "b": plain_difference(each.b),
-        "by_hash": each.by_hash,
-    }
-
-
-def _plain_finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "what": finding.what,
-        "verdict": finding.verdict,
-        "note": finding.note or None,
-        "differences": [_plain(each) for each in finding.differences],
-        "only_a": [msgspec.to_builtins(item) for item in finding.only_a],
-        "only_b": [msgspec.to_builtins(item) for item in finding.only_b],
-        "changes": [plain_change(change) for change in finding.changes],
-    }
+shape(Try, "try=number outcome? error duration_us", duration_us=lambda each: max(0, each.ended_at - each.at))
+shape(
+    Step,
+    "kind name? seq events=seqs turn? attempt input outcome? output said error params? tries reused? cause? cost"
+    " duration_us trust source? why? gone?",
+    attempt=lambda step: step.attempt if step.turn else None,
+    cost=lambda step: plain_cost(msgspec.to_builtins(step.cost)),
+)
+shape(
+    Course,
+    "name session turn? attempt? first last outcome? in_view step_count calls cost duration_us untrusted files gone"
+    " steps",
+    step_count=lambda course: len(course.steps),
+    cost=lambda course: plain_cost(msgspec.to_builtins(course.cost)),
+    steps=lambda course: [{"step": number, **plain(step)} for number, step in enumerate(course.steps, 1)],
+)
+shape(Pair, "a b shared? same unknown divergence rows ends notes")
+shape(Pairing, "a b verdict what minor", a=lambda row: _number(row.a), b=lambda row: _number(row.b))
+shape(
+    Divergence,
+    "row same_before what a b differences behind followed_a followed_b",
+    row=lambda found: found.row + 1,
+    a=lambda found: _number(found.a),
+    b=lambda found: _number(found.b),
+)
+shape(Followed, "step rests", step=lambda each: each.step + 1)
+shape(
+    Difference,
+    "what pointer a b by_hash",
+    a=lambda each: plain_value(each.a),
+    b=lambda each: plain_value(each.b),
+)
+shape(Finding, "what verdict note? differences only_a only_b changes")

@@ -63,7 +63,7 @@ class Standing(msgspec.Struct, frozen=True):
 def standing(session: Session[Any], at: Seq | None = None) -> Standing:
     """Reads a session's head and state; O(state), whatever the length of the history."""
     head = session.head
-    document = session.log.state(at)
+    document = session.state_document(at)
     holder = session.log.living_holder() if at is None else ""
     when = head.at if at is None or at == head.seq else open_commit(commit_at(session.log, at))[0].header.at
     if document["flags"]:
@@ -129,6 +129,11 @@ def handle(session: Session[Any]) -> str:
 def harmless(name: str) -> str:
     """The name if it can stand in a shell as it is, else nothing."""
     return name if re.fullmatch(r"[A-Za-z0-9_][\w.:+-]*", name, re.ASCII) else ""
+
+
+def identity(session: Session[Any]) -> dict[str, Any]:
+    """The session as the beginning of a JSON answer."""
+    return {"session": session.id, "name": session.name or None}
 
 
 def label(session: Session[Any] | SessionInfo) -> str:

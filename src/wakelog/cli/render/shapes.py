@@ -1,7 +1,7 @@
 """Results as JSON: one table from types to the fields that programs see.
 
 A shape lists fields in their order. `seq` is the attribute, `turn?` is null where it is empty or zero, `parent=session`
-is an attribute under another name, `at:iso` is a time in RFC 3339; a field with a function of its own is made by that.
+is an attribute under another name, and `at:iso` a time in RFC 3339; a field with a function of its own is made by that.
 Field names are frozen per schema version.
 """
 
@@ -29,17 +29,18 @@ def _readers(fields: str, made: dict[str, Read]) -> Iterator[tuple[str, Read]]:
     for field in fields.split():
         name, _, attribute = field.rstrip("?").removesuffix(":iso").partition("=")
         read: Read = made.get(name) or attrgetter(attribute or name)
-        if ":iso" in field:
-            read = _as_time(read)
-        yield name, _or_null(read) if field.endswith("?") else read
+        convert = iso if ":iso" in field else None
+        yield name, _reader(read, convert, is_null=field.endswith("?"))
 
 
-def _or_null(read: Read) -> Read:
-    return lambda value: read(value) or None
+def _reader(read: Read, convert: Callable[[int], str] | None, *, is_null: bool) -> Read:
+    def value_of(value: Any) -> Any:
+        found = read(value)
+        if is_null and not found:
+            return None
+        return found if convert is None else convert(found)
 
-
-def _as_time(read: Read) -> Read:
-    return lambda value: iso(at) if (at := read(value)) else None
+    return value_of
 
 
 def plain(value: Any) -> Any:

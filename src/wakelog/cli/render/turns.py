@@ -12,9 +12,10 @@ from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.events import is_error
 from wakelog.cli.render.money import Spent, plain_cost
 from wakelog.cli.render.sessions import URGENT, Standing, handle, short_id, status_words
+from wakelog.cli.render.shapes import shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import preview, text_of
-from wakelog.cli.text import clock, count, duration, fit, fit_path, glyph, iso, money, other_time, width
+from wakelog.cli.text import clock, count, duration, fit, fit_path, glyph, money, other_time, width
 from wakelog.diff.turn_diff import sentence
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
@@ -175,29 +176,13 @@ def time_of(at_us: int, today: str, *, utc: bool) -> str:
     return whole[11:16] if whole.startswith(today) else whole[5:16]
 
 
-def plain_turn(row: TurnRow) -> dict[str, Any]:
-    """A turn as JSON."""
-    return {
-        "turn": row.turn,
-        "attempts": row.attempts,
-        "outcome": row.outcome,
-        "in_view": row.in_view,
-        "first": row.first,
-        "last": row.last,
-        "started_at": iso(row.started_at),
-        "stored_at": iso(row.stored_at),
-        "ended_at": iso(row.ended_at) if row.ended_at else None,
-        "input": row.input or None,
-        "decision": row.decision or None,
-        "events": row.events,
-        "tools": row.tools,
-        "model_calls": row.model_calls,
-        "errors": row.errors,
-        "files": [{"path": path, "added": a, "removed": r} for path, (a, r) in row.files.items()],
-        "cost": plain_cost(msgspec.to_builtins(row.spent)),
-        "untrusted": row.untrusted,
-        "flags": row.flags,
-    }
+shape(
+    TurnRow,
+    "turn attempts outcome in_view first last started_at:iso stored_at:iso ended_at:iso? input? decision? events tools"
+    " model_calls errors files cost untrusted flags",
+    files=lambda row: [{"path": path, "added": a, "removed": r} for path, (a, r) in row.files.items()],
+    cost=lambda row: plain_cost(msgspec.to_builtins(row.spent)),
+)
 
 
 class Look(msgspec.Struct, frozen=True):
