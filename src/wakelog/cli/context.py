@@ -20,7 +20,7 @@ import msgspec
 
 from wakelog import errors
 from wakelog.cli.errors import NO
-from wakelog.cli.render.shapes import plain
+from wakelog.cli.render.results import plain, show
 from wakelog.cli.text import inert, inert_json
 
 if TYPE_CHECKING:
@@ -133,13 +133,14 @@ class Context:
         self,
         schema: str,
         data: Any,
-        human: Callable[[], None] | Iterable[str],
+        human: Callable[[], None] | Iterable[str] | None = None,
         *,
         records: Iterable[Any] | None = None,
         next_cursor: Any = None,
     ) -> None:
-        """Answers in the form asked for: one document, one record a line, or lines for people. `records` are what
-        programs get one by one, where that is not the data itself."""
+        """Answers in the form asked for: one document, one record a line, or lines for people. What people see is
+        `human`, or comes from the type of the data; `records` are what programs get one by one, where that is not the
+        data itself."""
         if self.json:
             document = {
                 "schema": f"wakelog.{schema}/1",
@@ -153,11 +154,17 @@ class Context:
             for record in records if records is not None else data if isinstance(data, list) else [data]:
                 self.record(schema, record)
         else:
-            if callable(human):
+            if human is None:
+                self.say_all(show(self, data))
+            elif callable(human):
                 human()
             else:
                 self.say_all([human] if isinstance(human, str) else human)
             self._flush()
+
+    def done(self, schema: str, session: Session[Any], said: str, **data: Any) -> None:
+        """Answers with one sentence about what was done to a session."""
+        self.answer(schema, {"session": session.id, "name": session.name, **data}, said)
 
     def print_json(self, value: Any) -> None:
         """A document of its own, readable and inert."""

@@ -101,10 +101,10 @@ def test_migrate_says_what_it_would_do_and_does_it_once(move: Cli) -> None:
     assert "begins anew" in move("--store", "old.db", "store", "scrub").out
     dry = move("--store", "old.db", "store", "migrate", "--dry-run", "--json").data
     assert (dry["before"], dry["after"], dry["dry_run"]) == (1, 1, True)
-    assert [(s["version"], s["done"]) for s in dry["steps"]] == [(2, False)]
+    assert [(s["version"], s["done"]) for s in dry["steps"]] == [(2, False), (3, False)]
     assert "create table" in move("--store", "old.db", "store", "migrate", "--dry-run").out
     done = move("--store", "old.db", "store", "migrate", "--json").data
-    assert (done["before"], done["after"], [s["done"] for s in done["steps"]]) == (1, 2, [True])
+    assert (done["before"], done["after"], [s["done"] for s in done["steps"]]) == (1, 3, [True, True])
     assert move("--store", "old.db", "store", "migrate", "--json").data["steps"] == []
     assert move("--store", "old.db", "store", "scrub", "--for", "10m").code == 0
 

@@ -52,22 +52,10 @@ def checkpoint_command(ctx: Context, name: str, selector: str, remove: bool) -> 
             raise click.UsageError("a checkpoint names one event")
         session.checkpoint(name, at)
         told = "moved" if name in names and names[name] != at else "named"
-    data = {
-        "session": session.id,
-        "name": session.name,
-        "checkpoint": name,
-        "at": at,
-        "was": names.get(name),
-        "did": told,
-    }
-
-    def human() -> None:
-        owner = label(session)
-        before = f" (it was e{names[name]})" if told == "moved" else ""
-        verb = {"removed": "is gone; it was", "moved": "is now", "named": "is"}[told]
-        ctx.say(f"cp:{inert(name, lines=False)} {verb} e{at} of {owner}{before}")
-
-    ctx.answer("checkpoint", data, human)
+    before = f" (it was e{names[name]})" if told == "moved" else ""
+    verb = {"removed": "is gone; it was", "moved": "is now", "named": "is"}[told]
+    said = f"cp:{inert(name, lines=False)} {verb} e{at} of {label(session)}{before}"
+    ctx.done("checkpoint", session, said, checkpoint=name, at=at, was=names.get(name), did=told)
 
 
 def _list(ctx: Context, session: Session[Any], names: dict[str, int]) -> None:
@@ -111,7 +99,5 @@ def note_command(ctx: Context, selector: str, text: str) -> None:
         raise click.UsageError("a note stands on one event")
     on = session.seq(where.text) if where.text else 0
     seq = session.note(text, on=on)
-    data = {"session": session.id, "name": session.name, "seq": seq, "on": on or None, "text": text}
     noted = f"e{on} of " if on else ""
-    name = label(session)
-    ctx.answer("note", data, lambda: ctx.say(f"Noted on {noted}{name}, as e{seq}"))
+    ctx.done("note", session, f"Noted on {noted}{label(session)}, as e{seq}", seq=seq, on=on or None, text=text)

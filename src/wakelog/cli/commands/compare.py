@@ -20,8 +20,8 @@ from wakelog.cli.render.comparison import (
     title_line,
     words_of,
 )
+from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import handle, harmless, identity, title
-from wakelog.cli.render.shapes import plain
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector

@@ -9,8 +9,8 @@ import msgspec
 
 from wakelog.cli.context import Context, common, why_option
 from wakelog.cli.places import Place
+from wakelog.cli.render.results import shape as shape_of
 from wakelog.cli.render.sessions import handle, identity, label, title
-from wakelog.cli.render.shapes import shape as shape_of
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector

@@ -11,8 +11,8 @@ import click
 
 from wakelog.cli.context import Context, common, why_option
 from wakelog.cli.render.money import plain_money
+from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle, identity, plain_budget, title
-from wakelog.cli.render.shapes import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out, say_table
 from wakelog.cli.shell_completion import complete_selector, complete_session
 from wakelog.cli.text import count, duration, money
@@ -82,6 +82,7 @@ _COLUMNS_PRICES = (
 )
 
 
+@shows(Prices)
 def price_lines(ctx: Context, table: Prices) -> Iterator[str]:
     """The table, and how to add to it."""
     yield f"dollars for a million tokens; built-in prices are as of {table.as_of}: {table.source}"
@@ -235,11 +236,7 @@ def _answer_prices(ctx: Context) -> None:
     from wakelog.monitors.prices import FILE, load
 
     table = load(user_file().parent / FILE)  # of the user, whatever store is meant
-
-    def human() -> None:
-        ctx.say_all(price_lines(ctx, table))
-
-    ctx.answer("prices", table, human)
+    ctx.answer("prices", table)
 
 
 def _show(ctx: Context, costs: Costs, name: Callable[[str], str], limit: int) -> None:

@@ -12,8 +12,8 @@ from wakelog.cli.context import Context, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import span_of
 from wakelog.cli.render.changes import FileLines, change_lines
+from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.sessions import handle, identity, title
-from wakelog.cli.render.shapes import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import age, fit, glyph, inert_json

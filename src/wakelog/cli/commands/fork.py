@@ -46,22 +46,10 @@ def fork_command(ctx: Context, selector: str, name: str, why: str) -> None:
         )
     fork = ctx.store.fork(session, at, name=name or _free_name(ctx.store, session.name), why=why)
     turn = fork.state_document()["turn"]["number"]
-    data = {
-        "session": fork.id,
-        "name": fork.name,
-        "parent": session.id,
-        "parent_name": session.name,
-        "at": at,
-        "turn": turn,
-        "head": fork.head.seq,
-    }
-
-    def human() -> None:
-        place_text = f"@{turn} (e{at})" if turn else f"e{at}"
-        parent, child = (inert(n, lines=False) for n in (session.name or session.id, fork.name or fork.id))
-        ctx.say(f"Forked {parent} at {place_text} as {ctx.style(child, bold=True)}  {fork.id}")
-
-    ctx.answer("fork", data, human)
+    place = f"@{turn} (e{at})" if turn else f"e{at}"
+    said = f"Forked {label(session)} at {place} as {ctx.style(label(fork), bold=True)}  {fork.id}"
+    parent = {"parent": session.id, "parent_name": session.name}
+    ctx.done("fork", fork, said, **parent, at=at, turn=turn, head=fork.head.seq)
     ctx.suggest(f"wakelog log {fork.name or fork.id}", f"wakelog diff {session.name}@ {fork.name}@")
 
 

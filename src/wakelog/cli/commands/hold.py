@@ -40,9 +40,7 @@ def add(ctx: Context, session: str, reason: str) -> None:
     """
     found = ctx.session(session)
     seq = place_hold(found, reason)
-    name = label(found)
-    data = {"session": found.id, "name": found.name, "reason": reason, "seq": seq}
-    ctx.answer("hold", data, lambda: ctx.say(f"{name} is under a hold: {inert(reason, lines=False)}"))
+    ctx.done("hold", found, f"{label(found)} is under a hold: {inert(reason, lines=False)}", reason=reason, seq=seq)
 
 
 @hold_command.command("rm")
@@ -59,12 +57,9 @@ def rm(ctx: Context, session: str, why: str) -> None:
     found = ctx.session(session)
     before = hold_of(found)
     seq = lift_hold(found, why=why)
-    name = label(found)
     reason = before.reason if before else ""
-    data = {"session": found.id, "name": found.name, "reason": reason, "seq": seq}
-    ctx.answer(
-        "hold", data, lambda: ctx.say(f"{name} is no longer under a hold (it was: {inert(reason, lines=False)})")
-    )
+    said = f"{label(found)} is no longer under a hold (it was: {inert(reason, lines=False)})"
+    ctx.done("hold", found, said, reason=reason, seq=seq)
 
 
 @hold_command.command("ls")

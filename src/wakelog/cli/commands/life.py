@@ -122,9 +122,8 @@ def delete_command(ctx: Context, session: str, why: str, dry_run: bool, yes: boo
     if not dry_run:
         ctx.confirm(f"Delete {name} for good?", yes=yes)
         ctx.store.delete(found, why=why)
-    data = {"session": found.id, "name": found.name, "events": head.seq, "forks": forks, "deleted": not dry_run}
     end = "This was a dry run: nothing was deleted." if dry_run else f"{name} is deleted; a tombstone stays."
-    ctx.answer("delete", data, lambda: ctx.say(end))
+    ctx.done("delete", found, end, events=head.seq, forks=forks, deleted=not dry_run)
 
 
 def _move(

@@ -14,8 +14,8 @@ from wakelog.cli.places import Place
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.events import brief, show_line
 from wakelog.cli.render.flags import mark_flags
+from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import Standing, handle, plain_session, standing
-from wakelog.cli.render.shapes import plain
 from wakelog.cli.render.turns import Look, TurnRow, gather, header_line, say_spine
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.errors import CorruptLogError

@@ -11,8 +11,8 @@ import click
 from wakelog.cli.context import Context, common
 from wakelog.cli.places import list_sessions
 from wakelog.cli.render.money import plain_money
+from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless, short_id, status_sign
-from wakelog.cli.render.shapes import shape
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.text import age, glyph, money
 from wakelog.index.index import Index

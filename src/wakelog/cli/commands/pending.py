@@ -284,8 +284,7 @@ abandon_command = _settling(
 
 
 def _tell(ctx: Context, found: _Pending, seq: Seq, text: str) -> None:
-    data = {"session": found.session.id, "name": found.session.name, "action": found.action, "seq": seq}
-    ctx.answer("settled", data, lambda: ctx.say(f"{inert(text, lines=False)}  (e{seq})"))
+    ctx.done("settled", found.session, f"{inert(text, lines=False)}  (e{seq})", action=found.action, seq=seq)
 
 
 def _me() -> str:

@@ -14,8 +14,8 @@ import msgspec
 from wakelog.cli.context import Context, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import Place, span_of
+from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle
-from wakelog.cli.render.shapes import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import scalar
 from wakelog.cli.shell_completion import complete_selector
@@ -155,6 +155,7 @@ def _lines(row: Compared) -> list[Row]:
 # Plans
 
 
+@shows(Plan)
 def say_plan(ctx: Context, plan: Plan) -> None:
     """A plan for people: what is to be checked is told with each value."""
     steps = len(plan.steps)
@@ -318,7 +319,7 @@ def _show_plan(ctx: Context, session: Session[Any], where: str, sets: dict[str, 
         values = parameters(plan, given, is_whole=False)
         changed = tuple(msgspec.structs.replace(p, value=values[p.name]) for p in plan.parameters)
         plan = msgspec.structs.replace(plan, parameters=changed)
-    ctx.answer("plan", msgspec.to_builtins(plan), lambda: say_plan(ctx, plan))
+    ctx.answer("plan", plan)
     return 0
 
 

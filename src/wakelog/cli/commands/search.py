@@ -10,8 +10,8 @@ import click
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.errors import NO
+from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless
-from wakelog.cli.render.shapes import shape
 from wakelog.cli.render.table import GAP, Cell, Column, say_table
 from wakelog.cli.render.values import plain_value, scalar, text_of
 from wakelog.cli.text import age, fit, glyph, inert, pad, width

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wakelog.cli.context import Context, common
-from wakelog.cli.render.shapes import plain, shape
+from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import clock, inert
 from wakelog.config.amounts import parse_age, parse_size

@@ -18,8 +18,8 @@ from wakelog.cli.render.provenance import (
     touched_lines,
     why_lines,
 )
-from wakelog.cli.render.sessions import handle, identity, title
-from wakelog.cli.render.shapes import plain, shape
+from wakelog.cli.render.results import Of, shape, shows
+from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import fit, glyph, inert
 from wakelog.provenance.blast_radius import Blast, Kept
@@ -121,8 +121,7 @@ def taint_command(
         found = session.taint(source, at=point, parts=parts, items=items, wide=wide)
     else:
         found = session.resting_on(trust, at=point, parts=parts, items=items, wide=wide)
-    data = {**identity(session), **plain(found)}
-    ctx.answer("taint", data, lambda: _say_taint(ctx, session, found, source), records=found.items)
+    ctx.answer("taint", Of(session, found), lambda: _say_taint(ctx, session, found, source), records=found.items)
     if found.items:
         ctx.suggest(f"wakelog why -s {handle(session)} e{found.items[-1].seq}")
     return 0 if found else NO
@@ -178,7 +177,7 @@ def invalidate_command(ctx: Context, whats: tuple[str, ...], why: str, by: str, 
     """
     session, targets = find_subjects(ctx, whats)
     found = session.invalidate(targets, by=by, why=why, dry_run=dry_run, items=items)
-    ctx.answer("invalidate", {**identity(session), **plain(found)}, lambda: _say_invalidate(ctx, session, found))
+    ctx.answer("invalidate", Of(session, found))
     if found.rests:
         ctx.suggest(f"wakelog why -s {handle(session)} e{found.rests[0].seq}", f"wakelog rewind -s {handle(session)} …")
 
@@ -186,6 +185,7 @@ def invalidate_command(ctx: Context, whats: tuple[str, ...], why: str, by: str, 
 shape(Kept, "part name seq? known")
 
 
+@shows(Blast)
 def _say_invalidate(ctx: Context, session: Session[Any], found: Blast) -> None:
     seqs = " ".join(f"e{seq}" for seq in found.targets[:8]) + (" …" if len(found.targets) > 8 else "")
     done = f"invalidated by e{found.seq}" if found.seq else "would be invalidated"

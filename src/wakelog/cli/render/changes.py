@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wakelog.cli.context import Context
-from wakelog.cli.render.shapes import shape
+from wakelog.cli.render.results import shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import scalar, text_of
 from wakelog.cli.text import count, duration, fit, glyph, money, width

@@ -11,7 +11,7 @@ from wakelog.cli.context import Context
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.events import sign
 from wakelog.cli.render.money import plain_cost
-from wakelog.cli.render.shapes import plain, shape
+from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import PEEK_BYTES, plain_value, readable, text_of
 from wakelog.cli.text import count, duration, fit, glyph, money

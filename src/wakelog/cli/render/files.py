@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wakelog.cli.context import Context
-from wakelog.cli.render.shapes import shape
+from wakelog.cli.render.results import shape
 from wakelog.cli.text import fit, glyph, inert, pad, width
 from wakelog.files.file_diff import FileDiff
 from wakelog.files.restore import FileResult, Restored, rescue_home

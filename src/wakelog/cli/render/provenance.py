@@ -10,8 +10,8 @@ import msgspec
 
 from wakelog.cli.context import Context
 from wakelog.cli.render.events import Tools, brief, line_of, sign
+from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import identity
-from wakelog.cli.render.shapes import shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.text import fit, glyph, inert, width
 from wakelog.provenance.event_index import Mark

@@ -11,8 +11,8 @@ from wakelog.cli.context import Context
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.events import is_error
 from wakelog.cli.render.money import Spent, plain_cost
+from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import URGENT, Standing, handle, short_id, status_words
-from wakelog.cli.render.shapes import shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import preview, text_of
 from wakelog.cli.text import clock, count, duration, fit, fit_path, glyph, money, other_time, width
