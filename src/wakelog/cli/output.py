@@ -21,6 +21,8 @@ from wakelog.errors import NotAllowedError
 
 STDOUT = "-"
 SPOOL_MAX = 8 << 20
+PATIENCE_S = 0.5
+EVERY_S = 0.1
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
@@ -28,7 +30,7 @@ def refuse_existing(path: Path, *, force: bool) -> None:
     if path.is_dir():
         raise NotAllowedError(f"{path} is a folder", kind="is-a-folder", hint="name a file in it")
     if path.exists() and not force:
-        raise NotAllowedError(f"{path} is there already", kind="file-exists", hint="--force replaces it")
+        raise NotAllowedError(f"{path} already exists", kind="file-exists", hint="use --force to replace it")
 
 
 @contextlib.contextmanager
@@ -51,7 +53,7 @@ def writing(path: Path, *, force: bool = False, zipped: bool = False) -> Iterato
             os.link(part, path)  # unlike a rename, fails when somebody else was faster
             part.unlink()
     except FileExistsError as exc:
-        raise NotAllowedError(f"{path} is there already", kind="file-exists", hint="--force replaces it") from exc
+        raise NotAllowedError(f"{path} already exists", kind="file-exists", hint="use --force to replace it") from exc
     except OSError as exc:
         raise NotAllowedError(
             f"{path} cannot be written: {exc.strerror or exc}", kind="not-writable", hint="choose another place with -o"
@@ -75,7 +77,7 @@ def writing_to(target: str, *, force: bool = False, zipped: bool = False) -> Ite
             yield out
         return
     if zipped and sys.stdout.isatty():
-        raise click.UsageError("compressed bytes do not belong on a terminal: name a file with -o")
+        raise click.UsageError("compressed output cannot go to a terminal: name a file with -o")
     stdout = sys.stdout.buffer
     with _zipped(stdout) if zipped else contextlib.nullcontext(stdout) as out:
         yield out
@@ -95,7 +97,7 @@ def _putting(url: str, *, force: bool, zipped: bool) -> Iterator[IO[bytes]]:
             yield out
         spool.seek(0)
         if not objects.put(key, spool.read()):
-            raise NotAllowedError(f"{url} is there already", kind="file-exists", hint="choose another name")
+            raise NotAllowedError(f"{url} already exists", kind="file-exists", hint="choose another name")
 
 
 @contextlib.contextmanager
@@ -103,10 +105,6 @@ def _zipped(raw: IO[bytes]) -> Iterator[IO[bytes]]:
     # Without a time in it, so that the same content gives the same file.
     with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, filename="") as out:
         yield cast(IO[bytes], out)
-
-
-PATIENCE_S = 0.5
-EVERY_S = 0.1
 
 
 class Progress:

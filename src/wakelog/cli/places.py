@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wakelog.cli.context import Context
-from wakelog.errors import InvalidInputError, NotFoundError, WakelogError
+from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, WakelogError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
 from wakelog.provenance.targets import is_key
@@ -99,7 +99,7 @@ def find_session(ctx: Context, name: str) -> SessionId:
     raise NotFoundError(
         f"there is no session {name!r}",
         kind="session-not-found",
-        hint=f"did you mean {near[0]}?" if near else "wakelog ls shows what there is",
+        hint=f"did you mean {near[0]}?" if near else "list them with wakelog ls",
     )
 
 
@@ -156,6 +156,17 @@ def something(session: Session[Any], text: str) -> Range:
     )
 
 
+def refuse_if_moved(session: Session[Any], seen: Seq) -> None:
+    """What somebody agreed to must still be what is there."""
+    if (head := session.head.seq) != seen:
+        raise ConflictError(
+            f"{session.name or session.id} has new events since the preview: it is now at e{head}",
+            kind="head-moved",
+            hint="run the command again",
+            head_seq=head,
+        )
+
+
 # What `why` and its like are asked about
 
 
@@ -172,7 +183,9 @@ def find_subject(ctx: Context, text: str, at: str = "") -> Place:
             return msgspec.structs.replace(found, at=_as_of(ctx, found.session, at))
         if selector.session and ctx.store.engine.find(text) is not None:
             raise InvalidInputError(
-                f"{text} is a session: say what of it is meant", kind="no-target", hint=f"{text}@3, or -s {text} e12"
+                f"{text} is a session: name an event, a turn or a key of it",
+                kind="no-target",
+                hint=f"{text}@3, or -s {text} e12",
             )
     here = ctx.session()
     return Place(here, text, at=_as_of(ctx, here, at))
@@ -192,7 +205,9 @@ def find_subjects(ctx: Context, words: Sequence[str]) -> tuple[Session[Any], lis
     found = [find_subject(ctx, word) for word in words]
     if any(each.names_session and each.session.id != found[0].session.id for each in found):
         raise InvalidInputError(
-            "one such event is of one session", kind="across-sessions", hint="call it once for each session"
+            "these events belong to different sessions",
+            kind="across-sessions",
+            hint="run the command once for each session",
         )
     return found[0].session, [each.text for each in found]
 

@@ -20,51 +20,31 @@ _HOSTILE = re.compile(
 _BEYOND_ASCII = re.compile("[^\t\n -~]")
 _BREAKS = re.compile(r"[\n\t]")
 
-_UNICODE = {
-    "done": "●",
-    "failed": "✗",
-    "open": "◐",
-    "warn": "⚠",
-    "arrow": "→",
-    "more": "…",
-    "paused": "‖",
-    "minus": "−",
-    "dot": "·",
-    "times": "×",
-    "call": "▸",
-    "note": "◦",
-    "fork": "⑂",
-    "back": "↶",
-    "line": "│",
-    "gone": "╎",
-    "dash": "–",
-    "first": "◀",
-}
-_ASCII = {
-    "done": "*",
-    "failed": "x",
-    "open": "~",
-    "warn": "!",
-    "arrow": "->",
-    "more": "...",
-    "paused": "=",
-    "minus": "-",
-    "dot": "|",
-    "times": "x",
-    "call": ">",
-    "note": ".",
-    "fork": "Y",
-    "back": "<",
-    "line": "|",
-    "gone": ":",
-    "dash": "-",
-    "first": "<<",
+_GLYPHS = {  # in Unicode, and in ASCII where the terminal has nothing better
+    "done": ("●", "*"),
+    "failed": ("✗", "x"),
+    "open": ("◐", "~"),
+    "warn": ("⚠", "!"),
+    "arrow": ("→", "->"),
+    "more": ("…", "..."),
+    "paused": ("‖", "="),
+    "minus": ("−", "-"),
+    "dot": ("·", "|"),
+    "times": ("×", "x"),
+    "call": ("▸", ">"),
+    "note": ("◦", "."),
+    "fork": ("⑂", "Y"),
+    "back": ("↶", "<"),
+    "line": ("│", "|"),
+    "gone": ("╎", ":"),
+    "dash": ("–", "-"),
+    "first": ("◀", "<<"),
 }
 
 
 def glyph(name: str) -> str:
     """A sign, in ASCII where the terminal has nothing better."""
-    return (_ASCII if _is_plain() else _UNICODE)[name]
+    return _GLYPHS[name][_is_plain()]
 
 
 def _is_plain() -> bool:

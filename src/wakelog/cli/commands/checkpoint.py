@@ -43,13 +43,17 @@ def checkpoint_command(ctx: Context, name: str, selector: str, remove: bool) -> 
     if remove:
         if name not in names:
             known = ", ".join(names) or "none"
-            raise NotFoundError(f"no checkpoint {name!r} (there are: {known})", kind="checkpoint-not-found")
+            raise NotFoundError(
+                f"no checkpoint {name!r} (there are: {known})",
+                kind="checkpoint-not-found",
+                hint="list them with wakelog checkpoint ls",
+            )
         session.checkpoint(name, names[name], remove=True)
         told, at = "removed", names[name]
     else:
         at = session.seq(where.text.partition("..")[0] or None)
         if where.is_range or at < 1:
-            raise click.UsageError("a checkpoint names one event")
+            raise click.UsageError("a checkpoint names one event, not a range")
         session.checkpoint(name, at)
         told = "moved" if name in names and names[name] != at else "named"
     before = f" (it was e{names[name]})" if told == "moved" else ""
@@ -96,7 +100,7 @@ def note_command(ctx: Context, selector: str, text: str) -> None:
     where = ctx.place(selector)
     session = where.session
     if where.is_range:
-        raise click.UsageError("a note stands on one event")
+        raise click.UsageError("a note goes on one event, not on a range")
     on = session.seq(where.text) if where.text else 0
     seq = session.note(text, on=on)
     noted = f"e{on} of " if on else ""

@@ -36,6 +36,18 @@ from wakelog.store import open as open_store
 from wakelog.timeline.points import attempts_of
 from wakelog.timeline.selectors import parse_selector
 
+_LOOKS = {"completed": ("done", "green"), "failed": ("failed", "red"), "open": ("open", "blue")}
+_COLUMNS = (
+    Column(),
+    Column(),
+    Column(right=True, drop=3),
+    Column(right=True, drop=4),
+    Column(right=True, drop=1),
+    Column(right=True, drop=5),
+    Column(right=True, drop=2),
+    Column(),
+)
+
 
 @click.command("compare")
 @click.argument("sides", nargs=-1, metavar="A [B] [C …]", shell_complete=complete_selector)
@@ -78,14 +90,14 @@ def _extents(ctx: Context, sides: tuple[str, ...], store: Store | None) -> list[
         if len(found) > 1:
             return found
         raise InvalidInputError(
-            f"{sides[0]} was tried once: there is nothing to hold it against",
+            f"{sides[0]} has one attempt: there is nothing to compare it with",
             kind="nothing-to-compare",
             hint="wakelog compare A B",
         )
     fork = session.head.fork
     if fork is None:
         raise InvalidInputError(
-            f"{session.name or session.id} is no fork: say what to hold it against",
+            f"{session.name or session.id} is not a fork: name what to compare it with",
             kind="nothing-to-compare",
             hint="wakelog compare A B",
         )
@@ -146,19 +158,6 @@ def _suggest(ctx: Context, comparison: Comparison) -> None:
         ctx.suggest(f"wakelog show -s {b.session} e{step.seq}", "wakelog compare --all …")
 
 
-_LOOKS = {"completed": ("done", "green"), "failed": ("failed", "red"), "open": ("open", "blue")}
-_COLUMNS = (
-    Column(),
-    Column(),
-    Column(right=True, drop=3),
-    Column(right=True, drop=4),
-    Column(right=True, drop=1),
-    Column(right=True, drop=5),
-    Column(right=True, drop=2),
-    Column(),
-)
-
-
 @click.command("attempts")
 @click.argument("words", nargs=-1, metavar="[diff|pick] [SEL]", shell_complete=complete_selector)
 @click.option("-a", "--all", "everything", is_flag=True, help="With diff: show every step and every difference.")
@@ -209,7 +208,7 @@ def _diff(ctx: Context, session: Session[Any], turn: int, found: list[Extent], e
 
     if len(found) < 2:
         raise InvalidInputError(
-            f"@{turn} of {session.name or session.id} was tried once: there is nothing to compare",
+            f"@{turn} of {session.name or session.id} has one attempt: there is nothing to compare",
             kind="nothing-to-compare",
             hint=f"wakelog show {handle(session)}@{turn}",
         )

@@ -46,7 +46,9 @@ def conformance_command(
     if listing:
         return _list(ctx, only)
     if not url:
-        raise InvalidInputError("which server?", kind="bad-url", hint="wakelog conformance http://127.0.0.1:8425")
+        raise InvalidInputError(
+            "name the server to check", kind="bad-url", hint="such as wakelog conformance http://127.0.0.1:8425"
+        )
     results: list[Result] = []
     for result in run(
         url,

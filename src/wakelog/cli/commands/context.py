@@ -9,6 +9,7 @@ import msgspec
 
 from wakelog.cli.context import Context, common, why_option
 from wakelog.cli.places import Place
+from wakelog.cli.render.results import Of, plain
 from wakelog.cli.render.results import shape as shape_of
 from wakelog.cli.render.sessions import handle, identity, label, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
@@ -38,6 +39,7 @@ _COLUMNS = (
     Column("what", least=16),
     Column("trust", least=8),
 )
+SHAPES = ("openai", "responses", "anthropic")
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -55,45 +57,25 @@ class Look(msgspec.Struct, frozen=True):
     system: str
 
 
-def plain_look(session: Session[Any], look: Look) -> dict[str, Any]:
-    """A window as JSON."""
-    seen = look.seen
-    call = {"seq": seen.call, "model": seen.model or None, "context_hash": seen.context_hash or None}
-    return {
-        **identity(session),
-        "at": seen.at,
-        "call": call if seen.call else None,
-        "recorded": seen.recorded,
-        "budget": look.budget,
-        "tokens": look.tokens,
-        "estimate": True,
-        "exposure": look.trust,
-        "source": look.source or None,
-        "known": look.known or None,
-        "items": [_plain_item(look, item) for item in seen.items],
-        "evicted": seen.evicted,
-        "moved": look.moved,
-        "system": look.system or None,
-        "messages": look.messages,
-    }
-
-
-def _plain_item(look: Look, item: Item) -> dict[str, Any]:
-    return {
-        "key": item.key,
-        "seq": item.seq,
-        "turn": item.turn or None,
-        "age": max(0, look.turn - item.turn) if item.turn else None,
-        "kind": item.kind,
-        "role": item.role,
-        "name": item.name or None,
-        "status": item.status or None,
-        "tokens": item.tokens,
-        "trust": item.trust,
-        "source": item.source or None,
-        "text": item.text[:_TEXT],
-        "events": list(item.events),
-    }
+shape_of(
+    Look,
+    "at=seen.at call recorded=seen.recorded budget tokens estimate exposure=trust source? known? items"
+    " evicted=seen.evicted moved system? messages",
+    call=lambda look: (
+        {"seq": look.seen.call, "model": look.seen.model or None, "context_hash": look.seen.context_hash or None}
+        if look.seen.call
+        else None
+    ),
+    estimate=lambda look: True,
+    items=lambda look: [
+        {**plain(item), "age": max(0, look.turn - item.turn) if item.turn else None} for item in look.seen.items
+    ],
+)
+shape_of(
+    Item,
+    "key seq turn? age=turn kind role name? status? tokens trust source? text events",
+    text=lambda item: item.text[:_TEXT],
+)
 
 
 shape_of(Evicted, "key handle tokens? what")
@@ -178,9 +160,6 @@ def _say_evicted(ctx: Context, session: Session[Any], seen: Seen) -> None:
         ctx.say(ctx.style(f"  {rest}", dim=True))
 
 
-SHAPES = ("openai", "responses", "anthropic")
-
-
 @click.command("context")
 @click.argument("where", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
 @click.option("--diff", "diff", is_flag=True, help="Show what entered and left since the model call before.")
@@ -205,13 +184,13 @@ def context_command(ctx: Context, where: str, diff: bool, budget: int | None, sh
     if shape and ctx.is_for_people:
         ctx.print_json({"system": look.system, "messages": look.messages} if look.system else look.messages)
         return
-    data = plain_look(session, look)
 
     def human() -> None:
         ctx.say(title(ctx, session) + (f"  {spot}" if spot else ""))
         say_look(ctx, session, look)
 
-    ctx.answer("context", data, human, records=({"session": session.id, **item} for item in data["items"]))
+    records = ({"session": session.id, **item} for item in plain(look)["items"])
+    ctx.answer("context", Of(session, look), human, records=records)
     name = handle(session)
     more = [] if diff else [f"wakelog context {where or name} --diff"]
     ctx.suggest(*more, f"wakelog context {where or name} --shape openai", f"wakelog brief {name}")

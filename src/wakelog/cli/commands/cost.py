@@ -20,7 +20,7 @@ from wakelog.errors import InvalidInputError
 from wakelog.index.costs import BY, LABEL
 from wakelog.index.results import CostRow, Costs
 from wakelog.model.values import Value
-from wakelog.monitors.budgets import Use, reached, show, uses
+from wakelog.monitors.budgets import reached, show, uses
 from wakelog.monitors.prices import AMOUNTS, Price, Prices
 from wakelog.session import Session
 from wakelog.timeline.selectors import parse_time
@@ -33,41 +33,6 @@ _COLUMNS = (
     Column("left", right=True),
     Column("", right=True),
 )
-
-
-def budget_lines(ctx: Context, budget: Value) -> Iterator[str]:
-    """A line for each unit, spent or limited."""
-    told = [use for use in uses(budget) if use.limit is not None or use.spent]
-    rows = [
-        (
-            use.unit,
-            show(use.unit, use.spent),
-            "none" if use.limit is None else show(use.unit, use.limit),
-            "" if use.left is None else show(use.unit, use.left),
-            Cell("" if use.percent is None else f"{use.percent} %", _style(use)),
-        )
-        for use in told
-    ]
-    if rows:
-        yield from lay_out(ctx, _COLUMNS, rows)
-    else:
-        yield "nothing is limited, and nothing was spent"
-
-
-def _style(use: Use) -> dict[str, Any]:
-    return {"fg": _COLORS[use.level]} if use.level in _COLORS else {}
-
-
-def plain_uses(budget: Value) -> dict[str, Any]:
-    """As JSON: the budget, how much of each limit is spent, and which are reached."""
-    found = uses(budget)
-    return {
-        "budget": plain_budget(budget),
-        "percent": {use.unit: use.percent for use in found},
-        "reached": [use.unit for use in found if use.is_reached],
-    }
-
-
 _COLUMNS_PRICES = (
     Column("provider"),
     Column("model", least=12),
@@ -80,6 +45,40 @@ _COLUMNS_PRICES = (
     Column("holds", drop=2),
     Column("from", drop=1),
 )
+LIMIT = 50
+_NOBODY = {"tool": "(no tool)", "model": "(no model)", "agent": "(no agent)"}
+
+
+def budget_lines(ctx: Context, budget: Value) -> Iterator[str]:
+    """A line for each unit, spent or limited."""
+    told = [use for use in uses(budget) if use.limit is not None or use.spent]
+    rows = [
+        (
+            use.unit,
+            show(use.unit, use.spent),
+            "none" if use.limit is None else show(use.unit, use.limit),
+            "" if use.left is None else show(use.unit, use.left),
+            Cell(
+                "" if use.percent is None else f"{use.percent} %",
+                {"fg": _COLORS[use.level]} if use.level in _COLORS else {},
+            ),
+        )
+        for use in told
+    ]
+    if rows:
+        yield from lay_out(ctx, _COLUMNS, rows)
+    else:
+        yield "nothing is limited, and nothing was spent"
+
+
+def plain_uses(budget: Value) -> dict[str, Any]:
+    """As JSON: the budget, how much of each limit is spent, and which are reached."""
+    found = uses(budget)
+    return {
+        "budget": plain_budget(budget),
+        "percent": {use.unit: use.percent for use in found},
+        "reached": [use.unit for use in found if use.is_reached],
+    }
 
 
 @shows(Prices)
@@ -104,17 +103,13 @@ def _cells(price: Price) -> tuple[Cell | str, ...]:
         Cell(price.model, {"fg": "cyan"}),
         *amounts,
         _amount(price, "reasoning"),
-        _holds(price),
+        " ".join(filter(None, (price.since and f"from {price.since}", price.until and f"until {price.until}"))),
         origin,
     )
 
 
 def _amount(price: Price, kind: str) -> str:
     return f"{price.amounts[kind]:f}" if kind in price.amounts else ""
-
-
-def _holds(price: Price) -> str:
-    return " ".join(filter(None, (price.since and f"from {price.since}", price.until and f"until {price.until}")))
 
 
 shape(Prices, "as_of source file prices=rows")
@@ -128,10 +123,6 @@ shape(
     "tokens_in? tokens_out? duration_us? money unpriced_tokens?",
     money=lambda row: plain_money(row.usd_micros),
 )
-
-
-LIMIT = 50
-_NOBODY = {"tool": "(no tool)", "model": "(no model)", "agent": "(no agent)"}
 
 
 @click.command("cost")
@@ -206,7 +197,7 @@ def _chosen(ctx: Context, selector: str) -> tuple[Session[Any] | None, tuple[int
     low, high = (session.log.entry(max(1, seq)).header.turn for seq in (found.first, found.last))
     if not low or not high:
         raise InvalidInputError(
-            f"{selector!r} does not name turns", kind="bad-selector", hint="costs are told by turn: fix-bug@3..@7"
+            f"{selector!r} does not name turns", kind="bad-selector", hint="costs are counted by turn: fix-bug@3..@7"
         )
     return session, (low, high)
 

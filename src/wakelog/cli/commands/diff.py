@@ -24,6 +24,17 @@ from wakelog.session import Session
 from wakelog.timeline.files import ChangedFile, ChangedFiles
 from wakelog.timeline.selectors import resolve_change
 
+_COLUMNS = (
+    Column("file", least=24, cut="middle"),
+    Column("change", drop=3),
+    Column("times", right=True),
+    Column("lines", right=True, drop=2),
+    Column("turns", least=6),
+    Column("by", least=8),
+    Column("event"),
+    Column("age", right=True, drop=1),
+)
+
 
 class _Pair(msgspec.Struct, frozen=True):
     """The two points to compare."""
@@ -215,18 +226,6 @@ def _suggest(ctx: Context, pair: _Pair, found: TurnDiff) -> None:
     name = handle(pair.other)
     seqs = [c.writer.seq for c in found.changes if c.writer and c.part in ("decisions", "data")]
     ctx.suggest(*[f"wakelog show -s {name} e{seq}" for seq in seqs[:1]], f"wakelog log {name}")
-
-
-_COLUMNS = (
-    Column("file", least=24, cut="middle"),
-    Column("change", drop=3),
-    Column("times", right=True),
-    Column("lines", right=True, drop=2),
-    Column("turns", least=6),
-    Column("by", least=8),
-    Column("event"),
-    Column("age", right=True, drop=1),
-)
 
 
 @click.command("files")

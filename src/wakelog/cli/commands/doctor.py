@@ -28,6 +28,9 @@ from wakelog.model.records import Head
 from wakelog.store import Store
 
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
+LOW_DISK, NO_DISK = 1_000_000_000, 100_000_000
+BIG_WAL = 128_000_000
+AHEAD_US = 60_000_000
 
 
 def say_checks(ctx: Context, checks: Sequence[Check]) -> None:
@@ -36,11 +39,6 @@ def say_checks(ctx: Context, checks: Sequence[Check]) -> None:
         ctx.say(f"{level} {check.what:<13}{inert(check.found, lines=False)}")
         if check.fix:
             ctx.say(f"      {'':<13}{ctx.style('fix:', dim=True)} {inert(check.fix, lines=False)}")
-
-
-LOW_DISK, NO_DISK = 1_000_000_000, 100_000_000
-BIG_WAL = 128_000_000
-AHEAD_US = 60_000_000
 
 
 def installation() -> Iterator[Check]:

@@ -28,6 +28,7 @@ from wakelog.store.erasure import Erased, Follower, Found, erase_everywhere, fol
 
 SHOWN = 20
 STAY = ("payload.erased", "range.pruned")
+SHOWN_REDACT = 40
 
 
 @click.command("erase")
@@ -143,7 +144,11 @@ def _targets(
         place = ctx.place(text)
         found = place.session
         if session is not None and found.id != session.id:
-            raise InvalidInputError("one erasure is of one session", kind="erase-across-sessions", hint="call it twice")
+            raise InvalidInputError(
+                "erase works on one session at a time",
+                kind="erase-across-sessions",
+                hint="run the command once for each session",
+            )
         session = session or found
         if not place.text:
             raise click.UsageError(f"{text!r} names no event: say e12, {found.name or found.id}@3 or @3..@4")
@@ -193,9 +198,6 @@ def _show(
     for seq, reason in passed.items():
         ctx.say(f"  e{seq:<7}passed over: {reason}")
     ctx.say("  headers and hashes stay; there is no way back")
-
-
-SHOWN_REDACT = 40
 
 
 @click.command("redact")

@@ -35,6 +35,8 @@ from wakelog.session import Session
 FORMATS = ("bundle", "ndjson", "json", "md", "pytest")
 READABLE = ("ndjson", "json", "md")
 """Those that hold what can be read of a damaged session; the others prove themselves, or are run."""
+CHUNK = 1 << 20
+SPOOL_MAX = 8 << 20
 
 
 @click.command("export")
@@ -245,10 +247,6 @@ def _answer(
     ctx.answer("export", data, human)
 
 
-CHUNK = 1 << 20
-SPOOL_MAX = 8 << 20
-
-
 class Taken(msgspec.Struct, frozen=True):
     """What became of one file."""
 
@@ -302,7 +300,12 @@ def _target(ctx: Context, dry_run: bool) -> Engine:
 
 def _take(ctx: Context, engine: Engine, file: str, dry_run: bool) -> Taken:
     before = {} if dry_run else _heads(engine)
-    with _opened(file) as raw, Progress(ctx, f"reading {Path(file).name}, bytes", _size(file)) as progress:
+    with (
+        _opened(file) as raw,
+        Progress(
+            ctx, f"reading {Path(file).name}, bytes", Path(file).stat().st_size if Path(file).is_file() else 0
+        ) as progress,
+    ):
         log = import_bundle(MemoryEngine() if dry_run else engine, cast(IO[bytes], _Counted(raw, progress)))
     old = _compare(engine, log) if dry_run else before.get(log.id, 0)
     head = log.head()
@@ -326,11 +329,14 @@ def _compare(engine: Engine, log: Log) -> int:
         return 0
     theirs = log.head()
     if mine.status == "deleted":
-        raise ConflictError(f"{log.id} was deleted here and does not come back", kind="session-deleted")
+        raise ConflictError(f"{log.id} was deleted in this store and cannot be imported again", kind="session-deleted")
     common_end = min(mine.seq, theirs.seq)
     if Log(engine, log.id).entry(common_end).hash != log.entry(common_end).hash:
         raise ConflictError(
-            f"{log.id} went another way here: the histories differ", kind="head-moved", head_seq=mine.seq
+            f"{log.id} has a different history in this store",
+            kind="head-moved",
+            head_seq=mine.seq,
+            hint="import it into another store",
         )
     return common_end
 
@@ -370,10 +376,6 @@ def _fetched(url: str) -> IO[bytes]:
         raise NotFoundError(f"there is no {url}", kind="file-not-found") from exc
     spool.seek(0)
     return spool
-
-
-def _size(file: str) -> int:
-    return Path(file).stat().st_size if Path(file).is_file() else 0
 
 
 class _Counted:

@@ -10,15 +10,27 @@ import msgspec
 
 from wakelog.cli.context import Context, common, why_option, yes_option
 from wakelog.cli.errors import PARTIAL
+from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle, label
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import glyph, inert
 from wakelog.compare.adoption_preview import AdoptionPreview, preview_adoption
 from wakelog.diff.turn_diff import TurnDiff
-from wakelog.errors import ConflictError, InvalidInputError
+from wakelog.errors import InvalidInputError
 from wakelog.session import Session
 from wakelog.store import Store
+
+SHOWN = 16
+_WORDS = {
+    "message.added": "message",
+    "decision.made": "decision",
+    "fact.recorded": "fact",
+    "dead_end.noted": "dead end",
+    "artefact.recorded": "artefact",
+    "file.changed": "changed file",
+    "history.compacted": "compaction",
+}
 
 
 @click.command("fork")
@@ -42,7 +54,7 @@ def fork_command(ctx: Context, selector: str, name: str, why: str) -> None:
     at = session.seq(where.text or None)
     if at < 1:
         raise InvalidInputError(
-            "before the first event there is nothing to fork", kind="bad-point", hint="e1 is the first"
+            "there is nothing to fork before the first event", kind="bad-point", hint="the first event is e1"
         )
     fork = ctx.store.fork(session, at, name=name or _free_name(ctx.store, session.name), why=why)
     turn = fork.state_document()["turn"]["number"]
@@ -58,18 +70,6 @@ def _free_name(store: Store, name: str) -> str:
     if not name:
         return ""
     return next(n for i in itertools.count(2) if store.engine.find(n := f"{name}-{i}") is None)
-
-
-SHOWN = 16
-_WORDS = {
-    "message.added": "message",
-    "decision.made": "decision",
-    "fact.recorded": "fact",
-    "dead_end.noted": "dead end",
-    "artefact.recorded": "artefact",
-    "file.changed": "changed file",
-    "history.compacted": "compaction",
-}
 
 
 @click.command("adopt")
@@ -100,9 +100,9 @@ def adopt_command(ctx: Context, selector: str, force: bool, dry_run: bool, yes: 
     point = fork.head.fork
     if point is None:
         raise InvalidInputError(
-            f"{fork.name or fork.id} is no fork: there is nothing to adopt it into",
+            f"{fork.name or fork.id} is not a fork: there is no parent to adopt it into",
             kind="not-its-fork",
-            hint="wakelog ls marks the forks",
+            hint="find forks with wakelog ls",
         )
     session = ctx.store.resume(point.parent)
     at = fork.seq(where.text) if where.text else None
@@ -111,13 +111,7 @@ def adopt_command(ctx: Context, selector: str, force: bool, dry_run: bool, yes: 
         _show(ctx, session, fork, preview)
     if not dry_run:
         ctx.confirm("Adopt it?", yes=yes)
-        if session.head.seq != preview.head:
-            raise ConflictError(
-                f"{session.name or session.id} went on while you were looking: it is at e{session.head.seq} now",
-                kind="head-moved",
-                hint="look again",
-                head_seq=session.head.seq,
-            )
+        refuse_if_moved(session, preview.head)
         session.adopt(fork, preview.at, why=why, force=force)
     undo = f"wakelog undo {handle(session)}"
     data = {
@@ -130,16 +124,9 @@ def adopt_command(ctx: Context, selector: str, force: bool, dry_run: bool, yes: 
         "operation": None if dry_run else preview.head + 1,
         "undo": None if dry_run else undo,
     }
-    ctx.answer("adopt", data, lambda: _show_end(ctx, fork, dry_run, undo))
+    end = f"Adopted {label(fork)}. To take it back: {inert(undo, lines=False)}"
+    ctx.answer("adopt", data, "This was a dry run: nothing was written." if dry_run else end)
     return PARTIAL if preview.gone and not dry_run else 0
-
-
-def _show_end(ctx: Context, fork: Session[Any], dry_run: bool, undo: str) -> None:
-    if dry_run:
-        ctx.say("This was a dry run: nothing was written.")
-    else:
-        name = label(fork)
-        ctx.say(f"Adopted {name}. To take it back: {inert(undo, lines=False)}")
 
 
 def _show(ctx: Context, session: Session[Any], fork: Session[Any], preview: AdoptionPreview) -> None:

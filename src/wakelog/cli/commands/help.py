@@ -9,6 +9,13 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from wakelog.cli.context import Context, common
 
+SHELLS = ("bash", "zsh", "fish")
+_HOW = {
+    "bash": 'eval "$(wakelog completion bash)"      in ~/.bashrc',
+    "zsh": 'eval "$(wakelog completion zsh)"       in ~/.zshrc',
+    "fish": "wakelog completion fish | source       in ~/.config/fish/config.fish",
+}
+
 
 def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from wakelog.cli.app import SECTIONS
@@ -44,14 +51,6 @@ def help_command(ctx: Context, everything: bool, words: tuple[str, ...]) -> None
     names = command.list_commands(at) if isinstance(command, click.Group) else []
     data = {"command": " ".join(words) or None, "text": text, "commands": names}
     ctx.answer("help", data, lambda: ctx.say(text))
-
-
-SHELLS = ("bash", "zsh", "fish")
-_HOW = {
-    "bash": 'eval "$(wakelog completion bash)"      in ~/.bashrc',
-    "zsh": 'eval "$(wakelog completion zsh)"       in ~/.zshrc',
-    "fish": "wakelog completion fish | source       in ~/.config/fish/config.fish",
-}
 
 
 @click.command("completion")

@@ -26,6 +26,7 @@ _COMMANDS = {
     "session.deleted": "delete",
 }
 _session = click.argument("session", required=False, default="", shell_complete=complete_session)
+SHOWN = 8
 
 
 @click.command("pause")
@@ -105,7 +106,7 @@ def delete_command(ctx: Context, session: str, why: str, dry_run: bool, yes: boo
       wakelog delete old-try --yes -m "asked for by the customer"
     """
     if not session and not ctx.names_session:
-        raise click.UsageError("delete needs the session's name: there is no default for this one")
+        raise click.UsageError("delete needs the name of the session: there is no default")
     found = ctx.session(session, in_full=True)
     refuse_if_held(ctx.store.engine, found.id)
     head = found.head
@@ -155,9 +156,6 @@ def _move(
     ctx.suggest(back.format(shown))
 
 
-SHOWN = 8
-
-
 @click.command("resume")
 @click.argument("session", required=False, default="", shell_complete=complete_session)
 @click.option("--last", is_flag=True, help="Continue the newest session.")
@@ -187,7 +185,7 @@ def resume_command(ctx: Context, session: str, last: bool, why: str) -> None:
         raise ConflictError(
             f"{name} is being written by {holder}",
             kind="leased",
-            hint=f"wait until it is over, or end that process; wakelog status {name} tells where it stands",
+            hint=f"wait for that process or end it; see wakelog status {name}",
         )
     if is_lifted:
         found.resume(host=socket.gethostname(), why=why)

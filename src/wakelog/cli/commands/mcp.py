@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from wakelog.session import Session
     from wakelog.store import Store
 
+DURABLE_WAIT_S = 1.0
+"""How long a call may be held back for its intent to be stored. The traffic matters more than the record."""
+
 
 @click.command("mcp")
 @click.option("--read-only", is_flag=True, help="Leave out every tool that writes.")
@@ -64,10 +67,6 @@ def _serve_stdio(ctx: Context, read_only: bool) -> None:
 
 def _open(ctx: Context, create: bool) -> Store:
     return ctx.new_store() if create else ctx.store
-
-
-DURABLE_WAIT_S = 1.0
-"""How long a call may be held back for its intent to be stored. The traffic matters more than the record."""
 
 
 @click.command("proxy", context_settings={"ignore_unknown_options": True})

@@ -10,11 +10,11 @@ import msgspec
 
 from wakelog.cli.context import Context, common, why_option, yes_option
 from wakelog.cli.errors import PARTIAL
+from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector, complete_session
 from wakelog.cli.text import glyph, inert
 from wakelog.diff.rewind_preview import Beyond, FileBeyond, RewindPreview, effects_between, preview_rewind
-from wakelog.errors import ConflictError
 from wakelog.session import Session
 from wakelog.session.undo import Project, Undone, project_of, redo, undo
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FILES_SHOWN = 12
 PARTS = ("state", "conversation", "files")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _parts(ctx: click.Context, param: click.Parameter, given: str) -> tuple[str, ...]:
@@ -101,7 +102,7 @@ def rewind_command(
     restored = None
     if not dry_run and not nothing:
         ctx.confirm("Proceed?" if plan else "Rewind?", yes=yes, show=_differ(ctx, session, plan) if plan else None)
-        _refuse_if_moved(session, preview)
+        refuse_if_moved(session, preview.head)
         restored = _do(session, to, what, plan, why)
     done = not dry_run and not nothing
     undo = f"wakelog undo {session.name or session.id}"
@@ -134,16 +135,6 @@ def _do(session: Session[Any], to: int, what: tuple[str, ...], plan: RestorePlan
     from wakelog.files.restore import restore
 
     return restore(session.log, plan, rewind_to=to if "state" in what else None, why=why)
-
-
-def _refuse_if_moved(session: Session[Any], preview: RewindPreview) -> None:
-    if session.head.seq != preview.head:
-        raise ConflictError(
-            f"{session.name or session.id} went on while you were looking: it is at e{session.head.seq} now",
-            kind="head-moved",
-            hint="look again",
-            head_seq=session.head.seq,
-        )
 
 
 def _differ(ctx: Context, session: Session[Any], plan: RestorePlan) -> Any:
@@ -269,9 +260,6 @@ def _effects(ctx: Context, effects: tuple[Beyond, ...]) -> None:
 
 def _place(seq: int, turn: int) -> str:
     return f"@{turn} (e{seq})" if turn else f"e{seq}"
-
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _options(function: F) -> F:

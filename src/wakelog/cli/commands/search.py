@@ -20,6 +20,8 @@ from wakelog.index.sql import ROWS_MAX, VIEWS
 from wakelog.timeline.selectors import parse_time
 
 LIMIT, ALL = 20, 10_000
+_NARROW = 8
+"""With less room than this for each column, a table tells nothing."""
 
 
 @click.command("search")
@@ -127,10 +129,6 @@ shape(
 )
 
 
-_NARROW = 8
-"""With less room than this for each column, a table tells nothing."""
-
-
 @click.command("query")
 @click.argument("sql", required=False, default="")
 @click.option("--views", "views", is_flag=True, help="List the views and their columns.")
@@ -178,7 +176,11 @@ def _show_query(ctx: Context, table: Table) -> None:
         _show_upright(ctx, table)
         return
     columns = [
-        Column(fit(name, 40), least=min(6, len(name)), right=_is_numeric(table, i))
+        Column(
+            fit(name, 40),
+            least=min(6, len(name)),
+            right=all(isinstance(row[i], int | float | None) for row in table.rows),
+        )
         for i, name in enumerate(table.columns)
     ]
     say_table(ctx, columns, [[Cell(_text(value)) for value in row] for row in table.rows])
@@ -192,10 +194,6 @@ def _show_upright(ctx: Context, table: Table) -> None:
         for name, value in zip(names, row, strict=True):
             if value is not None and value != "":
                 ctx.say(f"  {ctx.style(name, dim=True)}  {fit(_text(value), ctx.columns - 20)}")
-
-
-def _is_numeric(table: Table, column: int) -> bool:
-    return all(isinstance(row[column], int | float | None) for row in table.rows)
 
 
 def _text(value: Any) -> str:

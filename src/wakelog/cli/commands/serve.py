@@ -24,6 +24,10 @@ from wakelog.model.values import check_text
 if TYPE_CHECKING:
     from wakelog.http.state import Server
 
+_FILE = click.option(
+    "--keys", "key_file", type=click.Path(path_type=Path), help="Use this key file (default: in the store)."
+)
+
 
 @click.command("serve")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="The address to listen on (default: loopback).")
@@ -90,7 +94,7 @@ def serve_command(
             f"the server needs {exc.name}", kind="missing-extra", hint="pip install 'wakelog[server]'"
         ) from exc
     is_local = _is_loopback(host)
-    names = (*LOOPBACK, *host_names, *(() if is_local or _is_wildcard(host) else (host,)))
+    names = (*LOOPBACK, *host_names, *(() if is_local or host in ("0.0.0.0", "::") else (host,)))
     settings = Settings(
         url=ctx.url,
         host_names=names,
@@ -104,12 +108,14 @@ def serve_command(
     server = Server(settings, launch=is_local if launch_key is None else launch_key)
     if not server.launch_token and not server.keys.all():
         raise NotAllowedError(
-            "nobody could ask: there is no key", kind="no-keys", hint="wakelog key new NAME makes one; then serve"
+            "the server would refuse every request: there is no key",
+            kind="no-keys",
+            hint="create one: wakelog key new NAME",
         )
     sock = serving.listen(host, port)
     serving.log_to_stderr(as_json=log_form == "json" or (log_form == "auto" and not sys.stderr.isatty()))
     scheme = "https" if tls_cert else "http"
-    _announce(ctx, server, f"{scheme}://{_shown(host)}:{sock.getsockname()[1]}")
+    _announce(ctx, server, f"{scheme}://{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}")
     if not is_local and not tls_cert:
         ctx.warn("keys and content go over the network unencrypted: use --tls-cert, or a proxy that does it")
     serving.run(server, sock, tls=(str(tls_cert), str(tls_key or "")) if tls_cert else None)
@@ -133,19 +139,6 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _is_wildcard(host: str) -> bool:
-    return host in ("0.0.0.0", "::")
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-_FILE = click.option(
-    "--keys", "key_file", type=click.Path(path_type=Path), help="Use this key file (default: in the store)."
-)
 
 
 @click.group("key")

@@ -21,6 +21,17 @@ from wakelog.model.document import State
 from wakelog.model.values import Value
 from wakelog.session import Session
 
+_COLUMNS = (
+    Column(least=24, cut="middle"),
+    Column(least=10),
+    Column(),
+    Column(drop=3),
+    Column(least=8),
+    Column(),
+    Column(least=6),
+    Column(least=16, drop=2),
+)
+
 
 @click.command("state")
 @click.argument("key", required=False, default="", shell_complete=complete_key)
@@ -92,18 +103,6 @@ def _is_empty(value: Value) -> bool:
 def _suggest(ctx: Context, session: Session[Any], pointer: str) -> None:
     name = handle(session)
     ctx.suggest(f"wakelog blame {pointer or '/data'} -s {name}", f"wakelog diff {name}")
-
-
-_COLUMNS = (
-    Column(least=24, cut="middle"),
-    Column(least=10),
-    Column(),
-    Column(drop=3),
-    Column(least=8),
-    Column(),
-    Column(least=6),
-    Column(least=16, drop=2),
-)
 
 
 @click.command("blame")

@@ -29,6 +29,13 @@ from wakelog.store import open as open_store
 if TYPE_CHECKING:
     from wakelog.maintenance.archive import Done
 
+KINDS_SHOWN = 8
+_DURABILITY = {
+    "synced": "synced: an answered append survives a power cut",
+    "written": "written: an answered append survives kill -9, not a power cut",
+    "memory": "memory: gone with the process",
+}
+
 
 @click.command("scrub")
 @click.option("--for", "for_", metavar="TIME", help="Stop after this long (10m, 2h); the next run continues there.")
@@ -240,14 +247,6 @@ def _show_archive(ctx: Context, store: Store, done: Done, place: str, word: str)
 
     ctx.answer("store-archive", data, human)
     return INTEGRITY if done.is_damaged else PARTIAL if done.problems else 0
-
-
-KINDS_SHOWN = 8
-_DURABILITY = {
-    "synced": "synced: an answered append survives a power cut",
-    "written": "written: an answered append survives kill -9, not a power cut",
-    "memory": "memory: gone with the process",
-}
 
 
 @click.group("store")

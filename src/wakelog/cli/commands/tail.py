@@ -84,7 +84,7 @@ def tail_command(
     """
     if session and parse_selector(session).first:
         raise InvalidInputError(
-            f"{session!r} is a place; tail takes a session", kind="bad-selector", hint="wakelog log shows any range"
+            f"{session!r} is a position; tail takes a session", kind="bad-selector", hint="use wakelog log for a range"
         )
     if session and everything:
         raise click.UsageError("tail takes a session or --all, not both")

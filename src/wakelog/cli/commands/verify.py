@@ -43,14 +43,20 @@ def verify_command(ctx: Context, session: str, everything: bool, against: Path |
     """
     anchor = _read_anchor(against) if against else None
     if everything and anchor is not None:
-        raise click.UsageError("an anchor is of one session: leave out --all")
+        raise click.UsageError("an anchor belongs to one session: leave out --all")
     ctx.even_damaged = True
     if everything:
         reports = [verify_session(ctx.store.engine, each) for each, _ in every_id(ctx.store.engine)]
         reports += _of_store(ctx)
     else:
         reports = [ctx.session(session or (anchor.session if anchor else "")).verify(anchor)]
-    ctx.answer("verify", [_plain(ctx, r) for r in reports], lambda: _show_all(ctx, reports, anchor))
+    data = [{**msgspec.to_builtins(r), "ok": r.ok, "name": _name(ctx, r)} for r in reports]
+
+    def human() -> None:
+        for report in reports:
+            _show(ctx, report, anchor)
+
+    ctx.answer("verify", data, human)
     return 0 if all(r.ok for r in reports) else INTEGRITY
 
 
@@ -62,17 +68,8 @@ def _of_store(ctx: Context) -> list[VerifyReport]:
     return [VerifyReport(SessionId(""), 0, "", faults, (), {}, anchored=False)] if faults else []
 
 
-def _plain(ctx: Context, report: VerifyReport) -> dict[str, object]:
-    return {**msgspec.to_builtins(report), "ok": report.ok, "name": _name(ctx, report)}
-
-
 def _name(ctx: Context, report: VerifyReport) -> str:
     return ctx.name_of(report.session) if report.session else STORE
-
-
-def _show_all(ctx: Context, reports: list[VerifyReport], anchor: Anchor | None) -> None:
-    for report in reports:
-        _show(ctx, report, anchor)
 
 
 def _show(ctx: Context, report: VerifyReport, anchor: Anchor | None) -> None:

@@ -87,7 +87,11 @@ def _once(ctx: Context, watcher: Watcher, chosen: Session[Any] | None, everythin
         if rows:
             say_table(ctx, FLAG_COLUMNS, rows)
         count = len(new & set(standing))
-        ctx.say(f"{_many(len(standing), 'flag')}, {count} of them new" if standing else "nothing to point at")
+        ctx.say(
+            f"{len(standing)} flag{'s' if len(standing) != 1 else ''}, {count} of them new"
+            if standing
+            else "nothing to point at"
+        )
         for each in paused:
             ctx.say(f"{inert(ctx.name_of(each.session), lines=False)} is paused")
 
@@ -164,10 +168,6 @@ def _flag(each: Raised) -> Flag:
         finding.targets,
         finding.count,
     )
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'s' if count != 1 else ''}"
 
 
 @click.group("flag")

@@ -27,6 +27,9 @@ from wakelog.provenance.taint import ITEMS, Part, Taint
 from wakelog.provenance.why import DEPTH, STEPS, Why
 from wakelog.session import Session
 
+SHOWN = 12
+SHOWN_ENDORSE = 20
+
 
 @click.command("why")
 @click.argument("what", metavar="EVENT|TURN|KEY|FILE[:LINE]", shell_complete=complete_selector)
@@ -154,9 +157,6 @@ def _say_taint(ctx: Context, session: Session[Any], found: Taint, source: str) -
         say_wrapped(ctx, f"{limit} (-n 0 for all)", dim=True)
 
 
-SHOWN = 12
-
-
 @click.command("invalidate")
 @click.argument("whats", metavar="EVENT|TURN|KEY...", nargs=-1, required=True, shell_complete=complete_selector)
 @click.option("-m", "--why", "why", default="", metavar="TEXT", help="What was wrong; kept in the log.")
@@ -215,9 +215,6 @@ def _say_kept(ctx: Context, words: str, kept: Iterable[Kept]) -> None:
         ctx.say(fit(f"  {each.part:<9} {place:<7} {name}", ctx.columns).rstrip())
     if len(kept) > SHOWN:
         ctx.say(f"  and {len(kept) - SHOWN} more (--json shows all)")
-
-
-SHOWN_ENDORSE = 20
 
 
 @click.command("endorse")

@@ -172,14 +172,11 @@ def _summaries(diff: TurnDiff) -> Iterator[tuple[str, str]]:
     tools = [f"{c.key} {glyph('times')}{_more(c, 'calls')}{_errors(c)}" for c in diff.of("tools")]
     if tools:
         yield "tools", ", ".join(tools)
-    touched = [c.key if c.how != "removed" else f"{glyph('minus')}{c.key}" for c in _resources(diff)]
+    # Files have their own section.
+    others = [c for c in diff.of("resources") if not c.pointer.startswith("/working_set/files/")]
+    touched = [c.key if c.how != "removed" else f"{glyph('minus')}{c.key}" for c in others]
     if touched:
         yield "resources", ", ".join(touched)
-
-
-def _resources(diff: TurnDiff) -> list[Change]:
-    """What was touched besides the files, which have their own section."""
-    return [c for c in diff.of("resources") if not c.pointer.startswith("/working_set/files/")]
 
 
 def _more(change: Change, field: str) -> int:

@@ -28,6 +28,11 @@ from wakelog.model.values import Value
 
 _BAD = ("failed", "timed_out", "interrupted", "denied", "never_ran")
 _ASIDE = {"sub-agent", "question", "dead end", "evicted", "restored", "retraction", "flag", "gap", "goal", "labels"}
+ROWS, DETAILS, AROUND = 24, 8, 1
+"""How many rows of steps and lines of detail are shown before the rest is counted, and how many same ones around."""
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_LOOKS = {"completed": "done", "failed": "failed", "interrupted": "failed", "open": "open"}
+_COLORS = {"+": "green", "-": "red"}
 
 
 def sign_of(step: Step) -> str:
@@ -83,12 +88,6 @@ def result_of(log: Log, step: Step) -> str:
 def _peek(log: Log, value: Value) -> str:
     """The beginning of a value, for one line."""
     return "" if value is None else readable(whole(log, value, PEEK_BYTES))[:2000]
-
-
-ROWS, DETAILS, AROUND = 24, 8, 1
-"""How many rows of steps and lines of detail are shown before the rest is counted, and how many same ones around."""
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_LOOKS = {"completed": "done", "failed": "failed", "interrupted": "failed", "open": "open"}
 
 
 def letter(place: int) -> str:
@@ -242,9 +241,6 @@ def difference_lines(ctx: Context, found: Sequence[Difference]) -> Iterator[str]
                 name = " " * len(name)
             yield name + ctx.style(fit(f"- {a}", room), fg="red")
             yield " " * len(name) + ctx.style(fit(f"+ {b}", room), fg="green")
-
-
-_COLORS = {"+": "green", "-": "red"}
 
 
 def _apart(a: str, b: str, room: int) -> tuple[str, str, str]:
