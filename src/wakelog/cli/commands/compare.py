@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -130,23 +129,19 @@ def _show(ctx: Context, comparison: Comparison, extents: list[Extent], everythin
     """For two, the first difference comes first; for more, what each came to."""
     several = len(comparison.pairs) > 1
     if several:
-        _say(ctx, sum_lines(ctx, comparison.courses))
+        ctx.say_all(sum_lines(ctx, comparison.courses))
     for number, pair in enumerate(comparison.pairs, 1):
         names, logs = letter(0) + letter(number), (extents[0].log, extents[number].log)
         if several:
             ctx.say()
         ctx.say(title_line(ctx, pair, names))
-        _say(ctx, divergence_lines(ctx, pair, logs, names, everything=everything))
+        ctx.say_all(divergence_lines(ctx, pair, logs, names, everything=everything))
         if not several:
             ctx.say(ctx.style("sums", bold=True))
-            _say(ctx, sum_lines(ctx, comparison.courses))
+            ctx.say_all(sum_lines(ctx, comparison.courses))
         if (pair.divergence and not several) or everything:
-            _say(ctx, step_lines(ctx, pair, logs, names, everything=everything))
-            _say(ctx, end_lines(ctx, pair, everything=everything))
-
-
-def _say(ctx: Context, lines: Iterable[str]) -> None:
-    ctx.say_all(lines)
+            ctx.say_all(step_lines(ctx, pair, logs, names, everything=everything))
+            ctx.say_all(end_lines(ctx, pair, everything=everything))
 
 
 def _suggest(ctx: Context, comparison: Comparison) -> None:

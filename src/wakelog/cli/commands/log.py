@@ -195,16 +195,14 @@ def _answer_events(ctx: Context, session: Session[Any], stand: Standing, entries
         listed = [brief(session, e, tools) for e in shown]
         rest = next(iter(entries), None) if limit else None
         data = {"session": plain_session(session, stand), "turns": None, "events": listed}
-        ctx.answer("log", data, lambda: None, next_cursor=f"e{rest.seq}" if rest else None)
+        ctx.answer("log", data, (), next_cursor=f"e{rest.seq}" if rest else None)
         return
-    if ctx.ndjson:
-        for entry in shown:
-            ctx.record("log", brief(session, entry, tools))
-        return
-    ctx.say(header_line(ctx, session, stand))
-    for entry in shown:
-        ctx.say(show_line(ctx, session, entry, tools))
-    if limit and next(iter(entries), None) is not None:
-        ctx.say(ctx.style(f"  there are more; -n {limit * 10} shows more of them, -n 0 all", dim=True))
-    ctx.flush()
+
+    def human() -> Iterator[str]:
+        yield header_line(ctx, session, stand)
+        yield from (show_line(ctx, session, entry, tools) for entry in shown)
+        if limit and next(iter(entries), None) is not None:
+            yield ctx.style(f"  there are more; -n {limit * 10} shows more of them, -n 0 all", dim=True)
+
+    ctx.answer("log", None, human(), records=(brief(session, entry, tools) for entry in shown))
     ctx.suggest(f"wakelog show -s {handle(session)} e{session.head.seq}")

@@ -76,7 +76,7 @@ def state_command(ctx: Context, key: str, at: str, schema: bool) -> None:
         ctx.say(f"{title(ctx, session)}  " + f" {glyph('dot')} ".join([*place, f"e{seq}", when]))
         if pointer:
             ctx.say(ctx.style(inert(pointer, lines=False), fg="cyan"))
-            _say_tree(ctx, value)
+            ctx.say_all(tree(value, ctx.columns, 2))
         else:
             _say_document(ctx, document)
 
@@ -84,14 +84,10 @@ def state_command(ctx: Context, key: str, at: str, schema: bool) -> None:
     _suggest(ctx, session, pointer)
 
 
-def _say_tree(ctx: Context, value: Value) -> None:
-    ctx.say_all(tree(value, ctx.columns, 2))
-
-
 def _say_document(ctx: Context, document: dict[str, Value]) -> None:
     """The parts that hold something; the empty ones are named at the end."""
     empty = [name for name, value in document.items() if _is_empty(value)]
-    _say_tree(ctx, {name: value for name, value in document.items() if name not in empty})
+    ctx.say_all(tree({name: value for name, value in document.items() if name not in empty}, ctx.columns, 2))
     for line in textwrap.wrap(f"empty: {', '.join(empty)}", ctx.columns - 4) if empty else ():
         ctx.say(ctx.style(f"  {line}", dim=True))
 
