@@ -61,6 +61,6 @@ def test_the_list_needs_no_server(cli: Cli) -> None:
 
 
 def test_what_is_wrong_with_the_call_is_told(cli: Cli) -> None:
-    assert "which server" in cli("conformance").err
+    assert "name the server" in cli("conformance").err
     assert "no group or check nope" in cli("conformance", "http://127.0.0.1:1", "--only", "nope").err
     assert cli("conformance", "http://127.0.0.1:1").code not in (0, 1)

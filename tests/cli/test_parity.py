@@ -31,6 +31,8 @@ DONE_BY = {
     "Session.compare": "compare",
     "Session.context": "context",
     "Session.cost": "cost",
+    "Session.prices": "cost",
+    "Store.prices": "cost",
     "Session.data": "state",
     "Session.diff": "diff",
     "Session.endorse": "endorse",

@@ -13,7 +13,7 @@ import pytest
 import wakelog
 from tests.mcp.servers import ECHO
 from wakelog.cli.app import run as run_cli
-from wakelog.cli.commands.proxy import DURABLE_WAIT_S
+from wakelog.cli.commands.mcp import DURABLE_WAIT_S
 from wakelog.mcp.recorder import Recorder
 from wakelog.mcp.stdio_proxy import run_proxy
 

@@ -6,7 +6,6 @@ schema name, `--ndjson` one record a line. Field names are frozen per schema ver
 
 from __future__ import annotations
 
-import difflib
 import functools
 import io
 import os
@@ -21,15 +20,16 @@ import msgspec
 
 from wakelog import errors
 from wakelog.cli.errors import NO
+from wakelog.cli.render.results import plain, show
 from wakelog.cli.text import inert, inert_json
 
 if TYPE_CHECKING:
     # What reads a store is loaded by the command that reads one: help, completion and the first answer of a server
     # come without it.
+    from wakelog.cli.places import Place
     from wakelog.model.ids import SessionId
     from wakelog.session import Session
     from wakelog.store import Store
-    from wakelog.timeline.selectors import Selector
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -98,62 +98,23 @@ class Context:
 
     @property
     def names_session(self) -> bool:
-        """Whether `-s` was given: commands that destroy something do not take the newest session by default."""
-        return bool(self._session)
-
-    @property
-    def session_named(self) -> bool:
-        """Whether -s named a session, as opposed to the newest being meant."""
+        """Whether `-s` named a session, as opposed to the newest being meant."""
         return bool(self._session)
 
     def session(self, name: str = "", *, in_full: bool = False) -> Session[Any]:
-        """The session of that name, id, or the beginning of either; `.` or nothing is the newest, `-` the one before
-        it. What destroys something wants a name `in_full`."""
+        """The session of that name, id, or the beginning of either; nothing is the one of `-s`, or the newest. What
+        destroys something wants a name `in_full`."""
+        from wakelog.cli.places import find_session
+
         name = name or self._session or "."
-        if name not in (".", "-"):
-            found = self.store.find(name) if in_full else self.find(name)
-            return self.store.resume(found, even_damaged=self.even_damaged)
-        newest = sorted(self.store.sessions(), key=lambda h: h.at, reverse=True)
-        place = 0 if name == "." else 1
-        if len(newest) <= place:
-            raise errors.NotFoundError(
-                "this store has no session yet" if place == 0 else "there is no other session",
-                kind="session-not-found",
-                hint="wakelog demo makes some",
-            )
-        return self.store.resume(newest[place].session, even_damaged=self.even_damaged)
+        found = self.store.find(name) if in_full and name not in (".", "-") else find_session(self, name)
+        return self.store.resume(found, even_damaged=self.even_damaged)
 
-    def find(self, name: str) -> SessionId:
-        """The session that a word of the command line names: exactly, or as the only one whose name begins so."""
-        try:
-            return self.store.find(name)
-        except errors.NotFoundError as exc:
-            if exc.kind != "session-not-found":
-                raise
-            names = {head.name: head.session for head in self.store.sessions() if head.name}
-        begun = sorted(each for each in names if each.startswith(name))
-        if len(begun) == 1:
-            return names[begun[0]]
-        if begun:
-            more = f" and {len(begun) - 8} more" if len(begun) > 8 else ""
-            raise errors.NotFoundError(
-                f"{name!r} begins the names of {len(begun)} sessions: {', '.join(begun[:8])}{more}",
-                kind="ambiguous-session",
-                hint="give more of the name",
-            )
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-        raise errors.NotFoundError(
-            f"there is no session {name!r}",
-            kind="session-not-found",
-            hint=f"did you mean {near[0]}?" if near else "wakelog ls shows what there is",
-        )
+    def place(self, text: str = "", at: str = "") -> Place:
+        """What a selector stands for."""
+        from wakelog.cli.places import find_place
 
-    def select(self, text: str = "") -> tuple[Session[Any], Selector]:
-        """A selector's session, and the places in it."""
-        from wakelog.timeline.selectors import Selector, parse_selector
-
-        selector = parse_selector(text) if text else Selector("", "", "")
-        return self.session(selector.session), selector
+        return find_place(self, text, at)
 
     def name_of(self, session: SessionId) -> str:
         """What a session is called; a damaged one may not tell."""
@@ -164,28 +125,54 @@ class Context:
 
     # Answers
 
-    def answer(self, schema: str, data: Any, human: Callable[[], None], *, next_cursor: Any = None) -> None:
-        """Answers in the form asked for: one document, one record a line, or for people."""
+    @property
+    def is_for_people(self) -> bool:
+        return not self.json and not self.ndjson
+
+    def answer(
+        self,
+        schema: str,
+        data: Any,
+        human: Callable[[], None] | Iterable[str] | None = None,
+        *,
+        records: Iterable[Any] | None = None,
+        next_cursor: Any = None,
+    ) -> None:
+        """Answers in the form asked for: one document, one record a line, or lines for people. What people see is
+        `human`, or comes from the type of the data; `records` are what programs get one by one, where that is not the
+        data itself."""
         if self.json:
             document = {
                 "schema": f"wakelog.{schema}/1",
                 "store": hide_password(self.url),
-                "data": data,
+                "data": plain(data),
                 "next": next_cursor,
                 "warnings": [],
             }
-            click.echo(inert_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()))
+            self.print_json(document)
         elif self.ndjson:
-            for record in data if isinstance(data, list) else [data]:
+            for record in records if records is not None else data if isinstance(data, list) else [data]:
                 self.record(schema, record)
         else:
-            human()
+            if human is None:
+                self.say_all(show(self, data))
+            elif callable(human):
+                human()
+            else:
+                self.say_all([human] if isinstance(human, str) else human)
             self._flush()
+
+    def done(self, schema: str, session: Session[Any], said: str, **data: Any) -> None:
+        """Answers with one sentence about what was done to a session."""
+        self.answer(schema, {"session": session.id, "name": session.name, **data}, said)
+
+    def print_json(self, value: Any) -> None:
+        """A document of its own, readable and inert."""
+        click.echo(inert_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
 
     def record(self, schema: str, record: Any) -> None:
         """One line of NDJSON, flushed, so that followers see it at once."""
-        plain = msgspec.to_builtins(record)
-        click.echo(inert_json(msgspec.json.encode({"schema": f"wakelog.{schema}/1", **plain}).decode()))
+        click.echo(inert_json(msgspec.json.encode({"schema": f"wakelog.{schema}/1", **plain(record)}).decode()))
         sys.stdout.flush()
 
     def say(self, line: str = "") -> None:
@@ -194,9 +181,17 @@ class Context:
         if not self.use_pager and len(self._lines) >= 500:
             self._flush()
 
+    def say_all(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.say(line)
+
+    def row(self, title: str, text: str) -> None:
+        """Says a line with a title in front of it."""
+        self.say(f"  {self.style(f'{title:<14}', dim=True)}{text}")
+
     def suggest(self, *commands: str) -> None:
         """What one might do next; only to people, and not on stdout."""
-        if not self.quiet and not self.json and not self.ndjson and sys.stderr.isatty():
+        if not self.quiet and self.is_for_people and sys.stderr.isatty():
             self._flush()
             click.echo(click.style(inert("next: " + " · ".join(commands), lines=False), dim=True), err=True)
 
@@ -306,6 +301,12 @@ def common(function: F) -> F:
     return wrapped  # type: ignore[return-value]
 
 
+def _places(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    from wakelog.cli.shell_completion import complete_selector
+
+    return list(complete_selector(ctx, param, incomplete))
+
+
 def _sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     from wakelog.cli.shell_completion import complete_session
 
@@ -314,7 +315,7 @@ def _sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 _OPTIONS = (
     click.option(
-        "--store", "store_url", metavar="PATH", help="The store (default: WAKELOG_STORE, or the nearest .wakelog)."
+        "--store", "store_url", metavar="PATH", help="Use this store (default: WAKELOG_STORE, or the nearest .wakelog)."
     ),
     click.option(
         "-s",
@@ -322,18 +323,28 @@ _OPTIONS = (
         "session_name",
         metavar="NAME",
         shell_complete=_sessions,
-        help="The session: name, id, prefix, . (newest) or - (the one before).",
+        help="Use this session: name, id, prefix, . (newest) or - (the one before).",
     ),
-    click.option("--json", "as_json", is_flag=True, help="One JSON document."),
-    click.option("--ndjson", "as_ndjson", is_flag=True, help="One JSON record a line."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
+    click.option("--ndjson", "as_ndjson", is_flag=True, help="Print one JSON record a line."),
     click.option(
-        "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour (NO_COLOR counts)."
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        help="When to use colour (NO_COLOR is respected).",
     ),
-    click.option("--pager/--no-pager", default=True, help="Page long answers on a terminal."),
-    click.option("-q", "--quiet", is_flag=True, help="No suggestions."),
-    click.option("--utc", is_flag=True, help="Times in UTC."),
-    click.option("--no-input", is_flag=True, help="Never ask; fail instead."),
+    click.option("--pager/--no-pager", default=True, help="Page long output on a terminal."),
+    click.option("-q", "--quiet", is_flag=True, help="Do not suggest next commands."),
+    click.option("--utc", is_flag=True, help="Show times in UTC."),
+    click.option("--no-input", is_flag=True, help="Never ask questions; fail instead."),
 )
+
+
+at_option = click.option(
+    "--at", "at", default="", metavar="SEL", shell_complete=_places, help="Show it as it was at that point."
+)
+why_option = click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 def _wants_color(choice: str) -> bool:
@@ -344,8 +355,3 @@ def _wants_color(choice: str) -> bool:
     if os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE"):
         return True
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def rows(items: Iterable[Any]) -> list[Any]:
-    """Structs as plain JSON, for an answer's data."""
-    return [msgspec.to_builtins(item) for item in items]

@@ -1,4 +1,4 @@
-"""Files that commands write: whole or not at all, and never over another without being told to."""
+"""What commands write besides their answer: files, whole or not at all, and how far a long piece of work has come."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ import gzip
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
 from typing import IO, cast
 
 import click
 
+from wakelog.cli.context import Context
 from wakelog.engines.objects import Objects, is_url, split_url
 from wakelog.errors import NotAllowedError
 
 STDOUT = "-"
 SPOOL_MAX = 8 << 20
+PATIENCE_S = 0.5
+EVERY_S = 0.1
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
@@ -25,7 +30,7 @@ def refuse_existing(path: Path, *, force: bool) -> None:
     if path.is_dir():
         raise NotAllowedError(f"{path} is a folder", kind="is-a-folder", hint="name a file in it")
     if path.exists() and not force:
-        raise NotAllowedError(f"{path} is there already", kind="file-exists", hint="--force replaces it")
+        raise NotAllowedError(f"{path} already exists", kind="file-exists", hint="use --force to replace it")
 
 
 @contextlib.contextmanager
@@ -48,7 +53,7 @@ def writing(path: Path, *, force: bool = False, zipped: bool = False) -> Iterato
             os.link(part, path)  # unlike a rename, fails when somebody else was faster
             part.unlink()
     except FileExistsError as exc:
-        raise NotAllowedError(f"{path} is there already", kind="file-exists", hint="--force replaces it") from exc
+        raise NotAllowedError(f"{path} already exists", kind="file-exists", hint="use --force to replace it") from exc
     except OSError as exc:
         raise NotAllowedError(
             f"{path} cannot be written: {exc.strerror or exc}", kind="not-writable", hint="choose another place with -o"
@@ -72,7 +77,7 @@ def writing_to(target: str, *, force: bool = False, zipped: bool = False) -> Ite
             yield out
         return
     if zipped and sys.stdout.isatty():
-        raise click.UsageError("compressed bytes do not belong on a terminal: name a file with -o")
+        raise click.UsageError("compressed output cannot go to a terminal: name a file with -o")
     stdout = sys.stdout.buffer
     with _zipped(stdout) if zipped else contextlib.nullcontext(stdout) as out:
         yield out
@@ -92,7 +97,7 @@ def _putting(url: str, *, force: bool, zipped: bool) -> Iterator[IO[bytes]]:
             yield out
         spool.seek(0)
         if not objects.put(key, spool.read()):
-            raise NotAllowedError(f"{url} is there already", kind="file-exists", hint="choose another name")
+            raise NotAllowedError(f"{url} already exists", kind="file-exists", hint="choose another name")
 
 
 @contextlib.contextmanager
@@ -100,3 +105,41 @@ def _zipped(raw: IO[bytes]) -> Iterator[IO[bytes]]:
     # Without a time in it, so that the same content gives the same file.
     with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, filename="") as out:
         yield cast(IO[bytes], out)
+
+
+class Progress:
+    """Counts steps. Nothing is shown for work that is over in half a second, or where nobody is looking."""
+
+    def __init__(self, ctx: Context, what: str, total: int = 0) -> None:
+        self._what, self._total = what, total
+        self._is_shown = sys.stderr.isatty() and not ctx.quiet and ctx.is_for_people
+        self._count = 0
+        self._next = time.monotonic() + PATIENCE_S
+        self._width = 0
+
+    def __call__(self, steps: int = 1) -> None:
+        self._count += steps
+        if self._is_shown and time.monotonic() >= self._next:
+            self._next = time.monotonic() + EVERY_S
+            self._show(self._line())
+
+    def _line(self) -> str:
+        if not self._total:
+            return f"{self._what} {self._count:,}"
+        return f"{self._what} {self._count:,} of {self._total:,} ({min(100, 100 * self._count // self._total)}%)"
+
+    def _show(self, line: str) -> None:
+        sys.stderr.write("\r" + line.ljust(self._width))
+        sys.stderr.flush()
+        self._width = len(line)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._width:
+            self._show("")
+            sys.stderr.write("\r")
+            sys.stderr.flush()

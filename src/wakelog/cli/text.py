@@ -12,9 +12,6 @@ import os
 import re
 import sys
 import unicodedata
-from typing import Any
-
-import msgspec
 
 _HOSTILE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -23,51 +20,31 @@ _HOSTILE = re.compile(
 _BEYOND_ASCII = re.compile("[^\t\n -~]")
 _BREAKS = re.compile(r"[\n\t]")
 
-_UNICODE = {
-    "done": "●",
-    "failed": "✗",
-    "open": "◐",
-    "warn": "⚠",
-    "arrow": "→",
-    "more": "…",
-    "paused": "‖",
-    "minus": "−",
-    "dot": "·",
-    "times": "×",
-    "call": "▸",
-    "note": "◦",
-    "fork": "⑂",
-    "back": "↶",
-    "line": "│",
-    "gone": "╎",
-    "dash": "–",
-    "first": "◀",
-}
-_ASCII = {
-    "done": "*",
-    "failed": "x",
-    "open": "~",
-    "warn": "!",
-    "arrow": "->",
-    "more": "...",
-    "paused": "=",
-    "minus": "-",
-    "dot": "|",
-    "times": "x",
-    "call": ">",
-    "note": ".",
-    "fork": "Y",
-    "back": "<",
-    "line": "|",
-    "gone": ":",
-    "dash": "-",
-    "first": "<<",
+_GLYPHS = {  # in Unicode, and in ASCII where the terminal has nothing better
+    "done": ("●", "*"),
+    "failed": ("✗", "x"),
+    "open": ("◐", "~"),
+    "warn": ("⚠", "!"),
+    "arrow": ("→", "->"),
+    "more": ("…", "..."),
+    "paused": ("‖", "="),
+    "minus": ("−", "-"),
+    "dot": ("·", "|"),
+    "times": ("×", "x"),
+    "call": ("▸", ">"),
+    "note": ("◦", "."),
+    "fork": ("⑂", "Y"),
+    "back": ("↶", "<"),
+    "line": ("│", "|"),
+    "gone": ("╎", ":"),
+    "dash": ("–", "-"),
+    "first": ("◀", "<<"),
 }
 
 
 def glyph(name: str) -> str:
     """A sign, in ASCII where the terminal has nothing better."""
-    return (_ASCII if _is_plain() else _UNICODE)[name]
+    return _GLYPHS[name][_is_plain()]
 
 
 def _is_plain() -> bool:
@@ -138,13 +115,6 @@ def pad(text: str, columns: int, *, middle: bool = False) -> str:
     """The text cut or filled to exactly `columns`."""
     cut = fit_path(text, columns) if middle else fit(text, columns)
     return cut + " " * (columns - width(cut))
-
-
-def show_value(value: Any, columns: int = 60) -> str:
-    """A JSON value on one line; what was erased says so."""
-    if isinstance(value, dict) and "$erased" in value:
-        return f"(erased, e{value['$erased']})"
-    return fit(msgspec.json.encode(value).decode(), columns)
 
 
 def clock(at_us: int, *, utc: bool = False, long: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""`wakelog checkpoint`: name a point, or see the names."""
+"""`wakelog checkpoint` and `note`: names and remarks on points of a session."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from wakelog.cli.context import Context, common
+from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.shell_completion import complete_checkpoint, complete_selector
 from wakelog.cli.text import inert
@@ -17,12 +18,12 @@ from wakelog.session import Session
 @click.command("checkpoint")
 @click.argument("name", required=False, default="", shell_complete=complete_checkpoint)
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
-@click.option("-d", "--delete", "remove", is_flag=True, help="Take the name away; the events stay.")
+@click.option("-d", "--delete", "remove", is_flag=True, help="Delete the name; the events stay.")
 @common
 def checkpoint_command(ctx: Context, name: str, selector: str, remove: bool) -> None:
-    """Names a point of a session, so that it can be said as cp:NAME. A name is free: nothing is copied.
+    """Name a point of a session, so that you can write cp:NAME. A name is free: nothing is copied.
 
-    Without a name, or with `ls`, lists the names. A name that is in use moves.
+    Without a name, or with `ls`, list the names. A name that is in use moves to the new point.
 
     \b
     Examples:
@@ -30,10 +31,11 @@ def checkpoint_command(ctx: Context, name: str, selector: str, remove: bool) -> 
       wakelog checkpoint -d before-fix
       wakelog checkpoint ls -s fix-bug
     """
-    session, place = ctx.select(selector)
-    names: dict[str, int] = session.log.state()["checkpoints"]
+    where = ctx.place(selector)
+    session = where.session
+    names: dict[str, int] = session.state_document()["checkpoints"]
     if not remove and name in ("", "ls"):
-        if selector and place.first:
+        if where.text:
             raise click.UsageError("ls takes no point; choose the session with -s")
         _list(ctx, session, names)
         return
@@ -41,31 +43,23 @@ def checkpoint_command(ctx: Context, name: str, selector: str, remove: bool) -> 
     if remove:
         if name not in names:
             known = ", ".join(names) or "none"
-            raise NotFoundError(f"no checkpoint {name!r} (there are: {known})", kind="checkpoint-not-found")
+            raise NotFoundError(
+                f"no checkpoint {name!r} (there are: {known})",
+                kind="checkpoint-not-found",
+                hint="list them with wakelog checkpoint ls",
+            )
         session.checkpoint(name, names[name], remove=True)
         told, at = "removed", names[name]
     else:
-        at = session.seq(place.first or None)
-        if place.last or at < 1:
-            raise click.UsageError("a checkpoint names one event")
+        at = session.seq(where.text.partition("..")[0] or None)
+        if where.is_range or at < 1:
+            raise click.UsageError("a checkpoint names one event, not a range")
         session.checkpoint(name, at)
         told = "moved" if name in names and names[name] != at else "named"
-    data = {
-        "session": session.id,
-        "name": session.name,
-        "checkpoint": name,
-        "at": at,
-        "was": names.get(name),
-        "did": told,
-    }
-
-    def human() -> None:
-        owner = inert(session.name or session.id, lines=False)
-        before = f" (it was e{names[name]})" if told == "moved" else ""
-        verb = {"removed": "is gone; it was", "moved": "is now", "named": "is"}[told]
-        ctx.say(f"cp:{inert(name, lines=False)} {verb} e{at} of {owner}{before}")
-
-    ctx.answer("checkpoint", data, human)
+    before = f" (it was e{names[name]})" if told == "moved" else ""
+    verb = {"removed": "is gone; it was", "moved": "is now", "named": "is"}[told]
+    said = f"cp:{inert(name, lines=False)} {verb} e{at} of {label(session)}{before}"
+    ctx.done("checkpoint", session, said, checkpoint=name, at=at, was=names.get(name), did=told)
 
 
 def _list(ctx: Context, session: Session[Any], names: dict[str, int]) -> None:
@@ -74,7 +68,7 @@ def _list(ctx: Context, session: Session[Any], names: dict[str, int]) -> None:
 
     def human() -> None:
         if not data:
-            ctx.say(f"{inert(session.name or session.id, lines=False)} has no checkpoints")
+            ctx.say(f"{label(session)} has no checkpoints")
             return
         rows = [(f"cp:{n}", f"e{h.seq}", f"@{h.turn}" if h.turn else "", h.kind) for n, h in entries.items()]
         say_table(ctx, [Column("name", 12), Column("event"), Column("turn"), Column("kind", drop=1)], rows)
@@ -87,3 +81,27 @@ def _check(name: str) -> None:
         raise InvalidInputError(
             f"{name!r} cannot name a checkpoint", kind="bad-name", hint="use letters, digits, - and _, without @ and .."
         )
+
+
+@click.command("note")
+@click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
+@click.option("-m", "--message", "text", required=True, metavar="TEXT", help="The text of the note.")
+@common
+def note_command(ctx: Context, selector: str, text: str) -> None:
+    """Add a note to an event, or without a point to the session. This is always allowed, even after close.
+
+    \b
+    Examples:
+      wakelog note fix-bug@11 -m "this push was reviewed by Ada"
+      wakelog note fix-bug -m "belongs to incident 42"
+    """
+    if not text.strip():
+        raise click.UsageError("a note needs some text")
+    where = ctx.place(selector)
+    session = where.session
+    if where.is_range:
+        raise click.UsageError("a note goes on one event, not on a range")
+    on = session.seq(where.text) if where.text else 0
+    seq = session.note(text, on=on)
+    noted = f"e{on} of " if on else ""
+    ctx.done("note", session, f"Noted on {noted}{label(session)}, as e{seq}", seq=seq, on=on or None, text=text)

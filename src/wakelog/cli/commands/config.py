@@ -18,8 +18,8 @@ from wakelog.config.edit import write_setting
 @click.group("config", invoke_without_command=True)
 @click.pass_context
 def config_command(ctx: click.Context) -> None:
-    """Settings come, in this order, from an option, a WAKELOG_… variable, wakelog.toml (or [tool.wakelog] in
-    pyproject.toml) in the nearest folder upward, and the user's config.toml.
+    """List, read and change settings. The first of these wins: an option, a WAKELOG_… variable, wakelog.toml (or
+    [tool.wakelog] in pyproject.toml) in the nearest folder upward, the user's config.toml.
 
     \b
     Examples:
@@ -32,10 +32,10 @@ def config_command(ctx: click.Context) -> None:
 
 
 @config_command.command("list")
-@click.option("--show-origin", is_flag=True, help="Also say where each value comes from.")
+@click.option("--show-origin", is_flag=True, help="Show where each value comes from.")
 @common
 def list_settings(ctx: Context, show_origin: bool = False) -> None:
-    """All settings with their values.
+    """List all settings with their values.
 
     \b
     Example:
@@ -60,7 +60,7 @@ def list_settings(ctx: Context, show_origin: bool = False) -> None:
 @click.argument("key", shell_complete=complete_setting)
 @common
 def get(ctx: Context, key: str) -> None:
-    """One setting's value.
+    """Show the value of one setting.
 
     \b
     Example:
@@ -75,11 +75,11 @@ def get(ctx: Context, key: str) -> None:
 @config_command.command("set")
 @click.argument("key", shell_complete=complete_setting)
 @click.argument("value")
-@click.option("--user", "where", flag_value="user", help="In the user's config.toml.")
-@click.option("--here", "where", flag_value="here", help="In wakelog.toml in this folder.")
+@click.option("--user", "where", flag_value="user", help="Write to the user's config.toml.")
+@click.option("--here", "where", flag_value="here", help="Write to wakelog.toml in this folder.")
 @common
 def set_value(ctx: Context, key: str, value: str, where: str | None) -> None:
-    """Writes a setting: to the project's file if there is one, else to the user's. Comments in it stay.
+    """Write a setting to the project's file if there is one, else to the user's. Comments in the file stay.
 
     \b
     Examples:
@@ -111,7 +111,7 @@ def set_value(ctx: Context, key: str, value: str, where: str | None) -> None:
 @config_command.command("path")
 @common
 def path(ctx: Context) -> None:
-    """The files settings are read from, strongest first.
+    """List the files that settings are read from, the strongest first.
 
     \b
     Example:

@@ -22,18 +22,20 @@ _MARKS: dict[Status, tuple[str, str]] = {"passed": ("✔", "green"), "failed": (
 
 @click.command("conformance")
 @click.argument("url", required=False, default="")
-@click.option("--key", default="", metavar="KEY", help="An API key of it (default: WAKELOG_KEY).")
-@click.option("--other-key", default="", metavar="KEY", help="A key of another namespace (default: WAKELOG_OTHER_KEY).")
-@click.option("--only", multiple=True, metavar="NAME", help="A group or a check; repeatable.")
-@click.option("--time-limit", default=TIMEOUT_S, metavar="SECONDS", help="How long an answer may take.")
-@click.option("--list", "listing", is_flag=True, help="The checks, and the sentence of the protocol that each holds.")
+@click.option("--key", default="", metavar="KEY", help="Use this API key (default: WAKELOG_KEY).")
+@click.option(
+    "--other-key", default="", metavar="KEY", help="Use this key of another namespace (default: WAKELOG_OTHER_KEY)."
+)
+@click.option("--only", multiple=True, metavar="NAME", help="Run only this group or check (repeatable).")
+@click.option("--time-limit", default=TIMEOUT_S, metavar="SECONDS", help="Wait at most this long for an answer.")
+@click.option("--list", "listing", is_flag=True, help="List the checks and the rule behind each.")
 @common
 def conformance_command(
     ctx: Context, url: str, key: str, other_key: str, only: tuple[str, ...], time_limit: float, listing: bool
 ) -> int:
-    """Checks any server against the protocol (docs/reference/protocol.md): a line for each check, and of one that fails
-    what was expected, what came, and the request. Checks work in sessions of their own, which are removed in the end.
-    Exit code 1 when something fails.
+    """Check any server against the protocol (docs/reference/protocol.md), one line for each check. A failed check shows
+    the expected answer, the actual answer and the request. Checks use their own sessions and remove them at the end.
+    The exit code is 1 when a check fails.
 
     \b
     Examples:
@@ -44,7 +46,9 @@ def conformance_command(
     if listing:
         return _list(ctx, only)
     if not url:
-        raise InvalidInputError("which server?", kind="bad-url", hint="wakelog conformance http://127.0.0.1:8425")
+        raise InvalidInputError(
+            "name the server to check", kind="bad-url", hint="such as wakelog conformance http://127.0.0.1:8425"
+        )
     results: list[Result] = []
     for result in run(
         url,

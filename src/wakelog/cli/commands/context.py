@@ -1,39 +1,176 @@
-"""`wakelog context`: what the model saw at a point, or would be shown now."""
+"""`wakelog context`, `compact`, `expand` and `brief`: what the model saw or would be shown, and the handoff."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import IO, Any
 
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
-from wakelog.cli.render.places import place, select, something
-from wakelog.cli.render.sessions import handle, title
-from wakelog.cli.render.window import Look, plain_look, say_look
+from wakelog.cli.context import Context, common, why_option
+from wakelog.cli.places import Place
+from wakelog.cli.render.results import Of, plain
+from wakelog.cli.render.results import shape as shape_of
+from wakelog.cli.render.sessions import handle, identity, label, title
+from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import inert_json
+from wakelog.cli.text import clock, count, fit, glyph, inert, iso, width
+from wakelog.context.brief import DEFAULT_BUDGET
+from wakelog.context.compaction import Summary
+from wakelog.context.handles import Evicted
+from wakelog.context.items import Item
 from wakelog.context.ledger import durable_part, exposure_of, make_context
-from wakelog.context.recorded_window import moved, seen_at
+from wakelog.context.quotes import unfenced
+from wakelog.context.recorded_window import Moved, Seen, moved, seen_at
 from wakelog.context.shapes import Shape, shape_items
 from wakelog.model.ids import Seq
 from wakelog.session import Session
 from wakelog.timeline.points import attempts_of
 
+_TEXT = 500
+_SHOWN = 200
+_COLUMNS = (
+    Column(),
+    Column("key"),
+    Column("turn", drop=3),
+    Column("who", least=8),
+    Column("tokens", right=True),
+    Column("what", least=16),
+    Column("trust", least=8),
+)
 SHAPES = ("openai", "responses", "anthropic")
+
+
+class Look(msgspec.Struct, frozen=True):
+    """One look at a window."""
+
+    seen: Seen
+    turn: int
+    known: str
+    tokens: int
+    budget: int | None
+    trust: str
+    source: str
+    moved: Moved | None
+    messages: list[dict[str, Any]] | None
+    system: str
+
+
+shape_of(
+    Look,
+    "at=seen.at call recorded=seen.recorded budget tokens estimate exposure=trust source? known? items"
+    " evicted=seen.evicted moved system? messages",
+    call=lambda look: (
+        {"seq": look.seen.call, "model": look.seen.model or None, "context_hash": look.seen.context_hash or None}
+        if look.seen.call
+        else None
+    ),
+    estimate=lambda look: True,
+    items=lambda look: [
+        {**plain(item), "age": max(0, look.turn - item.turn) if item.turn else None} for item in look.seen.items
+    ],
+)
+shape_of(
+    Item,
+    "key seq turn? age=turn kind role name? status? tokens trust source? text events",
+    text=lambda item: item.text[:_TEXT],
+)
+
+
+shape_of(Evicted, "key handle tokens? what")
+shape_of(
+    Moved,
+    "before? entered left",
+    entered=lambda moved: [item.key for item in moved.entered],
+    left=lambda moved: [{"key": left.item.key, "tokens": left.item.tokens, "how": left.how} for left in moved.left],
+)
+
+
+def say_look(ctx: Context, session: Session[Any], look: Look) -> None:
+    """Says a window: what it is, its items in order, and what is not in it."""
+    seen = look.seen
+    ctx.say(f"  {fit(_what(seen), ctx.columns - 2)}")
+    of = f" of {count(look.budget)}" if look.budget else ""
+    facts = f" {glyph('dot')} ".join([f"{len(seen.items)} items", f"{count(look.tokens)}{of} tokens (estimate)"])
+    ctx.say(f"  {facts}")
+    if look.trust != "trusted":
+        words = f"{glyph('warn')} exposure: {look.trust}" + (f", {look.source}" if look.source else "")
+        ctx.say(f"  {ctx.style(fit(words, ctx.columns - 2), fg='yellow')}")
+    entered = {item.key for item in look.moved.entered} if look.moved else set()
+    rows: list[Row] = []
+    if look.known:
+        parts = [line[3:] for line in look.known.splitlines() if line.startswith("## ")]
+        taken = look.tokens - sum(item.tokens for item in seen.items)
+        rows.append(("", "", "", "known", count(taken), Cell(", ".join(parts).lower(), {"dim": True}), ""))
+    rows += [_row(item, "+" if item.key in entered else "") for item in seen.items[-_SHOWN:]]
+    if look.moved:
+        rows += [_row(left.item, glyph("minus"), left.how) for left in look.moved.left]
+    if len(seen.items) > _SHOWN:
+        ctx.say(ctx.style(f"  {len(seen.items) - _SHOWN:,} older items (--json shows all)", dim=True))
+    say_table(ctx, _COLUMNS, rows)
+    if look.moved:
+        since = f"since the model call at e{look.moved.before}" if look.moved.before else "since the beginning"
+        ctx.say(ctx.style(f"  {since}: {len(look.moved.entered)} entered, {len(look.moved.left)} left", dim=True))
+    _say_evicted(ctx, session, seen)
+
+
+def _what(seen: Seen) -> str:
+    if not seen.call:
+        return f"what a model would be shown at e{seen.at}"
+    who = fit(seen.model, 40) or "the model"
+    if seen.recorded:
+        return f"what {who} was shown at e{seen.call}, as recorded"
+    return f"what {who} would have been offered at e{seen.call}; what it was shown is not recorded"
+
+
+def _row(item: Item, sign: str, how: str = "") -> Row:
+    who = item.name if item.kind == "call" else item.kind if item.kind in ("summary", "gone") else item.role
+    text = inert(item.text, lines=False)
+    if item.kind == "call":
+        given, _, answer = item.text.partition("\n")
+        text = f"{given.removeprefix(item.name).strip()} {glyph('arrow')} {unfenced(answer)}"
+    style = {"fg": "green"} if sign == "+" else {"fg": "red"} if sign else {}
+    mark = f"{glyph('warn')} {item.source or item.trust}" if item.trust != "trusted" else ""
+    return (
+        Cell(sign, style),
+        Cell(item.key, {"fg": "cyan"}),
+        f"@{item.turn}" if item.turn else glyph("dash"),
+        who,
+        count(item.tokens),
+        Cell(f"({how}) {text[:400]}" if how else text[:400], {"dim": bool(how)}),
+        Cell(mark, {"fg": "yellow"}),
+    )
+
+
+def _say_evicted(ctx: Context, session: Session[Any], seen: Seen) -> None:
+    if not seen.evicted:
+        return
+    ctx.say(f"not in it ({len(seen.evicted)})")
+    for each in seen.evicted[-12:]:
+        size = f"{count(each.tokens)} tokens" if each.tokens else ""
+        key = each.key
+        if each.what == "compaction":
+            key = f"e{each.first}..e{each.last}"
+            size = f"summarised in e{each.handle} (wakelog expand {handle(session)}@e{each.handle})"
+        key = fit(key, 30)
+        ctx.say(f"  {ctx.style(key, fg='cyan')}  {fit(size, ctx.columns - width(key) - 4)}".rstrip())
+    if len(seen.evicted) > 12:
+        rest = f"{len(seen.evicted) - 12} more (wakelog state /evicted_keys -s {handle(session)})"
+        ctx.say(ctx.style(f"  {rest}", dim=True))
 
 
 @click.command("context")
 @click.argument("where", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
-@click.option("--diff", "diff", is_flag=True, help="Also what entered and left since the model call before.")
-@click.option("--budget", type=click.IntRange(1), metavar="N", help="As it would be cut to N tokens.")
-@click.option("--shape", type=click.Choice(SHAPES), help="The messages themselves, as a provider takes them.")
+@click.option("--diff", "diff", is_flag=True, help="Show what entered and left since the model call before.")
+@click.option("--budget", type=click.IntRange(1), metavar="N", help="Cut it to N tokens.")
+@click.option("--shape", type=click.Choice(SHAPES), help="Print the messages as this provider takes them.")
 @common
 def context_command(ctx: Context, where: str, diff: bool, budget: int | None, shape: Shape | None) -> None:
-    """What was in the model's window: item by item, with tokens (an estimate), trust, and what had left.
+    """Show what was in the model's window, item by item, with tokens (an estimate), trust, and what had left it.
 
-    At a turn or event where a model was called, it is what that call recorded; elsewhere, and without SEL, what would
-    be offered there. Nothing is written.
+    At a turn or event with a model call, this is what the call recorded. Elsewhere, and without SEL, it is what a model
+    would be shown there. Nothing is written.
 
     \b
     Examples:
@@ -41,30 +178,27 @@ def context_command(ctx: Context, where: str, diff: bool, budget: int | None, sh
       wakelog context fix-bug --budget 400
       wakelog context fix-bug@9 --shape anthropic
     """
-    session, spot, _ = select(ctx, where)
-    look = _look(ctx, session, spot, diff, budget, shape)
-    if shape and not ctx.json and not ctx.ndjson:
-        messages = {"system": look.system, "messages": look.messages} if look.system else look.messages
-        click.echo(inert_json(msgspec.json.format(msgspec.json.encode(messages), indent=2).decode()))
-        return
-    if ctx.ndjson:
-        for item in plain_look(session, look)["items"]:
-            ctx.record("context", {"session": session.id, **item})
+    place = ctx.place(where)
+    session, spot = place.session, place.text
+    look = _look(place, diff, budget, shape)
+    if shape and ctx.is_for_people:
+        ctx.print_json({"system": look.system, "messages": look.messages} if look.system else look.messages)
         return
 
     def human() -> None:
         ctx.say(title(ctx, session) + (f"  {spot}" if spot else ""))
         say_look(ctx, session, look)
 
-    ctx.answer("context", plain_look(session, look), human)
+    records = ({"session": session.id, **item} for item in plain(look)["items"])
+    ctx.answer("context", Of(session, look), human, records=records)
     name = handle(session)
     more = [] if diff else [f"wakelog context {where or name} --diff"]
     ctx.suggest(*more, f"wakelog context {where or name} --shape openai", f"wakelog brief {name}")
 
 
-def _look(ctx: Context, session: Session[Any], spot: str, diff: bool, budget: int | None, shape: Shape | None) -> Look:
-    log = session.log
-    at, since = _span(ctx, session, spot)
+def _look(place: Place, diff: bool, budget: int | None, shape: Shape | None) -> Look:
+    log = place.session.log
+    at, since = _span(place)
     seen = seen_at(log, at, since)
     state = log.state(seen.at)
     taken_by: Shape = "openai" if shape is None else shape
@@ -93,17 +227,162 @@ def _look(ctx: Context, session: Session[Any], spot: str, diff: bool, budget: in
     )
 
 
-def _span(ctx: Context, session: Session[Any], spot: str) -> tuple[Seq, Seq]:
+def _span(place: Place) -> tuple[Seq, Seq]:
     """The point to look at, and from where on a model call counts as being there. Without a point it is now, and
     whatever a model saw earlier is not now."""
-    if not spot:
+    session = place.session
+    if not place.text:
         head = session.head.seq
         return head, head + 1
-    found = something(session, spot, place(ctx, session, spot))
-    if spot.startswith(("@", "turn:")) and spot != "@":
+    found = place.events
+    if place.text.startswith(("@", "turn:")) and place.text != "@":
         return found.last, found.first
     turn = session.log.entry(found.last).header.turn
     if not turn:
         return found.last, found.last
     within = [s.first for s in attempts_of(session.log, turn) if s.first <= found.last]
     return found.last, within[-1] if within else found.last
+
+
+@click.command("compact")
+@click.argument("where", metavar="[RANGE]", required=False, default="", shell_complete=complete_selector)
+@click.option("-m", "--message", "summary", default="", metavar="TEXT", help="The summary that stands for the range.")
+@click.option("-F", "--file", "file", type=click.File(), help="Read the summary from a file; - is stdin.")
+@common
+def compact_command(ctx: Context, where: str, summary: str, file: IO[str] | None) -> None:
+    """Replace a range of the conversation with a summary, in the view only: the log keeps everything, and `wakelog
+    expand` takes it back. Facts, decisions and other durable state do not change. Without a summary, list the
+    compactions.
+
+    \b
+    Examples:
+      wakelog compact fix-bug@1..@8 -m "The lifetime was 300 s; now it is a week."
+      wakelog compact fix-bug
+    """
+    if summary and file:
+        raise click.UsageError("give the summary with -m or with -F, not both")
+    place = ctx.place(where)
+    session = place.session
+    text = file.read() if file else summary
+    if not text.strip():
+        if place.text:
+            raise click.UsageError("a compaction needs a summary: -m TEXT or -F FILE")
+        _list(ctx, session)
+        return
+    if not place.text:
+        raise click.UsageError("name the range: fix-bug@1..@8")
+    span = place.span
+    seq = session.compact(span.first, span.last, text)
+    [made] = [c for c in session.compactions() if c.seq == seq]
+    data = {**identity(session), **_plain(made)}
+    back = f"wakelog expand {handle(session)}@e{seq}"
+    name = label(session)
+    told = f"{name}: e{seq} stands for e{span.first}..e{span.last} ({back} takes it back)"
+    ctx.answer("compact", data, lambda: ctx.say(told))
+
+
+def _list(ctx: Context, session: Session[Any]) -> None:
+    found = session.compactions()
+
+    def human() -> None:
+        if not found:
+            ctx.say("nothing is compacted")
+            return
+        columns = (Column("event"), Column("stands for"), Column("when", drop=2), Column("summary", least=20))
+        rows = [
+            (
+                Cell(f"e{c.seq}", {"fg": "cyan"}),
+                f"e{c.first}..e{c.last}" + (f" (inside e{c.covered_by})" if c.covered_by else ""),
+                clock(c.at, utc=ctx.utc),
+                (f"{glyph('warn')} {c.source or c.trust}: " if c.trust != "trusted" else "") + text_of(c.summary)[:400],
+            )
+            for c in found
+        ]
+        say_table(ctx, columns, rows)
+
+    data = {**identity(session), "compactions": [_plain(c) for c in found]}
+    ctx.answer("compact", data, human)
+
+
+def _plain(each: Summary) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(each)
+    plain["timestamp"] = iso(plain.pop("at"))
+    return {**plain, "source": each.source or None, "covered_by": each.covered_by or None}
+
+
+@click.command("expand")
+@click.argument("where", metavar="SEL", shell_complete=complete_selector)
+@click.option("--dry-run", is_flag=True, help="Show what would be in the view again, and write nothing.")
+@why_option
+@common
+def expand_command(ctx: Context, where: str, dry_run: bool, why: str) -> None:
+    """Take a compaction back, so that the events behind its summary are in the view again.
+
+    \b
+    Examples:
+      wakelog expand fix-bug@e113 --dry-run
+      wakelog expand -s fix-bug e113
+    """
+    place = ctx.place(where)
+    session = place.session
+    if not place.text:
+        raise click.UsageError("name the compaction, as wakelog compact lists them: fix-bug@e113")
+    seq = place.span.last
+    items = session.replaced(seq)
+    did = 0 if dry_run else session.expand(seq, why=why)
+    tokens = sum(i.tokens for i in items)
+    data = {
+        **identity(session),
+        "compaction": seq,
+        "seq": did or None,
+        "items": [{"key": i.key, "turn": i.turn or None, "kind": i.kind, "tokens": i.tokens} for i in items],
+        "tokens": tokens,
+    }
+
+    def human() -> None:
+        name = label(session)
+        verb = "would be in view again" if dry_run else "is in view again"
+        ctx.say(f"{name}: what e{seq} stood for {verb}: {len(items)} items, about {tokens:,} tokens")
+        if dry_run:
+            columns = (Column("key"), Column("turn"), Column("what", least=20))
+            rows = [
+                (Cell(i.key, {"fg": "cyan"}), f"@{i.turn}" if i.turn else glyph("dash"), i.text[:400]) for i in items
+            ]
+            say_table(ctx, columns, rows)
+            ctx.say("This was a dry run: nothing was written.")
+
+    ctx.answer("expand", data, human)
+
+
+@click.command("brief")
+@click.argument("where", metavar="[SESSION]", required=False, default="", shell_complete=complete_selector)
+@click.option(
+    "--budget",
+    type=click.IntRange(1),
+    default=DEFAULT_BUDGET,
+    show_default=True,
+    metavar="N",
+    help="Use at most N tokens.",
+)
+@common
+def brief_command(ctx: Context, where: str, budget: int) -> None:
+    """Write the handoff for the next run: goal, open calls and what to do about them, decisions, facts, dead ends,
+    files.
+
+    The output is Markdown, for a person or a model. What does not fit is counted, with the command that shows it.
+    Untrusted text is fenced and names its source. Tokens are an estimate of four bytes each.
+
+    \b
+    Examples:
+      wakelog brief fix-bug
+      wakelog brief fix-bug --budget 300
+      wakelog brief fix-bug@4
+    """
+    place = ctx.place(where)
+    brief = place.session.brief(budget, at=place.seq)
+    data = {**msgspec.to_builtins(brief), "name": brief.name or None, "estimate": True}
+
+    def human() -> None:
+        ctx.say_all(inert(brief.text).splitlines())
+
+    ctx.answer("brief", data, human)

@@ -1,48 +1,149 @@
-"""`wakelog cost`: what sessions cost, each amount counted once."""
+"""`wakelog cost` and `budget`: what was spent, each amount counted once, and what may be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, common
-from wakelog.cli.render.budgets import budget_lines, plain_uses
-from wakelog.cli.render.cost import plain_money
-from wakelog.cli.render.prices import plain_prices, price_lines
-from wakelog.cli.render.table import Cell, Column, Row, say_table
-from wakelog.cli.shell_completion import complete_selector
+from wakelog.cli.context import Context, common, why_option
+from wakelog.cli.render.money import plain_money
+from wakelog.cli.render.results import plain, shape, shows
+from wakelog.cli.render.sessions import handle, identity, plain_budget, title
+from wakelog.cli.render.table import Cell, Column, Row, lay_out, say_table
+from wakelog.cli.shell_completion import complete_selector, complete_session
 from wakelog.cli.text import count, duration, money
 from wakelog.errors import InvalidInputError
 from wakelog.index.costs import BY, LABEL
 from wakelog.index.results import CostRow, Costs
+from wakelog.model.values import Value
+from wakelog.monitors.budgets import reached, show, uses
+from wakelog.monitors.prices import AMOUNTS, Price, Prices
 from wakelog.session import Session
-from wakelog.timeline.selectors import parse_time, resolve_range
+from wakelog.timeline.selectors import parse_time
 
+_COLORS = {1: "yellow", 2: "red"}
+_COLUMNS = (
+    Column("budget"),
+    Column("spent", right=True),
+    Column("limit", right=True),
+    Column("left", right=True),
+    Column("", right=True),
+)
+_COLUMNS_PRICES = (
+    Column("provider"),
+    Column("model", least=12),
+    Column("in", right=True),
+    Column("out", right=True),
+    Column("cache read", right=True, drop=3),
+    Column("cache write", right=True, drop=4),
+    Column("for 1 h", right=True, drop=6),
+    Column("reasoning", right=True, drop=5),
+    Column("holds", drop=2),
+    Column("from", drop=1),
+)
 LIMIT = 50
 _NOBODY = {"tool": "(no tool)", "model": "(no model)", "agent": "(no agent)"}
 
 
+def budget_lines(ctx: Context, budget: Value) -> Iterator[str]:
+    """A line for each unit, spent or limited."""
+    told = [use for use in uses(budget) if use.limit is not None or use.spent]
+    rows = [
+        (
+            use.unit,
+            show(use.unit, use.spent),
+            "none" if use.limit is None else show(use.unit, use.limit),
+            "" if use.left is None else show(use.unit, use.left),
+            Cell(
+                "" if use.percent is None else f"{use.percent} %",
+                {"fg": _COLORS[use.level]} if use.level in _COLORS else {},
+            ),
+        )
+        for use in told
+    ]
+    if rows:
+        yield from lay_out(ctx, _COLUMNS, rows)
+    else:
+        yield "nothing is limited, and nothing was spent"
+
+
+def plain_uses(budget: Value) -> dict[str, Any]:
+    """As JSON: the budget, how much of each limit is spent, and which are reached."""
+    found = uses(budget)
+    return {
+        "budget": plain_budget(budget),
+        "percent": {use.unit: use.percent for use in found},
+        "reached": [use.unit for use in found if use.is_reached],
+    }
+
+
+@shows(Prices)
+def price_lines(ctx: Context, table: Prices) -> Iterator[str]:
+    """The table, and how to add to it."""
+    yield f"built-in prices are as of {table.as_of}: {table.source}; check them and put your own into prices.toml"
+    yield "dollars for a million tokens:"
+    yield from lay_out(ctx, _COLUMNS_PRICES, [_cells(price) for price in table.rows])
+    yield ctx.style("where cache or reasoning have no price, they cost what input and output do", dim=True)
+    yield f"a model that is not listed has no known price; to add or change one, edit {table.file}:"
+    for line in ("[[price]]", 'provider = "openai"', 'models = ["…"]', 'input = "…"', 'output = "…"'):
+        yield f"  {line}"
+    yield ctx.style(
+        '  also cache_read, cache_write, cache_write_1h, reasoning; from and until = "2026-11-15"', dim=True
+    )
+
+
+def _cells(price: Price) -> tuple[Cell | str, ...]:
+    amounts = (_amount(price, kind) for kind in ("input", "output", "cache_read", "cache_write", "cache_write_1h"))
+    origin = price.origin if price.origin == "built-in" else Path(price.origin).name
+    return (
+        price.provider,
+        Cell(price.model, {"fg": "cyan"}),
+        *amounts,
+        _amount(price, "reasoning"),
+        " ".join(filter(None, (price.since and f"from {price.since}", price.until and f"until {price.until}"))),
+        origin,
+    )
+
+
+def _amount(price: Price, kind: str) -> str:
+    return f"{price.amounts[kind]:f}" if kind in price.amounts else ""
+
+
+shape(Prices, "as_of source file prices=rows")
+shape(
+    Price,
+    f"provider model {' '.join(f'{kind}?' for kind in AMOUNTS)} from=since? until? origin",
+    **{kind: partial(_amount, kind=kind) for kind in AMOUNTS},  # as texts, so that they stay exact
+)
+shape(
+    CostRow,
+    "tokens_in? tokens_out? duration_us? money unpriced_tokens?",
+    money=lambda row: plain_money(row.usd_micros),
+)
+
+
 @click.command("cost")
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
-@click.option("--by", "by", metavar="WHAT", help=f"{', '.join(BY)} or {LABEL}NAME.")
-@click.option("--since", "since", metavar="T", help="What was spent since: 7d, today, 2026-11-15.")
-@click.option("--budget", "with_budget", is_flag=True, help="The session's limits as well.")
+@click.option("--by", "by", metavar="WHAT", help=f"Group by {', '.join(BY)} or {LABEL}NAME.")
+@click.option("--since", "since", metavar="T", help="Count from this time on: 7d, today, 2026-11-15.")
+@click.option("--budget", "with_budget", is_flag=True, help="Show the limits of the session too.")
+@click.option("--prices", "prices", is_flag=True, help="List the model prices that are used, and their source.")
 @click.option(
-    "--prices", "prices", is_flag=True, help="The prices of models that money is reckoned by, and where from."
+    "-n", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, help="Show at most N rows; 0 shows all."
 )
-@click.option("-n", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, help="How many rows; 0: all.")
 @common
 def cost_command(
     ctx: Context, selector: str, by: str | None, since: str | None, with_budget: bool, prices: bool, limit: int
 ) -> None:
-    """What was spent: tokens in and out, time in calls, money. Of all sessions, or of one with its sub-agents.
+    """Show what was spent: tokens in and out, time in calls, money. For all sessions, or for one with its sub-agents.
 
-    Everything is counted once: a fork counts what it did itself, a sub-agent counts by its own session, a result that
-    was used again costs nothing, and a call imported twice is one call. Rewound work was paid for and counts. Money
-    is what was reported, or what the reported tokens come to by the price table, not what was billed; where there is no
-    price, it is unknown.
+    Everything is counted once: a fork counts only its own work, a sub-agent counts in its own session, a reused result
+    costs nothing, and a call that was imported twice is one call. Rewound work was paid for and counts. Money is what
+    was reported, or the reported tokens times the price table; it is not the bill. Without a price, it is unknown.
 
     \b
     Examples:
@@ -68,8 +169,8 @@ def cost_command(
     inherited = _inherited(session) if session is not None and turns is None else 0
     data: dict[str, Any] = {
         "by": costs.by,
-        "rows": [{"key": row.key or None, "name": name(row.key), **_plain(row)} for row in costs.rows],
-        "total": _plain(costs.total),
+        "rows": [{"key": row.key or None, "name": name(row.key), **plain(row)} for row in costs.rows],
+        "total": costs.total,
         "inherited": plain_money(inherited),
     }
     if session is not None and with_budget:
@@ -80,35 +181,31 @@ def cost_command(
         if inherited:
             ctx.say(ctx.style(f"besides, {money(inherited)} was spent before it was forked: its parent's", dim=True))
         if session is not None and with_budget:
-            for line in budget_lines(ctx, session.log.part("budget")):
-                ctx.say(line)
+            ctx.say_all(budget_lines(ctx, session.log.part("budget")))
 
-    if ctx.ndjson:
-        for row in data["rows"]:
-            ctx.record("cost", {"by": costs.by, **row})
-        return
-    ctx.answer("cost", data, human)
+    ctx.answer("cost", data, human, records=({"by": costs.by, **row} for row in data["rows"]))
 
 
 def _chosen(ctx: Context, selector: str) -> tuple[Session[Any] | None, tuple[int, int] | None]:
     """The session asked about, if any, and which of its turns."""
     if not selector and not ctx.names_session:
         return None, None
-    session, place = ctx.select(selector)
-    if not place.first:
+    where = ctx.place(selector)
+    session = where.session
+    if not where.text:
         return session, None
-    found = resolve_range(session.log, f"{place.first}..{place.last}" if place.last else place.first)
+    found = where.span
     low, high = (session.log.entry(max(1, seq)).header.turn for seq in (found.first, found.last))
     if not low or not high:
         raise InvalidInputError(
-            f"{selector!r} does not name turns", kind="bad-selector", hint="costs are told by turn: fix-bug@3..@7"
+            f"{selector!r} does not name turns", kind="bad-selector", hint="costs are counted by turn: fix-bug@3..@7"
         )
     return session, (low, high)
 
 
 def _inherited(session: Session[Any]) -> int:
     fork = session.head.fork
-    return session.log.state(fork.at)["budget"]["spent"].get("usd_micros", 0) if fork else 0
+    return session.state_document(fork.at)["budget"]["spent"].get("usd_micros", 0) if fork else 0
 
 
 def _namer(ctx: Context, by: str) -> Callable[[str], str]:
@@ -126,27 +223,12 @@ def _namer(ctx: Context, by: str) -> Callable[[str], str]:
     return name
 
 
-def _plain(row: CostRow) -> dict[str, Any]:
-    return {
-        "tokens_in": row.tokens_in or None,
-        "tokens_out": row.tokens_out or None,
-        "duration_us": row.duration_us or None,
-        "money": plain_money(row.usd_micros),
-        "unpriced_tokens": row.unpriced_tokens or None,
-    }
-
-
 def _answer_prices(ctx: Context) -> None:
     from wakelog.config.settings import user_file
     from wakelog.monitors.prices import FILE, load
 
     table = load(user_file().parent / FILE)  # of the user, whatever store is meant
-
-    def human() -> None:
-        for line in price_lines(ctx, table):
-            ctx.say(line)
-
-    ctx.answer("prices", plain_prices(table), human)
+    ctx.answer("prices", table)
 
 
 def _show(ctx: Context, costs: Costs, name: Callable[[str], str], limit: int) -> None:
@@ -161,9 +243,9 @@ def _show(ctx: Context, costs: Costs, name: Callable[[str], str], limit: int) ->
         Column("time", right=True, drop=1),
         Column("money", right=True),
     )
-    rows = [_cells(name(row.key), row) for row in shown]
+    rows = [_cells_cost(name(row.key), row) for row in shown]
     if len(costs.rows) > 1:
-        rows.append(_cells("all", costs.total, bold=True))
+        rows.append(_cells_cost("all", costs.total, bold=True))
     say_table(ctx, columns, rows)
     if costs.total.unpriced_tokens:
         tokens = count(costs.total.unpriced_tokens)
@@ -181,7 +263,7 @@ def _money(row: CostRow) -> str:
     return f"{known} + unknown" if known else "unknown"
 
 
-def _cells(title: str, row: CostRow, *, bold: bool = False) -> Row:
+def _cells_cost(title: str, row: CostRow, *, bold: bool = False) -> Row:
     style = {"bold": True} if bold else {}
     texts = (
         title,
@@ -191,3 +273,45 @@ def _cells(title: str, row: CostRow, *, bold: bool = False) -> Row:
         _money(row),
     )
     return tuple(Cell(text, style) for text in texts)
+
+
+@click.command("budget")
+@click.argument("session", required=False, default="", shell_complete=complete_session)
+@click.option("--usd", "usd", metavar="N", help="Set a limit in dollars: 10, 2.50.")
+@click.option("--tokens", "tokens", metavar="N", help="Set a limit in tokens, in and out together.")
+@click.option("--seconds", "seconds", metavar="N", help="Set a limit in seconds spent in calls.")
+@click.option("--lift", "lift", is_flag=True, help="Remove all limits, except those given with it.")
+@why_option
+@common
+def budget_command(
+    ctx: Context, session: str, usd: str | None, tokens: str | None, seconds: str | None, lift: bool, why: str
+) -> None:
+    """Show or set what a session may spend. Rewinding or resuming does not lower what was spent. A session that reaches
+    a limit is paused: raise the limit, then resume it.
+
+    \b
+    Examples:
+      wakelog budget fix-bug
+      wakelog budget fix-bug --usd 10 -m "it is worth it"
+      wakelog budget fix-bug --lift
+    """
+    found = ctx.session(session)
+    given: dict[str, Any] = {"usd": usd, "tokens": tokens, "seconds": seconds}
+    limits = {unit: value for unit, value in given.items() if value is not None or lift}
+    seq = found.set_budget(why=why, **limits) if limits else None
+    budget = found.log.part("budget")
+    data = {**identity(found), "status": found.status, "seq": seq}
+
+    def human() -> None:
+        ctx.say(f"{title(ctx, found)}  {'limits are set' if seq else found.status}")
+        for line in budget_lines(ctx, budget):
+            ctx.say(f"  {line}")
+
+    ctx.answer("budget", {**data, **plain_uses(budget)}, human)
+    name = handle(found)
+    if seq and found.status == "paused":
+        ctx.suggest(f"wakelog resume {name}")
+    elif reached(budget):
+        ctx.suggest(f"wakelog budget {name} --usd N", f"wakelog cost {name}")
+    else:
+        ctx.suggest(f"wakelog cost {name}")

@@ -10,7 +10,7 @@ import msgspec
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.demo import DAY_US, DEMOS, Built, build, is_demo_store
-from wakelog.cli.progress import Progress
+from wakelog.cli.output import Progress
 from wakelog.cli.shell_completion import complete_demo
 from wakelog.errors import NotAllowedError, NotFoundError
 from wakelog.log.append import now_us
@@ -24,10 +24,10 @@ FOLDER = "wakelog-demo"
 @click.argument("name", required=False, default="fix-bug", shell_complete=complete_demo)
 @click.option("--into", type=click.Path(file_okay=False, path_type=Path), help=f"The folder (default: ./{FOLDER}).")
 @click.option("--at", "when", metavar="TIME", help="When it takes place (default: a fixed day; fleet: now).")
-@click.option("--list", "listing", is_flag=True, help="Say which demos there are.")
+@click.option("--list", "listing", is_flag=True, help="List the demos.")
 @common
 def demo_command(ctx: Context, name: str, into: Path | None, when: str | None, listing: bool) -> None:
-    """Builds sessions to look at into a scratch store. Offline, and the same each time.
+    """Create sessions to play with in a scratch store. Works offline, and gives the same sessions each time.
 
     \b
     fix-bug     a bug hunt in 12 turns: attempts, files, decisions, a dead end, a fork, a budget
@@ -53,7 +53,7 @@ def demo_command(ctx: Context, name: str, into: Path | None, when: str | None, l
     with open_store(folder) as store:
         if not is_demo_store(store):
             raise NotAllowedError(
-                f"{folder} holds sessions of your own: a demo does not go there",
+                f"{folder} holds your own sessions, and a demo must not be mixed with them",
                 kind="not-a-scratch-store",
                 hint="choose another folder with --into",
             )
@@ -62,7 +62,7 @@ def demo_command(ctx: Context, name: str, into: Path | None, when: str | None, l
             at = parse_time(when, now_us()) if when else now_us() if demo.is_live else DAY_US
             with Progress(ctx, f"building {each}", demo.events) as progress:
                 built.append(build(each, store.engine, at_us=at, progress=progress))
-    commands = [_command(c, folder) for n in names for c in DEMOS[n].commands]
+    commands = [f"wakelog --store {folder} {c}" for n in names for c in DEMOS[n].commands]
     data = [{**msgspec.to_builtins(b), "store": folder, "commands": commands} for b in built]
     ctx.answer("demo", data, lambda: _show(ctx, built, folder, names))
 
@@ -73,10 +73,6 @@ def _known(name: str) -> str:
         hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(DEMOS)}, all"
         raise NotFoundError(f"there is no demo {name!r}", kind="demo-not-found", hint=hint)
     return name
-
-
-def _command(command: str, folder: str) -> str:
-    return f"wakelog --store {folder} {command}"
 
 
 def _show(ctx: Context, built: list[Built], folder: str, names: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""`wakelog diff`: what changed between two points, by whom and why."""
+"""`wakelog diff` and `files`: what changed between two points, by whom and why."""
 
 from __future__ import annotations
 
@@ -10,16 +10,30 @@ import msgspec
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.errors import NO
-from wakelog.cli.render.changes import FileLines, change_lines, plain_change
-from wakelog.cli.render.places import place
-from wakelog.cli.render.sessions import handle
+from wakelog.cli.places import span_of
+from wakelog.cli.render.changes import FileLines, change_lines
+from wakelog.cli.render.results import plain, shape
+from wakelog.cli.render.sessions import handle, identity, title
+from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import fit, glyph, inert_json
-from wakelog.diff.turn_diff import TurnDiff, turn_diff
+from wakelog.cli.text import age, fit, glyph, inert_json
+from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
 from wakelog.model.ids import Seq
 from wakelog.session import Session
-from wakelog.timeline.selectors import Selector, resolve_change
+from wakelog.timeline.files import ChangedFile, ChangedFiles
+from wakelog.timeline.selectors import resolve_change
+
+_COLUMNS = (
+    Column("file", least=24, cut="middle"),
+    Column("change", drop=3),
+    Column("times", right=True),
+    Column("lines", right=True, drop=2),
+    Column("turns", least=6),
+    Column("by", least=8),
+    Column("event"),
+    Column("age", right=True, drop=1),
+)
 
 
 class _Pair(msgspec.Struct, frozen=True):
@@ -44,17 +58,17 @@ class _PathsLast(click.Command):
 
 @click.command("diff", cls=_PathsLast)
 @click.argument("places", nargs=-1, metavar="[A] [B] [KEY] [-- PATH...]", shell_complete=complete_selector)
-@click.option("--files", "files", is_flag=True, help="What changed in files, line by line, as far as it was captured.")
-@click.option("--stat", "stat", is_flag=True, help="Only how much changed in each part.")
-@click.option("--patch", "patch", is_flag=True, help="The change as a JSON Patch (RFC 6902).")
+@click.option("--files", "files", is_flag=True, help="Show changed lines of files, as far as they were captured.")
+@click.option("--stat", "stat", is_flag=True, help="Show only how much changed in each part.")
+@click.option("--patch", "patch", is_flag=True, help="Print the change as a JSON Patch (RFC 6902).")
 @click.option("--exit-code", "exit_code", is_flag=True, help="Exit with 1 when something differs.")
 @common
 def diff_command(ctx: Context, places: tuple[str, ...], files: bool, stat: bool, patch: bool, exit_code: bool) -> int:
-    """What changed from A to B: state, decisions, files; each change with its event, tool, turn and reason.
+    """Show what changed from A to B: state, decisions and files, each change with its event, tool, turn and reason.
 
-    Without points: what the last turn changed. A turn, event or commit alone: what that changed; what changed since
-    turn 3 is @3 @. @3..@7 is the same as @3 @7. A time or checkpoint alone: what changed since.
-    Points may lie in different sessions: fix-auth@5 try-redis@7. KEY (a JSON Pointer) narrows it.
+    Without points: what the last turn changed. One turn, event or commit: what that changed. One time or checkpoint:
+    what changed since. @3..@7 means the same as @3 @7; for changes since turn 3, write @3 @. Points may lie in
+    different sessions: fix-auth@5 try-redis@7. KEY (a JSON Pointer) shows only the changes below it.
 
     With --files, or paths after --, the contents of files are compared instead.
 
@@ -70,11 +84,11 @@ def diff_command(ctx: Context, places: tuple[str, ...], files: bool, stat: bool,
         if key or patch:
             raise click.UsageError("--files compares files: KEY and --patch are about the state")
         return _diff_files(ctx, pair, paths, stat, exit_code)
-    found = turn_diff(pair.session.log, pair.a, pair.other.log, pair.b)
+    found = pair.session.diff(pair.a, pair.b, other=pair.other)
     if key:
         found = _narrowed(found, key)
     lines = {} if stat or patch else _file_lines(pair)
-    if patch and not ctx.json and not ctx.ndjson:
+    if patch and ctx.is_for_people:
         click.echo(inert_json(msgspec.json.format(msgspec.json.encode(found.patch), indent=2).decode()))
     else:
         ctx.answer("diff", _plain(pair, found), lambda: _show(ctx, pair, found, lines, stat))
@@ -83,25 +97,22 @@ def diff_command(ctx: Context, places: tuple[str, ...], files: bool, stat: bool,
 
 
 def _diff_files(ctx: Context, pair: _Pair, paths: list[str], stat: bool, exit_code: bool) -> int:
-    from wakelog.cli.render.files import diff_lines, plain_diff, stat_lines
-    from wakelog.files.file_diff import file_diff
+    from wakelog.cli.render.files import diff_lines, stat_lines
 
-    found = file_diff(pair.session.log, pair.a, pair.other.log, pair.b, paths=paths)
+    found = pair.session.file_diff(pair.a, pair.b, other=pair.other, paths=paths)
 
     def show() -> None:
         _say_heading(ctx, pair)
         if not found:
             ctx.say("no change of a file was recorded")
-        for line in stat_lines(ctx, found) if stat and found else ():
-            ctx.say(line)
+        ctx.say_all(stat_lines(ctx, found) if stat and found else ())
         for diff in found if not stat else ():
-            for line in diff_lines(ctx, diff):
-                ctx.say(line)
+            ctx.say_all(diff_lines(ctx, diff))
 
     data = {
         "a": _plain_point(pair.session, pair.a),
         "b": _plain_point(pair.other, pair.b),
-        "files": [plain_diff(diff) for diff in found],
+        "files": found,
     }
     ctx.answer("file-diff", data, show)
     return NO if exit_code and found else 0
@@ -117,25 +128,20 @@ def _sort_out(places: tuple[str, ...]) -> tuple[str, list[str]]:
 
 def _pair(ctx: Context, spots: list[str]) -> _Pair:
     if len(spots) == 2:
-        session, a = ctx.select(spots[0])
-        other, b = ctx.select(spots[1])
-        if a.last or b.last:
+        a, b = (ctx.place(spot) for spot in spots)
+        if a.is_range or b.is_range:
             raise InvalidInputError(
-                f"{spots[0 if a.last else 1]!r} is a range, where a point is expected", kind="bad-selector"
+                f"{spots[0 if a.is_range else 1]!r} is a range, where a point is expected",
+                kind="bad-selector",
+                hint="compare the ends: wakelog diff @3 @7",
             )
-        if not b.session:
-            other = session
-        return _Pair(session, _point(ctx, session, a), other, _point(ctx, other, b))
-    session, selector = ctx.select(spots[0] if spots else "")
-    for text in filter(None, (selector.first, selector.last)):
-        place(ctx, session, text)  # says what there is instead, where there is no such place
-    text = f"{selector.first}..{selector.last}" if selector.last else selector.first
-    first, last = resolve_change(session.log, text or None)
-    return _Pair(session, first, session, last)
-
-
-def _point(ctx: Context, session: Session[Any], selector: Selector) -> Seq:
-    return place(ctx, session, selector.first or "@").last
+        other = b.session if b.names_session else a.session
+        return _Pair(a.session, span_of(a.session, a.text or "@").last, other, span_of(other, b.text or "@").last)
+    where = ctx.place(spots[0] if spots else "")
+    for text in filter(None, where.text.split("..")):
+        span_of(where.session, text)  # says what there is instead, where there is no such place
+    first, last = resolve_change(where.session.log, where.text or None)
+    return _Pair(where.session, first, where.session, last)
 
 
 def _narrowed(found: TurnDiff, key: str) -> TurnDiff:
@@ -168,8 +174,8 @@ def _plain(pair: _Pair, found: TurnDiff) -> dict[str, Any]:
     return {
         "a": _plain_point(pair.session, pair.a),
         "b": _plain_point(pair.other, pair.b),
-        "changes": [plain_change(c) for c in found.changes],
-        "decisions": list(found.decisions),
+        "changes": found.changes,
+        "decisions": found.decisions,
         "patch": found.patch,
     }
 
@@ -177,8 +183,7 @@ def _plain(pair: _Pair, found: TurnDiff) -> dict[str, Any]:
 def _plain_point(session: Session[Any], seq: Seq) -> dict[str, Any]:
     entry = session.log.entry(seq) if seq else None
     return {
-        "session": session.id,
-        "name": session.name or None,
+        **identity(session),
         "seq": seq,
         "turn": (entry.header.turn or None) if entry else None,
         "hash": entry.hash.hex() if entry else None,
@@ -195,8 +200,7 @@ def _show(ctx: Context, pair: _Pair, found: TurnDiff, files: FileLines, stat: bo
             words = ", ".join(f"{counts[how]} {how}" for how in ("changed", "added", "removed") if counts[how])
             ctx.say(f"  {part:<12}{words}")
     else:
-        for line in change_lines(ctx, found, files):
-            ctx.say(line)
+        ctx.say_all(change_lines(ctx, found, files))
 
 
 def _say_heading(ctx: Context, pair: _Pair) -> None:
@@ -222,3 +226,63 @@ def _suggest(ctx: Context, pair: _Pair, found: TurnDiff) -> None:
     name = handle(pair.other)
     seqs = [c.writer.seq for c in found.changes if c.writer and c.part in ("decisions", "data")]
     ctx.suggest(*[f"wakelog show -s {name} e{seq}" for seq in seqs[:1]], f"wakelog log {name}")
+
+
+@click.command("files")
+@click.argument("where", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
+@click.option(
+    "--last",
+    "-n",
+    "last",
+    type=click.IntRange(0),
+    default=5,
+    show_default=True,
+    help="Look at the last N turns; 0 looks at all.",
+)
+@common
+def files_command(ctx: Context, where: str, last: int) -> None:
+    """List the files that the last turns changed, the last changed one first: how often, in which turns, by which tool.
+
+    Turns that were rewound do not count.
+
+    \b
+    Examples:
+      wakelog files
+      wakelog files fix-auth --last 1
+      wakelog files fix-auth@4 --last 0 --json
+    """
+    place = ctx.place(where)
+    session = place.session
+    found = session.files(last, at=place.seq)
+    data = {**identity(session), "turns": found.turns, "files": found.files}
+
+    def human() -> None:
+        ctx.say(f"{title(ctx, session)}  {_about(found)}")
+        say_table(ctx, _COLUMNS, [_row(ctx, each) for each in found.files])
+
+    ctx.answer("files", data, human, records=({"session": session.id, **plain(each)} for each in found.files))
+    if found.files:
+        ctx.suggest(f"wakelog show -s {handle(session)} e{found.files[0].seq}", f"wakelog diff {handle(session)} -- .")
+
+
+def _about(found: ChangedFiles) -> str:
+    count = len(found.files)
+    files = f"{count or 'no'} file{'s' if count != 1 else ''} changed"
+    return f"{files} in {', '.join(f'@{turn}' for turn in found.turns)}" if found.turns else files
+
+
+def _row(ctx: Context, each: ChangedFile) -> Row:
+    mark = f"{glyph('warn')} " if each.trust != "trusted" else ""
+    return (
+        Cell(each.path, {"bold": True}),
+        each.change,
+        str(each.changes),
+        f"+{each.added} {glyph('minus')}{each.removed}" if each.added or each.removed else "",
+        " ".join(f"@{turn}" for turn in each.turns),
+        f"{mark}{each.tool}",
+        Cell(f"e{each.seq}", {"fg": "cyan"}),
+        age(each.at, ctx.store.clock()).removesuffix(" ago"),
+    )
+
+
+shape(ChangedFile, "path change changes turns tool? event=seq at:iso added removed trust")

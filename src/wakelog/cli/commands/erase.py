@@ -1,4 +1,4 @@
-"""`wakelog erase`: take the content out of events, here and in every fork."""
+"""`wakelog erase` and `redact`: take the content out of events, here and in every fork."""
 
 from __future__ import annotations
 
@@ -9,35 +9,39 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, common, yes_option
 from wakelog.cli.errors import PARTIAL
-from wakelog.cli.shell_completion import complete_selector
+from wakelog.cli.output import Progress
+from wakelog.cli.render.sessions import label
+from wakelog.cli.shell_completion import complete_selector, complete_session
 from wakelog.cli.text import inert
 from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError
 from wakelog.log import Log
 from wakelog.log.surgery import refuse_if_held
+from wakelog.model.events import Event
 from wakelog.model.ids import SessionId
+from wakelog.redaction import redact_event
 from wakelog.session import Session
 from wakelog.store import Store
-from wakelog.store.erasure import Erased, Follower, erase_everywhere, followers, holder_of, preview
-from wakelog.timeline.selectors import resolve_range
+from wakelog.store.erasure import Erased, Follower, Found, erase_everywhere, followers, holder_of, preview, scan
 
 SHOWN = 20
 STAY = ("payload.erased", "range.pruned")
+SHOWN_REDACT = 40
 
 
 @click.command("erase")
 @click.argument("selectors", metavar="SEL...", nargs=-1, required=True, shell_complete=complete_selector)
-@click.option("--why", required=True, metavar="TEXT", help="Who asked for it; kept in the log.")
-@click.option("--cascade", is_flag=True, help="Also what came of these events, as far as it is recorded.")
+@click.option("--why", required=True, metavar="TEXT", help="Who asked for it, and why; kept in the log.")
+@click.option("--cascade", is_flag=True, help="Erase what is derived from these events too, as far as it is recorded.")
 @click.option("--dry-run", is_flag=True, help="Show what would be erased, and stop.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @common
 def erase_command(ctx: Context, selectors: tuple[str, ...], why: str, cascade: bool, dry_run: bool, yes: bool) -> int:
-    """Erases the content of events: in this session, in every fork that shares them and session that adopted them, in
-    the index and in the files. Headers stay, so the chain still verifies; keys and paths stay too, and are listed.
-    There is no way back.
+    """Erase the content of events: in this session, in every fork and session that shares them, in the index and in the
+    files. Headers stay, so that the chain still verifies. Keys and paths stay too and are listed. This cannot be
+    undone.
 
     \b
     Examples:
@@ -50,7 +54,7 @@ def erase_command(ctx: Context, selectors: tuple[str, ...], why: str, cascade: b
     refuse_any_held(ctx.store.engine, seqs)
     logs = {s.session: session.log for s in session.log.segments}
     found = erase_all(ctx.store, logs, seqs, preview) if targets else Erased({}, ())
-    if not ctx.json and not ctx.ndjson:
+    if ctx.is_for_people:
         _show(ctx, session, targets, came, passed)
         _show_reach(ctx, session, seqs, found)
     done = False
@@ -137,13 +141,18 @@ def _targets(
     targets: dict[int, tuple[int, str, int]] = {}
     passed: dict[int, str] = {}
     for text in selectors:
-        found, place = ctx.select(text)
+        place = ctx.place(text)
+        found = place.session
         if session is not None and found.id != session.id:
-            raise InvalidInputError("one erasure is of one session", kind="erase-across-sessions", hint="call it twice")
+            raise InvalidInputError(
+                "erase works on one session at a time",
+                kind="erase-across-sessions",
+                hint="run the command once for each session",
+            )
         session = session or found
-        if not place.first:
+        if not place.text:
             raise click.UsageError(f"{text!r} names no event: say e12, {found.name or found.id}@3 or @3..@4")
-        span = resolve_range(found.log, place.first + (f"..{place.last}" if place.last else ""))
+        span = place.span
         for entry in found.log.entries(after=max(span.first - 1, 0), upto=span.last):
             if entry.kind in STAY:
                 passed[entry.seq] = "it says what was removed, and stays"
@@ -174,7 +183,7 @@ def _show(
     came: list[Follower],
     passed: dict[int, str],
 ) -> None:
-    name = inert(session.name or session.id, lines=False)
+    name = label(session)
     ctx.say(f"{ctx.style(f'Erase from {name}', bold=True)}  the content of:")
     for seq, kind, turn in list(targets.values())[:SHOWN]:
         ctx.say(f"  e{seq:<7}{f'@{turn}' if turn else '':<6}{kind}")
@@ -189,3 +198,81 @@ def _show(
     for seq, reason in passed.items():
         ctx.say(f"  e{seq:<7}passed over: {reason}")
     ctx.say("  headers and hashes stay; there is no way back")
+
+
+@click.command("redact")
+@click.argument("session", required=False, default="", shell_complete=complete_session)
+@click.option("-A", "--all", "everything", is_flag=True, help="Include all sessions of the store.")
+@click.option("--dry-run", is_flag=True, help="Show what was found, and stop.")
+@yes_option
+@common
+def redact_command(ctx: Context, session: str, everything: bool, dry_run: bool, yes: bool) -> None:
+    """Find secrets in stored events (keys, tokens, passwords) and erase those events. It reports the kind and place of
+    each secret, and never shows it. Also change every secret that was stored.
+
+    \b
+    Examples:
+      wakelog redact fix-bug --dry-run
+      wakelog redact --all --yes
+    """
+    if everything:
+        sessions = [ctx.store.resume(h.session) for h in ctx.store.sessions()]
+    else:
+        sessions = [ctx.session(session)]
+    found = _scan(ctx, sessions)
+    seqs: dict[SessionId, list[int]] = {}
+    for each in found:
+        seqs.setdefault(each.session, []).append(each.seq)
+    if ctx.is_for_people:
+        _show_redact(ctx, found)
+    left = Erased({}, ())
+    if found and not dry_run:
+        refuse_any_held(ctx.store.engine, seqs)
+        ctx.confirm(f"Erase {len(found)} events for good?", yes=yes)
+        logs = {s.session: session.log for session in sessions for s in session.log.segments}
+        why = "a secret was found in it"
+        left = erase_all(ctx.store, logs, seqs, partial(erase_everywhere, ctx.store, why=why, by="wakelog redact"))
+    data = {
+        "found": msgspec.to_builtins(found),
+        "sessions": len(sessions),
+        "erased": bool(found) and not dry_run,
+        "names": left.names,
+        "pending": left.pending,
+    }
+
+    def human() -> None:
+        if not found:
+            ctx.say(f"No secrets were found in {len(sessions)} {'session' if len(sessions) == 1 else 'sessions'}.")
+        elif dry_run:
+            ctx.say("This was a dry run: nothing was erased.")
+        else:
+            ctx.say(f"Erased {len(found)} events. Change the secrets where they are used: they were stored in clear.")
+            say_left(ctx, left)
+
+    ctx.answer("redact", data, human)
+
+
+def _scan(ctx: Context, sessions: list[Session[Any]]) -> list[Found]:
+    out: dict[tuple[str, int], Found] = {}
+    with Progress(ctx, "scanned events", sum(s.head.seq for s in sessions)) as progress:
+
+        def counted(event: Event) -> Iterable[str]:
+            progress()
+            return redact_event(event)[1]
+
+        for session in sessions:
+            # Forks share events; each is listed once, where it stands.
+            out.update({(f.session, f.seq): f for f in scan(session.log, counted)})
+    return list(out.values())
+
+
+def _show_redact(ctx: Context, found: list[Found]) -> None:
+    last = ""
+    for each in found[:SHOWN_REDACT]:
+        if each.session != last:
+            ctx.say(ctx.style(inert(ctx.name_of(each.session), lines=False), bold=True))
+            last = each.session
+        where = f"@{each.turn}" if each.turn else ""
+        ctx.say(f"  e{each.seq:<7}{where:<6}{each.kind:<20}{inert(', '.join(each.markers), lines=False)}")
+    if len(found) > SHOWN_REDACT:
+        ctx.say(f"  and {len(found) - SHOWN_REDACT} more")

@@ -1,57 +1,69 @@
-"""`wakelog export`: write a session to a file."""
+"""`wakelog export` and `import`: write a session to a file, and take a bundle in, verified."""
 
 from __future__ import annotations
 
+import shlex
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import click
 import msgspec
 
 from wakelog.cli.context import Context, common
-from wakelog.cli.errors import INTEGRITY
-from wakelog.cli.output import STDOUT, refuse_existing, writing_to
-from wakelog.cli.progress import Progress
+from wakelog.cli.errors import INTEGRITY, PARTIAL
+from wakelog.cli.output import STDOUT, Progress, refuse_existing, writing, writing_to
+from wakelog.cli.places import Place
+from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert, size
-from wakelog.engines.objects import is_url
-from wakelog.errors import CorruptLogError
-from wakelog.log.bundle import export_bundle
+from wakelog.engine import Engine
+from wakelog.engines.memory import MemoryEngine
+from wakelog.engines.objects import Objects, is_url, split_url
+from wakelog.errors import ConflictError, CorruptLogError, NotFoundError, WakelogError
+from wakelog.log import Log
+from wakelog.log.bundle import export_bundle, import_bundle
 from wakelog.log.damage import Hole, Told
 from wakelog.log.reader import Entry
+from wakelog.model.names import is_name
+from wakelog.replay.pytest_export import cut_log, fixture_source, selector_of
+from wakelog.replay.recording import read_recording
 from wakelog.session import Session
-from wakelog.timeline.selectors import Selector, resolve_range
 
 FORMATS = ("bundle", "ndjson", "json", "md", "pytest")
 READABLE = ("ndjson", "json", "md")
 """Those that hold what can be read of a damaged session; the others prove themselves, or are run."""
+CHUNK = 1 << 20
+SPOOL_MAX = 8 << 20
 
 
 @click.command("export")
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
+@click.option("-f", "--format", "form", type=click.Choice(FORMATS), help="Write this format (default: bundle).")
 @click.option(
-    "-f", "--format", "form", type=click.Choice(FORMATS), help="bundle (default), ndjson, json, md or pytest."
+    "-o",
+    "--output",
+    "target",
+    default=STDOUT,
+    metavar="FILE",
+    help="Write to a file, s3://bucket/name, or - for stdout (default).",
 )
-@click.option(
-    "-o", "--output", "target", default=STDOUT, metavar="FILE", help="A file, s3://bucket/name, or - (default)."
-)
-@click.option("--gzip", "zipped", is_flag=True, help="Compress it.")
-@click.option("--agent", default="", metavar="MODULE:FUNCTION", help="For pytest: the agent that is to be replayed.")
-@click.option(
-    "--beyond", is_flag=True, help="Of a fork: also events of its ancestors that it does not share, if needed."
-)
-@click.option("--force", is_flag=True, help="Replace the file.")
+@click.option("--gzip", "zipped", is_flag=True, help="Compress the output.")
+@click.option("--agent", default="", metavar="MODULE:FUNCTION", help="For pytest: the agent to replay.")
+@click.option("--beyond", is_flag=True, help="Include events of its ancestors after the fork point, where needed.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @common
 def export_command(
     ctx: Context, selector: str, form: str | None, target: str, zipped: bool, agent: str, beyond: bool, force: bool
 ) -> int:
-    """Writes a session to a file, to a blob store, or to stdout. The file appears when it is whole; an object is put
-    only if there is none of that name.
+    """Write a session to a file, to a blob store, or to stdout. The file appears when it is complete; an object in a
+    blob store is never replaced.
 
-    A bundle holds the session with its ancestry and proves itself: `wakelog import` takes it in elsewhere. ndjson has
-    one decoded event a line, json all of them in one document, md is a page to read; these three also take a point or
-    range. pytest writes a test that replays a turn or range strictly, and the bundle it needs beside it.
+    A bundle holds the session with its ancestors and can be verified: `wakelog import` reads it elsewhere. ndjson is
+    one decoded event a line, json all events in one document, and md a page to read; these three also take a point or
+    range. pytest writes a test that replays a turn or range strictly, with the bundle that it needs beside it.
 
     \b
     Examples:
@@ -61,18 +73,19 @@ def export_command(
       wakelog export fix-bug --format ndjson --gzip -o fix-bug.ndjson.gz
       wakelog export fix-bug@4 --format pytest --agent app:run -o tests/test_fix_bug.py
     """
-    if target == STDOUT and (ctx.json or ctx.ndjson):
+    if target == STDOUT and (not ctx.is_for_people):
         # Then the answer is the export itself.
         form, ctx.json, ctx.ndjson = form or ("json" if ctx.json else "ndjson"), False, False
     form = form or "bundle"
     ctx.even_damaged = form in READABLE
-    session, place = ctx.select(selector)
+    place = ctx.place(selector)
+    session = place.session
     if form == "pytest":
-        from wakelog.cli.fixtures import export_test
+        from wakelog.cli.commands.export import export_test
 
-        export_test(ctx, session, place, target, agent=agent, zipped=zipped, force=force)
+        export_test(ctx, place, target, agent=agent, zipped=zipped, force=force)
         return 0
-    if form == "bundle" and place.first:
+    if form == "bundle" and place.text:
         raise click.UsageError(f"a bundle holds a whole session; wakelog fork {selector} makes one that ends there")
     if target != STDOUT and not is_url(target):
         refuse_existing(Path(target), force=force)
@@ -80,7 +93,7 @@ def export_command(
         Progress(ctx, "exported events", session.head.seq) as progress,
         writing_to(target, force=force, zipped=zipped) as out,
     ):
-        gone, holes = _write(session, place, form, out, progress, beyond)
+        gone, holes = _write(place, form, out, progress, beyond)
         written = out.tell() if is_url(target) else 0
     if gone:
         ctx.warn(f"the content of {gone} events was erased or pruned before; their places are marked")
@@ -98,19 +111,18 @@ def export_command(
         "bytes": written,
         "head": session.head.seq,
         "content_gone": gone,
-        "holes": [msgspec.to_builtins(hole) for hole in holes],
+        "holes": holes,
     }
-    name = inert(session.name or session.id, lines=False)
+    name = label(session)
     ctx.answer("export", data, lambda: ctx.say(f"Wrote {name} as {form} to {target}  ({size(data['bytes'])})"))  # type: ignore[arg-type]
     if form == "bundle":
         ctx.suggest(f"wakelog import {target} --store ELSEWHERE")
     return INTEGRITY if holes else 0
 
 
-def _write(
-    session: Session[Any], place: Selector, form: str, out: IO[bytes], progress: Progress, beyond: bool
-) -> tuple[int, list[Hole]]:
+def _write(place: Place, form: str, out: IO[bytes], progress: Progress, beyond: bool) -> tuple[int, list[Hole]]:
     """Writes, and returns how many events had lost their content before, and what could not be read."""
+    session = place.session
     if form == "bundle":
         _write_bundle(session, out, beyond)
         progress(session.head.seq)
@@ -120,13 +132,13 @@ def _write(
 
     def entries() -> Iterator[Entry]:
         nonlocal gone
-        for entry in _chosen(session, place, holes.append):
+        for entry in _chosen(place, holes.append):
             progress()
             gone += not entry.is_intact
             yield entry
 
     if form == "md":
-        from wakelog.cli.transcript import transcript
+        from wakelog.cli.render.transcript import transcript
 
         for line in transcript(session, entries()):
             out.write(line.encode() + b"\n")
@@ -176,8 +188,227 @@ def _records(session: Session[Any], entries: Iterator[Entry]) -> Iterator[dict[s
         yield record(session, entry, tools, 0)
 
 
-def _chosen(session: Session[Any], place: Selector, told: Told) -> Iterator[Entry]:
-    if not place.first:
-        return session.log.entries(told=told)
-    span = resolve_range(session.log, place.first + (f"..{place.last}" if place.last else ""))
-    return session.log.entries(after=max(0, span.first - 1), upto=span.last, told=told)
+def _chosen(place: Place, told: Told) -> Iterator[Entry]:
+    if not place.text:
+        return place.session.log.entries(told=told)
+    span = place.span
+    return place.session.log.entries(after=max(0, span.first - 1), upto=span.last, told=told)
+
+
+def export_test(ctx: Context, place: Place, target: str, *, agent: str, zipped: bool, force: bool) -> None:
+    """Writes both files, the recording first: a test without it would be broken."""
+    test, session = Path(target), place.session
+    if target == STDOUT or test.suffix != ".py":
+        raise click.UsageError("a test is two files: name the Python one with -o, such as tests/test_fix_auth.py")
+    if agent and (not all(part.isidentifier() for part in agent.replace(":", ".").split(".")) or agent.count(":") != 1):
+        raise click.UsageError(f"--agent {agent!r} is not written as module:function")
+    bundle = test.with_suffix(".wakelog")
+    for path in (test, bundle):
+        refuse_existing(path, force=force)
+    recording = read_recording(session.log, place.text)
+    name = session.name or session.id
+    asked = f"{name}{selector_of(recording)}" if recording.turns else name
+    words = ["wakelog", "export", asked, "--format", "pytest", *(["--agent", agent] if agent else []), "-o", target]
+    source = fixture_source(recording, agent=agent, written_by=f"{shlex.join(words)} --force")
+    with writing(bundle, force=force, zipped=zipped) as out:
+        export_bundle(cut_log(recording), out)
+    with writing(test, force=force) as out:
+        out.write(source.encode())
+    _answer(
+        ctx, session, recording.name, test, bundle, len(recording.steps), sum(bool(s.gone) for s in recording.steps)
+    )
+    if not agent:
+        ctx.suggest(f"fill in AGENT in {target}", f"pytest {target}")
+    else:
+        ctx.suggest(f"pytest {target}")
+
+
+def _answer(
+    ctx: Context, session: Session[Any], replayed: str, test: Path, bundle: Path, steps: int, gone: int
+) -> None:
+    if gone:
+        ctx.warn(f"the content of {gone} of its steps is gone: a strict replay will stop there")
+    data = {
+        "session": session.id,
+        "name": session.name,
+        "format": "pytest",
+        "file": str(test),
+        "bytes": test.stat().st_size,
+        "head": session.head.seq,
+        "content_gone": gone,
+        "bundle": str(bundle),
+        "steps": steps,
+    }
+
+    def human() -> None:
+        ctx.say(f"Wrote a test of {inert(replayed, lines=False)} to {test}  ({steps} steps)")
+        ctx.say(f"  its recording is {bundle}  ({size(bundle.stat().st_size)})")
+
+    ctx.answer("export", data, human)
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """What became of one file."""
+
+    file: str
+    ok: bool
+    session: str = ""
+    name: str = ""
+    events: int = 0
+    new_events: int = 0
+    problem: str = ""
+    warning: str = ""
+
+
+@click.command("import")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.option("--dry-run", is_flag=True, help="Verify and compare, and write nothing.")
+@common
+def import_command(ctx: Context, files: tuple[str, ...], dry_run: bool) -> int:
+    """Import bundles made by `wakelog export`, plain or gzipped, from files or a blob store. Each bundle is verified
+    before anything is written, and imported completely or not at all. Events that are already here do not change.
+
+    \b
+    Examples:
+      wakelog import fix-bug.wakelog --dry-run
+      wakelog import backup/*.wakelog.gz
+      wakelog import s3://bucket/archive/fix-bug.wakelog
+    """
+    target = _target(ctx, dry_run)
+    taken: list[Taken] = []
+    for file in files:
+        try:
+            taken.append(_take(ctx, target, file, dry_run))
+        except WakelogError as exc:
+            if len(files) == 1:
+                raise
+            taken.append(Taken(file, False, problem=exc.message))
+    data = msgspec.to_builtins(taken)
+    ctx.answer("import", data, lambda: _show(ctx, taken, dry_run))
+    return 0 if all(t.ok for t in taken) else PARTIAL
+
+
+def _target(ctx: Context, dry_run: bool) -> Engine:
+    """Where to: a dry run makes no store where there is none."""
+    if not dry_run:
+        return ctx.new_store().engine
+    try:
+        return ctx.store.engine
+    except NotFoundError:
+        return MemoryEngine()
+
+
+def _take(ctx: Context, engine: Engine, file: str, dry_run: bool) -> Taken:
+    before = {} if dry_run else _heads(engine)
+    with (
+        _opened(file) as raw,
+        Progress(
+            ctx, f"reading {Path(file).name}, bytes", Path(file).stat().st_size if Path(file).is_file() else 0
+        ) as progress,
+    ):
+        log = import_bundle(MemoryEngine() if dry_run else engine, cast(IO[bytes], _Counted(raw, progress)))
+    old = _compare(engine, log) if dry_run else before.get(log.id, 0)
+    head = log.head()
+    return Taken(file, True, log.id, head.name, head.seq, head.seq - old, warning=_name_warning(log, engine))
+
+
+def _heads(engine: Engine) -> dict[str, int]:
+    out: dict[str, int] = {}
+    after = ""
+    while page := engine.sessions(after=after, limit=1000):
+        out |= {h.session: h.seq for h in page}
+        after = page[-1].session
+    return out
+
+
+def _compare(engine: Engine, log: Log) -> int:
+    """How far the store already has this session; ConflictError when it went another way."""
+    try:
+        mine = engine.head(log.id)
+    except NotFoundError:
+        return 0
+    theirs = log.head()
+    if mine.status == "deleted":
+        raise ConflictError(f"{log.id} was deleted in this store and cannot be imported again", kind="session-deleted")
+    common_end = min(mine.seq, theirs.seq)
+    if Log(engine, log.id).entry(common_end).hash != log.entry(common_end).hash:
+        raise ConflictError(
+            f"{log.id} has a different history in this store",
+            kind="head-moved",
+            head_seq=mine.seq,
+            hint="import it into another store",
+        )
+    return common_end
+
+
+def _name_warning(log: Log, engine: Engine) -> str:
+    """A name that is taken here, or that is none, is not bound: say how to reach the session."""
+    own = [s for s in log.segments if s.last is None]
+    first = log.entry(own[0].first)
+    name = str(first.body.get("name", ""))
+    if name and not is_name(name):
+        return f"{name!r} is a place and cannot name a session; this one is reached as {log.id}"
+    bound = engine.find(name) if name else None
+    if bound is not None and bound != log.id:
+        return f"the name {name} is taken by {bound}; this one is reached as {log.id}"
+    return ""
+
+
+def _opened(file: str) -> IO[bytes]:
+    if file == "-":
+        return sys.stdin.buffer
+    if is_url(file):
+        return _fetched(file)
+    try:
+        return Path(file).open("rb")
+    except OSError as exc:
+        raise NotFoundError(f"{file} cannot be read: {exc.strerror}", kind="file-not-found") from exc
+
+
+def _fetched(url: str) -> IO[bytes]:
+    place, key = split_url(url)
+    spool = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL_MAX))  # noqa: SIM115 - closed by who reads it
+    try:
+        for chunk in Objects(place, create=False).chunks(key):
+            spool.write(chunk)
+    except FileNotFoundError as exc:
+        spool.close()
+        raise NotFoundError(f"there is no {url}", kind="file-not-found") from exc
+    spool.seek(0)
+    return spool
+
+
+class _Counted:
+    """A stream that tells how far it was read, even when it is asked for everything at once."""
+
+    def __init__(self, raw: IO[bytes], progress: Progress) -> None:
+        self._raw, self._progress = raw, progress
+
+    def read(self, size: int = -1) -> bytes:
+        parts: list[bytes] = []
+        left = size if size >= 0 else 1 << 62
+        while left and (part := self._raw.read(min(CHUNK, left))):
+            parts.append(part)
+            left -= len(part)
+            self._progress(len(part))
+        return b"".join(parts)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+
+def _show(ctx: Context, taken: list[Taken], dry_run: bool) -> None:
+    for each in taken:
+        file = inert(each.file, lines=False)
+        if not each.ok:
+            ctx.say(f"{ctx.style('✗', fg='red')} {file}: {inert(each.problem, lines=False)}")
+            continue
+        name = inert(each.name or each.session, lines=False)
+        news = (
+            f"{each.new_events:,} new of {each.events:,} events" if each.new_events else "everything was there already"
+        )
+        ctx.say(f"{ctx.style('✔', fg='green')} {file}: {name}, {news}")
+        if each.warning:
+            ctx.say(f"  {inert(each.warning, lines=False)}")
+    if dry_run:
+        ctx.say("This was a dry run: nothing was taken in.")

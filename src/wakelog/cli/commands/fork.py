@@ -1,58 +1,67 @@
-"""`wakelog fork`: a new session sharing the history up to a point."""
+"""`wakelog fork` and `adopt`: a new session sharing the history up to a point, and its result taken back."""
 
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import click
+import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, common, why_option, yes_option
+from wakelog.cli.errors import PARTIAL
+from wakelog.cli.places import refuse_if_moved
+from wakelog.cli.render.changes import change_lines
+from wakelog.cli.render.sessions import handle, label
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import inert
+from wakelog.cli.text import glyph, inert
+from wakelog.compare.adoption_preview import AdoptionPreview, preview_adoption
+from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
+from wakelog.session import Session
 from wakelog.store import Store
+
+SHOWN = 16
+_WORDS = {
+    "message.added": "message",
+    "decision.made": "decision",
+    "fact.recorded": "fact",
+    "dead_end.noted": "dead end",
+    "artefact.recorded": "artefact",
+    "file.changed": "changed file",
+    "history.compacted": "compaction",
+}
 
 
 @click.command("fork")
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
-@click.option("-n", "--name", default="", help="The new session's name (default: the old one's with a number).")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why; kept in the log.")
+@click.option("-n", "--name", default="", help="Name the new session (default: the old name with a number).")
+@why_option
 @common
 def fork_command(ctx: Context, selector: str, name: str, why: str) -> None:
-    """Makes a new session that shares this one's history up to a point. It costs nothing, whatever the length; the old
-    session is not changed. Calls open at the point are not inherited.
+    """Create a new session that shares the history up to a point. This is free, however long the history is, and does
+    not change the old session. Calls that are open at the point are not inherited.
 
     \b
     Examples:
       wakelog fork fix-bug@4 -n try-redis
       wakelog fork                        the newest session, as it is now
     """
-    session, place = ctx.select(selector)
-    if place.last:
+    where = ctx.place(selector)
+    session = where.session
+    if where.is_range:
         raise click.UsageError("a fork begins at one point, not at a range")
-    at = session.seq(place.first or None)
+    at = session.seq(where.text or None)
     if at < 1:
         raise InvalidInputError(
-            "before the first event there is nothing to fork", kind="bad-point", hint="e1 is the first"
+            "there is nothing to fork before the first event", kind="bad-point", hint="the first event is e1"
         )
     fork = ctx.store.fork(session, at, name=name or _free_name(ctx.store, session.name), why=why)
-    turn = fork.log.state()["turn"]["number"]
-    data = {
-        "session": fork.id,
-        "name": fork.name,
-        "parent": session.id,
-        "parent_name": session.name,
-        "at": at,
-        "turn": turn,
-        "head": fork.head.seq,
-    }
-
-    def human() -> None:
-        place_text = f"@{turn} (e{at})" if turn else f"e{at}"
-        parent, child = (inert(n, lines=False) for n in (session.name or session.id, fork.name or fork.id))
-        ctx.say(f"Forked {parent} at {place_text} as {ctx.style(child, bold=True)}  {fork.id}")
-
-    ctx.answer("fork", data, human)
+    turn = fork.state_document()["turn"]["number"]
+    place = f"@{turn} (e{at})" if turn else f"e{at}"
+    said = f"Forked {label(session)} at {place} as {ctx.style(label(fork), bold=True)}  {fork.id}"
+    parent = {"parent": session.id, "parent_name": session.name}
+    ctx.done("fork", fork, said, **parent, at=at, turn=turn, head=fork.head.seq)
     ctx.suggest(f"wakelog log {fork.name or fork.id}", f"wakelog diff {session.name}@ {fork.name}@")
 
 
@@ -61,3 +70,90 @@ def _free_name(store: Store, name: str) -> str:
     if not name:
         return ""
     return next(n for i in itertools.count(2) if store.engine.find(n := f"{name}-{i}") is None)
+
+
+@click.command("adopt")
+@click.argument("selector", metavar="FORK", shell_complete=complete_selector)
+@click.option("--force", is_flag=True, help="Even if the session has gone on since the fork left it.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
+@yes_option
+@why_option
+@common
+def adopt_command(ctx: Context, selector: str, force: bool, dry_run: bool, yes: bool, why: str) -> int:
+    """Take the result of a fork back into its parent session, as it is now or was at a point.
+
+    The view of the parent goes back to the fork point. Goal, facts, decisions, working set, artefacts and data become
+    those of the fork, and its messages follow. What the parent did after the fork point leaves the view and stays in
+    the log. The fork does not change and keeps its turns, calls and costs; files on disk are not touched. `wakelog
+    undo` takes it back.
+
+    \b
+    Examples:
+      wakelog adopt try-refresh --dry-run
+      wakelog adopt try-refresh -m "it needs no migration"
+      wakelog adopt try-refresh@5 --force
+    """
+    where = ctx.place(selector)
+    fork = where.session
+    if where.is_range:
+        raise click.UsageError("a fork is adopted as it was at one point, not over a range")
+    point = fork.head.fork
+    if point is None:
+        raise InvalidInputError(
+            f"{fork.name or fork.id} is not a fork: there is no parent to adopt it into",
+            kind="not-its-fork",
+            hint="find forks with wakelog ls",
+        )
+    session = ctx.store.resume(point.parent)
+    at = fork.seq(where.text) if where.text else None
+    preview = preview_adoption(session.log, fork.log, at, force=force)
+    if ctx.is_for_people:
+        _show(ctx, session, fork, preview)
+    if not dry_run:
+        ctx.confirm("Adopt it?", yes=yes)
+        refuse_if_moved(session, preview.head)
+        session.adopt(fork, preview.at, why=why, force=force)
+    undo = f"wakelog undo {handle(session)}"
+    data = {
+        **{name: value for name, value in msgspec.to_builtins(preview).items() if name != "changes"},
+        "changes": preview.changes,
+        "name": session.name or None,
+        "fork_name": fork.name or None,
+        "dry_run": dry_run,
+        "done": not dry_run,
+        "operation": None if dry_run else preview.head + 1,
+        "undo": None if dry_run else undo,
+    }
+    end = f"Adopted {label(fork)}. To take it back: {inert(undo, lines=False)}"
+    ctx.answer("adopt", data, "This was a dry run: nothing was written." if dry_run else end)
+    return PARTIAL if preview.gone and not dry_run else 0
+
+
+def _show(ctx: Context, session: Session[Any], fork: Session[Any], preview: AdoptionPreview) -> None:
+    name, child = (label(s) for s in (session, fork))
+    ctx.say(
+        f"{ctx.style(f'Adopt {child}', bold=True)} at e{preview.at} into {name}: the view goes back to e{preview.to},"
+        " and the fork's result follows"
+    )
+    copied = [f"{count} {_plural(_WORDS.get(kind, kind), count)}" for kind, count in preview.copied.items()]
+    ctx.row("copied", ", ".join(copied) or "nothing")
+    if preview.gone:
+        ctx.row("not copied", ctx.style(f"{preview.gone} whose content was erased or pruned", fg="yellow"))
+    if preview.leaving:
+        turns = f"{preview.leaving} {_plural('turn', preview.leaving)} of {name}"
+        ctx.row("leaves view", f"{turns}; nothing is removed")
+    ctx.row("stays there", "the fork's turns, calls and what it spent; files on disk are not touched")
+    for effect in preview.effects[:SHOWN]:
+        ctx.row("outside", f"{inert(effect.tool, lines=False)} ({effect.effect}, {effect.outcome})  e{effect.seq}")
+    if len(preview.effects) > SHOWN:
+        ctx.row("", f"and {len(preview.effects) - SHOWN} more")
+    found = TurnDiff((session.id, preview.head), (fork.id, preview.at), preview.changes, [])
+    lines = list(change_lines(ctx, found, {}, indent="  "))
+    ctx.say_all(lines[:SHOWN])
+    if len(lines) > SHOWN:
+        command = f"wakelog diff {handle(session)}@ {handle(fork)}@"
+        ctx.say(f"  {len(lines) - SHOWN} more lines {glyph('dot')} {command}")
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"

@@ -9,7 +9,7 @@ import msgspec
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.errors import PARTIAL
-from wakelog.cli.progress import Progress
+from wakelog.cli.output import Progress
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import age, inert, iso, size
 from wakelog.config import settings as config
@@ -21,28 +21,32 @@ SKIPS_SHOWN = 10
 
 
 @click.command("gc")
-@click.option("--older-than", metavar="AGE", help="Sessions without an event for this long: 90d, 12w, 1y.")
-@click.option("--max-size", metavar="SIZE", help="Oldest first, until all sessions fit: 500MB, 20GB.")
-@click.option("--keep-last", type=click.IntRange(0), metavar="N", help="Never touch the newest N.")
+@click.option("--older-than", metavar="AGE", help="Select sessions without an event for this long: 90d, 12w, 1y.")
+@click.option("--max-size", metavar="SIZE", help="Select the oldest sessions until the rest fits: 500MB, 20GB.")
+@click.option("--keep-last", type=click.IntRange(0), metavar="N", help="Never select the newest N sessions.")
 @click.option(
     "--status",
     "statuses",
     multiple=True,
     type=click.Choice(["open", "active", "paused", "closed", "archived"]),
-    help="Which sessions (default: closed and archived).",
+    help="Select sessions with this status (default: closed and archived).",
 )
-@click.option("--action", type=click.Choice(["archive", "prune", "delete"]), help="What to do (default: prune).")
-@click.option("--archive-to", metavar="URL", help="First put each as a bundle into s3://bucket/prefix or a folder.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done; this is the default.")
+@click.option(
+    "--action", type=click.Choice(["archive", "prune", "delete"]), help="What to do with them (default: prune)."
+)
+@click.option(
+    "--archive-to", metavar="URL", help="First archive each session as a bundle in s3://bucket/prefix or a folder."
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be done; this is the default.")
 @click.option("-y", "--yes", is_flag=True, help="Do it.")
 @common
 def gc_command(ctx: Context, archive_to: str | None, dry_run: bool, yes: bool, **rules: Any) -> int:
-    """Says which sessions retention would archive, prune or delete, and with --yes does it. Everything is kept for
-    ever unless the settings or these options say otherwise. Sessions under a hold, and those that live forks read
-    through, are left alone.
+    """Apply retention: show which sessions would be archived, pruned or deleted, and do it with --yes. By default
+    everything is kept for ever. Sessions on hold, and sessions with live forks, are left alone.
 
-    Prune drops the content and keeps headers, hashes and the last state: the session still verifies. With
-    --archive-to, nothing goes that is not in the archive by then, verified; what is there is never replaced.
+    Prune drops the content and keeps headers, hashes and the last state, so that the session still verifies. With
+    --archive-to, a session is removed only after its archive is complete and verified; an existing archive is never
+    replaced.
 
     \b
     Examples:
@@ -54,7 +58,7 @@ def gc_command(ctx: Context, archive_to: str | None, dry_run: bool, yes: bool, *
     planned = plan(ctx.store, policy, ctx.store.clock())
     doing = [p for p in planned if p.action != "skip"]
     is_done = yes and not dry_run and bool(doing)
-    if not ctx.json and not ctx.ndjson:
+    if ctx.is_for_people:
         _show_plan(ctx, policy, planned)
     applied: list[Applied] = []
     if is_done:

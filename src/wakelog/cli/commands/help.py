@@ -1,11 +1,20 @@
-"""`wakelog help`: the same as --help, and with -a all commands."""
+"""`wakelog help` and `completion`."""
 
 from __future__ import annotations
 
+import sys
+
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, get_completion_class
 
 from wakelog.cli.context import Context, common
+
+SHELLS = ("bash", "zsh", "fish")
+_HOW = {
+    "bash": 'eval "$(wakelog completion bash)"      in ~/.bashrc',
+    "zsh": 'eval "$(wakelog completion zsh)"       in ~/.zshrc',
+    "fish": "wakelog completion fish | source       in ~/.config/fish/config.fish",
+}
 
 
 def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -16,11 +25,11 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 
 
 @click.command("help")
-@click.option("-a", "--all", "everything", is_flag=True, help="All commands.")
+@click.option("-a", "--all", "everything", is_flag=True, help="List all commands.")
 @click.argument("words", nargs=-1, metavar="[COMMAND]...", shell_complete=_names)
 @common
 def help_command(ctx: Context, everything: bool, words: tuple[str, ...]) -> None:
-    """Help on wakelog, or on one command.
+    """Show help on wakelog, or on one command.
 
     \b
     Examples:
@@ -42,3 +51,33 @@ def help_command(ctx: Context, everything: bool, words: tuple[str, ...]) -> None
     names = command.list_commands(at) if isinstance(command, click.Group) else []
     data = {"command": " ".join(words) or None, "text": text, "commands": names}
     ctx.answer("help", data, lambda: ctx.say(text))
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(SHELLS))
+@common
+def completion_command(ctx: Context, shell: str) -> None:
+    """Print a script that completes commands, options, sessions, turns, state keys and checkpoints in your shell.
+
+    \b
+    Examples:
+      eval "$(wakelog completion bash)"      in ~/.bashrc
+      eval "$(wakelog completion zsh)"       in ~/.zshrc
+      wakelog completion fish | source       in ~/.config/fish/config.fish
+    """
+    script = source(shell)
+    ctx.answer("completion", {"shell": shell, "script": script}, lambda: ctx.say(script.rstrip("\n")))
+    if sys.stdout.isatty():
+        # To somebody who looks at it. A shell that evaluates it at every start has heard it already.
+        ctx.suggest(_HOW[shell])
+
+
+def source(shell: str) -> str:
+    """Click's script for our command."""
+    from wakelog.cli.app import app
+
+    found = get_completion_class(shell)
+    assert found is not None, shell
+    maker = found(app, {}, "wakelog", "_WAKELOG_COMPLETE")
+    # Not maker.source(): for bash that runs bash to ask its version, and prints a warning where there is none.
+    return maker.source_template % maker.source_vars()

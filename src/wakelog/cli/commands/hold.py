@@ -7,6 +7,7 @@ import msgspec
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.errors import PARTIAL
+from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import clock, inert, iso
@@ -15,8 +16,8 @@ from wakelog.maintenance.holds import Holds, find_holds, hold_of, lift_hold, pla
 
 @click.group("hold")
 def hold_command() -> None:
-    """A hold keeps everything: while there is one, erase, redact, prune, delete and gc refuse to touch the session. It
-    is an event in the session's own log, and only lifting it ends it.
+    """Protect sessions from being erased: while a session is on hold, erase, redact, gc and delete refuse to touch it.
+    A hold is an event in the session's own log, and only removing it ends it.
 
     \b
     Examples:
@@ -31,7 +32,7 @@ def hold_command() -> None:
 @click.option("-m", "--message", "reason", required=True, metavar="TEXT", help="Who asked for it, and why.")
 @common
 def add(ctx: Context, session: str, reason: str) -> None:
-    """Puts a session under a hold.
+    """Put a session on hold.
 
     \b
     Example:
@@ -39,9 +40,7 @@ def add(ctx: Context, session: str, reason: str) -> None:
     """
     found = ctx.session(session)
     seq = place_hold(found, reason)
-    name = inert(found.name or found.id, lines=False)
-    data = {"session": found.id, "name": found.name, "reason": reason, "seq": seq}
-    ctx.answer("hold", data, lambda: ctx.say(f"{name} is under a hold: {inert(reason, lines=False)}"))
+    ctx.done("hold", found, f"{label(found)} is under a hold: {inert(reason, lines=False)}", reason=reason, seq=seq)
 
 
 @hold_command.command("rm")
@@ -49,7 +48,7 @@ def add(ctx: Context, session: str, reason: str) -> None:
 @click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why it ends; kept in the log.")
 @common
 def rm(ctx: Context, session: str, why: str) -> None:
-    """Lifts a session's hold.
+    """Remove the hold of a session.
 
     \b
     Example:
@@ -58,18 +57,15 @@ def rm(ctx: Context, session: str, why: str) -> None:
     found = ctx.session(session)
     before = hold_of(found)
     seq = lift_hold(found, why=why)
-    name = inert(found.name or found.id, lines=False)
     reason = before.reason if before else ""
-    data = {"session": found.id, "name": found.name, "reason": reason, "seq": seq}
-    ctx.answer(
-        "hold", data, lambda: ctx.say(f"{name} is no longer under a hold (it was: {inert(reason, lines=False)})")
-    )
+    said = f"{label(found)} is no longer under a hold (it was: {inert(reason, lines=False)})"
+    ctx.done("hold", found, said, reason=reason, seq=seq)
 
 
 @hold_command.command("ls")
 @common
 def ls(ctx: Context) -> int:
-    """Lists the sessions under a hold. Exit code 7 when a session cannot be read, so that nobody can tell.
+    """List the sessions on hold. The exit code is 7 when a session cannot be read and might be on hold.
 
     \b
     Example:

@@ -1,16 +1,19 @@
-"""`wakelog pause`, `close`, `reopen`, `archive`, `delete`: a session's life."""
+"""`wakelog resume`, `pause`, `close`, `reopen`, `archive`, `delete`: a session's life."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, common, why_option, yes_option
+from wakelog.cli.render.sessions import label
+from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_session
-from wakelog.cli.text import glyph, inert
-from wakelog.errors import NotAllowedError
+from wakelog.cli.text import fit, glyph, inert, iso
+from wakelog.errors import ConflictError, NotAllowedError
 from wakelog.log.surgery import refuse_if_held
 from wakelog.session import Session
 
@@ -23,15 +26,16 @@ _COMMANDS = {
     "session.deleted": "delete",
 }
 _session = click.argument("session", required=False, default="", shell_complete=complete_session)
-_why = click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why; kept in the log.")
+SHOWN = 8
 
 
 @click.command("pause")
 @_session
-@_why
+@why_option
 @common
 def pause_command(ctx: Context, session: str, why: str) -> None:
-    """Nothing new takes effect until `wakelog resume`. Outcomes of calls begun before are still accepted.
+    """Pause a session: nothing new takes effect until `wakelog resume`. Outcomes of calls that had started are still
+    accepted.
 
     \b
     Example:
@@ -42,28 +46,28 @@ def pause_command(ctx: Context, session: str, why: str) -> None:
 
 @click.command("close")
 @_session
-@_why
-@click.option("--outcome", default="completed", help="How it ended, in a word.")
+@why_option
+@click.option("--outcome", default="completed", help="How it ended, in one word.")
 @common
 def close_command(ctx: Context, session: str, why: str, outcome: str) -> None:
-    """Ends a session. Calls that never started are abandoned, and those that did are marked as uncertain.
+    """End a session. Calls that never started are abandoned; calls that did start are marked as uncertain.
 
     \b
     Example:
       wakelog close fix-bug
     """
     found = ctx.session(session)
-    pending = found.log.state()["pending_actions"]
+    pending = found.state_document()["pending_actions"]
     settled = sorted(action for action, entry in pending.items() if entry["status"] != "uncertain")
     _move(ctx, session, lambda s: s.close(outcome, why=why), "wakelog reopen {}", settled=settled)
 
 
 @click.command("reopen")
 @_session
-@_why
+@why_option
 @common
 def reopen_command(ctx: Context, session: str, why: str) -> None:
-    """Brings a closed or archived session back.
+    """Reopen a closed or archived session.
 
     \b
     Example:
@@ -74,10 +78,10 @@ def reopen_command(ctx: Context, session: str, why: str) -> None:
 
 @click.command("archive")
 @_session
-@_why
+@why_option
 @common
 def archive_command(ctx: Context, session: str, why: str) -> None:
-    """Puts a closed session away. Nothing is removed; `wakelog reopen` brings it back.
+    """Archive a closed session. Nothing is removed; `wakelog reopen` brings it back.
 
     \b
     Example:
@@ -88,12 +92,13 @@ def archive_command(ctx: Context, session: str, why: str) -> None:
 
 @click.command("delete")
 @_session
-@_why
-@click.option("--dry-run", is_flag=True, help="Show what would go, and stop.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@why_option
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and stop.")
+@yes_option
 @common
 def delete_command(ctx: Context, session: str, why: str, dry_run: bool, yes: bool) -> None:
-    """Ends a session for good. A tombstone stays; the content is removed from the files. Forks keep what they share.
+    """Delete a session for good. Its content is removed from the files and a tombstone stays. Forks keep what they
+    share.
 
     \b
     Examples:
@@ -101,13 +106,13 @@ def delete_command(ctx: Context, session: str, why: str, dry_run: bool, yes: boo
       wakelog delete old-try --yes -m "asked for by the customer"
     """
     if not session and not ctx.names_session:
-        raise click.UsageError("delete needs the session's name: there is no default for this one")
+        raise click.UsageError("delete needs the name of the session: there is no default")
     found = ctx.session(session, in_full=True)
     refuse_if_held(ctx.store.engine, found.id)
     head = found.head
     forks = [h.name or h.session for h in ctx.store.engine.children(found.id)]
-    name = inert(found.name or found.id, lines=False)
-    if not ctx.json and not ctx.ndjson:
+    name = label(found)
+    if ctx.is_for_people:
         own = head.seq - (head.fork.at if head.fork else 0)
         ctx.say(f"{ctx.style(f'Delete {name}', bold=True)}  {own:,} events of its own, @{head.turn}, {head.status}")
         if forks:
@@ -118,9 +123,8 @@ def delete_command(ctx: Context, session: str, why: str, dry_run: bool, yes: boo
     if not dry_run:
         ctx.confirm(f"Delete {name} for good?", yes=yes)
         ctx.store.delete(found, why=why)
-    data = {"session": found.id, "name": found.name, "events": head.seq, "forks": forks, "deleted": not dry_run}
     end = "This was a dry run: nothing was deleted." if dry_run else f"{name} is deleted; a tombstone stays."
-    ctx.answer("delete", data, lambda: ctx.say(end))
+    ctx.done("delete", found, end, events=head.seq, forks=forks, deleted=not dry_run)
 
 
 def _move(
@@ -150,3 +154,104 @@ def _move(
 
     ctx.answer("life", data, human)
     ctx.suggest(back.format(shown))
+
+
+@click.command("resume")
+@click.argument("session", required=False, default="", shell_complete=complete_session)
+@click.option("--last", is_flag=True, help="Continue the newest session.")
+@why_option
+@common
+def resume_command(ctx: Context, session: str, last: bool, why: str) -> None:
+    """Continue a session: lift a pause, and show its goal, last turn, facts and open calls.
+
+    This is refused while another process is writing the session. A pause is lifted all the same, because that process
+    may be waiting for it.
+
+    \b
+    Examples:
+      wakelog resume fix-bug
+      wakelog resume --last
+    """
+    if session and last:
+        raise click.UsageError("name a session or say --last, not both")
+    found = ctx.session("." if last else session)
+    status, name = found.status, found.name or found.id
+    if status in ("closed", "archived"):
+        raise NotAllowedError(
+            f"{name} is {status}", kind=f"session-{status}", hint=f"wakelog reopen {name}", legal=("session.reopened",)
+        )
+    is_lifted = status == "paused"
+    if not is_lifted and (holder := found.log.living_holder()):
+        raise ConflictError(
+            f"{name} is being written by {holder}",
+            kind="leased",
+            hint=f"wait for that process or end it; see wakelog status {name}",
+        )
+    if is_lifted:
+        found.resume(host=socket.gethostname(), why=why)
+    data = _standing(found, is_lifted)
+    ctx.answer("resume", data, lambda: _show(ctx, data))
+
+
+def _standing(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
+    state, head = session.state_document(), session.head
+    messages = session.messages()
+    said = {role: next((m for m in reversed(messages) if m.role == role), None) for role in ("user", "assistant")}
+    return {
+        "session": session.id,
+        "name": session.name,
+        "status": head.status,
+        "lifted": is_lifted,
+        "head": head.seq,
+        "at": iso(head.at),
+        "goal": state["goal"],
+        "turn": state["turn"],
+        "holder": session.log.living_holder(),
+        "last_user": said["user"].text if said["user"] else None,
+        "last_assistant": said["assistant"].text if said["assistant"] else None,
+        "facts": {key: fact["value"] for key, fact in state["facts"].items()},
+        "dead_ends": list(state["dead_ends"].values()),
+        "pending": [{"action": action, **entry} for action, entry in state["pending_actions"].items()],
+        "last_error": state["last_error"],
+        "python": f"wakelog.open().resume({session.name or session.id!r})",
+    }
+
+
+def _show(ctx: Context, data: dict[str, Any]) -> None:
+    name = inert(data["name"] or data["session"], lines=False)
+    turn = data["turn"]
+    what = "resumed" if data["lifted"] else f"is {data['status']}: nothing to lift"
+    ctx.say(f"{ctx.style(name, bold=True)} {what}, at @{turn['number']} (e{data['head']})")
+    room = ctx.columns - 16
+    if data["goal"]:
+        ctx.row("goal", fit(text_of(data["goal"]), room))
+    if data["holder"]:
+        ctx.row("careful", f"{inert(data['holder'], lines=False)} is writing it at this moment")
+    if turn["number"]:
+        attempt = f", attempt {turn['attempt']}" if turn["attempt"] > 1 else ""
+        ctx.row("last turn", f"@{turn['number']} {turn['status']}{attempt}")
+    for role, key in (("you", "last_user"), ("agent", "last_assistant")):
+        if data[key]:
+            ctx.row("", fit(f"{role}: {data[key]}", room))
+    _many(ctx, "known", [f"{key}: {text_of(value)}" for key, value in data["facts"].items()], room)
+    ends = [f"{text_of(d.get('tried', ''))}: {text_of(d.get('learned', ''))}" for d in data["dead_ends"]]
+    _many(ctx, "dead ends", ends, room)
+    _many(ctx, "pending", [_pending(p) for p in data["pending"]] or ["nothing"], room)
+    ctx.row("go on", inert(data["python"], lines=False))
+
+
+def _pending(pending: dict[str, Any]) -> str:
+    text = f"{pending['tool']} ({pending['effect']}, e{pending['seq']}) {pending['status']}"
+    if pending.get("prompt"):
+        text = f"waits for you: {text_of(pending['prompt'])} (e{pending['seq']})"
+    if pending["status"] == "uncertain":
+        text = f"{glyph('warn')} {text}: did it happen? Find out before it is tried again"
+    return text
+
+
+def _many(ctx: Context, title: str, lines: list[str], room: int) -> None:
+    for line in lines[:SHOWN]:
+        ctx.row(title, fit(line, room))
+        title = ""
+    if len(lines) > SHOWN:
+        ctx.row("", f"and {len(lines) - SHOWN} more")

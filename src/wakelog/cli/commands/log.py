@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, at_option, common
+from wakelog.cli.places import Place
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.events import brief, show_line
 from wakelog.cli.render.flags import mark_flags
-from wakelog.cli.render.places import place, select
+from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import Standing, handle, plain_session, standing
-from wakelog.cli.render.spine import Look, header_line, say_spine
-from wakelog.cli.render.turns import TurnRow, gather, plain_turn
+from wakelog.cli.render.turns import Look, TurnRow, gather, header_line, say_spine
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
@@ -30,20 +30,23 @@ TURNS, EVENTS, PAGE = 40, 100, 512
 
 @click.command("log")
 @click.argument("where", required=False, default="", metavar="[SEL|RANGE]", shell_complete=complete_selector)
-@click.option("-p", "--patch", "patch", is_flag=True, help="What each turn changed, beneath it.")
-@click.option("--stat", "stat", is_flag=True, help="The files each turn in view changed.")
-@click.option("--oneline", "oneline", is_flag=True, help="Turn, glyph and title only.")
+@click.option("-p", "--patch", "patch", is_flag=True, help="Show what each turn changed.")
+@click.option("--stat", "stat", is_flag=True, help="Show the files that each turn in view changed.")
+@click.option("--oneline", "oneline", is_flag=True, help="Show turn, status and title only.")
 @click.option("--graph", "graph", is_flag=True, help="Mark forks, rewinds and checkpoints.")
-@click.option("--events", "events", is_flag=True, help="Events instead of turns.")
-@click.option("--kind", "kinds", multiple=True, metavar="K", help="Events of a kind, or of all kinds K.*.")
-@click.option("--tool", "tool", metavar="T", help="Events of one tool.")
-@click.option("--reverse", "reverse", is_flag=True, help="Oldest first.")
-@click.option("-n", "limit", type=click.IntRange(0), help=f"How many (default {TURNS} turns, {EVENTS} events; 0: all).")
-@click.option("--since", "since", metavar="T", help="From then on: 10m, 2h, today, 2026-11-15T18:00.")
-@click.option("--until", "until", metavar="T", help="Up to then.")
+@click.option("--events", "events", is_flag=True, help="Show events instead of turns.")
+@click.option("--kind", "kinds", multiple=True, metavar="K", help="Show events of this kind, or of all kinds K.*.")
+@click.option("--tool", "tool", metavar="T", help="Show events of this tool.")
+@click.option("--reverse", "reverse", is_flag=True, help="Show the oldest first.")
 @click.option(
-    "--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="As it was at that point."
+    "-n",
+    "limit",
+    type=click.IntRange(0),
+    help=f"Show at most N (default: {TURNS} turns, {EVENTS} events; 0 shows all).",
 )
+@click.option("--since", "since", metavar="T", help="Start at this time: 10m, 2h, today, 2026-11-15T18:00.")
+@click.option("--until", "until", metavar="T", help="Stop at this time.")
+@at_option
 @common
 def log_command(
     ctx: Context,
@@ -61,9 +64,9 @@ def log_command(
     until: str | None,
     at: str,
 ) -> int:
-    """The turns of a session, newest first, one line each; of a session without turns, its events.
+    """Show a session turn by turn, newest first, one line each. A session without turns shows its events.
 
-    A point shows the history up to it (fix-auth@5); a range includes both its ends (@3..@7 is five turns).
+    A point shows the history up to it (fix-auth@5). A range includes both ends (@3..@7 is five turns).
 
     \b
     Examples:
@@ -71,11 +74,12 @@ def log_command(
       wakelog log fix-auth --graph
     """
     ctx.even_damaged = True
-    session, spot, seq = select(ctx, where, at)
+    place = ctx.place(where, at)
+    session = place.session
     span = Range(1, session.head.seq)
     try:
-        stand = standing(session, seq)
-        span = _span(ctx, session, spot, since, until, stand.seq)
+        stand = standing(session, place.at)
+        span = _span(place, since, until, stand.seq)
         if events or kinds or tool or not stand.document["turn"]["number"]:
             entries = _events(session, span, kinds, tool, reverse)
             _answer_events(ctx, session, stand, entries, EVENTS if limit is None else limit)
@@ -88,12 +92,12 @@ def log_command(
     return 0
 
 
-def _span(ctx: Context, session: Session[Any], spot: str, since: str | None, until: str | None, last: Seq) -> Range:
+def _span(place: Place, since: str | None, until: str | None, last: Seq) -> Range:
     """The events asked for, both ends included."""
-    first = 1
-    if spot:
-        found = place(ctx, session, spot)
-        first, last = (found.first if ".." in spot else 1), min(found.last, last)
+    first, session = 1, place.session
+    if place.text:
+        found = place.span
+        first, last = (found.first if place.is_range else 1), min(found.last, last)
     now = session.log.clock()
     if since:
         first = max(first, seq_at_time(session.log, parse_time(since, now) - 1) + 1)
@@ -109,17 +113,13 @@ def _answer_turns(ctx: Context, session: Session[Any], stand: Standing, span: Ra
     span = _whole(session, span)
     rows, older = _newest(session, span, limit, stand.seq, in_view=look.stat)
     first = None
-    if older and older[0] == 1 and older[1] > 1 and not ctx.json and not ctx.ndjson:
+    if older and older[0] == 1 and older[1] > 1 and ctx.is_for_people:
         # Where a session began says what it is about.
         first = next(_rows(session, Range(span.first, rows[0].first - 1), stand.seq), None) if rows else None
     mark_flags(session, stand.document["flags"], [*rows, *([first] if first else [])])
     shown = rows if look.reverse else rows[::-1]
     cursor = f"@{older[0]}..@{older[1]}" if older else None
-    if ctx.ndjson:
-        for row in shown:
-            ctx.record("log", {"session": session.id, **plain_turn(row)})
-        return
-    data = {"session": plain_session(session, stand), "turns": [plain_turn(r) for r in shown], "events": None}
+    data = {"session": plain_session(session, stand), "turns": shown, "events": None}
 
     def human() -> None:
         ctx.say(header_line(ctx, session, stand))
@@ -128,7 +128,8 @@ def _answer_turns(ctx: Context, session: Session[Any], stand: Standing, span: Ra
         else:
             ctx.say("  no turns there")
 
-    ctx.answer("log", data, human, next_cursor=cursor)
+    records = ({"session": session.id, **plain(row)} for row in shown)
+    ctx.answer("log", data, human, records=records, next_cursor=cursor)
     name = handle(session)
     bad = next((r for r in reversed(rows) if r.outcome == "failed" or r.errors), rows[-1] if rows else None)
     if bad:
@@ -206,16 +207,14 @@ def _answer_events(ctx: Context, session: Session[Any], stand: Standing, entries
         listed = [brief(session, e, tools) for e in shown]
         rest = next(iter(entries), None) if limit else None
         data = {"session": plain_session(session, stand), "turns": None, "events": listed}
-        ctx.answer("log", data, lambda: None, next_cursor=f"e{rest.seq}" if rest else None)
+        ctx.answer("log", data, (), next_cursor=f"e{rest.seq}" if rest else None)
         return
-    if ctx.ndjson:
-        for entry in shown:
-            ctx.record("log", brief(session, entry, tools))
-        return
-    ctx.say(header_line(ctx, session, stand))
-    for entry in shown:
-        ctx.say(show_line(ctx, session, entry, tools))
-    if limit and next(iter(entries), None) is not None:
-        ctx.say(ctx.style(f"  there are more; -n {limit * 10} shows more of them, -n 0 all", dim=True))
-    ctx.flush()
+
+    def human() -> Iterator[str]:
+        yield header_line(ctx, session, stand)
+        yield from (show_line(ctx, session, entry, tools) for entry in shown)
+        if limit and next(iter(entries), None) is not None:
+            yield ctx.style(f"  there are more; -n {limit * 10} shows more of them, -n 0 all", dim=True)
+
+    ctx.answer("log", None, human(), records=(brief(session, entry, tools) for entry in shown))
     ctx.suggest(f"wakelog show -s {handle(session)} e{session.head.seq}")

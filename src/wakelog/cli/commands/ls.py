@@ -9,10 +9,12 @@ from typing import Any
 import click
 
 from wakelog.cli.context import Context, common
-from wakelog.cli.render.cost import plain_money
+from wakelog.cli.places import list_sessions
+from wakelog.cli.render.money import plain_money
+from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless, short_id, status_sign
 from wakelog.cli.render.table import Cell, Column, Row, say_table
-from wakelog.cli.text import age, glyph, iso, money
+from wakelog.cli.text import age, glyph, money
 from wakelog.index.index import Index
 from wakelog.index.newest import is_far_behind, newest_index
 from wakelog.index.results import SessionInfo
@@ -34,14 +36,21 @@ _COLUMNS = (
 
 
 @click.command("ls")
-@click.option("-A", "--all", "everything", is_flag=True, help="Archived ones too.")
-@click.option("--since", "since", metavar="T", help="With something new since: 2h, today, 2026-11-15.")
-@click.option("--status", "status", type=click.Choice(["open", "active", "paused", "closed", "archived"]))
-@click.option("--label", "label", metavar="K[=V]", help="With that label.")
-@click.option("--failed", "failed", is_flag=True, help="Those that ended badly, or whose last turn did.")
-@click.option("--live", "live", is_flag=True, help="Those that are not closed.")
-@click.option("--name", "name", metavar="GLOB", help="By name: fix-*.")
-@click.option("-n", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, help="How many; 0: all.")
+@click.option("-A", "--all", "everything", is_flag=True, help="List archived sessions too.")
+@click.option("--since", "since", metavar="T", help="List sessions with events since: 2h, today, 2026-11-15.")
+@click.option(
+    "--status",
+    "status",
+    type=click.Choice(["open", "active", "paused", "closed", "archived"]),
+    help="List sessions with that status.",
+)
+@click.option("--label", "label", metavar="K[=V]", help="List sessions with that label.")
+@click.option("--failed", "failed", is_flag=True, help="List sessions that failed, or whose last turn did.")
+@click.option("--live", "live", is_flag=True, help="List sessions that are not closed.")
+@click.option("--name", "name", metavar="GLOB", help="List sessions with that name: fix-*.")
+@click.option(
+    "-n", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, help="Show at most N; 0 shows all."
+)
 @common
 def ls_command(
     ctx: Context,
@@ -54,9 +63,9 @@ def ls_command(
     name: str | None,
     limit: int,
 ) -> None:
-    """The sessions, the one last active first; forks stand below the session they were forked from.
+    """List the sessions of this store, the last active one first. Forks stand below the session they come from.
 
-    Where many sessions are not indexed yet, it is the one last written that comes first, and -n 0 indexes all.
+    When many sessions are not indexed yet, the list is sorted by the last write, and -n 0 indexes all of them.
 
     \b
     Examples:
@@ -86,7 +95,7 @@ def ls_command(
         elif more:
             ctx.say(ctx.style(f"  there are more; -n {limit * 4} shows more of them, -n 0 all", dim=True))
 
-    ctx.answer("ls", [_plain(info) for info in found], human, next_cursor=more or None)
+    ctx.answer("ls", found, human, next_cursor=more or None)
     if found:
         name_or_id = harmless(found[0].name) or found[0].id
         ctx.suggest(f"wakelog log {name_or_id}", f"wakelog status {name_or_id}", "wakelog ps")
@@ -105,18 +114,13 @@ def _index(ctx: Context, most: int) -> Iterator[Index]:
 def _find(index: Index, archived: bool, limit: int, **filters: Any) -> tuple[list[SessionInfo], str]:
     """The sessions asked for, and where to go on."""
     found: list[SessionInfo] = []
-    after = ""
-    while True:
-        page = index.sessions(after=after, limit=PAGE, **filters)
-        for info in page:
-            if info.status == "archived" and not archived:
-                continue
-            if limit and len(found) == limit:
-                return found, f"{found[-1].last_at}:{found[-1].id}"
-            found.append(info)
-        after = page.next
-        if not after:
-            return found, ""
+    for info in list_sessions(index, **filters):
+        if info.status == "archived" and not archived:
+            continue
+        if limit and len(found) == limit:
+            return found, f"{found[-1].last_at}:{found[-1].id}"
+        found.append(info)
+    return found, ""
 
 
 def _in_families(found: list[SessionInfo]) -> Iterator[tuple[SessionInfo, int]]:
@@ -165,25 +169,10 @@ def _row(ctx: Context, info: SessionInfo, depth: int) -> Row:
     )
 
 
-def _plain(info: SessionInfo) -> dict[str, Any]:
-    return {
-        "id": info.id,
-        "name": info.name or None,
-        "status": info.status,
-        "outcome": info.outcome or None,
-        "parent": {"session": info.parent, "at": info.forked_at} if info.parent else None,
-        "spawner": info.spawner or None,
-        "agent": info.agent or None,
-        "goal": info.goal,
-        "labels": info.labels,
-        "turns": info.turn,
-        "events": info.head,
-        "created_at": iso(info.first_at),
-        "updated_at": iso(info.last_at),
-        "tokens": info.tokens or None,
-        "money": plain_money(info.usd_micros),
-        "pending": info.pending,
-        "flags": info.flags,
-        "last_error": info.last_error or None,
-        "damaged": info.damaged or None,
-    }
+shape(
+    SessionInfo,
+    "id name? status outcome? parent spawner? agent? goal labels turns=turn events=head created_at=first_at:iso"
+    " updated_at=last_at:iso tokens? money pending flags last_error? damaged?",
+    parent=lambda info: {"session": info.parent, "at": info.forked_at} if info.parent else None,
+    money=lambda info: plain_money(info.usd_micros),
+)

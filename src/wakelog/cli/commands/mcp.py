@@ -1,9 +1,13 @@
-"""`wakelog mcp`: the server through which an agent keeps its own session."""
+"""`wakelog mcp` and `proxy`: serve this store to an agent, and record any MCP server."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-from typing import TYPE_CHECKING
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,7 +15,13 @@ from wakelog.cli.context import Context, common
 from wakelog.errors import UnsupportedError
 
 if TYPE_CHECKING:
+    from wakelog.mcp.recorder import Recorder
+    from wakelog.model.events import Trust
+    from wakelog.session import Session
     from wakelog.store import Store
+
+DURABLE_WAIT_S = 1.0
+"""How long a call may be held back for its intent to be stored. The traffic matters more than the record."""
 
 
 @click.command("mcp")
@@ -21,13 +31,13 @@ if TYPE_CHECKING:
 def mcp_command(ctx: Context, read_only: bool, address: str | None) -> None:
     """Serve this store over MCP, on stdin and stdout, to an agent that keeps its own session.
 
-    \b
-    claude mcp add wakelog -- wakelog mcp
-    codex mcp add wakelog -- wakelog mcp
-    wakelog mcp --http 127.0.0.1:8722
+    Over HTTP it listens on loopback only and checks Host and Origin. To open it up, put a server with keys in front.
 
-    Over HTTP it listens on loopback names only and checks Host and Origin; put a server with keys in front of it
-    to open it up.
+    \b
+    Examples:
+      claude mcp add wakelog -- wakelog mcp
+      codex mcp add wakelog -- wakelog mcp
+      wakelog mcp --http 127.0.0.1:8722
     """
     if importlib.util.find_spec("mcp") is None:
         raise UnsupportedError(
@@ -57,3 +67,87 @@ def _serve_stdio(ctx: Context, read_only: bool) -> None:
 
 def _open(ctx: Context, create: bool) -> Store:
     return ctx.new_store() if create else ctx.store
+
+
+@click.command("proxy", context_settings={"ignore_unknown_options": True})
+@click.option("--name", metavar="N", help="Name the server (default: its command or host).")
+@click.option(
+    "--into", "into", metavar="SESSION", help="Record into this session (default: a new one for each launch)."
+)
+@click.option(
+    "--trust",
+    type=click.Choice(["trusted", "unverified", "untrusted"]),
+    default="unverified",
+    show_default=True,
+    help="How far to trust its results.",
+)
+@click.option("--durable", is_flag=True, help="Pass a tool call on only when its intent is stored (or after 1 s).")
+@click.option("--url", metavar="URL", help="The server's Streamable HTTP endpoint, instead of a command.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8723, show_default=True, help="With --url: our port.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@common
+def proxy_command(
+    ctx: Context,
+    name: str | None,
+    into: str | None,
+    trust: Trust,
+    durable: bool,
+    url: str | None,
+    port: int,
+    command: tuple[str, ...],
+) -> None:
+    """Record the tool calls of any MCP server. Bytes pass through unchanged.
+
+    If the store fails, traffic continues, and the gap is recorded when the store is back.
+
+    \b
+    Examples:
+      wakelog proxy --name files -- npx -y @modelcontextprotocol/server-filesystem .
+      wakelog proxy --name search --url http://127.0.0.1:3001/mcp --port 8723
+    """
+    if bool(command) == bool(url):
+        raise click.UsageError("give a command after --, or --url")
+    name = name or (os.path.basename(command[0]) if command else _host(url or ""))
+
+    def open_session() -> Session[Any]:
+        # In the recorder's thread, and again if it failed: the store may come back.
+        made = into or f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+        return ctx.new_store().session(made, agent=f"proxy:{name}")
+
+    from wakelog.mcp.recorder import Recorder
+
+    recorder = Recorder(open_session, name=name, trust=trust, closes=not into)
+    if url:
+        _serve_http(url, port, recorder)
+        return
+    from wakelog.mcp.stdio_proxy import run_proxy
+
+    code = run_proxy(command, recorder, wait_s=DURABLE_WAIT_S if durable else 0.0)
+    if code < 0:
+        # The server died of a signal, and so do we: who started us sees what it would have seen.
+        with contextlib.suppress(OSError):  # SIGKILL has no handler to reset
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    raise click.exceptions.Exit(code)
+
+
+def _host(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    return urlsplit(url).hostname or "server"
+
+
+def _serve_http(url: str, port: int, recorder: Recorder) -> None:
+    try:
+        import uvicorn
+
+        from wakelog.mcp.http_proxy import HttpProxy
+    except ImportError as exc:
+        raise UnsupportedError(
+            "the HTTP proxy needs uvicorn and httpx2", kind="missing-extra", hint="pip install 'wakelog[mcp]'"
+        ) from exc
+    app: Any = HttpProxy(url, recorder)
+    try:
+        uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", lifespan="on", server_header=False)
+    finally:
+        recorder.close()

@@ -10,11 +10,13 @@ import click
 import msgspec
 
 from wakelog.cli.context import Context, common
+from wakelog.cli.places import list_sessions
 from wakelog.cli.render.sessions import (
     NEEDS,
     URGENT,
     Standing,
     handle,
+    label,
     pending_text,
     plain_session,
     standing,
@@ -28,7 +30,7 @@ from wakelog.index.newest import is_far_behind, newest_index
 from wakelog.index.results import SessionInfo
 from wakelog.session import Session
 
-RECENT_S, PAGE, MOST = 3600, 1000, 200
+RECENT_S, MOST = 3600, 200
 EVERY_S = 2.0
 _COLUMNS = (
     Column("needs"),
@@ -55,19 +57,19 @@ class _Live(msgspec.Struct, frozen=True):
 
 
 @click.command("ps")
-@click.option("--waiting", "waiting", is_flag=True, help="Only those that wait for a person.")
+@click.option("--waiting", "waiting", is_flag=True, help="List only sessions that wait for a person.")
 @click.option(
-    "--stuck", "stuck", is_flag=True, help="Only those without news, or with a call whose outcome is unknown."
+    "--stuck", "stuck", is_flag=True, help="List only sessions without news, or with a call of unknown outcome."
 )
-@click.option("--over-budget", "over_budget", is_flag=True, help="Only those that have spent what they may.")
-@click.option("-A", "--all", "everything", is_flag=True, help="Idle ones of any age too.")
-@click.option("--watch", "watch", is_flag=True, help="Again every two seconds, until Ctrl-C.")
+@click.option("--over-budget", "over_budget", is_flag=True, help="List only sessions that reached their budget.")
+@click.option("-A", "--all", "everything", is_flag=True, help="List idle sessions of any age too.")
+@click.option("--watch", "watch", is_flag=True, help="Refresh every two seconds, until Ctrl-C.")
 @common
 def ps_command(ctx: Context, waiting: bool, stuck: bool, over_budget: bool, everything: bool, watch: bool) -> None:
-    """Live sessions, those that need you first: who writes, what is pending, how long ago something happened.
+    """List live sessions, those that need you first: who writes, what is pending, and when something last happened.
 
-    Idle sessions without a flag leave the list after an hour. Where many sessions are not indexed yet, those last
-    written are looked at; of those that rest, 200 are shown at most. -A looks at all.
+    Idle sessions without a flag leave the list after an hour, and at most 200 idle ones are shown. When many sessions
+    are not indexed yet, only the last written ones are checked. -A shows all.
 
     \b
     Examples:
@@ -78,12 +80,12 @@ def ps_command(ctx: Context, waiting: bool, stuck: bool, over_budget: bool, ever
     wanted = {*(["waiting"] if waiting else []), *(["stuck", "uncertain"] if stuck else [])}
     wanted |= {"over-budget"} if over_budget else set()
     # Programs, and who asks for something in particular, get all; a person who only looks need not wait for it.
-    is_first_look = not (wanted or everything or ctx.json or ctx.ndjson) and is_far_behind(ctx.store.index)
+    is_first_look = not (wanted or everything or not ctx.is_for_people) and is_far_behind(ctx.store.index)
     live = _tell(ctx, wanted, everything, MOST if is_first_look else 0)
     while watch:
         ctx.flush()
         time.sleep(EVERY_S)
-        if not ctx.json and not ctx.ndjson:
+        if ctx.is_for_people:
             click.clear()
         _tell(ctx, wanted, everything, MOST if is_first_look else 0)
     if live:
@@ -111,7 +113,7 @@ def _look(ctx: Context, wanted: set[str], everything: bool, most: int) -> tuple[
     found = []
     idle = hidden = 0
     # Who asks for something in particular, or only looks, is not shown thousands that rest; programs are.
-    rest_most = 0 if wanted else MOST if not (everything or ctx.json or ctx.ndjson) else None
+    rest_most = 0 if wanted else MOST if not (everything or not ctx.is_for_people) else None
     oldest = ctx.store.clock() - RECENT_S * 1_000_000
     for info in _not_closed(ctx, most):
         # What was spent is in no index: who asks for that has every session looked at.
@@ -126,7 +128,7 @@ def _look(ctx: Context, wanted: set[str], everything: bool, most: int) -> tuple[
         except NotFoundError:
             continue  # deleted while we looked
         except CorruptLogError as exc:
-            ctx.warn(f"{inert(info.name or info.id, lines=False)} cannot be read: {inert(exc.message)}")
+            ctx.warn(f"{label(info)} cannot be read: {inert(exc.message)}")
             continue
         if wanted and not wanted.intersection(stand.needs):
             continue
@@ -143,13 +145,7 @@ def _not_closed(ctx: Context, most: int) -> Iterator[SessionInfo]:
         with newest_index(ctx.store.engine, ctx.store.sessions(), most) as index:
             yield from index.sessions(live=True, limit=most)
         return
-    after = ""
-    while True:
-        page = ctx.store.index.sessions(live=True, after=after, limit=PAGE)
-        yield from page
-        after = page.next
-        if not after:
-            return
+    yield from list_sessions(ctx.store.index, live=True)
 
 
 def _is_at_rest(ctx: Context, info: SessionInfo) -> bool:

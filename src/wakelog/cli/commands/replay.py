@@ -13,29 +13,226 @@ import msgspec
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.errors import NO
-from wakelog.cli.render.places import place
-from wakelog.cli.render.replays import plain_report, say_plan, say_recording, say_report
+from wakelog.cli.places import Place, span_of
+from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle
+from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.render.values import scalar
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import inert
+from wakelog.cli.text import fit, glyph, inert
 from wakelog.errors import DivergenceError, WakelogError
 from wakelog.model.values import Value
-from wakelog.replay.recording import Recording, read_recording
+from wakelog.replay.call_text import call_text, value_text
+from wakelog.replay.plan import Plan, Reference, as_reference
+from wakelog.replay.recording import Begun, Recording, Step, read_recording
+from wakelog.replay.report import AGREES, Report, sentence
+from wakelog.replay.report import Row as Compared
 from wakelog.session import Session
-from wakelog.timeline.selectors import Selector
+
+_STEPS = (Column(), Column(right=True), Column(), Column(), Column(least=24), Column(least=10, drop=1))
+_HOW = {"recorded": "answered from the record", "run": "run", "refused": "refused: it has effects", "": ""}
+_MODES = {
+    "strict": "every call answered from the record, in memory; nothing runs",
+    "fill": "recorded calls answered, the others run, in a fork made first",
+    "live": "everything runs and is compared, in a fork made first",
+}
+
+
+def plain_report(report: Report) -> dict[str, Any]:
+    """A report for programs."""
+    found = report.divergence
+    return {
+        **{k: v for k, v in msgspec.to_builtins(report).items() if k not in ("steps", "name")},
+        "replayed": report.name,
+        "ok": report.ok,
+        "divergence": None if found is None else {**_plain(found), "sentence": sentence(found, report.total)},
+        "steps": [_plain(row) for row in report.steps],
+        "error": report.error or None,
+    }
+
+
+def _plain(row: Compared) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(row)
+    return {k: v if v not in ("", 0) else None for k, v in plain.items()}
+
+
+# What would be replayed
+
+
+def say_recording(ctx: Context, recording: Recording, mode: str, agent: str) -> None:
+    """What would be run again, and how to pass the code."""
+    ctx.say(
+        f"{ctx.style(inert(recording.name, lines=False), bold=True)}  {_counted(recording)}, from e{recording.start} on"
+    )
+    ctx.say(f"  {mode}: {_MODES[mode]}")
+    for number, begun in enumerate(recording.turns, 1):
+        ctx.say(fit(f"  @{begun.turn}  {value_text(begun.input)}  ({begun.outcome})", ctx.columns))
+        _say_steps(ctx, recording, number)
+    _say_steps(ctx, recording, 0)
+    if not agent:
+        ctx.say("Nothing was run: name the code with --agent MODULE:FUNCTION.")
+
+
+def _say_steps(ctx: Context, recording: Recording, place: int) -> None:
+    rows = [_recorded(recording, step) for step in recording.steps if step.place == place]
+    if rows:
+        say_table(ctx, (Column(right=True), Column(), Column(least=24), Column(least=8)), rows, titles=False)
+
+
+def _recorded(recording: Recording, step: Step) -> Row:
+    given = None if step.gone else recording.input_of(step)
+    text = ("model " if step.is_model else "") + call_text(step.tool or "a call", given)
+    note = step.gone and f"{step.gone}: cannot be answered"
+    if not step.outcome:
+        note = f"no outcome: {step.cut or 'it was still open'}"
+    return (
+        f"    {step.number}",
+        Cell(f"e{step.seq}", {"fg": "cyan"}),
+        Cell(("  " if step.inside else "") + text),
+        Cell(note or step.status, {"fg": "yellow"} if note else {"dim": True}),
+    )
+
+
+def _counted(recording: Recording) -> str:
+    turns, steps = len(recording.turns), len(recording.steps)
+    return f"{turns} turn{'s' * (turns != 1)}, {steps} step{'s' * (steps != 1)}"
+
+
+# What came of it
+
+
+def say_report(ctx: Context, report: Report) -> None:
+    """The first difference, then all steps."""
+    ctx.say(f"{ctx.style(inert(report.name, lines=False), bold=True)}  {report.mode}  {_sum(report)}")
+    found = report.divergence
+    if found is not None:
+        ctx.say(f"{ctx.style('first difference:', fg='red', bold=True)} {inert(sentence(found, report.total))}")
+    if report.error and (found is None or report.mode != "strict"):
+        ctx.say(f"{ctx.style('ended by:', fg='red')} {inert(report.error, lines=False)}")
+    for note in report.notes:
+        ctx.say(f"{ctx.style('note:', fg='yellow')} {note}")
+    shown = [row for row in report.steps if row.verdict != "unreached"]
+    say_table(ctx, _STEPS, [line for row in shown for line in _lines(row)], titles=False)
+    if len(shown) < len(report.steps):
+        left = len(report.steps) - len(shown)
+        words = "step was" if left == 1 else "steps were"
+        ctx.say(ctx.style(f"  {glyph('more')} {left} {words} not reached", dim=True))
+    if report.state:
+        ctx.say(f"state    different at the end: {inert(', '.join(report.state), lines=False)}")
+    elif report.ok and report.mode == "strict":
+        ctx.say("state    the same at the end")
+    if report.fork:
+        ctx.say(f"recorded in the fork {report.fork}")
+
+
+def _sum(report: Report) -> str:
+    if report.ok:
+        return f"the same {report.count('same')} steps"
+    words = ("same", "different", "moved", "new", "missing")
+    return ", ".join(f"{report.count(word)} {word}" for word in words if report.count(word)) or "nothing was done"
+
+
+def _lines(row: Compared) -> list[Row]:
+    """A step; where the two sides are not the same, both of them."""
+    agrees = row.verdict in AGREES
+    mark = glyph("done") if agrees else glyph("failed")
+    style = {"dim": True} if agrees else {"fg": "red"}
+    number = str(row.number) if row.kind != "turn" else ""
+    turn = f"@{row.turn}" if row.turn else ""
+    text = row.made or row.recorded
+    if row.kind == "turn":
+        text = f"input {text}"
+    note = row.note or _HOW[row.how]
+    where, verdict = Cell(turn, {"fg": "cyan"}), Cell(row.verdict, style)
+    lines: list[Row] = [(f"  {mark}", number, where, verdict, text, Cell(note, {"dim": True}))]
+    if not agrees and row.made and row.recorded and row.differs != ("result",):
+        differs = Cell(f"{', '.join(row.differs)} differ{'s' * (len(row.differs) == 1)}" if row.differs else "")
+        recorded = (Cell(f"e{row.seq}", {"fg": "cyan"}), Cell("recorded", {"dim": True}), row.recorded)
+        lines.append(("", "", *recorded, differs))
+    return lines
+
+
+# Plans
+
+
+@shows(Plan)
+def say_plan(ctx: Context, plan: Plan) -> None:
+    """A plan for people: what is to be checked is told with each value."""
+    steps = len(plan.steps)
+    ctx.say(f"{ctx.style('plan of ' + inert(plan.name, lines=False), bold=True)}  {steps} step{'s' * (steps != 1)}")
+    ctx.say("parameters" if plan.parameters else "parameters  none: no value of an input was found in a call")
+    rows: list[Row] = [
+        (f"  {p.name}", scalar(p.value, 40) if p.known != "unknown" else "must be given", p.origin, p.known)
+        for p in plan.parameters
+    ]
+    say_table(ctx, (Column(least=8), Column(least=12), Column(drop=1), Column()), rows, titles=False)
+    for turn in plan.turns:
+        ctx.say(fit(f"@{turn.turn}  input  {_template(turn.input)}", ctx.columns))
+        _say_plan_steps(ctx, plan, turn.turn)
+    _say_plan_steps(ctx, plan, 0)
+    if plan.left_out:
+        ctx.say("left out")
+        out: list[Row] = [(f"  e{each.seq}", each.tool, Cell(each.why, {"dim": True})) for each in plan.left_out]
+        say_table(ctx, (Column(), Column(least=8), Column(least=16)), out, titles=False)
+    ctx.say("Values marked with ~ were matched by their content: check them. --json gives the plan to keep and change.")
+
+
+def _say_plan_steps(ctx: Context, plan: Plan, turn: int) -> None:
+    for step in plan.steps:
+        if step.turn != turn:
+            continue
+        ctx.say(fit(f"  {step.number}  {step.tool}  ({step.effect}, e{step.seq})", ctx.columns))
+        rows: list[Row] = [(f"       {name}", _template(value)) for name, value in step.input.items()]
+        say_table(ctx, (Column(least=12), Column(least=24)), rows, titles=False)
+
+
+def _template(value: Value) -> str:
+    """A template on one line: ~order_id "4711" where something is put in."""
+    reference = as_reference(value)
+    if reference is not None:
+        return _reference(reference)
+    if type(value) is dict and "$text" in value:
+        return " + ".join(_template(part) for part in value["$text"])
+    if type(value) is dict and "$value" in value:
+        return scalar(value["$value"], 60)
+    if type(value) is dict and value:
+        return "{" + ", ".join(f"{k}: {_template(v)}" for k, v in value.items()) + "}"
+    if type(value) is list and value:
+        return "[" + ", ".join(map(_template, value)) + "]"
+    return scalar(value, 60)
+
+
+def _reference(reference: Reference) -> str:
+    mark = {"matched": "~", "unknown": "?", "given": ""}[reference.known]
+    between = f" between {reference.between[0]!r} and {reference.between[1]!r}" if reference.between else ""
+    convert = f" as {reference.convert}" if reference.convert else ""
+    recorded = f" ({scalar(reference.recorded, 40)})" if reference.known == "matched" else ""
+    return f"{mark}{reference.use}{between}{convert}{recorded}"
 
 
 @click.command("replay")
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
-@click.option("--from", "start", default="", metavar="SEL", help="Begin there, and go on to the end of SEL.")
-@click.option("--mode", type=click.Choice(["strict", "fill", "live"]), default="strict", help="Default: strict.")
-@click.option("--agent", default="", metavar="MODULE:FUNCTION", help="The code to run, found from this folder.")
-@click.option("--set", "changes", multiple=True, metavar="KEY=VAL", help="Another input, or other data; see above.")
-@click.option("--effects", type=click.Choice(["refuse", "allow"]), default="refuse", help="May calls with effects run?")
-@click.option("--order", type=click.Choice(["recorded", "any"]), default="recorded", help="Does the order count?")
-@click.option("--record", is_flag=True, help="Keep a strict replay too, in a fork.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be replayed.")
-@click.option("--plan", "as_plan", is_flag=True, help="The calls as a plan that runs on new inputs.")
+@click.option("--from", "start", default="", metavar="SEL", help="Start here, and go on to the end of SEL.")
+@click.option(
+    "--mode",
+    type=click.Choice(["strict", "fill", "live"]),
+    default="strict",
+    help="How to answer calls (default: strict).",
+)
+@click.option("--agent", default="", metavar="MODULE:FUNCTION", help="Run this function, found from this folder.")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VAL", help="Change an input or the data; see above.")
+@click.option(
+    "--effects", type=click.Choice(["refuse", "allow"]), default="refuse", help="Whether calls with effects may run."
+)
+@click.option(
+    "--order",
+    type=click.Choice(["recorded", "any"]),
+    default="recorded",
+    help="Whether calls must come in the recorded order.",
+)
+@click.option("--record", is_flag=True, help="Keep a strict replay, too, in a fork.")
+@click.option("--dry-run", is_flag=True, help="Show what would be replayed, and stop.")
+@click.option("--plan", "as_plan", is_flag=True, help="Print the calls as a plan that runs on new inputs.")
 @common
 def replay_command(
     ctx: Context,
@@ -48,15 +245,15 @@ def replay_command(
     as_plan: bool,
     **how: Any,
 ) -> int:
-    """Runs an agent's code again on recorded turns and says, step by step, whether it does the same.
+    """Run an agent's code again on recorded turns, and report step by step whether it does the same.
 
     strict answers every tool and model call from the record: nothing runs, nothing is written, and the first difference
-    ends it. fill answers what is recorded and runs the rest; live runs everything and compares. Both happen in a fork,
-    and calls with effects are refused unless --effects allow. Exits with 1 when something is different.
+    ends it. fill answers recorded calls and runs the others. live runs everything and compares. fill and live work in a
+    fork, and refuse calls with effects unless you pass --effects allow. The exit code is 1 when something differs.
 
-    The function is called with (session, input) for each turn, or with (session) once. Without --agent: what would be
-    replayed. --set input=TEXT begins the first turn with another input, input.5=TEXT turn @5, /data/KEY=JSON starts
-    from other data, and @FILE stands for what is in a file.
+    The function is called with (session, input) for each turn, or with (session) once. Without --agent, show what would
+    be replayed. --set input=TEXT changes the input of the first turn, input.5=TEXT that of turn @5, and /data/KEY=JSON
+    the data at the start; @FILE reads the value from a file.
 
     \b
     Examples:
@@ -64,8 +261,8 @@ def replay_command(
       wakelog replay fix-bug --from @4 --mode fill --agent app.agent:run --set input=@new.txt
       wakelog replay fix-bug@4 --plan
     """
-    session, selected = ctx.select(selector)
-    where = _where(ctx, session, selected, start)
+    place = ctx.place(selector)
+    session, where = place.session, _where(ctx, place, start)
     sets = dict(_sets(changes))
     if as_plan:
         return _show_plan(ctx, session, where, sets)
@@ -75,7 +272,7 @@ def replay_command(
         )
     recording = read_recording(session.log, where)
     if dry_run or not agent:
-        data = {**plain_recording(recording), "mode": mode, "agent": agent or None}
+        data = {**plain(recording), "mode": mode, "agent": agent or None}
         ctx.answer("recording", data, lambda: say_recording(ctx, recording, mode, agent))
         if not agent:
             ctx.suggest(f"wakelog replay {selector or handle(session)} --agent MODULE:FUNCTION")
@@ -83,17 +280,18 @@ def replay_command(
     return _run(ctx, session, where, agent, sets, mode=mode, **how)
 
 
-def _where(ctx: Context, session: Session[Any], selected: Selector, start: str) -> str:
+def _where(ctx: Context, place: Place, start: str) -> str:
     """The range that SEL and --from name together."""
-    first, last = selected.first, selected.last or selected.first
+    first, _, last = place.text.partition("..")
+    last = last or first
     if start:
-        _, begin = ctx.select(start)
-        if begin.session or begin.last:
+        begin = ctx.place(start)
+        if begin.names_session or begin.is_range:
             raise click.UsageError("--from names one place of the same session, such as @4")
-        first, last = begin.first, last or "@"
+        first, last = begin.text, last or "@"
     text = first + (f"..{last}" if last and last != first else "")
     if text:
-        place(ctx, session, text)  # for its error, which names what is near
+        span_of(place.session, text)  # for its error, which names what is near
     return text
 
 
@@ -121,7 +319,7 @@ def _show_plan(ctx: Context, session: Session[Any], where: str, sets: dict[str, 
         values = parameters(plan, given, is_whole=False)
         changed = tuple(msgspec.structs.replace(p, value=values[p.name]) for p in plan.parameters)
         plan = msgspec.structs.replace(plan, parameters=changed)
-    ctx.answer("plan", msgspec.to_builtins(plan), lambda: say_plan(ctx, plan))
+    ctx.answer("plan", plan)
     return 0
 
 
@@ -174,26 +372,10 @@ def _change(replay: Any, sets: dict[str, str]) -> None:
         replay.inputs[turns.index(wanted)] = text
 
 
-def plain_recording(recording: Recording) -> dict[str, Any]:
-    """What would be replayed, for programs."""
-    return {
-        "session": recording.log.id,
-        "replayed": recording.name,
-        "first": recording.first,
-        "last": recording.last,
-        "turns": [
-            {"turn": b.turn, "attempt": b.attempt, "input": b.input, "outcome": b.outcome} for b in recording.turns
-        ],
-        "steps": [
-            {
-                "number": s.number,
-                "turn": s.turn or None,
-                "seq": s.seq,
-                "tool": s.tool,
-                "effect": s.effect,
-                "status": s.status or None,
-                "answerable": bool(s.outcome) and not s.gone,
-            }
-            for s in recording.steps
-        ],
-    }
+shape(Recording, "session replayed=name first last turns steps", session=lambda recording: recording.log.id)
+shape(Begun, "turn attempt input outcome")
+shape(
+    Step,
+    "number turn? seq tool effect status? answerable",
+    answerable=lambda step: bool(step.outcome) and not step.gone,
+)

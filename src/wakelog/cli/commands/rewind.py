@@ -1,26 +1,31 @@
-"""`wakelog rewind`: move the view back, after saying what that does and what it does not."""
+"""`wakelog rewind`, `undo` and `redo`: move the view back, after saying what that does and what it does not."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, common, why_option, yes_option
 from wakelog.cli.errors import PARTIAL
-from wakelog.cli.shell_completion import complete_selector
+from wakelog.cli.places import refuse_if_moved
+from wakelog.cli.render.sessions import label
+from wakelog.cli.shell_completion import complete_selector, complete_session
 from wakelog.cli.text import glyph, inert
-from wakelog.diff.rewind_preview import Beyond, FileBeyond, RewindPreview, preview_rewind
-from wakelog.errors import ConflictError
+from wakelog.diff.rewind_preview import Beyond, FileBeyond, RewindPreview, effects_between, preview_rewind
 from wakelog.session import Session
+from wakelog.session.undo import Project, Undone, project_of, redo, undo
 
 if TYPE_CHECKING:
     from wakelog.files.restore import Restored
     from wakelog.files.restore_plan import RestorePlan
 
+
 FILES_SHOWN = 12
 PARTS = ("state", "conversation", "files")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _parts(ctx: click.Context, param: click.Parameter, given: str) -> tuple[str, ...]:
@@ -44,11 +49,17 @@ def _parts(ctx: click.Context, param: click.Parameter, given: str) -> tuple[str,
     metavar="PARTS",
     help="What to rewind: state (with the conversation), files, or state,files.  [default: state]",
 )
-@click.option("--force", is_flag=True, help="Replace files you edited since as well; copies of them are kept.")
-@click.option("--root", "roots", multiple=True, metavar="DIR", help="The project's folder, and others to restore in.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, and stop.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why; kept in the log.")
+@click.option("--force", is_flag=True, help="Replace files that you edited since, too; copies of them are kept.")
+@click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    metavar="DIR",
+    help="Restore in this folder (repeatable; the first is the project's).",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
+@yes_option
+@why_option
 @common
 def rewind_command(
     ctx: Context,
@@ -60,15 +71,15 @@ def rewind_command(
     yes: bool,
     why: str,
 ) -> int:
-    """Moves the view of a session back to a point. Nothing is removed: the turns in between stay in the log, and
+    """Move the view of a session back to a point. Nothing is removed: the turns in between stay in the log, and
     `wakelog undo` takes the rewind back.
 
     Goal, facts, decisions, labels, working set, data and the conversation return to what they were. Status, turn
-    numbers, money, flags, dead ends and open calls stay. Effects outside are listed, never touched.
+    numbers, money, flags, dead ends and open calls stay. Effects outside are listed and never touched.
 
-    Files are listed, and touched only with --what files: those whose contents were captured go back to what they were.
-    What you edited since is kept, what was not captured is named, git is left alone. Exits with 7 if something could
-    not be brought back.
+    Files are listed, and changed only with --what files: files with captured contents are restored. Files that you
+    edited since are kept, files without captured contents are named, and git is left alone. The exit code is 7 when
+    something could not be restored.
 
     \b
     Examples:
@@ -77,20 +88,21 @@ def rewind_command(
       wakelog rewind @-1 --what state,files
       wakelog rewind -s fix-bug cp:before-fix --yes
     """
-    session, place = ctx.select(selector)
-    if not place.first or place.last:
+    where = ctx.place(selector)
+    session = where.session
+    if not where.text or where.is_range:
         raise click.UsageError(f"rewind goes to one point: {session.name or session.id}@4, e12, cp:NAME, …")
-    to = session.seq(place.first) or 1  # before anything is no state; the first there is, is as it was opened
+    to = session.seq(where.text) or 1  # before anything is no state; the first there is, is as it was opened
     preview = preview_rewind(session.log, to)
     plan = _plan(session, to, roots, force) if "files" in what else None
-    for_people = not ctx.json and not ctx.ndjson
+    for_people = ctx.is_for_people
     if for_people:
         show_preview(ctx, session, preview, what, plan)
     nothing = to == preview.head
     restored = None
     if not dry_run and not nothing:
         ctx.confirm("Proceed?" if plan else "Rewind?", yes=yes, show=_differ(ctx, session, plan) if plan else None)
-        _refuse_if_moved(session, preview)
+        refuse_if_moved(session, preview.head)
         restored = _do(session, to, what, plan, why)
     done = not dry_run and not nothing
     undo = f"wakelog undo {session.name or session.id}"
@@ -125,16 +137,6 @@ def _do(session: Session[Any], to: int, what: tuple[str, ...], plan: RestorePlan
     return restore(session.log, plan, rewind_to=to if "state" in what else None, why=why)
 
 
-def _refuse_if_moved(session: Session[Any], preview: RewindPreview) -> None:
-    if session.head.seq != preview.head:
-        raise ConflictError(
-            f"{session.name or session.id} went on while you were looking: it is at e{session.head.seq} now",
-            kind="head-moved",
-            hint="look again",
-            head_seq=session.head.seq,
-        )
-
-
 def _differ(ctx: Context, session: Session[Any], plan: RestorePlan) -> Any:
     from wakelog.cli.render.files import diff_lines
     from wakelog.files.file_diff import step_diff
@@ -142,8 +144,7 @@ def _differ(ctx: Context, session: Session[Any], plan: RestorePlan) -> Any:
     def show() -> None:
         for step in plan.of("restore", "delete"):
             found = step_diff(session.log, step)
-            for line in diff_lines(ctx, found) if found is not None else ():
-                ctx.say(line)
+            ctx.say_all(diff_lines(ctx, found) if found is not None else ())
 
     return show
 
@@ -151,9 +152,7 @@ def _differ(ctx: Context, session: Session[Any], plan: RestorePlan) -> Any:
 def _plain(plan: RestorePlan | None, restored: Restored | None) -> dict[str, Any]:
     if plan is None:
         return {"restore": None, "results": None}
-    from wakelog.cli.render.files import plain_plan, plain_results
-
-    return {"restore": plain_plan(plan), "results": plain_results(restored.results) if restored else None}
+    return {"restore": plan, "results": restored.results if restored else None}
 
 
 def _show_end(
@@ -174,8 +173,7 @@ def _show_end(
     if restored is not None:
         from wakelog.cli.render.files import result_lines
 
-        for line in result_lines(ctx, restored):
-            ctx.say(line)
+        ctx.say_all(result_lines(ctx, restored))
         if not restored.operation:
             ctx.say("Nothing was done.")
             return
@@ -192,7 +190,7 @@ def show_preview(
     plan: RestorePlan | None = None,
 ) -> None:
     """What would change and what would not, one aspect a line."""
-    name = inert(session.name or session.id, lines=False)
+    name = label(session)
     turns = preview.turn - preview.to_turn
     stay = f"{turns} {'turn stays' if turns == 1 else 'turns stay'} in the log" if turns else "the events between stay"
     here, there = _place(preview.head, preview.turn), _place(preview.to, preview.to_turn)
@@ -201,32 +199,30 @@ def show_preview(
         _state(ctx, preview)
     else:
         ctx.say(f"{ctx.style(f'Restore the files of {name}', bold=True)} to {there}  (the session stays at {here})")
-        _row(ctx, "state", "not selected")
-        _row(ctx, "conversation", "not selected")
+        ctx.row("state", "not selected")
+        ctx.row("conversation", "not selected")
     if plan is None:
         _files(ctx, preview.files)
     else:
         _plan_rows(ctx, session, plan)
     _effects(ctx, preview.effects)
     if plan is not None and plan.git:
-        _row(ctx, "git", f"HEAD stays at {plan.git[:7]}; nothing is reset or committed")
+        ctx.row("git", f"HEAD stays at {plan.git[:7]}; nothing is reset or committed")
     if preview.stays and "state" in what:
-        _row(ctx, "stays", ", ".join(preview.stays))
+        ctx.row("stays", ", ".join(preview.stays))
     if preview.holder:
         holder = inert(preview.holder, lines=False)
-        _row(ctx, "careful", ctx.style(f"{holder} is writing this session at this moment", fg="yellow"))
+        ctx.row("careful", ctx.style(f"{holder} is writing this session at this moment", fg="yellow"))
 
 
 def _state(ctx: Context, preview: RewindPreview) -> None:
     arrow = glyph("arrow")
-    _row(
-        ctx, "state", f"{preview.keys_now:,} keys {arrow} {preview.keys_then:,} keys" if preview.parts else "no change"
-    )
+    ctx.row("state", f"{preview.keys_now:,} keys {arrow} {preview.keys_then:,} keys" if preview.parts else "no change")
     for part in preview.parts:
         counts = f"{part.now:,} {arrow} {part.then:,}" if part.now != part.then else f"{part.now:,}"
         changes = f"{part.changed:,} {'key changes' if part.changed == 1 else 'keys change'}"
-        _row(ctx, "", f"{part.part:<12}{counts:<16}{changes}")
-    _row(ctx, "conversation", f"{preview.messages_now:,} messages {arrow} {preview.messages_then:,} in view")
+        ctx.row("", f"{part.part:<12}{counts:<16}{changes}")
+    ctx.row("conversation", f"{preview.messages_now:,} messages {arrow} {preview.messages_then:,} in view")
 
 
 def _plan_rows(ctx: Context, session: Session[Any], plan: RestorePlan) -> None:
@@ -234,7 +230,7 @@ def _plan_rows(ctx: Context, session: Session[Any], plan: RestorePlan) -> None:
 
     title = "files"
     for line in plan_lines(ctx, session.log, plan):
-        _row(ctx, title, line)
+        ctx.row(title, line)
         title = ""
 
 
@@ -243,10 +239,10 @@ def _files(ctx: Context, files: tuple[FileBeyond, ...]) -> None:
     for file in files[:FILES_SHOWN]:
         lines = f"+{file.added} {glyph('minus')}{file.removed}"
         text = f"{inert(file.path, lines=False):<32}  {file.change:<9} {lines:<9} @{file.turn}   not touched"
-        _row(ctx, title, text)
+        ctx.row(title, text)
         title = ""
     if len(files) > FILES_SHOWN:
-        _row(ctx, "", f"and {len(files) - FILES_SHOWN} more, not touched")
+        ctx.row("", f"and {len(files) - FILES_SHOWN} more, not touched")
 
 
 def _effects(ctx: Context, effects: tuple[Beyond, ...]) -> None:
@@ -254,17 +250,122 @@ def _effects(ctx: Context, effects: tuple[Beyond, ...]) -> None:
         return
     count = len(effects)
     what = "1 effect" if count == 1 else f"{count} effects"
-    _row(ctx, "outside", ctx.style(f"{what} cannot be undone:", fg="yellow"))
+    ctx.row("outside", ctx.style(f"{what} cannot be undone:", fg="yellow"))
     for effect in effects[:FILES_SHOWN]:
         where = f"@{effect.turn}" if effect.turn else "between turns"
-        _row(ctx, "", f"{inert(effect.tool, lines=False)} ({effect.effect}, {effect.outcome})  {where} e{effect.seq}")
+        ctx.row("", f"{inert(effect.tool, lines=False)} ({effect.effect}, {effect.outcome})  {where} e{effect.seq}")
     if count > FILES_SHOWN:
-        _row(ctx, "", f"and {count - FILES_SHOWN} more")
-
-
-def _row(ctx: Context, title: str, text: str) -> None:
-    ctx.say(f"  {ctx.style(f'{title:<14}', dim=True)}{text}")
+        ctx.row("", f"and {count - FILES_SHOWN} more")
 
 
 def _place(seq: int, turn: int) -> str:
     return f"@{turn} (e{seq})" if turn else f"e{seq}"
+
+
+def _options(function: F) -> F:
+    for option in (
+        click.option(
+            "--root",
+            "roots",
+            multiple=True,
+            metavar="DIR",
+            help="Restore in this folder (repeatable; the first is the project's).",
+        ),
+        click.option(
+            "--force", is_flag=True, help="Replace files that you edited since, too; copies of them are kept."
+        ),
+        click.option("--no-files", is_flag=True, help="Leave files as they are."),
+        click.argument("session", required=False, default="", shell_complete=complete_session),
+    ):
+        function = option(function)
+    return function
+
+
+@click.command("undo")
+@_options
+@common
+def undo_command(ctx: Context, session: str, no_files: bool, force: bool, roots: tuple[str, ...]) -> int:
+    """Take back the newest rewind that was not undone yet. Repeat it to go further back.
+
+    Events after the rewind leave the view and stay in the log. Files that the rewind restored change back, except files
+    that you edited since. Effects and erasures are not undone.
+
+    \b
+    Example:
+      wakelog undo fix-bug
+    """
+    return _run(ctx, session, undo, "undo", no_files, roots, force)
+
+
+@click.command("redo")
+@_options
+@common
+def redo_command(ctx: Context, session: str, no_files: bool, force: bool, roots: tuple[str, ...]) -> int:
+    """Take back the newest undo, as long as nothing was rewound since. Repeat it to go further forward.
+
+    \b
+    Example:
+      wakelog redo fix-bug
+    """
+    return _run(ctx, session, redo, "redo", no_files, roots, force)
+
+
+def _run(
+    ctx: Context,
+    session: str,
+    act: Callable[..., Undone],
+    schema: str,
+    no_files: bool,
+    roots: tuple[str, ...],
+    force: bool,
+) -> int:
+    found = ctx.session(session)
+
+    def locate() -> Project:
+        return Project(roots[0] if roots else project_of(found.log, None).folder, roots, force)
+
+    before = found.head.seq
+    undone = act(found.log, None if no_files else locate)
+    data = _plain_undo(found, undone, before)
+    ctx.answer(schema, data, lambda: _show(ctx, found, undone, data))
+    return PARTIAL if undone.files is not None and undone.files.is_partial else 0
+
+
+def _plain_undo(found: Session[Any], undone: Undone, before: int) -> dict[str, Any]:
+    body = found.log.entry(undone.operation).body
+    moved = found.log.entry(undone.head.seq).body.get("to", 0) < undone.operation
+    effects = effects_between(found.log, undone.operation, before) if moved else ()
+    return {
+        "session": found.id,
+        "name": found.name,
+        "operation": undone.operation,
+        "mode": body.get("mode", "rewind"),
+        "went_to": body["to"],
+        "head": undone.head.seq,
+        "left_view": before - undone.operation if moved else 0,
+        "effects": msgspec.to_builtins(effects),
+        "back": f"wakelog rewind -s {found.name or found.id} e{before}",
+        "files": undone.files.results if undone.files else None,
+        "left_files": undone.left_files,
+    }
+
+
+def _show(ctx: Context, found: Session[Any], undone: Undone, data: dict[str, Any]) -> None:
+    name = label(found)
+    what = "the adoption" if data["mode"] == "adopt" else f"the {data['mode']}"
+    went = f"(it went to e{data['went_to']})" if not undone.only_files else "of files"
+    ctx.say(f"{name}: took back {what} at e{undone.operation} {went}.")
+    if data["left_view"]:
+        ctx.say(
+            f"  {data['left_view']} later events left the view and stay in the log; back to them: {inert(data['back'])}"
+        )
+    for effect in data["effects"]:
+        tool = inert(effect["tool"], lines=False)
+        ctx.say(f"  not undone: {tool} ({effect['effect']}, {effect['outcome']}) at e{effect['seq']}")
+    if undone.left_files:
+        ctx.say("  files were left as they are")
+    if undone.files is not None:
+        from wakelog.cli.render.files import result_lines
+
+        for line in result_lines(ctx, undone.files):
+            ctx.say(f"  {line}")

@@ -1,7 +1,8 @@
-"""`wakelog search`: find words in everything said, done and decided."""
+"""`wakelog search` and `query`: find words, and read-only SQL."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from typing import Any
 
@@ -9,22 +10,28 @@ import click
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.errors import NO
+from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless
-from wakelog.cli.text import age, fit, glyph, inert, iso, width
-from wakelog.index.results import Hit
+from wakelog.cli.render.table import GAP, Cell, Column, say_table
+from wakelog.cli.render.values import plain_value, scalar, text_of
+from wakelog.cli.text import age, fit, glyph, inert, pad, width
+from wakelog.index.results import Hit, Table
+from wakelog.index.sql import ROWS_MAX, VIEWS
 from wakelog.timeline.selectors import parse_time
 
 LIMIT, ALL = 20, 10_000
+_NARROW = 8
+"""With less room than this for each column, a table tells nothing."""
 
 
 @click.command("search")
 @click.argument("query", nargs=-1, required=True)
-@click.option("-A", "--all", "everything", is_flag=True, help="All sessions, also when -s names one.")
-@click.option("--since", "since", metavar="T", help="From then on: 2h, 60d, today, 2026-11-15.")
-@click.option("--kind", "kind", metavar="K", help="Events of a kind, or of all kinds K.*.")
-@click.option("-n", "limit", type=click.IntRange(1, ALL), default=LIMIT, show_default=True, help="How many.")
-@click.option("-l", "--sessions", "names", is_flag=True, help="Only which sessions have it.")
-@click.option("-c", "--count", "counts", is_flag=True, help="Only how often each session has it.")
+@click.option("-A", "--all", "everything", is_flag=True, help="Search all sessions, also when -s names one.")
+@click.option("--since", "since", metavar="T", help="Search from this time on: 2h, 60d, today, 2026-11-15.")
+@click.option("--kind", "kind", metavar="K", help="Show events of this kind, or of all kinds K.*.")
+@click.option("-n", "limit", type=click.IntRange(1, ALL), default=LIMIT, show_default=True, help="Show at most N hits.")
+@click.option("-l", "--sessions", "names", is_flag=True, help="List only the sessions with a hit.")
+@click.option("-c", "--count", "counts", is_flag=True, help="Count the hits of each session.")
 @common
 def search_command(
     ctx: Context,
@@ -36,10 +43,11 @@ def search_command(
     names: bool,
     counts: bool,
 ) -> int:
-    """Events that say all the words, the best match first; "quoted words" stand together, word* is a beginning.
+    """Find events that contain all the words, the best match first. "Quoted words" must stand together; word* matches a
+    beginning.
 
-    Looks in all sessions of the store, or in the one -s names. Each hit begins with what `wakelog show` takes. The exit
-    code is 1 when nothing is found.
+    Searches all sessions of the store, or the one that -s names. Each hit starts with what `wakelog show` takes. The
+    exit code is 1 when nothing is found.
 
     \b
     Examples:
@@ -47,7 +55,7 @@ def search_command(
       wakelog search '"session token" expir*'
     """
     text = " ".join(query)
-    session = ctx.session().id if ctx.session_named and not everything else None
+    session = ctx.session().id if ctx.names_session and not everything else None
     page = ctx.store.index.search(
         text,
         session=session,
@@ -59,31 +67,22 @@ def search_command(
     if names or counts:
         _answer_sessions(ctx, text, hits, counts)
     else:
-        data = {"query": text, "hits": [_plain(hit) for hit in hits]}
-        if ctx.ndjson:
-            for hit in hits:
-                ctx.record("search", _plain(hit))
-        else:
-            ctx.answer("search", data, lambda: _show(ctx, text, hits))
-            if hits:
-                ctx.suggest(f"wakelog show {_place(hits[0])}")
+        ctx.answer("search", {"query": text, "hits": hits}, lambda: _show(ctx, text, hits), records=hits)
+        if hits:
+            ctx.suggest(f"wakelog show {_place(hits[0])}")
     return 0 if hits else NO
 
 
 def _answer_sessions(ctx: Context, text: str, hits: list[Hit], counts: bool) -> None:
     found = Counter((hit.session, hit.name) for hit in hits)
     rows = [{"session": session, "name": name or None, "hits": count} for (session, name), count in found.most_common()]
-    if ctx.ndjson:
-        for row in rows:
-            ctx.record("search", row)
-        return
 
     def human() -> None:
         for row in rows:
             name = inert(str(row["name"] or row["session"]), lines=False)
             ctx.say(f"{row['hits']:>6}  {name}" if counts else name)
 
-    ctx.answer("search", {"query": text, "sessions": rows}, human)
+    ctx.answer("search", {"query": text, "sessions": rows}, human, records=rows)
 
 
 def _place(hit: Hit) -> str:
@@ -122,18 +121,100 @@ def _marked(ctx: Context, snippet: str) -> str:
     return "".join(out)
 
 
-def _plain(hit: Hit) -> dict[str, Any]:
-    return {
-        "session": hit.session,
-        "name": hit.name or None,
-        "seq": hit.seq,
-        "turn": hit.turn or None,
-        "attempt": hit.attempt if hit.turn else None,
-        "kind": hit.kind,
-        "timestamp": iso(hit.at),
-        "tool": hit.tool or None,
-        "trust": hit.trust,
-        "in_view": bool(hit.in_view),
-        "snippet": hit.snippet,
-        "rank": hit.rank,
+shape(
+    Hit,
+    "session name? seq turn? attempt kind timestamp=at:iso tool? trust in_view snippet rank",
+    attempt=lambda hit: hit.attempt if hit.turn else None,
+    in_view=lambda hit: bool(hit.in_view),
+)
+
+
+@click.command("query")
+@click.argument("sql", required=False, default="")
+@click.option("--views", "views", is_flag=True, help="List the views and their columns.")
+@click.option(
+    "-n", "limit", type=click.IntRange(1, ROWS_MAX), default=1000, show_default=True, help="Return at most N rows."
+)
+@click.option(
+    "--timeout", "timeout_s", type=float, default=2.0, show_default=True, metavar="S", help="Stop after S seconds."
+)
+@common
+def query_command(ctx: Context, sql: str, views: bool, limit: int, timeout_s: float) -> None:
+    """Run one SELECT over the views of the store (list them with --views). `-` reads the statement from stdin.
+
+    The views are sessions, turns, events, files, decisions, facts, tools, errors and messages. Queries can read nothing
+    else and change nothing.
+
+    \b
+    Examples:
+      wakelog query "select kind, count(*) from events group by kind"
+    """
+    if views:
+        _answer_views(ctx)
+        return
+    if sql == "-":
+        sql = sys.stdin.read()
+    if not sql:
+        raise click.UsageError('query needs a statement, as in: wakelog query "select name, turns from sessions"')
+    table = ctx.store.index.query_sql(sql, max_rows=limit, timeout_s=timeout_s)
+    if table.truncated:
+        ctx.warn(f"only the first {len(table.rows):,} rows are shown; -n allows more, up to {ROWS_MAX:,}")
+    data = {
+        "columns": list(table.columns),
+        "rows": [[plain_value(v) for v in row] for row in table.rows],
+        "truncated": table.truncated,
     }
+    records = ({"row": dict(zip(table.columns, map(plain_value, row), strict=True))} for row in table.rows)
+    ctx.answer("query", data, lambda: _show_query(ctx, table), records=records)
+
+
+def _show_query(ctx: Context, table: Table) -> None:
+    if not table.rows:
+        ctx.say("no rows")
+        return
+    if len(table.columns) * (_NARROW + GAP) > ctx.columns:
+        _show_upright(ctx, table)
+        return
+    columns = [
+        Column(
+            fit(name, 40),
+            least=min(6, len(name)),
+            right=all(isinstance(row[i], int | float | None) for row in table.rows),
+        )
+        for i, name in enumerate(table.columns)
+    ]
+    say_table(ctx, columns, [[Cell(_text(value)) for value in row] for row in table.rows])
+
+
+def _show_upright(ctx: Context, table: Table) -> None:
+    """Too many columns for a line: a block for each row, a line for each column that holds something."""
+    names = [pad(name, 16) for name in table.columns]
+    for number, row in enumerate(table.rows, 1):
+        ctx.say(ctx.style(f"row {number}", bold=True))
+        for name, value in zip(names, row, strict=True):
+            if value is not None and value != "":
+                ctx.say(f"  {ctx.style(name, dim=True)}  {fit(_text(value), ctx.columns - 20)}")
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "null"
+    return text_of(value)[:2000] if isinstance(value, str | bytes) else scalar(value, 60)
+
+
+def _answer_views(ctx: Context) -> None:
+    columns = {view: list(ctx.store.index.query_sql(f"select * from {view} limit 0").columns) for view in VIEWS}
+    data = [{"view": view, "columns": names} for view, names in columns.items()]
+
+    def human() -> None:
+        for view, names in columns.items():
+            ctx.say(ctx.style(view, bold=True))
+            line = "   "
+            for name in names:
+                if len(line) + len(name) + 2 > ctx.columns:
+                    ctx.say(line)
+                    line = "   "
+                line += f" {name}"
+            ctx.say(line)
+
+    ctx.answer("query", data, human)

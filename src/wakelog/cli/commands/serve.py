@@ -1,38 +1,64 @@
-"""`wakelog serve`: this store over HTTP."""
+"""`wakelog serve` and `key`: this store over HTTP, and who may use it."""
 
 from __future__ import annotations
 
 import ipaddress
 import sys
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from wakelog.cli.context import Context, common
-from wakelog.config.amounts import parse_size
-from wakelog.errors import NotAllowedError, UnsupportedError
+from wakelog.cli.render.results import plain, shape
+from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.text import clock, inert
+from wakelog.config.amounts import parse_age, parse_size
+from wakelog.errors import InvalidInputError, NotAllowedError, UnsupportedError
+from wakelog.http.keys import ANY, SCOPES, Key, Keys, check_namespace, make_key
+from wakelog.http.namespaces import DEFAULT, Spaces
+from wakelog.log.append import now_us
+from wakelog.model.values import check_text
 
 if TYPE_CHECKING:
     from wakelog.http.state import Server
+
+_FILE = click.option(
+    "--keys", "key_file", type=click.Path(path_type=Path), help="Use this key file (default: in the store)."
+)
 
 
 @click.command("serve")
 @click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="The address to listen on (default: loopback).")
 @click.option("--port", default=8425, type=click.IntRange(0, 65535), help="The port (default: 8425; 0: any free one).")
+@click.option("--host-name", "host_names", multiple=True, metavar="NAME", help="Accept this host name (repeatable).")
 @click.option(
-    "--host-name", "host_names", multiple=True, metavar="NAME", help="A name this server goes by; repeatable."
+    "--trusted-origin",
+    "origins",
+    multiple=True,
+    metavar="URL",
+    help="Accept requests from pages of this origin (repeatable).",
 )
-@click.option("--trusted-origin", "origins", multiple=True, metavar="URL", help="Pages that may ask; repeatable.")
-@click.option("--keys", "key_file", type=click.Path(path_type=Path), help="The file of keys (default: in the store).")
-@click.option("--launch-key/--no-launch-key", default=None, help="A key for this run only (default: on loopback).")
-@click.option("--rate", default=1000.0, metavar="N", help="Requests a second for each key (0: no limit).")
-@click.option("--max-body", default="64MB", metavar="SIZE", help="The largest request body.")
-@click.option("--max-bundle", default="512MB", metavar="SIZE", help="The largest bundle.")
-@click.option("--time-limit", default=30.0, metavar="SECONDS", help="How long an answer may take.")
-@click.option("--tls-cert", type=click.Path(exists=True, path_type=Path), help="Certificate chain, PEM.")
-@click.option("--tls-key", type=click.Path(exists=True, path_type=Path), help="Its private key, PEM.")
-@click.option("--log", "log_form", type=click.Choice(["auto", "text", "json"]), default="auto", help="Log lines.")
+@click.option(
+    "--keys", "key_file", type=click.Path(path_type=Path), help="Read keys from this file (default: in the store)."
+)
+@click.option(
+    "--launch-key/--no-launch-key", default=None, help="Create a key for this run only (default: on loopback)."
+)
+@click.option("--rate", default=1000.0, metavar="N", help="Allow N requests a second for each key (0: no limit).")
+@click.option("--max-body", default="64MB", metavar="SIZE", help="Accept request bodies up to this size.")
+@click.option("--max-bundle", default="512MB", metavar="SIZE", help="Accept bundles up to this size.")
+@click.option("--time-limit", default=30.0, metavar="SECONDS", help="Wait at most this long for an answer.")
+@click.option(
+    "--tls-cert", type=click.Path(exists=True, path_type=Path), help="Use TLS with this certificate chain (PEM)."
+)
+@click.option(
+    "--tls-key", type=click.Path(exists=True, path_type=Path), help="The private key of the certificate (PEM)."
+)
+@click.option(
+    "--log", "log_form", type=click.Choice(["auto", "text", "json"]), default="auto", help="How to write log lines."
+)
 @common
 def serve_command(
     ctx: Context,
@@ -50,8 +76,8 @@ def serve_command(
     tls_key: Path | None,
     log_form: str,
 ) -> None:
-    """Serves this store over HTTP until it is stopped. On loopback it makes a key that is valid until then, and shows
-    it; other keys are made by `wakelog key new`. On any other address only those count.
+    """Serve this store over HTTP until stopped. On loopback it creates and shows a key that is valid until then. On any
+    other address only keys from `wakelog key new` are accepted.
 
     \b
     Examples:
@@ -68,7 +94,7 @@ def serve_command(
             f"the server needs {exc.name}", kind="missing-extra", hint="pip install 'wakelog[server]'"
         ) from exc
     is_local = _is_loopback(host)
-    names = (*LOOPBACK, *host_names, *(() if is_local or _is_wildcard(host) else (host,)))
+    names = (*LOOPBACK, *host_names, *(() if is_local or host in ("0.0.0.0", "::") else (host,)))
     settings = Settings(
         url=ctx.url,
         host_names=names,
@@ -82,12 +108,14 @@ def serve_command(
     server = Server(settings, launch=is_local if launch_key is None else launch_key)
     if not server.launch_token and not server.keys.all():
         raise NotAllowedError(
-            "nobody could ask: there is no key", kind="no-keys", hint="wakelog key new NAME makes one; then serve"
+            "the server would refuse every request: there is no key",
+            kind="no-keys",
+            hint="create one: wakelog key new NAME",
         )
     sock = serving.listen(host, port)
     serving.log_to_stderr(as_json=log_form == "json" or (log_form == "auto" and not sys.stderr.isatty()))
     scheme = "https" if tls_cert else "http"
-    _announce(ctx, server, f"{scheme}://{_shown(host)}:{sock.getsockname()[1]}")
+    _announce(ctx, server, f"{scheme}://{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}")
     if not is_local and not tls_cert:
         ctx.warn("keys and content go over the network unencrypted: use --tls-cert, or a proxy that does it")
     serving.run(server, sock, tls=(str(tls_cert), str(tls_key or "")) if tls_cert else None)
@@ -113,9 +141,137 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _is_wildcard(host: str) -> bool:
-    return host in ("0.0.0.0", "::")
+@click.group("key")
+def key_command() -> None:
+    """Manage the keys for `wakelog serve`. A key has a scope, which includes the scopes before it: read, write (append
+    and move), admin (delete, erase, import bundles). It gives access to the namespaces that it is made for, and to
+    nothing else.
+
+    \b
+    Examples:
+      wakelog key new ci --scope write --namespace team-a
+      wakelog key ls
+      wakelog key revoke ci
+    """
 
 
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+@key_command.command("new")
+@click.argument("name")
+@click.option("--scope", type=click.Choice(SCOPES), default="write", help="What it may do (default: write).")
+@click.option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    metavar="NAME",
+    help="Give access to this namespace (repeatable; default: default).",
+)
+@click.option("--all-namespaces", is_flag=True, help="Give access to all namespaces.")
+@click.option("--expires", default="forever", metavar="AGE", help="Let it expire after: 90d, 1y (default: never).")
+@_FILE
+@common
+def new(
+    ctx: Context,
+    name: str,
+    scope: Any,
+    namespaces: tuple[str, ...],
+    all_namespaces: bool,
+    expires: str,
+    key_file: Path | None,
+) -> None:
+    """Create a key and show it once. Only its hash is stored.
+
+    \b
+    Example:
+      wakelog key new ci --scope write --namespace team-a --expires 90d
+    """
+    if not check_text(name, "a key's name").strip() or not name.isprintable():
+        raise InvalidInputError(f"{name!r} cannot name a key", kind="bad-name", hint="use a word such as ci")
+    if all_namespaces and namespaces:
+        raise click.UsageError("--namespace and --all-namespaces exclude each other")
+    seen = (ANY,) if all_namespaces else tuple(map(check_namespace, namespaces)) or (DEFAULT,)
+    age = parse_age(expires)
+    now = now_us()
+    key, token = make_key(name, scope, seen, now=now, expires=now + age if age else 0)
+    with closing(_keys(ctx, key_file)) as keys:
+        keys.add(key)
+    data = {**plain(key), "key": token}
+
+    def human() -> None:
+        ctx.say(token)
+        ctx.warn(f"this is the only time it is shown; it may {scope} in {', '.join(_namespaces(key))}")
+
+    ctx.answer("key", data, human)
+
+
+@key_command.command("ls")
+@_FILE
+@common
+def ls(ctx: Context, key_file: Path | None) -> None:
+    """List the keys by id; secrets are never shown.
+
+    \b
+    Example:
+      wakelog key ls --json
+    """
+    with closing(_keys(ctx, key_file)) as known:
+        keys = sorted(known.all(), key=lambda key: key.created)
+    ctx.answer("keys", keys, lambda: _show(ctx, keys))
+
+
+@key_command.command("revoke")
+@click.argument("name_or_id", metavar="NAME")
+@_FILE
+@common
+def revoke(ctx: Context, name_or_id: str, key_file: Path | None) -> None:
+    """Revoke a key, by name or id. A running server refuses it from the next request on.
+
+    \b
+    Example:
+      wakelog key revoke ci
+    """
+    with closing(_keys(ctx, key_file)) as keys:
+        key = keys.revoke(name_or_id)
+    ctx.answer("key", key, lambda: ctx.say(f"{inert(key.name, lines=False)} ({key.id}) is no longer a key"))
+
+
+def _keys(ctx: Context, key_file: Path | None) -> Keys:
+    return Spaces(ctx.url).keys(key_file)
+
+
+def _namespaces(key: Key) -> list[str]:
+    return ["all namespaces"] if key.sees_all else list(key.namespaces)
+
+
+shape(
+    Key,
+    "id name scope namespaces created:iso expires:iso? last_used:iso?",
+    namespaces=lambda key: None if key.sees_all else list(key.namespaces),
+)
+
+
+def _show(ctx: Context, keys: list[Key]) -> None:
+    if not keys:
+        ctx.say("There is no key.")
+        return
+    columns = [
+        Column("key", 8),
+        Column("name", 8),
+        Column("scope"),
+        Column("namespaces", 10),
+        Column("made", drop=1),
+        Column("expires", drop=2),
+        Column("last used", drop=3),
+    ]
+    rows = [
+        (
+            key.id,
+            key.name,
+            key.scope,
+            ", ".join(_namespaces(key)),
+            clock(key.created, utc=ctx.utc, long=True),
+            clock(key.expires, utc=ctx.utc, long=True) if key.expires else "never",
+            clock(key.last_used, utc=ctx.utc, long=True) if key.last_used else "never",
+        )
+        for key in keys
+    ]
+    say_table(ctx, columns, rows)

@@ -11,12 +11,12 @@ import click
 import msgspec
 
 from wakelog.cli.context import Context, common
+from wakelog.cli.places import something, span_of
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.detail import event_lines, turn_lines
 from wakelog.cli.render.events import record
-from wakelog.cli.render.places import place, something
-from wakelog.cli.render.sessions import handle
-from wakelog.cli.render.turns import TurnRow, gather, plain_turn
+from wakelog.cli.render.sessions import handle, identity
+from wakelog.cli.render.turns import TurnRow, gather
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert
 from wakelog.errors import CorruptLogError
@@ -24,7 +24,7 @@ from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
 from wakelog.timeline.points import commit_at
-from wakelog.timeline.selectors import Range, parse_selector
+from wakelog.timeline.selectors import Range
 
 MAX_BYTES = 4096
 EVENTS = 1000
@@ -41,16 +41,21 @@ class _Shown(msgspec.Struct, frozen=True):
 
 @click.command("show")
 @click.argument("places", nargs=-1, metavar="[SEL]...", shell_complete=complete_selector)
-@click.option("--raw", "raw", is_flag=True, help="The stored header and body of each event, a line each.")
-@click.option("--with-output", "with_output", is_flag=True, help="In a turn, also what calls were given and gave back.")
+@click.option("--raw", "raw", is_flag=True, help="Print the stored header and body of each event, a line each.")
+@click.option("--with-output", "with_output", is_flag=True, help="Show inputs and outputs of calls too.")
 @click.option(
-    "--max-bytes", "limit", type=click.IntRange(0), default=MAX_BYTES, show_default=True, help="Per value; 0: all."
+    "--max-bytes",
+    "limit",
+    type=click.IntRange(0),
+    default=MAX_BYTES,
+    show_default=True,
+    help="Show at most N bytes of a value; 0 shows all.",
 )
 @common
 def show_command(ctx: Context, places: tuple[str, ...], raw: bool, with_output: bool, limit: int) -> int:
-    """A turn with its events (@5), an event with its whole record (e1042), or a commit (c:9f3a).
+    """Show a turn with its events (@5), one event in full (e1042), or a commit (c:9f3a). Without SEL, the newest turn.
 
-    Without SEL the newest turn. A session stays named for the places after it: fix-auth@7 e40 is event 40 of fix-auth.
+    A session stays named for the places after it: fix-auth@7 e40 is event 40 of fix-auth.
 
     \b
     Examples:
@@ -92,13 +97,9 @@ def _show(ctx: Context, shown: list[_Shown], raw: bool, with_output: bool, limit
 
 def _find(ctx: Context, places: tuple[str, ...]) -> list[_Shown]:
     found: list[_Shown] = []
-    named = ""
-    for text in places or ("",):
-        selector = parse_selector(text) if text else parse_selector("@")
-        named = selector.session or named
-        session = ctx.session(named)
-        spot = selector.first + (f"..{selector.last}" if selector.last else "")
-        found.append(_one(ctx, session, spot))
+    for text in places or ("@",):
+        place = ctx.place(text)
+        found.append(_one(place.session if place.names_session or not found else found[-1].session, place.text))
     # What a search prints, `fix-auth@7 e40`, means that event, not the turn as well.
     if len(found) == 2 and places[0][-1:].isdigit() and found[1].kind == "event" and found[0].kind == "turn":
         first, second = found
@@ -107,13 +108,13 @@ def _find(ctx: Context, places: tuple[str, ...]) -> list[_Shown]:
     return found
 
 
-def _one(ctx: Context, session: Session[Any], spot: str) -> _Shown:
+def _one(session: Session[Any], spot: str) -> _Shown:
     head = session.head
     if spot in ("", "@"):
         if head.turn:
-            return _Shown(session, "turn", place(ctx, session, f"@{head.turn}"))
+            return _Shown(session, "turn", span_of(session, f"@{head.turn}"))
         return _Shown(session, "events", Range(1, head.seq))
-    span = something(session, spot, place(ctx, session, spot))
+    span = something(session, spot)
     if ".." in spot:
         kind = "events"
     elif spot.startswith(("@", "turn:")):
@@ -142,12 +143,11 @@ def _plain(shown: _Shown, limit: int) -> dict[str, Any]:
     row, session = _turn_row(shown), shown.session
     events = [record(session, e, tools, limit) for e in itertools.islice(_entries(shown), EVENTS)]
     return {
-        "session": session.id,
-        "name": session.name or None,
+        **identity(session),
         "kind": shown.kind,
         "first": shown.span.first,
         "last": shown.span.last,
-        "turn": plain_turn(row) if row else None,
+        "turn": row,
         "commit": _plain_commit(session, shown.span.last) if shown.kind in ("commit", "event") else None,
         "events": events,
         "more": max(0, (row.events if row else shown.span.last - shown.span.first + 1) - len(events)),
@@ -172,14 +172,12 @@ def _say(ctx: Context, shown: _Shown, with_output: bool, limit: int) -> None:
     session = shown.session
     if shown.kind == "event":
         entry = session.log.entry(shown.span.last)
-        for line in event_lines(ctx, session, entry, tools, limit):
-            ctx.say(line)
+        ctx.say_all(event_lines(ctx, session, entry, tools, limit))
         return
     row = _turn_row(shown)
     commit = _plain_commit(session, shown.span.last) if shown.kind == "commit" else None
     entries = itertools.islice(_entries(shown), EVENTS)
-    for line in turn_lines(ctx, session, row, commit, shown.span, entries, tools, with_output=with_output, limit=limit):
-        ctx.say(line)
+    ctx.say_all(turn_lines(ctx, session, row, commit, shown.span, entries, tools, with_output=with_output, limit=limit))
     total = row.events if row else shown.span.last - shown.span.first + 1
     if total > EVENTS:
         name = handle(session)

@@ -1,4 +1,4 @@
-"""`wakelog state`: the typed state, or one key of it, at any point."""
+"""`wakelog state` and `blame`: the typed state at any point, and who last wrote each key of it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,29 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
-from wakelog.cli.render.places import key_of, select
-from wakelog.cli.render.sessions import handle, title
-from wakelog.cli.render.values import tree
+from wakelog.cli.context import Context, at_option, common
+from wakelog.cli.places import find_key, plain_key
+from wakelog.cli.render.changes import who
+from wakelog.cli.render.sessions import handle, identity, title
+from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.render.values import scalar, tree
 from wakelog.cli.shell_completion import complete_key, complete_selector
-from wakelog.cli.text import clock, glyph, inert, iso
+from wakelog.cli.text import clock, glyph, inert, iso, other_time
+from wakelog.diff.blame import Blame
 from wakelog.model.document import State
 from wakelog.model.values import Value
 from wakelog.session import Session
+
+_COLUMNS = (
+    Column(least=24, cut="middle"),
+    Column(least=10),
+    Column(),
+    Column(drop=3),
+    Column(least=8),
+    Column(),
+    Column(least=6),
+    Column(least=16, drop=2),
+)
 
 
 @click.command("state")
@@ -27,12 +41,13 @@ from wakelog.session import Session
     default="",
     metavar="SEL",
     shell_complete=complete_selector,
-    help="At that point: @5, fix-auth@5, e1042, t:2h.",
+    help="Show it as it was at that point: @5, fix-auth@5, e1042, t:2h.",
 )
-@click.option("--schema", "schema", is_flag=True, help="The JSON Schema of the state instead.")
+@click.option("--schema", "schema", is_flag=True, help="Print the JSON Schema of the state instead.")
 @common
 def state_command(ctx: Context, key: str, at: str, schema: bool) -> None:
-    """The state as a tree. KEY is a JSON Pointer such as /data/plan/2 or /facts; without it, everything.
+    """Show the state as a tree, now or at any point. KEY is a JSON Pointer such as /data/plan/2 or /facts; without it,
+    everything.
 
     \b
     Examples:
@@ -42,15 +57,13 @@ def state_command(ctx: Context, key: str, at: str, schema: bool) -> None:
     if schema:
         click.echo(msgspec.json.format(msgspec.json.encode(msgspec.json.schema(State)), indent=2).decode())
         return
-    session, _, seq = select(ctx, "", at)
-    head = session.head
-    seq = head.seq if seq is None else seq
-    document = session.log.state(seq)
-    pointer, value = key_of(document, key)
+    where = ctx.place(at=at)
+    session, seq = where.session, where.session.head.seq if where.at is None else where.at
+    document = session.state_document(seq)
+    pointer, value = find_key(document, key)
     entry = session.log.entry(seq)
     data = {
-        "session": session.id,
-        "name": session.name or None,
+        **identity(session),
         "at": seq,
         "timestamp": iso(entry.header.at),
         "pointer": pointer,
@@ -63,7 +76,7 @@ def state_command(ctx: Context, key: str, at: str, schema: bool) -> None:
         ctx.say(f"{title(ctx, session)}  " + f" {glyph('dot')} ".join([*place, f"e{seq}", when]))
         if pointer:
             ctx.say(ctx.style(inert(pointer, lines=False), fg="cyan"))
-            _say_tree(ctx, value)
+            ctx.say_all(tree(value, ctx.columns, 2))
         else:
             _say_document(ctx, document)
 
@@ -71,15 +84,10 @@ def state_command(ctx: Context, key: str, at: str, schema: bool) -> None:
     _suggest(ctx, session, pointer)
 
 
-def _say_tree(ctx: Context, value: Value) -> None:
-    for line in tree(value, ctx.columns, 2):
-        ctx.say(line)
-
-
 def _say_document(ctx: Context, document: dict[str, Value]) -> None:
     """The parts that hold something; the empty ones are named at the end."""
     empty = [name for name, value in document.items() if _is_empty(value)]
-    _say_tree(ctx, {name: value for name, value in document.items() if name not in empty})
+    ctx.say_all(tree({name: value for name, value in document.items() if name not in empty}, ctx.columns, 2))
     for line in textwrap.wrap(f"empty: {', '.join(empty)}", ctx.columns - 4) if empty else ():
         ctx.say(ctx.style(f"  {line}", dim=True))
 
@@ -91,3 +99,55 @@ def _is_empty(value: Value) -> bool:
 def _suggest(ctx: Context, session: Session[Any], pointer: str) -> None:
     name = handle(session)
     ctx.suggest(f"wakelog blame {pointer or '/data'} -s {name}", f"wakelog diff {name}")
+
+
+@click.command("blame")
+@click.argument("key", required=False, default="", shell_complete=complete_key)
+@at_option
+@common
+def blame_command(ctx: Context, key: str, at: str) -> None:
+    """Show who last wrote KEY (a JSON Pointer) and each key below it: event, turn, tool and reason.
+
+    This reads the whole history once.
+
+    \b
+    Examples:
+      wakelog blame /data/plan -s fix-auth
+    """
+    where = ctx.place(at=at)
+    session, seq = where.session, where.session.head.seq if where.at is None else where.at
+    pointer, _ = find_key(session.state_document(seq), key)
+    found = session.blame(pointer, seq)
+    data = {
+        **identity(session),
+        "at": seq,
+        "pointer": pointer,
+        "keys": [{"pointer": b.pointer, "value": b.value, "writer": b.writer} for b in found],
+    }
+
+    def human() -> None:
+        ctx.say(f"{title(ctx, session)}  e{seq}")
+        say_table(ctx, _COLUMNS, [_row(ctx, each) for each in found], titles=False)
+
+    ctx.answer("blame", data, human)
+    if found and found[0].writer:
+        ctx.suggest(f"wakelog show -s {handle(session)} e{found[0].writer.seq}")
+
+
+def _row(ctx: Context, each: Blame) -> Row:
+    writer = each.writer
+    value = Cell(scalar(each.value, 60))
+    if writer is None:
+        return (Cell(f"  {plain_key(each.pointer)}", {"fg": "cyan"}), value, "", "", "unknown", "", "", "")
+    mark: Any = f"{glyph('warn')} {writer.source or writer.trust}" if writer.trust != "trusted" else ""
+    why = f"{writer.why}" if writer.known == "recorded" else f"{writer.why} ({writer.known})" if writer.why else ""
+    return (
+        Cell(f"  {plain_key(each.pointer)}", {"fg": "cyan"}),
+        value,
+        f"@{writer.turn}" if writer.turn else glyph("dash"),
+        Cell(clock(writer.at, utc=ctx.utc) + other_time(writer.at, writer.stored_at), {"dim": True}),
+        who(writer),
+        Cell(f"e{writer.seq}", {"fg": "cyan"}),
+        Cell(mark, {"fg": "yellow"}),
+        Cell(why, {"dim": True}),
+    )

@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, common
-from wakelog.cli.render.places import select
+from wakelog.cli.context import Context, at_option, common
 from wakelog.cli.render.sessions import Standing, handle, pending_text, plain_session, standing, status_words
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
@@ -21,22 +20,20 @@ _SHOWN = 8
 
 @click.command("status")
 @click.argument("session", required=False, default="", shell_complete=complete_selector)
-@click.option(
-    "--at", "at", default="", metavar="SEL", shell_complete=complete_selector, help="As it was at that point."
-)
+@at_option
 @common
 def status_command(ctx: Context, session: str, at: str) -> None:
-    """Where the newest session (or SESSION) stands: head, turn, goal, budget, what is pending, what went wrong.
+    """Show where a session stands: head, turn, goal, budget, open calls, flags and the last error. Without SESSION, the
+    newest one.
 
     \b
     Examples:
       wakelog status
       wakelog status fix-auth
     """
-    chosen, spot, seq = select(ctx, session, at or "")
-    if spot and seq is None:
-        _, _, seq = select(ctx, chosen.id, spot)
-    stand = standing(chosen, seq)
+    where = ctx.place(session, at)
+    chosen = where.session
+    stand = standing(chosen, where.at if at else where.seq)
     ctx.answer("status", plain_session(chosen, stand), lambda: _show(ctx, chosen, stand))
     ctx.suggest(*_next(chosen, stand))
 

@@ -1,26 +1,33 @@
-"""`wakelog store`: what is in this store, where it is, whether it can be used, and its version.
-
-Its other commands are beside this one: scrub.py, and store_copy.py for copy, backup and restore."""
+"""`wakelog store`: what is in this store, where it is, whether it can be used; scrub, copy, backup and restore."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from wakelog.cli.commands.scrub import scrub
-from wakelog.cli.commands.store_copy import backup, copy, restore
+from wakelog.cli.commands.doctor import say_checks
 from wakelog.cli.context import Context, common, hide_password
-from wakelog.cli.errors import INTEGRITY
-from wakelog.cli.progress import Progress
-from wakelog.cli.render.checks import say_checks
+from wakelog.cli.errors import INTEGRITY, PARTIAL
+from wakelog.cli.output import Progress
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.text import clock, iso, size
+from wakelog.cli.text import clock, inert, iso, size
 from wakelog.config import settings as config
-from wakelog.engine import MigrationStep
+from wakelog.config.amounts import parse_age
+from wakelog.engine import Finding, MigrationStep
+from wakelog.engines.objects import is_url
+from wakelog.log.damage import every_id
 from wakelog.maintenance.check import check_store, require_migrations
 from wakelog.maintenance.info import StoreInfo, info
+from wakelog.maintenance.scrub import Pass, Scrubbed, open_pass
+from wakelog.maintenance.scrub import scrub as scrub_store
+from wakelog.store import Store
+from wakelog.store import open as open_store
+
+if TYPE_CHECKING:
+    from wakelog.maintenance.archive import Done
 
 KINDS_SHOWN = 8
 _DURABILITY = {
@@ -30,9 +37,221 @@ _DURABILITY = {
 }
 
 
+@click.command("scrub")
+@click.option("--for", "for_", metavar="TIME", help="Stop after this long (10m, 2h); the next run continues there.")
+@click.option("--rate", type=click.IntRange(1), metavar="N", help="Read at most N events a second.")
+@click.option("--repair", is_flag=True, help="Rebuild caches and delete orphans; no event is lost.")
+@click.option("--anew", is_flag=True, help="Start at the first session, not where the last run stopped.")
+@common
+def scrub(ctx: Context, for_: str | None, rate: int | None, repair: bool, anew: bool) -> int:
+    """Check every stored byte against its hash (chain, bodies, payloads, blobs, snapshots, heads) and look for orphans.
+    The exit code is 4 when something is damaged. With --repair, rebuild caches and delete orphans.
+
+    \b
+    Examples:
+      wakelog store scrub
+      wakelog store scrub --for 10m --rate 5000
+      wakelog store scrub --repair
+    """
+    for_us = parse_age(for_) if for_ is not None else None
+    known = None if anew else open_pass(ctx.store)
+    total = _events_of(ctx)
+    with Progress(ctx, "verified events", total) as progress:
+        progress(known.events if known else 0)
+        done = scrub_store(
+            ctx.store,
+            for_s=for_us / 1e6 if for_us is not None else None,
+            rate=rate,
+            repair=repair,
+            anew=anew,
+            progress=progress,
+        )
+    ctx.answer("store-scrub", _plain(ctx, done), lambda: _show(ctx, done))
+    return INTEGRITY if done.damage else 0
+
+
+def _events_of(ctx: Context) -> int:
+    """How many events there are to read; of damaged sessions it is not known."""
+    engine = ctx.store.engine
+    heads = (engine.head(session) for session, problem in every_id(engine) if problem is None)
+    return sum(h.seq - (h.fork.at if h.fork else 0) for h in heads)
+
+
+def _plain(ctx: Context, done: Scrubbed) -> dict[str, Any]:
+    data: dict[str, Any] = msgspec.to_builtins(done)
+    for name in ("began", "ended"):
+        at = data["of_pass"][name]
+        data["of_pass"][name] = iso(at) if at is not None else None
+    for finding in data["findings"]:
+        finding["name"] = _name(ctx, finding["session"])
+    return {**data, "is_whole": done.is_whole, "damage": done.damage, "ok": not done.damage}
+
+
+def _name(ctx: Context, session: str) -> str:
+    """What a finding's session is called; a damaged one may not tell."""
+    from wakelog.errors import WakelogError
+    from wakelog.model.ids import SessionId
+
+    try:
+        return ctx.name_of(SessionId(session)) if session else ""
+    except WakelogError:
+        return session
+
+
+def _show(ctx: Context, done: Scrubbed) -> None:
+    for finding in sorted(done.findings, key=lambda f: not f.is_damage):
+        _say(ctx, finding)
+    if done.repaired:
+        ctx.say(f"{ctx.style('✔', fg='green')} {done.repaired} mended")
+    mark = ctx.style("✗", fg="red", bold=True) if done.damage else ctx.style("✔", fg="green")
+    verdict = f"{done.damage} damaged" if done.damage else "every byte agrees"
+    ctx.say(f"{mark} {done.sessions} sessions, {done.events:,} events: {verdict}")
+    _say_place(ctx, done, done.of_pass)
+
+
+def _say(ctx: Context, finding: Finding) -> None:
+    mark = ctx.style("✗", fg="red", bold=True) if finding.is_damage else ctx.style("·", fg="yellow")
+    where = _name(ctx, finding.session)
+    place = f"{inert(where, lines=False)}  " if where else ""
+    at = f"e{finding.seq}: " if finding.seq else ""
+    ctx.say(f"{mark} {place}{at}{inert(finding.what, lines=False)}")
+    if finding.fix:
+        ctx.say(f"  {ctx.style('fix:', dim=True)} {inert(finding.fix, lines=False)}")
+
+
+def _say_place(ctx: Context, done: Scrubbed, at: Pass) -> None:
+    if not done.is_whole:
+        ctx.say(f"  time is up after {at.sessions} sessions of this pass; the next scrub goes on there")
+    elif done.is_resumed:
+        found = f"{at.damage} damaged" if at.damage else "nothing damaged"
+        ctx.say(f"  this pass is whole: {at.sessions} sessions, {at.events:,} events, {found}")
+    if not done.keeps_mark:
+        ctx.say("  this store cannot keep how far a scrub has come, so each begins anew (wakelog store migrate)")
+    elif not done.damage and done.is_whole:
+        ctx.say("  without anchors kept elsewhere, a cut-off end would not be seen (wakelog anchor)")
+
+
+@click.command("copy")
+@click.argument("target", metavar="STORE")
+@click.option(
+    "--only", "only", multiple=True, metavar="SESSION", help="Copy only this session, with its ancestors (repeatable)."
+)
+@click.option("--no-verify", is_flag=True, help="Do not verify what was copied.")
+@common
+def copy(ctx: Context, target: str, only: tuple[str, ...], no_verify: bool) -> int:
+    """Copy all sessions to another store, of any engine, and verify them there. Every hash is kept.
+
+    Repeat it to bring the copy up to date. A session that has changed in both stores is left alone and reported (exit
+    code 7).
+
+    \b
+    Examples:
+      wakelog store copy postgresql://wakelog@db.example/wakelog
+      wakelog --store postgresql://wakelog@db.example/wakelog store copy ~/laptop
+    """
+    here = ctx.store  # first: if there is nothing to copy, nothing is made
+    with open_store(target) as there:
+        return _copy(ctx, here, there, target, only, not no_verify)
+
+
+@click.command("backup")
+@click.argument("target", metavar="FILE.db|URL")
+@common
+def backup(ctx: Context, target: str) -> int:
+    """Back up this store, while it is in use, into a file that is a store itself. Repeat it to add what is new.
+
+    To a URL such as s3://bucket/prefix, each session is written as a bundle that is never replaced, with a list of what
+    belonged to the store at that moment. A damaged session is left out and reported (exit code 4).
+
+    \b
+    Examples:
+      wakelog store backup /mnt/backup/wakelog.db
+      wakelog --store /mnt/backup/wakelog.db ls
+      wakelog store backup s3://bucket/wakelog
+    """
+    here = ctx.store
+    if is_url(target) and not target.startswith("sqlite://"):
+        from wakelog.maintenance import archive as archiving
+
+        with Progress(ctx, "archived events", sum(h.seq for h in here.sessions())) as progress:
+            done = archiving.backup(here, target, progress)
+        return _show_archive(ctx, here, done, target, "archived")
+    with open_store(target) as there:
+        return _copy(ctx, here, there, target, (), True)
+
+
+@click.command("restore")
+@click.argument("source", metavar="FILE.db|URL")
+@click.option("--list", "name", default="", metavar="NAME", help="From a URL: restore this list, not the newest one.")
+@common
+def restore(ctx: Context, source: str, name: str) -> int:
+    """Restore from a backup what this store lacks. Newer events in this store stay as they are.
+
+    \b
+    Examples:
+      wakelog store restore /mnt/backup/wakelog.db
+      wakelog store restore s3://bucket/wakelog
+    """
+    if is_url(source) and not source.startswith("sqlite://"):
+        from wakelog.maintenance import archive as archiving
+
+        name, found = archiving.read_list(source, name)  # first: if there is nothing to bring back, nothing is made
+        here = ctx.new_store()
+        with Progress(ctx, "restored events", sum(each.seq for each in found.sessions)) as progress:
+            done = archiving.restore(here, source, name, progress)
+        return _show_archive(ctx, here, done, source, "brought back")
+    with open_store(source, create=False) as there:
+        return _copy(ctx, there, ctx.new_store(), ctx.url, (), True)
+
+
+def _copy(ctx: Context, source: Store, target: Store, where: str, only: tuple[str, ...], verify: bool) -> int:
+    from wakelog.maintenance.copy import copy_sessions
+
+    chosen = [source.find(name) for name in only] or None
+    with Progress(ctx, "copied events") as progress:
+        done = copy_sessions(source.engine, target.engine, chosen, progress=progress)
+    bad = []
+    heads = list(target.sessions()) if verify else []
+    with Progress(ctx, "verified events", sum(h.seq for h in heads)) as progress:
+        for head in heads:
+            bad += [] if target.resume(head.session).verify().ok else [head.session]
+            progress(head.seq)
+    data = {**msgspec.to_builtins(done), "target": hide_password(where), "verified": verify, "damaged": bad}
+
+    def human() -> None:
+        there = f"{done.unchanged} were there already" if done.unchanged else "nothing was there before"
+        ctx.say(
+            f"{done.sessions} sessions, {done.events:,} events → {inert(hide_password(where), lines=False)}  ({there})"
+        )
+        for session in done.diverged:
+            name = inert(source.engine.head(session).name or session, lines=False)
+            ctx.say(f"{ctx.style('✗', fg='yellow')} {name} has gone its own way there, and was left alone")
+        for session in bad:
+            ctx.say(f"{ctx.style('✗', fg='red', bold=True)} {session} does not verify there")
+        if verify and not bad:
+            ctx.say(f"{ctx.style('✔', fg='green')} {len(heads)} sessions verify there")
+
+    ctx.answer("store-copy", data, human)
+    return INTEGRITY if bad else PARTIAL if done.diverged else 0
+
+
+def _show_archive(ctx: Context, store: Store, done: Done, place: str, word: str) -> int:
+    data = {**msgspec.to_builtins(done), "place": hide_password(place)}
+
+    def human() -> None:
+        there = f"{done.unchanged} were there already" if done.unchanged else "nothing was there before"
+        ctx.say(f"{done.sessions} sessions {word}  ({there})  {inert(hide_password(place), lines=False)}")
+        for session, problem in done.problems.items():
+            ctx.say(f"{ctx.style('✗', fg='red', bold=True)} {session}: {inert(problem, lines=False)}")
+        ctx.say(f"  as of {done.list}")
+
+    ctx.answer("store-archive", data, human)
+    return INTEGRITY if done.is_damaged else PARTIAL if done.problems else 0
+
+
 @click.group("store")
 def store_command() -> None:
-    """The store as a whole.
+    """Inspect, check, migrate, copy and back up the store.
 
     \b
     Examples:
@@ -47,7 +266,7 @@ def store_command() -> None:
 @store_command.command("path")
 @common
 def path(ctx: Context) -> None:
-    """Prints where the store is, whether or not there is one yet.
+    """Print where the store is, or would be created.
 
     \b
     Example:
@@ -58,10 +277,10 @@ def path(ctx: Context) -> None:
 
 
 @store_command.command("info")
-@click.option("--full", is_flag=True, help="Count bytes by kind over every event, also in a big store.")
+@click.option("--full", is_flag=True, help="Count every event, also in a big store.")
 @common
 def store_info(ctx: Context, full: bool) -> None:
-    """Sessions, events, bytes on disk and by kind of event, durability, and what will be kept.
+    """Show sessions, events, bytes on disk and by kind of event, durability and retention.
 
     \b
     Example:
@@ -74,14 +293,15 @@ def store_info(ctx: Context, full: bool) -> None:
     for part, name in ((data, "oldest"), (data, "newest"), (data["scrubbed"], "began"), (data["scrubbed"], "ended")):
         if part is not None:
             part[name] = iso(part[name]) if part[name] is not None else None
-    ctx.answer("store-info", data, lambda: _show(ctx, found))
+    ctx.answer("store-info", data, lambda: _show_store(ctx, found))
 
 
 @store_command.command("check")
 @common
 def check(ctx: Context) -> int:
-    """Is this store usable? Its version, its file, every session's head, the newest commits, blobs, the index. Quick,
-    and changes nothing; `wakelog store scrub` reads every byte. Exit code 4 when something fails.
+    """Check that the store can be used: its version, its file, the head of every session, the newest commits, blobs and
+    the index. This is quick and changes nothing; `wakelog store scrub` reads every byte. The exit code is 4 when
+    something fails.
 
     \b
     Example:
@@ -95,12 +315,12 @@ def check(ctx: Context) -> int:
 
 
 @store_command.command("migrate")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and stop.")
 @common
 def migrate(ctx: Context, dry_run: bool) -> None:
-    """Brings the tables of this store forward to the version of this wakelog, in place, while it is in use.
+    """Upgrade the tables of this store to the version of this wakelog, in place, while the store is in use.
 
-    Steps only go forward. Cut off anywhere, it goes on when it is run again; several may run it at once.
+    Steps only go forward. If it is interrupted, run it again; several may run at once.
 
     \b
     Examples:
@@ -134,7 +354,7 @@ def _show_steps(ctx: Context, before: int, waiting: Sequence[MigrationStep], dry
         ctx.say(f"Nothing was done: wakelog store migrate goes from version {before} to {waiting[-1].version}.")
 
 
-def _show(ctx: Context, found: StoreInfo) -> None:
+def _show_store(ctx: Context, found: StoreInfo) -> None:
     def row(title: str, text: str) -> None:
         ctx.say(f"{ctx.style(f'{title:<12}', dim=True)}{text}")
 

@@ -61,18 +61,21 @@ class _Teller:
 
 @click.command("tail")
 @click.argument("session", required=False, default="", shell_complete=complete_session)
-@click.option("-f", "--follow", "follow", is_flag=True, help="Wait for more, until Ctrl-C.")
-@click.option("-A", "--all", "everything", is_flag=True, help="All sessions of the store.")
-@click.option("--kind", "kinds", multiple=True, metavar="K", help="Events of a kind, or of all kinds K.*.")
-@click.option("--errors", "errors", is_flag=True, help="Only what went wrong.")
-@click.option("-n", "lines", type=click.IntRange(0), default=LINES, show_default=True, help="How many to begin with.")
+@click.option("-f", "--follow", "follow", is_flag=True, help="Keep waiting for new events, until Ctrl-C.")
+@click.option("-A", "--all", "everything", is_flag=True, help="Include all sessions of the store.")
+@click.option("--kind", "kinds", multiple=True, metavar="K", help="Show events of this kind, or of all kinds K.*.")
+@click.option("--errors", "errors", is_flag=True, help="Show only errors.")
+@click.option(
+    "-n", "lines", type=click.IntRange(0), default=LINES, show_default=True, help="Start with the newest N events."
+)
 @common
 def tail_command(
     ctx: Context, session: str, follow: bool, everything: bool, kinds: tuple[str, ...], errors: bool, lines: int
 ) -> None:
-    """The newest events of the newest session (or SESSION), oldest first, one line each; with -f also what comes.
+    """Stream events live: show the newest events of a session, oldest first, and with -f every new one. Without
+    SESSION, the newest session.
 
-    --json and --ndjson both give one record a line.
+    --json and --ndjson both write one record a line.
 
     \b
     Examples:
@@ -81,7 +84,7 @@ def tail_command(
     """
     if session and parse_selector(session).first:
         raise InvalidInputError(
-            f"{session!r} is a place; tail takes a session", kind="bad-selector", hint="wakelog log shows any range"
+            f"{session!r} is a position; tail takes a session", kind="bad-selector", hint="use wakelog log for a range"
         )
     if session and everything:
         raise click.UsageError("tail takes a session or --all, not both")

@@ -1,4 +1,4 @@
-"""`wakelog verify`: was it altered?"""
+"""`wakelog verify` and `anchor`: was it altered?"""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from wakelog.cli.context import Context, common
+from wakelog.cli.output import writing
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import inert
 from wakelog.errors import InvalidInputError
@@ -22,15 +23,17 @@ STORE = "the store itself"
 
 @click.command("verify")
 @click.argument("session", required=False, default="", shell_complete=complete_session)
-@click.option("-A", "--all", "everything", is_flag=True, help="All sessions of the store.")
+@click.option("-A", "--all", "everything", is_flag=True, help="Include all sessions of the store.")
 @click.option(
-    "--against", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="An anchor kept elsewhere."
+    "--against",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Compare with an anchor that was kept elsewhere.",
 )
 @common
 def verify_command(ctx: Context, session: str, everything: bool, against: Path | None) -> int:
-    """Checks every byte against its hash, the chain, and what is derived from it.
+    """Check whether a session was altered: every byte against its hash, the chain, and what is derived from it.
 
-    Exit code 4 when something does not hold. Without an anchor, nobody can tell whether the newest events were cut off.
+    The exit code is 4 when a check fails. Without an anchor, a cut at the newest events cannot be detected.
 
     \b
     Examples:
@@ -39,14 +42,20 @@ def verify_command(ctx: Context, session: str, everything: bool, against: Path |
     """
     anchor = _read_anchor(against) if against else None
     if everything and anchor is not None:
-        raise click.UsageError("an anchor is of one session: leave out --all")
+        raise click.UsageError("an anchor belongs to one session: leave out --all")
     ctx.even_damaged = True
     if everything:
         reports = [verify_session(ctx.store.engine, each) for each, _ in every_id(ctx.store.engine)]
         reports += _of_store(ctx)
     else:
         reports = [ctx.session(session or (anchor.session if anchor else "")).verify(anchor)]
-    ctx.answer("verify", [_plain(ctx, r) for r in reports], lambda: _show_all(ctx, reports, anchor))
+    data = [{**msgspec.to_builtins(r), "ok": r.ok, "name": _name(ctx, r)} for r in reports]
+
+    def human() -> None:
+        for report in reports:
+            _show(ctx, report, anchor)
+
+    ctx.answer("verify", data, human)
     return 0 if all(r.ok for r in reports) else INTEGRITY
 
 
@@ -58,17 +67,8 @@ def _of_store(ctx: Context) -> list[VerifyReport]:
     return [VerifyReport(SessionId(""), 0, "", faults, (), {}, anchored=False)] if faults else []
 
 
-def _plain(ctx: Context, report: VerifyReport) -> dict[str, object]:
-    return {**msgspec.to_builtins(report), "ok": report.ok, "name": _name(ctx, report)}
-
-
 def _name(ctx: Context, report: VerifyReport) -> str:
     return ctx.name_of(report.session) if report.session else STORE
-
-
-def _show_all(ctx: Context, reports: list[VerifyReport], anchor: Anchor | None) -> None:
-    for report in reports:
-        _show(ctx, report, anchor)
 
 
 def _show(ctx: Context, report: VerifyReport, anchor: Anchor | None) -> None:
@@ -110,3 +110,30 @@ def _read_anchor(path: Path) -> Anchor:
         raise InvalidInputError(
             f"{path} is not an anchor: {exc}", kind="bad-anchor", hint="make one with wakelog anchor"
         ) from exc
+
+
+@click.command("anchor")
+@click.argument("session", required=False, default="", shell_complete=complete_session)
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write it to this file.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@common
+def anchor_command(ctx: Context, session: str, out: Path | None, force: bool) -> None:
+    """Export the head hash of a session for later tamper checks. Keep the file where people who can write to the store
+    cannot change it. `wakelog verify --against FILE` then proves that nothing was rewritten or cut off.
+
+    \b
+    Examples:
+      wakelog anchor fix-bug --out anchor.json
+      wakelog verify fix-bug --against anchor.json
+    """
+    found = ctx.session(session)
+    anchor = found.anchor()
+    text = msgspec.json.encode(anchor)
+    if out is not None:
+        with writing(out, force=force) as file:
+            file.write(text + b"\n")
+    data = {**msgspec.to_builtins(anchor), "name": found.name, "file": str(out) if out else None}
+    said = f"Anchored e{anchor.seq} of {found.name or found.id} in {out}" if out else text.decode()
+    ctx.answer("anchor", data, lambda: ctx.say(said))
+    if out is not None:
+        ctx.suggest(f"keep {out} elsewhere", f"wakelog verify --against {out}")

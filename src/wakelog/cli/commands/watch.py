@@ -1,4 +1,4 @@
-"""`wakelog watch`: rules over the live log, as a process of its own."""
+"""`wakelog watch` and `flag`: rules over the live log, and what rules and people point at."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import click
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.errors import NO
+from wakelog.cli.places import list_sessions
 from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, Flag, flag_cells, flags_of, plain_flag
-from wakelog.cli.render.sessions import handle
+from wakelog.cli.render.sessions import handle, identity, label
 from wakelog.cli.render.table import say_table
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import clock, fit, glyph, inert, pad, width
@@ -27,22 +28,22 @@ NEWS_S, TICK_S, PATIENCE_S = 0.5, 5.0, 5.0
 
 @click.command("watch")
 @click.argument("session", required=False, default="", shell_complete=complete_session)
-@click.option("-A", "--all", "everything", is_flag=True, help="Closed and archived sessions too.")
-@click.option("--once", "once", is_flag=True, help="Look at what there is, and stop; exit code 1 when a flag stands.")
-@click.option("--pause", "pause", is_flag=True, help="Let every rule that asks for it pause the session.")
-@click.option("--rules", "places", multiple=True, metavar="M:A", help="Your own rules as well: module:attribute.")
-@click.option("--dry-run", "dry_run", is_flag=True, help="Say what would be flagged, and write nothing.")
+@click.option("-A", "--all", "everything", is_flag=True, help="Watch closed and archived sessions too.")
+@click.option("--once", "once", is_flag=True, help="Check once and stop; the exit code is 1 when a flag is raised.")
+@click.option("--pause", "pause", is_flag=True, help="Let rules pause the session.")
+@click.option("--rules", "places", multiple=True, metavar="M:A", help="Add your own rules: module:attribute.")
+@click.option("--dry-run", "dry_run", is_flag=True, help="Show what would be flagged, and write nothing.")
 @common
 def watch_command(
     ctx: Context, session: str, everything: bool, once: bool, pause: bool, places: tuple[str, ...], dry_run: bool
 ) -> int:
-    """Watches all live sessions of the store, or SESSION, whoever writes them, and flags what somebody should see: the
-    same call failing or going round in circles, untrusted content reaching a call with effects, a retry that went
-    another way, a budget nearly spent, silence, a lease taken over, something evicted that is still pending, secrets.
+    """Watch all live sessions, or SESSION, and flag what somebody should see: a call that keeps failing or repeating,
+    untrusted content that reaches a call with effects, a retry that did something else, a budget that is nearly spent,
+    silence, a lease that was taken over, something evicted that is still pending, secrets.
 
-    A flag is an event in the session's log; it is raised once, however often this is started. A budget that is reached
-    pauses the session; the other rules pause it only with --pause. With --json or --ndjson there is one record a line
-    for each finding.
+    A flag is an event in the session's log. It is raised once, however often you start this command. A session that
+    reaches its budget is paused; other rules pause it only with --pause. With --json or --ndjson, each finding is one
+    record a line.
 
     \b
     Examples:
@@ -86,7 +87,11 @@ def _once(ctx: Context, watcher: Watcher, chosen: Session[Any] | None, everythin
         if rows:
             say_table(ctx, FLAG_COLUMNS, rows)
         count = len(new & set(standing))
-        ctx.say(f"{_many(len(standing), 'flag')}, {count} of them new" if standing else "nothing to point at")
+        ctx.say(
+            f"{len(standing)} flag{'s' if len(standing) != 1 else ''}, {count} of them new"
+            if standing
+            else "nothing to point at"
+        )
         for each in paused:
             ctx.say(f"{inert(ctx.name_of(each.session), lines=False)} is paused")
 
@@ -102,15 +107,9 @@ def _flagged(ctx: Context, chosen: Session[Any] | None, everything: bool) -> Ite
     if chosen is not None:
         yield chosen
         return
-    after = ""
-    while True:
-        page = ctx.store.index.sessions(live=None if everything else True, after=after, limit=1000)
-        for info in page:
-            if info.flags and not info.damaged:
-                yield ctx.store.resume(info.id)
-        after = page.next
-        if not after:
-            return
+    for info in list_sessions(ctx.store.index, live=None if everything else True):
+        if info.flags and not info.damaged:
+            yield ctx.store.resume(info.id)
 
 
 def _follow(ctx: Context, watcher: Watcher) -> None:
@@ -140,7 +139,7 @@ def _told(ctx: Context, found: Iterator[Raised | Trouble]) -> Iterator[Raised]:
 
 def _tell(ctx: Context, each: Raised) -> None:
     finding, name = each.finding, ctx.name_of(each.session)
-    if ctx.json or ctx.ndjson:
+    if not ctx.is_for_people:
         session = ctx.store.resume(each.session)
         record = {**plain_flag(session, _flag(each)), "is_over": finding.is_over, "has_paused": each.has_paused}
         ctx.record("watch", record)
@@ -171,5 +170,99 @@ def _flag(each: Raised) -> Flag:
     )
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'s' if count != 1 else ''}"
+@click.group("flag")
+def flag_command() -> None:
+    """List, raise and clear flags. A flag points at something in a session that somebody should see. Rules raise flags
+    (`wakelog watch`), and so can you. A flag stays until it no longer applies or somebody clears it.
+
+    \b
+    Examples:
+      wakelog flag ls
+      wakelog flag add fix-bug odd-answer -m "who is Bob?" --on e42
+      wakelog flag clear fix-bug loop:search:ab12cd34 -m "it was polling"
+    """
+
+
+@flag_command.command("ls")
+@click.argument("session", required=False, default="", shell_complete=complete_session)
+@click.option("-A", "--all", "everything", is_flag=True, help="Include closed and archived sessions.")
+@common
+def ls(ctx: Context, session: str, everything: bool) -> int:
+    """List the raised flags of all live sessions, or of SESSION. The exit code is 1 when there are none.
+
+    \b
+    Example:
+      wakelog flag ls --json
+    """
+    found = [(s, flag) for s in _sessions(ctx, session, everything) for flag in flags_of(s)]
+
+    def human() -> None:
+        if found:
+            say_table(ctx, FLAG_COLUMNS, [flag_cells(ctx, s.name or s.id, flag) for s, flag in found])
+        else:
+            ctx.say("no flag stands")
+
+    ctx.answer("flags", [plain_flag(s, flag) for s, flag in found], human)
+    return 0 if found else NO
+
+
+@flag_command.command("add")
+@click.argument("session", shell_complete=complete_session)
+@click.argument("name")
+@click.option("-m", "--message", "message", default="", metavar="TEXT", help="What somebody should see.")
+@click.option("--on", "on", default="", metavar="SEL", help="The event it is about, such as e42 or @5.")
+@click.option(
+    "--severity",
+    type=click.Choice(["info", "warning", "error", "alarm"]),
+    default="warning",
+    show_default=True,
+    help="How serious it is.",
+)
+@common
+def add(ctx: Context, session: str, name: str, message: str, on: str, severity: Any) -> None:
+    """Raise a flag by hand.
+
+    \b
+    Example:
+      wakelog flag add fix-bug odd-answer -m "who is Bob?" --on e42
+    """
+    found = ctx.session(session)
+    seq = found.flag(name, message, severity=severity, on=on or None)
+    _tell_flag(ctx, found, name, seq, f"{inert(name, lines=False)} is flagged, as e{seq}")
+
+
+@flag_command.command("clear")
+@click.argument("session", shell_complete=complete_session)
+@click.argument("name", metavar="FLAG")
+@click.option(
+    "-m", "--message", "why", required=True, metavar="TEXT", help="Why it no longer applies; kept in the log."
+)
+@common
+def clear(ctx: Context, session: str, name: str, why: str) -> None:
+    """Clear a flag. The log keeps what raised it, and that it was cleared and why.
+
+    \b
+    Example:
+      wakelog flag clear fix-bug loop:search:ab12cd34 -m "it was polling"
+    """
+    found = ctx.session(session)
+    seq = found.clear_flag(name, why=why)
+    _tell_flag(ctx, found, name, seq, f"{inert(name, lines=False)} is cleared, as e{seq}")
+
+
+def _tell_flag(ctx: Context, session: Session[Any], name: str, seq: int, said: str) -> None:
+    data = {**identity(session), "flag": name, "seq": seq}
+    ctx.answer("flag", data, lambda: ctx.say(f"{label(session)}: {said}"))
+
+
+def _sessions(ctx: Context, session: str, everything: bool) -> list[Session[Any]]:
+    if session or ctx.names_session:
+        return [ctx.session(session)]
+    found = []
+    for info in list_sessions(ctx.store.index, live=None if everything else True):
+        if info.flags:
+            try:
+                found.append(ctx.store.resume(info.id))
+            except (NotFoundError, CorruptLogError) as exc:
+                ctx.warn(f"{label(info)} cannot be read: {inert(exc.message)}")
+    return found

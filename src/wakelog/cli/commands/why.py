@@ -1,33 +1,52 @@
-"""`wakelog why`: from something back to where it came from."""
+"""`wakelog why`, `taint`, `invalidate` and `endorse`: where things came from, and what rests on them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
+import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, at_option, common
 from wakelog.cli.errors import NO
-from wakelog.cli.render.provenance import as_of, plain_steps, plain_why, say_wrapped, subject, why_lines
+from wakelog.cli.places import find_subject, find_subjects
+from wakelog.cli.render.events import Tools, show_line
+from wakelog.cli.render.provenance import (
+    plain_why,
+    say_wrapped,
+    touched_lines,
+    why_lines,
+)
+from wakelog.cli.render.results import Of, shape, shows
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import fit, glyph
+from wakelog.cli.text import fit, glyph, inert
+from wakelog.provenance.blast_radius import Blast, Kept
+from wakelog.provenance.taint import ITEMS, Part, Taint
 from wakelog.provenance.why import DEPTH, STEPS, Why
 from wakelog.session import Session
+
+SHOWN = 12
+SHOWN_ENDORSE = 20
 
 
 @click.command("why")
 @click.argument("what", metavar="EVENT|TURN|KEY|FILE[:LINE]", shell_complete=complete_selector)
-@click.option("--at", "at", default="", metavar="SEL", help="As it was at that point.")
-@click.option("--depth", type=click.IntRange(0), default=DEPTH, show_default=True, help="Levels laid out; 0: all.")
-@click.option("-n", "steps", type=click.IntRange(0), default=STEPS, show_default=True, help="Events laid out; 0: all.")
-@click.option("--wide", is_flag=True, help="Unrecorded windows hold the earlier turns too.")
+@at_option
+@click.option(
+    "--depth", type=click.IntRange(0), default=DEPTH, show_default=True, help="Show at most N levels; 0 shows all."
+)
+@click.option(
+    "-n", "steps", type=click.IntRange(0), default=STEPS, show_default=True, help="Show at most N events; 0 shows all."
+)
+@click.option("--wide", is_flag=True, help="Assume that unrecorded windows held earlier turns too.")
 @common
 def why_command(ctx: Context, what: str, at: str, depth: int, steps: int, wide: bool) -> int:
-    """Walks back from an event, what a turn did, a key of the state, a file or a line of it, to its origins.
+    """Show where something came from: an event, a turn, a key of the state, a file or one line of it.
 
-    Each edge says how it is known: recorded; matched, the same text stands in both; derived, it was in the same turn's
-    window; or unknown. Exits with 1 when nothing is known.
+    Each link says how it is known: recorded; matched (the same text is in both); derived (it was in the window of the
+    same turn); or unknown. The exit code is 1 when nothing is known.
 
     \b
     Examples:
@@ -35,14 +54,11 @@ def why_command(ctx: Context, what: str, at: str, depth: int, steps: int, wide: 
       wakelog why -s fix-bug src/auth/session.py:4
       wakelog why -s fix-bug /data/plan/1/status
     """
-    session, what = subject(ctx, what)
-    point = as_of(ctx, session, at)
-    found = session.why(what, at=point, depth=depth, steps=steps, wide=wide)
-    if ctx.ndjson:
-        for record in plain_steps(session, found):
-            ctx.record("why", record)
-    else:
-        ctx.answer("why", plain_why(session, found), lambda: _say(ctx, session, found))
+    place = find_subject(ctx, what, at)
+    session = place.session
+    found = session.why(place.text, at=place.at, depth=depth, steps=steps, wide=wide)
+    data = plain_why(session, found)
+    ctx.answer("why", data, lambda: _say(ctx, session, found), records=data["steps"])
     if found.steps:
         name, worst = handle(session), next((o for o in found.origins if o.trust != "trusted"), None)
         more = [f"wakelog taint -s {name} e{worst.seqs[0]}"] if worst else []
@@ -60,8 +76,7 @@ def _say(ctx: Context, session: Session[Any], found: Why) -> None:
     if exposure is not None and exposure.trust != "trusted":
         worst = _seqs(exposure.worst, 4)
         say_wrapped(ctx, f"  {glyph('warn')} exposure: {exposure.trust} ({exposure.known}), by {worst}", fg="yellow")
-    for line in why_lines(ctx, session, found):
-        ctx.say(line)
+    ctx.say_all(why_lines(ctx, session, found))
     if found.unknown:
         say_wrapped(ctx, f"unknown: nothing tells where {_seqs(found.unknown, 8)} came from")
     for limit in found.limits:
@@ -70,3 +85,169 @@ def _say(ctx: Context, session: Session[Any], found: Why) -> None:
 
 def _seqs(seqs: tuple[int, ...], most: int) -> str:
     return " ".join(f"e{seq}" for seq in seqs[:most]) + (f" {glyph('more')}" if len(seqs) > most else "")
+
+
+@click.command("taint")
+@click.argument("source", metavar="[SOURCE|EVENT|TURN|KEY|FILE]", default="", shell_complete=complete_selector)
+@click.option("--trust", type=click.Choice(["unverified", "untrusted"]), default="unverified", show_default=True,
+              help="Without a source: show what depends on input with this trust or less.")  # fmt: skip
+@click.option("--sinks", is_flag=True, help="Show only calls with effects.")
+@click.option("--decisions", is_flag=True, help="Show only decisions.")
+@at_option
+@click.option(
+    "-n", "items", type=click.IntRange(0), default=ITEMS, show_default=True, help="Show at most N; 0 shows all."
+)
+@click.option("--wide", is_flag=True, help="Assume that unrecorded windows held earlier turns too.")
+@common
+def taint_command(
+    ctx: Context, source: str, trust: Any, sinks: bool, decisions: bool, at: str, items: int, wide: bool
+) -> int:
+    """Show everything influenced by a source: decisions, facts, data, files and calls with effects, each with the path
+    to it.
+
+    SOURCE is a pattern over recorded sources, such as 'web:*'. Where no source is recorded, `user` and `tool:NAME` are
+    sources. Without SOURCE: everything influenced by unverified or untrusted input. The exit code is 1 when there is
+    nothing.
+
+    \b
+    Examples:
+      wakelog taint 'web:*' --sinks -s injection
+      wakelog taint --decisions -s injection
+      wakelog taint injection@e9
+    """
+    place = find_subject(ctx, source, at)
+    session, source, point = place.session, place.text, place.at
+    parts: list[Part] | None = None
+    if sinks or decisions:
+        parts = [*(["effect"] if sinks else []), *(["decision"] if decisions else [])]  # type: ignore[list-item]
+    if source:
+        found = session.taint(source, at=point, parts=parts, items=items, wide=wide)
+    else:
+        found = session.resting_on(trust, at=point, parts=parts, items=items, wide=wide)
+    ctx.answer("taint", Of(session, found), lambda: _say_taint(ctx, session, found, source), records=found.items)
+    if found.items:
+        ctx.suggest(f"wakelog why -s {handle(session)} e{found.items[-1].seq}")
+    return 0 if found else NO
+
+
+shape(
+    Taint,
+    "at of=target.what kind=target.kind roots root_count sources items counts reached beyond limits",
+)
+shape(Blast, "seq? targets rests resting safe unknown reached limits")
+
+
+def _say_taint(ctx: Context, session: Session[Any], found: Taint, source: str) -> None:
+    what = f"taint {source}" if source else f"what rests on {found.target.what} input"
+    ctx.say(f"{title(ctx, session)}  {fit(what, ctx.columns // 2)}")
+    if not found.root_count:
+        ctx.say("nothing came in from there" if source else f"nothing that came in is {found.target.what} or worse")
+        return
+    roots = " ".join(f"e{seq}" for seq in found.roots[:6]) + (
+        f" +{found.root_count - 6}" if found.root_count > 6 else ""
+    )
+    named = ", ".join(found.sources[:4]) + (f" +{len(found.sources) - 4}" if len(found.sources) > 4 else "")
+    ctx.say(ctx.style(fit(f"  from {named or 'it'}: {roots}", ctx.columns), dim=True))
+    ctx.say_all(touched_lines(ctx, found.items))
+    counts = ", ".join(f"{n} {part}{'s' if n > 1 and part != 'data' else ''}" for part, n in found.counts.items())
+    say_wrapped(ctx, f"resting on it: {counts or 'nothing of that kind'} {glyph('dot')} {found.reached} events in all")
+    if found.beyond:
+        say_wrapped(ctx, f"{found.beyond} more may, as it could still have been in later windows (--wide shows them)")
+    for limit in found.limits:
+        say_wrapped(ctx, f"{limit} (-n 0 for all)", dim=True)
+
+
+@click.command("invalidate")
+@click.argument("whats", metavar="EVENT|TURN|KEY...", nargs=-1, required=True, shell_complete=complete_selector)
+@click.option("-m", "--why", "why", default="", metavar="TEXT", help="What was wrong; kept in the log.")
+@click.option("--by", default="", metavar="NAME", help="Who says so.")
+@click.option("--dry-run", is_flag=True, help="Show what depends on it, and write nothing.")
+@click.option(
+    "-n", "items", type=click.IntRange(0), default=ITEMS, show_default=True, help="Show at most N; 0 shows all."
+)
+@common
+def invalidate_command(ctx: Context, whats: tuple[str, ...], why: str, by: str, dry_run: bool, items: int) -> None:
+    """Record that steps were wrong, and show what depends on them and what does not. Nothing is undone: from now on
+    these steps, and everything that depends on them, count as untrusted.
+
+    \b
+    Examples:
+      wakelog invalidate injection@e9 --dry-run
+      wakelog invalidate -s injection e9 e10 -m "the page was poisoned" --by ada
+    """
+    session, targets = find_subjects(ctx, whats)
+    found = session.invalidate(targets, by=by, why=why, dry_run=dry_run, items=items)
+    ctx.answer("invalidate", Of(session, found))
+    if found.rests:
+        ctx.suggest(f"wakelog why -s {handle(session)} e{found.rests[0].seq}", f"wakelog rewind -s {handle(session)} …")
+
+
+shape(Kept, "part name seq? known")
+
+
+@shows(Blast)
+def _say_invalidate(ctx: Context, session: Session[Any], found: Blast) -> None:
+    seqs = " ".join(f"e{seq}" for seq in found.targets[:8]) + (" …" if len(found.targets) > 8 else "")
+    done = f"invalidated by e{found.seq}" if found.seq else "would be invalidated"
+    ctx.say(f"{title(ctx, session)}  {seqs} {done}")
+    ctx.say(ctx.style("rests on it", bold=True) + ("" if found.rests else "  nothing that is known"))
+    ctx.say_all(touched_lines(ctx, found.rests))
+    for limit in found.limits:
+        say_wrapped(ctx, f"  {limit} (-n 0 for all)", dim=True)
+    _say_kept(ctx, "still in the state", found.resting)
+    _say_kept(ctx, "safe", found.safe)
+    _say_kept(ctx, "nobody can say: written where the history was pruned", found.unknown)
+    unsure = sum(1 for kept in found.safe if kept.known == "unknown")
+    if unsure:
+        say_wrapped(ctx, f"  of {unsure} of the safe ones nothing tells what they rest on", fg="yellow")
+    if not found.seq:
+        ctx.say("This was a dry run: nothing was written.")
+
+
+def _say_kept(ctx: Context, words: str, kept: Iterable[Kept]) -> None:
+    kept = list(kept)
+    if not kept:
+        return
+    ctx.say(f"{ctx.style(words, bold=True)} ({len(kept)})")
+    for each in kept[:SHOWN]:
+        place = f"e{each.seq}" if each.seq else ""
+        name = "" if each.part == "decision" else inert(each.name, lines=False)
+        ctx.say(fit(f"  {each.part:<9} {place:<7} {name}", ctx.columns).rstrip())
+    if len(kept) > SHOWN:
+        ctx.say(f"  and {len(kept) - SHOWN} more (--json shows all)")
+
+
+@click.command("endorse")
+@click.argument("whats", metavar="EVENT|TURN|KEY...", nargs=-1, required=True, shell_complete=complete_selector)
+@click.option("-m", "--why", "why", default="", metavar="TEXT", help="What it was checked against; kept in the log.")
+@click.option("--by", default="", metavar="NAME", help="Who says so.")
+@click.option("--dry-run", is_flag=True, help="Show what would be trusted, and write nothing.")
+@common
+def endorse_command(ctx: Context, whats: tuple[str, ...], why: str, by: str, dry_run: bool) -> None:
+    """Record that somebody checked events and trusts them. From now on they count as trusted, and so does everything
+    that depends on nothing else that is untrusted. `wakelog invalidate` takes it back.
+
+    \b
+    Examples:
+      wakelog endorse injection@e12 --by ada -m "checked against the DNS provider's own guide"
+      wakelog endorse -s injection /facts/spf --dry-run
+    """
+    session, targets = find_subjects(ctx, whats)
+    found = session.endorse(targets, by=by, why=why, dry_run=dry_run)
+    data = {**msgspec.to_builtins(found), "name": session.name or None, "seq": found.seq or None}
+
+    def human() -> None:
+        seqs = " ".join(f"e{seq}" for seq in found.targets[:8]) + (" …" if len(found.targets) > 8 else "")
+        done = f"endorsed by e{found.seq}" if found.seq else "would be endorsed"
+        ctx.say(f"{title(ctx, session)}  {seqs} {done}")
+        ctx.say("trusted more than before:" if found.raised else "nothing is trusted more than before")
+        tools: Tools = {}
+        for seq in found.raised[:SHOWN_ENDORSE]:
+            ctx.say(show_line(ctx, session, session.log.entry(seq), tools))
+        if len(found.raised) > SHOWN_ENDORSE:
+            ctx.say(f"and {len(found.raised) - SHOWN_ENDORSE} more (--json shows all)")
+        if not found.seq:
+            ctx.say("This was a dry run: nothing was written.")
+
+    ctx.answer("endorse", data, human)
+    ctx.suggest(f"wakelog taint -s {handle(session)}")

@@ -6,17 +6,18 @@ stored in one piece, so that there is never half a demo. The same sessions serve
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable
 
 import msgspec
 
 from wakelog.cli.demo.scene import LABEL, Scene
-from wakelog.cli.demo.transfer import transfer
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
-from wakelog.errors import NotFoundError
+from wakelog.errors import ConflictError, NotFoundError
 from wakelog.model.ids import SessionId
+from wakelog.model.records import Commit, Head
 from wakelog.store import Store
 
 DAY_US = 1_794_733_200_000_000
@@ -32,6 +33,8 @@ class Demo(msgspec.Struct, frozen=True):
     shows: str
     module: str
     commands: tuple[str, ...]
+    first: str = ""
+    """Its first session, where that has another name."""
     is_live: bool = False
     """Whether it takes place now rather than on the fixed day: its point is what is going on."""
     events: int = 0
@@ -50,7 +53,7 @@ DEMOS: dict[str, Demo] = {
         Demo(
             "injection",
             "a web page with hidden text becomes an action, and is flagged",
-            "injection",
+            "stories",
             (
                 "log injection --events",
                 "why injection@e14",
@@ -61,21 +64,22 @@ DEMOS: dict[str, Demo] = {
         Demo(
             "crash",
             "killed twice in the middle of a call, resumed; no effect is repeated",
-            "crash",
+            "stories",
             ("log crash", "resume crash", "state -s crash /pending_actions"),
         ),
-        Demo("tampered", "one altered byte, and the proof", "tampered", ("verify tampered", "verify --all")),
+        Demo("tampered", "one altered byte, and the proof", "stories", ("verify tampered", "verify --all")),
         Demo(
             "fleet",
             "40 sessions: working, waiting, stuck, over budget, paused, done",
             "fleet",
             ("ps", "ls", "store info"),
+            first="nightly-01",
             is_live=True,
         ),
         Demo(
             "big",
             "one session of 100,000 events",
-            "big",
+            "stories",
             ("log big -n 5", "diff big@10 big@900", "verify big"),
             events=100_000,
         ),
@@ -98,13 +102,14 @@ def build(name: str, engine: Engine, *, at_us: int | None = None, progress: Prog
     module = importlib.import_module(f"wakelog.cli.demo.{demo.module}")
     memory = MemoryEngine()
     scene = Scene(Store(memory), name, DAY_US if at_us is None else at_us, progress)
-    first = scene.id_of(module.FIRST)
-    if _has(engine, first):
-        return Built(name, (module.FIRST,), engine.head(first).seq, False)
-    module.build(scene)
+    first = demo.first or name
+    with contextlib.suppress(NotFoundError):
+        return Built(name, (first,), engine.head(scene.id_of(first)).seq, False)
+    story = name.replace("-", "_")
+    getattr(module, f"build_{story}")(scene)
     heads = transfer(memory, engine)
-    if hasattr(module, "afterwards"):
-        module.afterwards(engine, scene)
+    if after := getattr(module, f"after_{story}", None):
+        after(engine, scene)
     events = sum(h.seq - (h.fork.at if h.fork else 0) for h in heads)
     return Built(name, tuple(h.name or h.session for h in heads), events, True)
 
@@ -114,9 +119,42 @@ def is_demo_store(store: Store) -> bool:
     return all(LABEL in store.resume(h.session).log.entry(1).body.get("labels", {}) for h in store.sessions())
 
 
-def _has(engine: Engine, session: SessionId) -> bool:
-    try:
-        engine.head(session)
-    except NotFoundError:
-        return False
-    return True
+def transfer(memory: MemoryEngine, engine: Engine) -> list[Head]:
+    """Stores every session of `memory` together or not at all, with snapshots, names and leases."""
+    heads = _all_heads(memory)
+    commits = [commit for head in heads for commit in _commits(memory, head)]
+    engine.submit(*commits).result()
+    for head in heads:
+        if head.name:
+            engine.claim(head.name, head.session)
+        beat = memory.last_beat(head.session)
+        if beat is not None:
+            with contextlib.suppress(ConflictError):  # of a lease that is over, and that a server has no use for
+                engine.beat(head.session, beat)
+    return heads
+
+
+def _all_heads(memory: MemoryEngine) -> list[Head]:
+    """Sorted by id, which puts a root before its forks."""
+    heads: list[Head] = []
+    while page := memory.sessions(after=heads[-1].session if heads else ""):
+        heads += page
+    return heads
+
+
+def _commits(memory: MemoryEngine, head: Head) -> list[Commit]:
+    snapshots = _snapshots(memory, head.session)
+    out = []
+    for commit in memory.read(head.session, payloads=True):
+        # It happened, whatever the session's status was: the chain decides where it goes.
+        out.append(msgspec.structs.replace(commit, snapshot=snapshots.get(commit.last), guard=None, late=True))
+    return out
+
+
+def _snapshots(memory: MemoryEngine, session: SessionId) -> dict[int, bytes]:
+    out: dict[int, bytes] = {}
+    upto = 1 << 62
+    while (found := memory.snapshot(session, upto=upto)) is not None:
+        out[found.seq] = found.data
+        upto = found.seq - 1
+    return out

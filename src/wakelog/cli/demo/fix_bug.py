@@ -9,8 +9,6 @@ from wakelog.model import events as ev
 from wakelog.model.records import Draft
 from wakelog.session import Session
 
-FIRST = "fix-bug"
-
 _SESSION_PY = """LIFETIME = 300
 
 def issue(user, now):
@@ -30,9 +28,9 @@ _TEST_PY = """def test_token_lives_a_week(clock):
 _TRACE = "FAILED tests/test_auth.py::test_still_logged_in - assert False\n" * 40
 
 
-def build(scene: Scene) -> None:
+def build_fix_bug(scene: Scene) -> None:
     session = scene.session(
-        FIRST,
+        "fix-bug",
         goal="Users get logged out after five minutes: find out why, and fix it",
         agent="demo-agent",
         labels={"repo": "shop", "branch": "main"},

@@ -9,13 +9,12 @@ from wakelog.model import events as ev
 from wakelog.model.records import Draft
 from wakelog.session import Session
 
-FIRST = "nightly-01"
 COUNT = 40
 _TASKS = ("triage the new issues", "update the dependencies", "answer the forum", "check the backups", "tidy the wiki")
 _HOUR = 3600
 
 
-def build(scene: Scene) -> None:
+def build_fleet(scene: Scene) -> None:
     end = scene.start
     for number in range(1, COUNT + 1):
         scene.now = end - (2 * _HOUR + (number * 7 % 41) * 60) * 1_000_000

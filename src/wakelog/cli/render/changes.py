@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from wakelog.cli.context import Context
+from wakelog.cli.render.results import shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import scalar, text_of
-from wakelog.cli.text import count, duration, fit, glyph, iso, money, width
+from wakelog.cli.text import count, duration, fit, glyph, money, width
 from wakelog.diff.turn_diff import Change, TurnDiff, sentence
 from wakelog.diff.writers import Writer
 from wakelog.model.values import Value
@@ -171,14 +172,11 @@ def _summaries(diff: TurnDiff) -> Iterator[tuple[str, str]]:
     tools = [f"{c.key} {glyph('times')}{_more(c, 'calls')}{_errors(c)}" for c in diff.of("tools")]
     if tools:
         yield "tools", ", ".join(tools)
-    touched = [c.key if c.how != "removed" else f"{glyph('minus')}{c.key}" for c in _resources(diff)]
+    # Files have their own section.
+    others = [c for c in diff.of("resources") if not c.pointer.startswith("/working_set/files/")]
+    touched = [c.key if c.how != "removed" else f"{glyph('minus')}{c.key}" for c in others]
     if touched:
         yield "resources", ", ".join(touched)
-
-
-def _resources(diff: TurnDiff) -> list[Change]:
-    """What was touched besides the files, which have their own section."""
-    return [c for c in diff.of("resources") if not c.pointer.startswith("/working_set/files/")]
 
 
 def _more(change: Change, field: str) -> int:
@@ -192,33 +190,9 @@ def _errors(change: Change) -> str:
     return f" ({errors} failed)" if errors > 0 else ""
 
 
-def plain_change(change: Change) -> dict[str, Any]:
-    """A change as JSON."""
-    return {
-        "part": change.part,
-        "pointer": change.pointer,
-        "how": change.how,
-        "before": change.before,
-        "after": change.after,
-        "writer": plain_writer(change.writer),
-    }
-
-
-def plain_writer(writer: Writer | None) -> dict[str, Any] | None:
-    """The event behind a change as JSON; null when it is not known."""
-    if writer is None:
-        return None
-    return {
-        "seq": writer.seq,
-        "timestamp": iso(writer.at),
-        "stored_at": iso(writer.stored_at),
-        "kind": writer.kind,
-        "turn": writer.turn or None,
-        "attempt": writer.attempt if writer.turn else None,
-        "actor": writer.actor,
-        "tool": writer.tool or None,
-        "why": writer.why or None,
-        "known": writer.known,
-        "source": writer.source or None,
-        "trust": writer.trust,
-    }
+shape(Change, "part pointer how before after writer")
+shape(
+    Writer,
+    "seq timestamp=at:iso stored_at:iso kind turn? attempt actor tool? why? known source? trust",
+    attempt=lambda writer: writer.attempt if writer.turn else None,
+)

@@ -1,4 +1,4 @@
-"""A comparison for people: the sums, the first difference and what lay behind it, the steps side by side, the ends."""
+"""Comparisons: steps and courses, the first difference and what lay behind it, side by side."""
 
 from __future__ import annotations
 
@@ -8,26 +8,86 @@ from typing import Any
 import msgspec
 
 from wakelog.cli.context import Context
-from wakelog.cli.render.changes import change_lines, plain_change
+from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.events import sign
-from wakelog.cli.render.steps import plain_course, plain_difference, result_of, sign_of, words_of
+from wakelog.cli.render.money import plain_cost
+from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
-from wakelog.cli.render.values import text_of
+from wakelog.cli.render.values import PEEK_BYTES, plain_value, readable, text_of
 from wakelog.cli.text import count, duration, fit, glyph, money
 from wakelog.compare.alignment import Row as Pairing
 from wakelog.compare.comparison import Pair
-from wakelog.compare.divergence import Difference, Divergence, Finding
+from wakelog.compare.divergence import Difference, Divergence, Finding, Followed
 from wakelog.compare.model_windows import Item
-from wakelog.compare.steps import Step
+from wakelog.compare.step_values import whole
+from wakelog.compare.steps import Step, Try
 from wakelog.compare.trajectory import Course
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.log import Log
 from wakelog.model.values import Value
 
+_BAD = ("failed", "timed_out", "interrupted", "denied", "never_ran")
+_ASIDE = {"sub-agent", "question", "dead end", "evicted", "restored", "retraction", "flag", "gap", "goal", "labels"}
 ROWS, DETAILS, AROUND = 24, 8, 1
 """How many rows of steps and lines of detail are shown before the rest is counted, and how many same ones around."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LOOKS = {"completed": "done", "failed": "failed", "interrupted": "failed", "open": "open"}
+_COLORS = {"+": "green", "-": "red"}
+
+
+def sign_of(step: Step) -> str:
+    """The glyph of a step."""
+    if step.gone:
+        return "gone"
+    if step.outcome in _BAD or step.kind == "gap":
+        return "failed"
+    if step.outcome in ("uncertain", "retried") or step.trust != "trusted":
+        return "warn"
+    if step.kind in ("tool", "model") and not step.outcome:
+        return "open"
+    return "done" if step.kind in ("tool", "model", "end") else "note"
+
+
+def words_of(log: Log, step: Step) -> str:
+    """What was done, on one line; not yet inert."""
+    if step.gone:
+        return f"{step.kind} {step.name} ({step.gone})".replace("  ", " ")
+    given = _peek(log, step.input)
+    if step.kind == "tool":
+        return f"{step.name} {given}".strip()
+    if step.kind == "model":
+        return f"model {step.params.get('model') or step.name}".strip()
+    if step.kind == "message":
+        return f"{step.name}: {given}"
+    if step.kind == "end":
+        return f"turn {step.outcome}"
+    if step.kind == "fact":
+        return f"fact {step.name} = {given}"
+    if step.kind == "file":
+        change = step.input.get("change", "") if isinstance(step.input, dict) else ""
+        return f"file {change} {step.name}"
+    if step.kind == "data":
+        ops = step.input if isinstance(step.input, list) else []
+        return "data " + ", ".join(f"{op.get('op')} {op.get('path')}" for op in ops[:20] if isinstance(op, dict))
+    name = f" {step.name}" if step.name else ""
+    return f"{step.kind}{name} {given}".rstrip()
+
+
+def result_of(log: Log, step: Step) -> str:
+    """What came of it, on one line; empty where nothing does. Not yet inert."""
+    if step.gone:
+        return ""
+    if isinstance(step.error, dict):
+        return f"{text_of(step.error.get('type', 'error'))}: {text_of(step.error.get('message', ''))}"
+    said = _peek(log, step.output) or (_peek(log, step.said[0]) if step.said else "")
+    if step.kind in ("tool", "model"):
+        return said if step.outcome == "succeeded" and said else f"{step.outcome or 'no outcome yet'} {said}".strip()
+    return said if step.kind in _ASIDE or step.kind == "decision" else ""
+
+
+def _peek(log: Log, value: Value) -> str:
+    """The beginning of a value, for one line."""
+    return "" if value is None else readable(whole(log, value, PEEK_BYTES))[:2000]
 
 
 def letter(place: int) -> str:
@@ -170,9 +230,9 @@ def difference_lines(ctx: Context, found: Sequence[Difference]) -> Iterator[str]
             yield name + fit(f"{where}large values with other content (wakelog show has them)", room)
         elif each.a is None or each.b is None:
             mark, value = ("+", each.b) if each.a is None else ("-", each.a)
-            yield name + ctx.style(fit(f"{mark} {where}{text_of(plain_difference(value))}", room), fg=_COLORS[mark])
+            yield name + ctx.style(fit(f"{mark} {where}{text_of(plain_value(value))}", room), fg=_COLORS[mark])
         else:
-            a, b, note = _apart(text_of(plain_difference(each.a)), text_of(plain_difference(each.b)), room - 4)
+            a, b, note = _apart(text_of(plain_value(each.a)), text_of(plain_value(each.b)), room - 4)
             if len(where + a + b) + 6 < room and "\n" not in a + b:
                 yield name + ctx.style(fit(f"~ {where}{a} {glyph('arrow')} {b}", room), fg="yellow")
                 continue
@@ -181,9 +241,6 @@ def difference_lines(ctx: Context, found: Sequence[Difference]) -> Iterator[str]
                 name = " " * len(name)
             yield name + ctx.style(fit(f"- {a}", room), fg="red")
             yield " " * len(name) + ctx.style(fit(f"+ {b}", room), fg="green")
-
-
-_COLORS = {"+": "green", "-": "red"}
 
 
 def _apart(a: str, b: str, room: int) -> tuple[str, str, str]:
@@ -336,60 +393,41 @@ def end_lines(ctx: Context, pair: Pair, *, everything: bool) -> Iterator[str]:
 # JSON
 
 
-def plain_pair(pair: Pair) -> dict[str, Any]:
-    """Two courses side by side as JSON; steps are numbered from 1."""
-    return {
-        "a": plain_course(pair.a),
-        "b": plain_course(pair.b),
-        "shared": pair.shared or None,
-        "same": pair.same,
-        "unknown": pair.unknown,
-        "divergence": plain_divergence(pair.divergence) if pair.divergence else None,
-        "rows": [
-            {"a": _number(r.a), "b": _number(r.b), "verdict": r.verdict, "what": list(r.what), "minor": list(r.minor)}
-            for r in pair.rows
-        ],
-        "ends": [plain_change(change) for change in pair.ends],
-        "notes": list(pair.notes),
-    }
-
-
 def _number(place: int | None) -> int | None:
+    """People count from 1."""
     return None if place is None else place + 1
 
 
-def plain_divergence(found: Divergence) -> dict[str, Any]:
-    """The first divergence as JSON."""
-    return {
-        "row": found.row + 1,
-        "same_before": found.same_before,
-        "what": list(found.what),
-        "a": _number(found.a),
-        "b": _number(found.b),
-        "differences": [_plain(each) for each in found.differences],
-        "behind": [_plain_finding(each) for each in found.behind],
-        "followed_a": [{"step": f.step + 1, "rests": f.rests} for f in found.followed_a],
-        "followed_b": [{"step": f.step + 1, "rests": f.rests} for f in found.followed_b],
-    }
-
-
-def _plain(each: Difference) -> dict[str, Value]:
-    return {
-        "what": each.what,
-        "pointer": each.pointer,
-        "a": plain_difference(each.a),
-        "b": plain_difference(each.b),
-        "by_hash": each.by_hash,
-    }
-
-
-def _plain_finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "what": finding.what,
-        "verdict": finding.verdict,
-        "note": finding.note or None,
-        "differences": [_plain(each) for each in finding.differences],
-        "only_a": [msgspec.to_builtins(item) for item in finding.only_a],
-        "only_b": [msgspec.to_builtins(item) for item in finding.only_b],
-        "changes": [plain_change(change) for change in finding.changes],
-    }
+shape(Try, "try=number outcome? error duration_us", duration_us=lambda each: max(0, each.ended_at - each.at))
+shape(
+    Step,
+    "kind name? seq events=seqs turn? attempt input outcome? output said error params? tries reused? cause? cost"
+    " duration_us trust source? why? gone?",
+    attempt=lambda step: step.attempt if step.turn else None,
+    cost=lambda step: plain_cost(msgspec.to_builtins(step.cost)),
+)
+shape(
+    Course,
+    "name session turn? attempt? first last outcome? in_view step_count calls cost duration_us untrusted files gone"
+    " steps",
+    step_count=lambda course: len(course.steps),
+    cost=lambda course: plain_cost(msgspec.to_builtins(course.cost)),
+    steps=lambda course: [{"step": number, **plain(step)} for number, step in enumerate(course.steps, 1)],
+)
+shape(Pair, "a b shared? same unknown divergence rows ends notes")
+shape(Pairing, "a b verdict what minor", a=lambda row: _number(row.a), b=lambda row: _number(row.b))
+shape(
+    Divergence,
+    "row same_before what a b differences behind followed_a followed_b",
+    row=lambda found: found.row + 1,
+    a=lambda found: _number(found.a),
+    b=lambda found: _number(found.b),
+)
+shape(Followed, "step rests", step=lambda each: each.step + 1)
+shape(
+    Difference,
+    "what pointer a b by_hash",
+    a=lambda each: plain_value(each.a),
+    b=lambda each: plain_value(each.b),
+)
+shape(Finding, "what verdict note? differences only_a only_b changes")

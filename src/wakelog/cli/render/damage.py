@@ -51,7 +51,7 @@ def answer_damaged(
     shown = found[:limit] if limit else found
     tools: dict[str, str] = {}
     holes = [msgspec.to_builtins(each) for each in shown if isinstance(each, Hole)]
-    if ctx.json or ctx.ndjson:
+    if not ctx.is_for_people:
         events = [_plain(session, each, tools) for each in shown if isinstance(each, Entry)]
         data = {
             "session": {"id": session.id, "name": session.name or None},

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from wakelog.cli.context import Context
-from wakelog.cli.render.cost import cost_words
 from wakelog.cli.render.events import Tools, line_of, outcome_of, show_line, text_room
+from wakelog.cli.render.money import cost_words
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.turns import TurnRow
 from wakelog.cli.render.values import fetched, is_short, mention, readable, scalar, text_of, tree

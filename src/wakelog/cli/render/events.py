@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from wakelog.cli.context import Context
-from wakelog.cli.render.cost import cost_words, plain_cost
+from wakelog.cli.render.money import cost_words, plain_cost
 from wakelog.cli.render.values import fetched, mention, plain_value, preview, text_of
 from wakelog.cli.text import clock, fit, glyph, iso, other_time, pad, width
 from wakelog.diff.turn_diff import sentence

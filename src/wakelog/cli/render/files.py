@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wakelog.cli.context import Context
+from wakelog.cli.render.results import shape
 from wakelog.cli.text import fit, glyph, inert, pad, width
 from wakelog.files.file_diff import FileDiff
 from wakelog.files.restore import FileResult, Restored, rescue_home
@@ -95,37 +96,17 @@ def _short(path: str) -> str:
     return path.removeprefix(here)
 
 
-def plain_plan(plan: RestorePlan) -> dict[str, Any]:
-    """The plan as JSON."""
-    return {
-        "folder": plan.folder,
-        "roots": list(plan.roots),
-        "git_head": plan.git or None,
-        "files": [_plain_step(step) for step in plan.steps],
-        "not_captured": [
-            {"seq": c.seq, "turn": c.turn or None, "tool": c.tool, "call": plan.commands.get(c.action) or None}
-            for c in plan.unseen
-        ],
-        "partial": plan.is_partial,
-    }
-
-
-def _plain_step(step: FileStep) -> dict[str, Any]:
-    return {
-        "path": step.path,
-        "do": step.do,
-        "why": step.why or None,
-        "added": step.added,
-        "removed": step.removed,
-        "turn": step.turn or None,
-        "by": step.by or None,
-        "rescue": step.rescue,
-    }
-
-
-def plain_results(results: tuple[FileResult, ...]) -> list[dict[str, Any]]:
-    """What became of each file, as JSON."""
-    return [{"path": r.path, "did": r.did, "why": r.why or None, "saved": r.saved or None} for r in results]
+shape(
+    RestorePlan,
+    "folder roots git_head=git? files=steps not_captured partial=is_partial",
+    not_captured=lambda plan: [
+        {"seq": c.seq, "turn": c.turn or None, "tool": c.tool, "call": plan.commands.get(c.action) or None}
+        for c in plan.unseen
+    ],
+)
+shape(FileStep, "path do why? added removed turn? by? rescue")
+shape(FileResult, "path did why? saved?")
+shape(FileDiff, "path change added removed before_mode? after_mode? diff=text? note?")
 
 
 # Diffs
@@ -162,17 +143,3 @@ def stat_lines(ctx: Context, diffs: list[FileDiff]) -> Iterator[str]:
         yield f"  {pad(diff.path, column, middle=True)}{diff.change:<9} {fit(what, 28)}"
     added, removed = sum(d.added for d in diffs), sum(d.removed for d in diffs)
     yield f"{len(diffs)} file{'s' if len(diffs) != 1 else ''}, +{added} {glyph('minus')}{removed}"
-
-
-def plain_diff(diff: FileDiff) -> dict[str, Any]:
-    """A file's diff as JSON."""
-    return {
-        "path": diff.path,
-        "change": diff.change,
-        "added": diff.added,
-        "removed": diff.removed,
-        "before_mode": diff.before_mode or None,
-        "after_mode": diff.after_mode or None,
-        "diff": diff.text or None,
-        "note": diff.note or None,
-    }

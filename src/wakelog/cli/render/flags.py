@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from wakelog.cli.context import Context
+from wakelog.cli.render.sessions import identity
 from wakelog.cli.render.table import Cell, Column, Row
 from wakelog.cli.render.turns import TurnRow
 from wakelog.cli.render.values import text_of
@@ -79,8 +80,7 @@ def flag_cells(ctx: Context, session: str, flag: Flag) -> Row:
 def plain_flag(session: Session[Any], flag: Flag) -> dict[str, Any]:
     """A flag as JSON."""
     return {
-        "session": session.id,
-        "name": session.name or None,
+        **identity(session),
         "flag": flag.name,
         "rule": flag.rule or None,
         "severity": flag.severity,

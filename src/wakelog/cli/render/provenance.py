@@ -10,18 +10,15 @@ import msgspec
 
 from wakelog.cli.context import Context
 from wakelog.cli.render.events import Tools, brief, line_of, sign
-from wakelog.cli.render.places import place, point, something
+from wakelog.cli.render.results import shape
+from wakelog.cli.render.sessions import identity
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.text import fit, glyph, inert, width
-from wakelog.errors import InvalidInputError, WakelogError
-from wakelog.model.ids import Seq
 from wakelog.provenance.event_index import Mark
 from wakelog.provenance.graph import Edge
 from wakelog.provenance.taint import Hop, Touched
-from wakelog.provenance.targets import is_key
 from wakelog.provenance.why import Origin, Step, Why
 from wakelog.session import Session
-from wakelog.timeline.selectors import parse_selector
 
 # What an edge says, read from the event above to the one below it.
 _WORDS = {
@@ -42,35 +39,6 @@ _WORDS = {
 }
 _COLORS = {"recorded": "green", "matched": "cyan", "derived": "blue", "unknown": "yellow"}
 MAY = "may: it was in a model's window, or before it in the same turn; that it had influence is not known"
-
-
-def subject(ctx: Context, text: str) -> tuple[Session[Any], str]:
-    """The session that is asked, and what of: `fix-auth@e12` names both, a key, a file or a source only the latter."""
-    if not is_key(text):
-        try:
-            selector = parse_selector(text)
-        except WakelogError:
-            return ctx.session(), text
-        if selector.first:
-            session = ctx.session(selector.session)
-            spot = selector.first + (f"..{selector.last}" if selector.last else "")
-            something(session, spot, place(ctx, session, spot))
-            return session, spot
-        if ctx.store.engine.find(text) is not None:
-            raise InvalidInputError(
-                f"{text} is a session: say what of it is meant", kind="no-target", hint=f"{text}@3, or -s {text} e12"
-            )
-    return ctx.session(), text
-
-
-def as_of(ctx: Context, session: Session[Any], at: str) -> Seq | None:
-    """The event that `--at` means in that session; None for now."""
-    if not at:
-        return None
-    selector = parse_selector(at)
-    if selector.session and ctx.session(selector.session).id != session.id:
-        raise InvalidInputError(f"--at {at} names another session", kind="bad-selector", hint="name it once")
-    return point(ctx, session, selector.first or "@")
 
 
 def say_wrapped(ctx: Context, text: str, **style: Any) -> None:
@@ -215,8 +183,7 @@ def _way(path: Iterable[Hop]) -> str:
 
 def plain_why(session: Session[Any], found: Why) -> dict[str, Any]:
     return {
-        "session": session.id,
-        "name": session.name or None,
+        **identity(session),
         "at": found.at,
         "what": found.target.what,
         "kind": found.target.kind,
@@ -224,10 +191,10 @@ def plain_why(session: Session[Any], found: Why) -> dict[str, Any]:
         "note": found.target.note or None,
         "exposure": _plain_exposure(found),
         "steps": list(plain_steps(session, found)),
-        "origins": [msgspec.to_builtins(origin) for origin in found.origins],
-        "unknown": list(found.unknown),
+        "origins": found.origins,
+        "unknown": found.unknown,
         "reached": found.reached,
-        "limits": list(found.limits),
+        "limits": found.limits,
     }
 
 
@@ -250,33 +217,15 @@ def plain_steps(session: Session[Any], found: Why) -> Iterator[dict[str, Any]]:
             "effective_trust": step.trust,
             "in_view": step.in_view,
             "condition": step.condition,
-            "marks": [msgspec.to_builtins(mark) for mark in step.marks],
-            "rests_on": [_plain_edge(edge) for edge in step.rests_on],
+            "marks": step.marks,
+            "rests_on": step.rests_on,
             "folded": step.folded,
         }
 
 
-def _plain_edge(edge: Edge) -> dict[str, Any]:
-    return {"first": edge.first, "last": edge.last, "edge": edge.kind, "known": edge.known, "text": edge.text or None}
-
-
-def plain_touched(item: Touched) -> dict[str, Any]:
-    return {
-        "seq": item.seq,
-        "part": item.part,
-        "name": item.name,
-        "turn": item.turn or None,
-        "known": item.known,
-        "may": item.may,
-        "path": [
-            {"seq": hop.seq, "edge": hop.edge, "known": hop.known if hop.edge else None, "text": hop.text or None}
-            for hop in item.path
-        ],
-        "effective_trust": item.trust,
-        "effect": item.effect or None,
-        "outcome": item.outcome or None,
-        "in_view": item.in_view,
-        "is_current": item.is_current,
-        "condition": item.condition,
-        "marks": [msgspec.to_builtins(mark) for mark in item.marks],
-    }
+shape(Edge, "first last edge=kind known text?")
+shape(Hop, "seq edge known text?", known=lambda hop: hop.known if hop.edge else None)
+shape(
+    Touched,
+    "seq part name turn? known may path effective_trust=trust effect? outcome? in_view is_current condition marks",
+)

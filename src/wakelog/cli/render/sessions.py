@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from wakelog.cli.context import Context
-from wakelog.cli.render.cost import plain_money
+from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.values import text_of
-from wakelog.cli.text import fit, glyph, iso
+from wakelog.cli.text import fit, glyph, inert, iso
 from wakelog.log.reader import open_commit
 from wakelog.model.ids import Seq
 from wakelog.model.records import Head
@@ -19,6 +19,9 @@ from wakelog.model.values import Value
 from wakelog.monitors.budgets import reached
 from wakelog.session import Session
 from wakelog.timeline.points import commit_at
+
+if TYPE_CHECKING:
+    from wakelog.index.results import SessionInfo
 
 MONITOR, STALL = "monitor", "stall"
 """Who raises flags by rule, and the flag of a session that fell silent."""
@@ -60,7 +63,7 @@ class Standing(msgspec.Struct, frozen=True):
 def standing(session: Session[Any], at: Seq | None = None) -> Standing:
     """Reads a session's head and state; O(state), whatever the length of the history."""
     head = session.head
-    document = session.log.state(at)
+    document = session.state_document(at)
     holder = session.log.living_holder() if at is None else ""
     when = head.at if at is None or at == head.seq else open_commit(commit_at(session.log, at))[0].header.at
     if document["flags"]:
@@ -126,6 +129,16 @@ def handle(session: Session[Any]) -> str:
 def harmless(name: str) -> str:
     """The name if it can stand in a shell as it is, else nothing."""
     return name if re.fullmatch(r"[A-Za-z0-9_][\w.:+-]*", name, re.ASCII) else ""
+
+
+def identity(session: Session[Any]) -> dict[str, Any]:
+    """The session as the beginning of a JSON answer."""
+    return {"session": session.id, "name": session.name or None}
+
+
+def label(session: Session[Any] | SessionInfo) -> str:
+    """What people call the session, inert."""
+    return inert(session.name or session.id, lines=False)
 
 
 def title(ctx: Context, session: Session[Any]) -> str:

@@ -38,8 +38,7 @@ Row = Sequence[Cell | str]
 
 def say_table(ctx: Context, columns: Sequence[Column], rows: Sequence[Row], *, titles: bool = True) -> None:
     """Says each row on a line of its own."""
-    for line in lay_out(ctx, columns, rows, titles=titles):
-        ctx.say(line)
+    ctx.say_all(lay_out(ctx, columns, rows, titles=titles))
 
 
 def lay_out(

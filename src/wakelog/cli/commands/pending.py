@@ -1,5 +1,4 @@
-"""`wakelog pending`, `reconcile`, `approve`, `deny`, `answer`, `abandon`: calls and questions that wait for
-somebody."""
+"""`wakelog pending`, `reconcile`, `approve`, `deny`, `answer`, `abandon`: what waits for somebody."""
 
 from __future__ import annotations
 
@@ -11,8 +10,9 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import Context, common, why_option
 from wakelog.cli.errors import NO
+from wakelog.cli.places import list_sessions
 from wakelog.cli.render.sessions import handle, harmless
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.render.values import fetched, text_of
@@ -29,7 +29,6 @@ _NEXT = {
     "running": "wakelog reconcile {call} --succeeded | --failed | --never-ran",
     "requested": "not begun: run the agent again, or wakelog abandon {call}",
 }
-PAGE = 1000
 
 
 class _Pending(msgspec.Struct, frozen=True):
@@ -82,8 +81,8 @@ class _Pending(msgspec.Struct, frozen=True):
 @click.argument("session", required=False, default="", shell_complete=complete_session)
 @common
 def pending_command(ctx: Context, session: str) -> int:
-    """Calls whose outcome is not known and questions that wait, of all sessions or of SESSION, each with the command
-    that settles it. Exit code 1 when there is none.
+    """List calls with an unknown outcome and questions that wait for an answer, each with the command that resolves it.
+    Covers all sessions, or SESSION. The exit code is 1 when there are none.
 
     \b
     Examples:
@@ -112,17 +111,13 @@ def pending_command(ctx: Context, session: str) -> int:
 
 def _all(ctx: Context) -> list[Session[Any]]:
     """The sessions with something pending, as the index knows them."""
-    out, after = [], ""
-    while True:
-        page = ctx.store.index.sessions(after=after, limit=PAGE)
-        for info in page:
-            # What cannot be read, `verify` tells of; the others must still be seen.
-            with contextlib.suppress(CorruptLogError, NotFoundError):
-                if info.pending:
-                    out.append(ctx.store.resume(info.id))
-        after = page.next
-        if not after:
-            return out
+    out = []
+    for info in list_sessions(ctx.store.index):
+        # What cannot be read, `verify` tells of; the others must still be seen.
+        with contextlib.suppress(CorruptLogError, NotFoundError):
+            if info.pending:
+                out.append(ctx.store.resume(info.id))
+    return out
 
 
 def _cells(each: _Pending) -> list[str]:
@@ -149,20 +144,20 @@ def _find(session: Session[Any], text: str) -> _Pending:
 @click.command("reconcile")
 @click.argument("session", shell_complete=complete_session)
 @click.argument("action")
-@click.option("--succeeded", "outcome", flag_value="succeeded", help="The effect happened.")
-@click.option("--failed", "outcome", flag_value="failed", help="It was tried and did not happen.")
-@click.option("--never-ran", "outcome", flag_value="never_ran", help="It was never tried; the agent may try it anew.")
-@click.option("--from-evidence", "outcome", flag_value="evidence", help="As a late worker reported.")
-@click.option("--output", metavar="JSON", help="Its result, for the agent to go on with; text that is no JSON is text.")
-@click.option("--by", metavar="WHO", help="Who found out; default: you.")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="How it is known.")
+@click.option("--succeeded", "outcome", flag_value="succeeded", help="The call succeeded.")
+@click.option("--failed", "outcome", flag_value="failed", help="The call was tried and failed.")
+@click.option("--never-ran", "outcome", flag_value="never_ran", help="The call never ran; the agent may try it again.")
+@click.option("--from-evidence", "outcome", flag_value="evidence", help="Use the outcome that a late worker reported.")
+@click.option("--output", metavar="JSON", help="The result of the call; text that is not JSON is taken as text.")
+@click.option("--by", metavar="WHO", help="Who found out (default: you).")
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="How you know.")
 @common
 def reconcile_command(
     ctx: Context, session: str, action: str, outcome: str | None, output: str | None, by: str | None, why: str
 ) -> int:
-    """Says what became of a call that was cut off, once you have found out. The agent's script, simply run again, goes
-    on with that answer. ACTION is its id, or the beginning of it. Without an outcome, shows what is known, and exits
-    with 1.
+    """Record the outcome of a call that was cut off, once you have found it out. When the agent's script runs again, it
+    continues with that result. ACTION is the id of the call, or the beginning of it. Without an outcome, show what is
+    known and exit with 1.
 
     \b
     Examples:
@@ -218,11 +213,11 @@ def _value(text: str | None) -> Any:
 @click.argument("session", shell_complete=complete_session)
 @click.argument("request")
 @click.argument("given", metavar="TEXT")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why.")
+@why_option
 @common
 def answer_command(ctx: Context, session: str, request: str, given: str, why: str) -> None:
-    """Answers a question that an agent asked. Where it has options, TEXT is one of them. REQUEST is its id, or the
-    beginning of it.
+    """Answer a question that an agent asked. Where the question has options, TEXT is one of them. REQUEST is the id of
+    the question, or the beginning of it.
 
     \b
     Example:
@@ -239,7 +234,7 @@ def _settling(name: str, verb: str, done: str, doc: str) -> click.Command:
     @click.command(name, help=doc)
     @click.argument("session", shell_complete=complete_session)
     @click.argument("action")
-    @click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why.")
+    @why_option
     @common
     def command(ctx: Context, session: str, action: str, why: str) -> None:
         found = _find(ctx.session(session), action)
@@ -256,7 +251,7 @@ approve_command = _settling(
     "approve",
     "approve",
     "approved: the agent that waits goes on, or the same script run again",
-    """Lets a call that waits for approval run.
+    """Approve a call that waits, so that it can run.
 
     \b
     Example:
@@ -267,7 +262,7 @@ deny_command = _settling(
     "deny",
     "deny",
     "denied: its caller gets an error of type denied",
-    """Refuses a call that waits for approval.
+    """Deny a call that waits for approval.
 
     \b
     Example:
@@ -278,8 +273,8 @@ abandon_command = _settling(
     "abandon",
     "abandon",
     "given up",
-    """Gives a pending call up: whatever became of it no longer matters. One that began is not run again: the agent's
-    script, run again, gets an error of type abandoned. One that never began is asked for anew.
+    """Give up on a pending call, when its outcome no longer matters. A call that had started is not run again: the
+    agent's script, run again, gets an error of type abandoned. A call that never started is requested again.
 
     \b
     Example:
@@ -289,8 +284,7 @@ abandon_command = _settling(
 
 
 def _tell(ctx: Context, found: _Pending, seq: Seq, text: str) -> None:
-    data = {"session": found.session.id, "name": found.session.name, "action": found.action, "seq": seq}
-    ctx.answer("settled", data, lambda: ctx.say(f"{inert(text, lines=False)}  (e{seq})"))
+    ctx.done("settled", found.session, f"{inert(text, lines=False)}  (e{seq})", action=found.action, seq=seq)
 
 
 def _me() -> str:

@@ -1,4 +1,4 @@
-"""What things cost: sums, words and JSON. Amounts are integers; zero means that nothing was reported."""
+"""What things cost."""
 
 from __future__ import annotations
 

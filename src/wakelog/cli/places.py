@@ -1,0 +1,269 @@
+"""Where words of the command line point: the one file that turns them into sessions, events and keys.
+
+Commands ask their context for a `Place` and get things, not text. When a word points nowhere, the error names what is
+near it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from wakelog.cli.context import Context
+from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, WakelogError
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.values import Value
+from wakelog.provenance.targets import is_key
+from wakelog.session import Session
+from wakelog.state.patch import escape, tokens_of
+from wakelog.timeline.selectors import Range, Selector, parse_selector, resolve_range
+
+if TYPE_CHECKING:
+    from wakelog.index.results import SessionInfo
+
+SHOWN, PAGE = 8, 1000
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A session, and a point or range in it as text; without text it is the session as it is now."""
+
+    session: Session[Any]
+    text: str = ""
+    names_session: bool = False
+    """Whether the words name the session, as opposed to the one of `-s` or the newest being meant."""
+    at: Seq | None = None
+    """The event that `--at` names; None is now."""
+
+    @property
+    def is_range(self) -> bool:
+        return ".." in self.text
+
+    @property
+    def span(self) -> Range:
+        """The events it covers, which may be none: @0 lies before the first."""
+        return span_of(self.session, self.text)
+
+    @property
+    def events(self) -> Range:
+        """The events it covers; an error where nothing had happened yet."""
+        return something(self.session, self.text)
+
+    @property
+    def seq(self) -> Seq | None:
+        """The event it stands for; None is now."""
+        return self.events.last if self.text else None
+
+
+def find_place(ctx: Context, text: str = "", at: str = "") -> Place:
+    """What a selector stands for, looked at from `at`, which may itself name the session: `--at fix-auth@5`."""
+    selector = parse_selector(text) if text else Selector("", "", "")
+    session = ctx.session(selector.session)
+    spot = selector.first + (f"..{selector.last}" if selector.last else "")
+    seq = None
+    if at:
+        looked = parse_selector(at)
+        if looked.session and not selector.session:
+            session = ctx.session(looked.session)
+        elif looked.session and ctx.session(looked.session).id != session.id:
+            raise InvalidInputError(
+                f"--at {at} names another session than {text}", kind="bad-selector", hint="name it once"
+            )
+        seq = something(session, looked.first or "@").last
+    return Place(session, spot, bool(selector.session), seq)
+
+
+def find_session(ctx: Context, name: str) -> SessionId:
+    """The session with that name or id, or the only one whose name begins so; `.` is the newest, `-` the one before."""
+    if name in (".", "-"):
+        return _newest(ctx, 0 if name == "." else 1)
+    try:
+        return ctx.store.find(name)
+    except NotFoundError as exc:
+        if exc.kind != "session-not-found":
+            raise
+        names = {head.name: head.session for head in ctx.store.sessions() if head.name}
+    begun = sorted(each for each in names if each.startswith(name))
+    if len(begun) == 1:
+        return names[begun[0]]
+    if begun:
+        more = f" and {len(begun) - SHOWN} more" if len(begun) > SHOWN else ""
+        raise NotFoundError(
+            f"{name!r} begins the names of {len(begun)} sessions: {', '.join(begun[:SHOWN])}{more}",
+            kind="ambiguous-session",
+            hint="give more of the name",
+        )
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    raise NotFoundError(
+        f"there is no session {name!r}",
+        kind="session-not-found",
+        hint=f"did you mean {near[0]}?" if near else "list them with wakelog ls",
+    )
+
+
+def _newest(ctx: Context, place: int) -> SessionId:
+    newest = sorted(ctx.store.sessions(), key=lambda h: h.at, reverse=True)
+    if len(newest) <= place:
+        raise NotFoundError(
+            "this store has no session yet" if place == 0 else "there is no other session",
+            kind="session-not-found",
+            hint="wakelog demo makes some",
+        )
+    return newest[place].session
+
+
+def list_sessions(index: Any, **filters: Any) -> Iterator[SessionInfo]:
+    """The sessions as an index knows them, read a page at a time."""
+    after = ""
+    while True:
+        page = index.sessions(after=after, limit=PAGE, **filters)
+        yield from page
+        after = page.next
+        if not after:
+            return
+
+
+def span_of(session: Session[Any], text: str) -> Range:
+    """The events a point or range covers; when there is none, the error names the session and the nearest places."""
+    from wakelog.cli.render.sessions import handle
+
+    try:
+        return resolve_range(session.log, text)
+    except NotFoundError as exc:
+        name, head = handle(session), session.head
+        message = exc.message.replace(session.id, session.name or session.id)
+        hint = exc.hint or f"wakelog log {name}"
+        if exc.kind == "turn-not-found" and head.turn:
+            hint = f"wakelog log {name}   or   {name}@{head.turn}"
+        elif exc.kind == "event-not-found" and text[:1] == "e":
+            hint = f"wakelog log {name} --events   or   e{head.seq}"
+        raise NotFoundError(message, kind=exc.kind, hint=hint) from exc
+
+
+def something(session: Session[Any], text: str) -> Range:
+    """The same, unless it lies before the session's first event: nothing is there to look at."""
+    from wakelog.cli.render.sessions import handle
+
+    found = span_of(session, text)
+    if found.last:
+        return found
+    raise NotFoundError(
+        f"nothing had happened yet at {text} in {session.name or session.id}",
+        kind="event-not-found",
+        hint=f"the first event is e1: wakelog log {handle(session)} --events --reverse",
+    )
+
+
+def refuse_if_moved(session: Session[Any], seen: Seq) -> None:
+    """What somebody agreed to must still be what is there."""
+    if (head := session.head.seq) != seen:
+        raise ConflictError(
+            f"{session.name or session.id} has new events since the preview: it is now at e{head}",
+            kind="head-moved",
+            hint="run the command again",
+            head_seq=head,
+        )
+
+
+# What `why` and its like are asked about
+
+
+def find_subject(ctx: Context, text: str, at: str = "") -> Place:
+    """What is asked about: `fix-auth@e12` names a session and an event of it; a key, a file or a source is itself."""
+    if text and not is_key(text):
+        try:
+            selector = parse_selector(text)
+        except WakelogError:
+            selector = Selector("", "", "")
+        if selector.first:
+            found = find_place(ctx, text)
+            _ = found.events  # for its error
+            return msgspec.structs.replace(found, at=_as_of(ctx, found.session, at))
+        if selector.session and ctx.store.engine.find(text) is not None:
+            raise InvalidInputError(
+                f"{text} is a session: name an event, a turn or a key of it",
+                kind="no-target",
+                hint=f"{text}@3, or -s {text} e12",
+            )
+    here = ctx.session()
+    return Place(here, text, at=_as_of(ctx, here, at))
+
+
+def _as_of(ctx: Context, session: Session[Any], at: str) -> Seq | None:
+    if not at:
+        return None
+    selector = parse_selector(at)
+    if selector.session and ctx.session(selector.session).id != session.id:
+        raise InvalidInputError(f"--at {at} names another session", kind="bad-selector", hint="name it once")
+    return something(session, selector.first or "@").last
+
+
+def find_subjects(ctx: Context, words: Sequence[str]) -> tuple[Session[Any], list[str]]:
+    """The session that all the words are about, and what of it. A session named once is meant for the rest."""
+    found = [find_subject(ctx, word) for word in words]
+    if any(each.names_session and each.session.id != found[0].session.id for each in found):
+        raise InvalidInputError(
+            "these events belong to different sessions",
+            kind="across-sessions",
+            hint="run the command once for each session",
+        )
+    return found[0].session, [each.text for each in found]
+
+
+# Keys of the state
+
+
+def find_key(document: Value, key: str) -> tuple[str, Value]:
+    """The value at a JSON Pointer; when it is not one or nothing is there, the error says what is near."""
+    if key and not key.startswith("/"):
+        guess = "/" + key.replace(".", "/")
+        raise InvalidInputError(
+            f"{key!r} is not a key: keys are JSON Pointers and start with /",
+            kind="bad-key",
+            hint=f"try {_existing(document, guess) or guess}",
+        )
+    node, known = document, ""
+    tokens = tokens_of(key)
+    for place, token in enumerate(tokens):
+        rest = "/".join(tokens[place:])
+        if isinstance(node, dict) and token in node:
+            node = node[token]
+        elif isinstance(node, dict) and rest in node:
+            # As `plain_key` shows it.
+            return f"{known}/{escape(rest)}", node[rest]
+        elif isinstance(node, list) and token.isdigit() and int(token) < len(node):
+            node = node[int(token)]
+        else:
+            raise _no_key(document, node, key, known, token)
+        known += "/" + escape(token)
+    return key, node
+
+
+def plain_key(pointer: str) -> str:
+    """A key as people read it: a path in it is a path, without the escapes of a JSON Pointer."""
+    return "".join(f"/{token}" for token in tokens_of(pointer))
+
+
+def _existing(document: Value, guess: str) -> str:
+    """The guess, or the same below /data, if something is there."""
+    for candidate in (guess, f"/data{guess}"):
+        try:
+            return find_key(document, candidate)[0]
+        except WakelogError:
+            continue
+    return ""
+
+
+def _no_key(document: Value, node: Value, key: str, known: str, token: str) -> NotFoundError:
+    if not known and isinstance(document, dict) and token in document.get("data", {}):
+        return NotFoundError(f"there is no {key} in the state", kind="key-not-found", hint=f"try /data{key}")
+    if isinstance(node, dict):
+        near = difflib.get_close_matches(token, list(node)[:5000], 3) or list(node)[:6]
+        there = ", ".join(f"{known}/{escape(name)}" for name in near) or "it is empty"
+    elif isinstance(node, list):
+        there = f"{known}/0..{known}/{len(node) - 1}" if node else "the list is empty"
+    else:
+        there = f"{known} is a single value"
+    return NotFoundError(f"there is no {key} in the state (near it: {there})", kind="key-not-found")
