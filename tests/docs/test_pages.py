@@ -83,7 +83,7 @@ def test_commands_keep_what_the_page_shows_below_them() -> None:
 
 
 def test_outputs_are_what_a_page_shows_beside_what_it_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "```python\nprint(1)\n```\n\n```text\n2\n```\n\n```console\n$ wakelog --version\nwakelog …\n```\n"
+    text = "```python\nprint(1)\n```\n\n```text\n2\n```\n\n```console\n$ wakelog --version\nwakelog…\n```\n"
     first, second = run_page(_page(tmp_path, text), tmp_path, monkeypatch)
     assert (first.line, first.shown, first.printed, first.is_true) == (6, "2\n", "1\n", False)
     assert second.is_true
