@@ -148,9 +148,10 @@ def _enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     work.mkdir()
     monkeypatch.chdir(work)
     for name in os.environ:
-        if name.startswith(("WAKELOG_", "XDG_")) or name == "COLUMNS":
+        if name.startswith(("WAKELOG_", "XDG_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("PATH", sysconfig.get_path("scripts") + os.pathsep + os.environ.get("PATH", ""))
