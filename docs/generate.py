@@ -39,7 +39,7 @@ from wakelog.state.effects import Place, effect_of
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))  # for when this file is run by its path
-from docs import opening, protocol, routes  # noqa: E402
+from docs import api_pages, opening, protocol, routes  # noqa: E402
 
 SOURCE = DOCS.parent / "src" / "wakelog"
 SCHEMA = DOCS / "reference" / "state.schema.json"
@@ -464,6 +464,7 @@ PARTS: dict[str, Callable[[str], str]] = {
     "sqlite-schema": _sqlite_schema,
     "structs": _structs,
     "turn-machine": _turn_machine,
+    **api_pages.PARTS,
     **protocol.PARTS,
     **routes.PARTS,
 }

@@ -3,16 +3,27 @@
 A page is a small program. Its `python` blocks run in order and share one namespace; the `$ wakelog …` lines
 of its `console` blocks run in between, in the same folder. `<!-- no-run: reason -->` before a block leaves it
 out.
+
+A page may show what its code prints: in a `text` block right after a `python` block, or below a command in a `console`
+block. A line `…` there stands for any number of lines, and `…` in a line for anything. When such an output has changed
+on purpose,
+
+    .venv/bin/python -m tests.docs.pages README.md docs/tutorial/first-session.md
+
+writes the new one into the pages.
 """
 
+import contextlib
+import io
 import os
 import re
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -38,9 +49,30 @@ class Block:
 
 @dataclass(frozen=True)
 class Command:
+    """A command, the numbers of its first and last line, and what the page shows below it."""
+
     text: str
     exit_code: int
     line: int
+    last: int
+    shown: str = ""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a page says that its code prints, from `line` on, and what it printed."""
+
+    line: int
+    shown: str
+    printed: str
+
+    @property
+    def is_true(self) -> bool:
+        pattern = "".join(
+            r"(?:.*\n)*?" if line.strip() == "…" else re.escape(line).replace("…", ".*")
+            for line in self.shown.splitlines(keepends=True)
+        )
+        return re.fullmatch(pattern, self.printed) is not None
 
 
 def read_blocks(markdown: str) -> list[Block]:
@@ -49,17 +81,23 @@ def read_blocks(markdown: str) -> list[Block]:
 
 def read_commands(block: Block) -> list[Command]:
     """The `$ wakelog …` lines of a console block, each joined with the lines that a backslash continues."""
-    commands = []
+    commands: list[Command] = []
     lines = iter(enumerate(block.text.splitlines(), start=block.line))
+    is_ours = False
     for number, line in lines:
-        if not line.startswith("$ wakelog "):
+        if not line.startswith("$ "):
+            if is_ours and (line or commands[-1].shown):
+                commands[-1] = replace(commands[-1], shown=f"{commands[-1].shown}{line}\n")
             continue
-        text = line.removeprefix("$ ")
-        while text.endswith("\\"):
-            text = text.removesuffix("\\") + next(lines)[1].removeprefix(">").strip()
-        marked = _EXIT.search(text)
-        commands.append(Command(text, int(marked["code"]) if marked else 0, number))
-    return commands
+        is_ours = line.startswith("$ wakelog ")
+        if is_ours:
+            text, last = line.removeprefix("$ "), number
+            while text.endswith("\\"):
+                last, more = next(lines)
+                text = text.removesuffix("\\") + more.removeprefix(">").strip()
+            marked = _EXIT.search(text)
+            commands.append(Command(text, int(marked["code"]) if marked else 0, number, last))
+    return [replace(each, shown=each.shown.rstrip("\n") + "\n" if each.shown else "") for each in commands]
 
 
 def broken_links(page: Path) -> list[str]:
@@ -77,21 +115,30 @@ def broken_links(page: Path) -> list[str]:
     return broken
 
 
-def run_page(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs all blocks of a page with `folder` as the working directory and home."""
+def run_page(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Shown]:
+    """Runs all blocks of a page with `folder` as the working directory and home; gives the outputs that it shows."""
     blocks = [block for block in read_blocks(page.read_text(encoding="utf-8")) if not block.no_run]
     _enter(folder, monkeypatch)
     # Registered, because type annotations of classes defined on the page are looked up through their module.
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
-    for block in blocks:
+    found = []
+    for block, after in zip(blocks, [*blocks[1:], None], strict=False):
         if block.language == "python":
+            out = io.StringIO()
             # Blank lines in front make tracebacks show the line of the page.
             padded = "\n" * (block.line - 1) + block.text
-            exec(compile(padded, str(page), "exec", dont_inherit=True), module.__dict__)
+            with contextlib.redirect_stdout(out):
+                exec(compile(padded, str(page), "exec", dont_inherit=True), module.__dict__)
+            # Two fences and a blank line lie between the last line of one and the first line of the other.
+            if after and after.language == "text" and after.line == block.line + block.text.count("\n") + 3:
+                found.append(Shown(after.line, after.text, out.getvalue()))
         elif block.language == "console":
             for command in read_commands(block):
-                _run_command(page, command)
+                printed = _run_command(page, command)
+                if command.shown:
+                    found.append(Shown(command.last + 1, command.shown, printed))
+    return found
 
 
 def _enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,12 +150,14 @@ def _enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
         if name.startswith(("WAKELOG_", "XDG_")):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("PATH", sysconfig.get_path("scripts") + os.pathsep + os.environ.get("PATH", ""))
 
 
-def _run_command(page: Path, command: Command) -> None:
+def _run_command(page: Path, command: Command) -> str:
     done = subprocess.run(
         command.text, shell=True, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
     )
@@ -116,6 +165,7 @@ def _run_command(page: Path, command: Command) -> None:
         f"{page.name}:{command.line}: `{command.text}` exited with {done.returncode}, "
         f"not {command.exit_code}\n{done.stdout}\n{done.stderr}"
     )
+    return "".join(line.rstrip() + "\n" for line in done.stdout.splitlines())
 
 
 def _scan(markdown: str) -> Iterator[tuple[Block | None, str]]:
@@ -151,3 +201,24 @@ def _is_no_run(before: str, number: int) -> bool:
     if not _NO_RUN.fullmatch(before):
         raise ValueError(f"the block in line {number} is marked no-run without a reason: <!-- no-run: reason -->")
     return True
+
+
+def _refresh(page: Path) -> None:
+    """Writes into the page what its code prints now; where the page leaves something out, only says so."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
+        found = run_page(page, Path(folder), monkeypatch)
+    lines = page.read_text(encoding="utf-8").splitlines(keepends=True)
+    for each in reversed(found):
+        if each.is_true:
+            continue
+        if "…" in each.shown:
+            print(f"{page.name}:{each.line} is not true any more; it is now:\n{each.printed}")
+            continue
+        lines[each.line - 1 : each.line - 1 + each.shown.count("\n")] = each.printed.splitlines(keepends=True)
+        print(f"{page.name}:{each.line}: written anew")
+    page.write_text("".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        _refresh(Path(name).resolve())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import broken_links, read_blocks, read_commands, run_page
+from tests.docs.pages import Shown, broken_links, read_blocks, read_commands, run_page
 
 
 def _page(tmp_path: Path, text: str) -> Path:
@@ -74,3 +74,24 @@ def test_links_are_checked_outside_code_only(tmp_path: Path) -> None:
     )
     broken = broken_links(_page(tmp_path, text))
     assert [sentence.split()[3] for sentence in broken] == ["gone.png,", "lost.md,", "missing.md,"]
+
+
+def test_commands_keep_what_the_page_shows_below_them() -> None:
+    text = "$ wakelog a\none\n\ntwo\n\n$ ls\nthree\n$ wakelog \\\n>   b\n$ wakelog c\nfour\n"
+    [block] = read_blocks(f"```console\n{text}```\n")
+    assert [(each.last, each.shown) for each in read_commands(block)] == [(2, "one\n\ntwo\n"), (10, ""), (11, "four\n")]
+
+
+def test_outputs_are_what_a_page_shows_beside_what_it_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "```python\nprint(1)\n```\n\n```text\n2\n```\n\n```console\n$ wakelog --version\nwakelog…\n```\n"
+    first, second = run_page(_page(tmp_path, text), tmp_path, monkeypatch)
+    assert (first.line, first.shown, first.printed, first.is_true) == (6, "2\n", "1\n", False)
+    assert second.is_true
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_true"),
+    [("a\nb\nc\n", True), ("a\n…\n", True), ("a\n  …\nc\n", True), ("a\n…\nb\n", False), ("a\n…x\nc\n", False)],
+)
+def test_dots_stand_for_what_is_left_out(shown: str, is_true: bool) -> None:
+    assert Shown(1, shown, "a\nb\nc\n").is_true is is_true

@@ -1,5 +1,5 @@
-"""The reference names everything there is: every kind of error, every method of an engine. Found here by other means
-than docs/generate.py finds it, so that what that one overlooks is noticed."""
+"""The reference names everything there is: errors, methods of an engine, verbs, commands and options. Found here by
+other means than docs/generate.py finds it, so that what that one overlooks is noticed."""
 
 import inspect
 import re
@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
+import wakelog
 from wakelog import engine, engines, errors
+from wakelog.cli import commands
 from wakelog.engine import Engine
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "wakelog"
 ERRORS = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+PYTHON = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+CLI = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
 ENGINE = (ROOT / "docs" / "reference" / "engine.md").read_text(encoding="utf-8")
 
 CLASSES = [cls for cls in vars(errors).values() if inspect.isclass(cls) and issubclass(cls, errors.WakelogError)]
@@ -78,3 +82,25 @@ def test_every_engine_is_named() -> None:
     }
     assert len(names) >= 5
     assert [name for name in sorted(names) if name not in ENGINE] == []
+
+
+def test_every_public_name_is_on_the_python_page() -> None:
+    assert [name for name in wakelog.__all__ if f"- `{name}" not in PYTHON] == []
+
+
+@pytest.mark.parametrize("cls", [wakelog.Store, wakelog.Session, wakelog.Turn], ids=lambda cls: cls.__name__)
+def test_every_verb_is_on_the_python_page(cls: type) -> None:
+    variable = cls.__name__.lower()
+    verbs = [name for name in dir(cls) if not name.startswith("_") and callable(getattr(cls, name))]
+    assert verbs
+    assert [name for name in verbs if f"\n{variable}.{name}(" not in PYTHON] == []
+
+
+def test_every_command_and_option_is_on_the_command_page() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in Path(commands.__path__[0]).glob("*.py"))
+    names = re.findall(r"""@(?:click|\w+)\.(?:command|group)\(\s*["']([a-z-]+)["']""", text)
+    options = re.findall(r"""\boption\(\s*(?:["']-\w["'],\s*)?["'](--[a-z-]+)""", text)
+    assert len(names) > 40
+    assert len(options) > 60
+    assert [name for name in names if not re.search(rf"^#+ wakelog (\w+ )?{name}$", CLI, re.MULTILINE)] == []
+    assert [name for name in options if name not in CLI] == []
