@@ -146,7 +146,7 @@ def test_tables_that_are_large_wait_for_a_scrub(server: Server) -> None:
         session = store.session("s")
         seq = session.message("user", BIG)
         assert store.engine.rewrite(most=0) is False, "nothing is due"
-        from wakelog.log.surgery import erase
+        from wakelog.log.removal import erase
 
         erase(session.log, [seq])
         with pytest.raises(wakelog.UnavailableError) as waits:

@@ -79,7 +79,7 @@ def refuse_if_erased(log: Log, fork: Log, plan: Plan) -> None:
     """ConflictError when something was erased from the fork while it was being adopted: a copy may have brought it
     back. What was adopted is erased again, and taken back."""
     if any("payload.erased" in commit.kinds for commit in fork.engine.read(fork.id, after=plan.fork_head)):
-        from wakelog.log.surgery import erase
+        from wakelog.log.removal import erase
 
         last = plan.head + len(plan.steps)
         erase(log, range(plan.head + 2, last + 1), why=f"{fork.id} was erased from while it was adopted")

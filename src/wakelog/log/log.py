@@ -1,6 +1,6 @@
 """One session's log: append, read, state at a point, rewind, fork, lease, follow.
 
-A Log is shared by the threads of a process. How it keeps in step with what they and others append is in appending.py.
+A Log is shared by the threads of a process. How it keeps in step with what they and others append is in append.py.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ class Log(Appending):
     def adopt(
         self, fork: Log, at: Seq | None = None, *, why: str = "", force: bool = False, guard: int | None = None
     ) -> Head:
-        """Takes a fork's result back into this session (adopting.py); a rewind to just before it undoes it.
+        """Takes a fork's result back into this session (adoption.py); a rewind to just before it undoes it.
 
         ConflictError when this session has gone on since the fork point, unless forced.
         """

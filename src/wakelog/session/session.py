@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
 from wakelog.log import Log
 from wakelog.log.holder import Hold, end_of_holder
-from wakelog.log.surgery import delete
+from wakelog.log.removal import delete
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, fork_id

@@ -18,7 +18,7 @@ from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, Unsu
 from wakelog.log import Log
 from wakelog.log.append import Clock, now_us
 from wakelog.log.intake import Redact, default_redact
-from wakelog.log.surgery import delete
+from wakelog.log.removal import delete
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId, is_session_id, root_id
 from wakelog.model.names import check_name

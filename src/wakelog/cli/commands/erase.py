@@ -16,7 +16,7 @@ from wakelog.cli.text import inert
 from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError
 from wakelog.log import Log
-from wakelog.log.surgery import refuse_if_held
+from wakelog.log.removal import refuse_if_held
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
 from wakelog.store import Store

@@ -11,7 +11,7 @@ from wakelog.cli.context import Context, common
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import glyph, inert
 from wakelog.errors import NotAllowedError
-from wakelog.log.surgery import refuse_if_held
+from wakelog.log.removal import refuse_if_held
 from wakelog.session import Session
 
 _COMMANDS = {

@@ -6,7 +6,7 @@ asked again, on a new connection, for as long as `patience_s` allows; an append 
 the log asks again with the same commit.
 
 Commits are sealed on this side, so the server need not be believed: what it gives back is checked against its hashes by
-whoever reads, as from a disk. The server in turn seals every commit again before it stores it (log/admission.py).
+whoever reads, as from a disk. The server in turn seals every commit again before it stores it (log/foreign_commits.py).
 """
 
 from __future__ import annotations

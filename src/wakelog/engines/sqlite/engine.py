@@ -1,12 +1,12 @@
 """SQLite: one row per commit, one sync for all commits in flight.
 
 **Group commit.** `submit` puts commits in line. Whoever first asks for a result and finds no leader becomes the leader:
-it writes everything in line in one transaction, syncs once, and all of them have their answer (group.py).
+it writes everything in line in one transaction, syncs once, and all of them have their answer (group_commit.py).
 
 **Processes.** Any number may open the same file. The write lock is taken before the head is read. Whether another
 process has written since is told by `PRAGMA data_version`, which costs microseconds.
 
-**Forking.** Before `os.fork` all connections are closed, and after it both sides open new ones (forking.py).
+**Forking.** Before `os.fork` all connections are closed, and after it both sides open new ones (fork_safety.py).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Headers stay, so the chain still proves order and number. What goes are bodies, salts and payloads, and an event says
 so.
 
-**Erase** replaces the bodies of chosen events (masking.py). The erase event carries every replacement, and forks that
+**Erase** replaces the bodies of chosen events (mask.py). The erase event carries every replacement, and forks that
 share the erased part get an erase event of their own, so that whoever holds their state learns of it. So does a session
 that adopted the erased part from a fork: its copies go too.
 
