@@ -1,7 +1,8 @@
 """The engine protocol over HTTP: what `wakelog.open("http://…")` speaks.
 
 Commits come sealed. The server seals each again, and stores it only if the bytes are the same
-(log/foreign_commits.py): so a client can store nothing that the rules forbid, and no secret that this server's redaction knows.
+(log/foreign_commits.py): so a client can store nothing that the rules forbid, and no secret that this server's
+redaction knows.
 """
 
 from __future__ import annotations
