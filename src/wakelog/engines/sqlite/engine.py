@@ -24,9 +24,7 @@ import apsw
 import msgspec
 
 from wakelog.engine import Abilities, Change, Finding, Known, MigrationStep, Surgery, head_after, judge
-from wakelog.engines.sqlite import fork_safety as forking
-from wakelog.engines.sqlite import migrations as migrating
-from wakelog.engines.sqlite import tables
+from wakelog.engines.sqlite import fork_safety, migrations, tables
 from wakelog.engines.sqlite.connection import is_there, make_folder, refuse_network, translate
 from wakelog.engines.sqlite.group_commit import Bell, Group, Pending
 from wakelog.engines.sqlite.inspection import findings, integrity_faults, session_faults, session_ids, tidied
@@ -64,7 +62,7 @@ class SqliteEngine:
         self._closed = False
         self._begin()
         self._pool = Pool(self.path, create=create, vfs=vfs)
-        forking.watch(self)
+        fork_safety.watch(self)
         self._catch_up()
 
     def _begin(self) -> None:
@@ -411,14 +409,14 @@ class SqliteEngine:
     # Care
 
     def version(self) -> int:
-        return self._read(migrating.version_of)
+        return self._read(migrations.version_of)
 
     def waiting(self) -> Sequence[MigrationStep]:
-        return self._read(migrating.waiting)
+        return self._read(migrations.waiting)
 
     def migrate(self) -> Iterator[MigrationStep]:
         for step in self.waiting():
-            if self._transact(partial(migrating.take, step=step)):
+            if self._transact(partial(migrations.take, step=step)):
                 yield step
 
     def mark(self, name: str) -> str | None:
