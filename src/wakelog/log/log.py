@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, NotFoundError
-from wakelog.log.append import Appending, Clock, now_us
+from wakelog.log.append import Appender, Clock, now_us
 from wakelog.log.damage import Told, entries_around
 from wakelog.log.holder import living_turn
 from wakelog.log.intake import Redact, admit, default_redact
@@ -28,7 +28,7 @@ DEEP_FORK = 8
 """Forks of forks beyond this depth start with a snapshot, so that reading does not climb through all of them."""
 
 
-class Log(Appending):
+class Log(Appender):
     """A typed, append-only log for one session."""
 
     def __init__(

@@ -40,7 +40,7 @@ import apsw
 import msgspec
 
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.engines.sqlite.group_commit import Pending
+from wakelog.engines.sqlite.group_commit import GroupedAppend
 from wakelog.engines.sqlite.rows import Packed
 from wakelog.model.records import Head
 
@@ -69,7 +69,7 @@ class DyingEngine(SqliteEngine):
             if self._times == 0:
                 die()
 
-    def _write(self, batch: list[Pending]) -> None:
+    def _write(self, batch: list[GroupedAppend]) -> None:
         self._reached("before-write")
         super()._write(batch)
         self._reached("after-commit")

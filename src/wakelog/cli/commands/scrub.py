@@ -12,7 +12,7 @@ from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.progress import Progress
 from wakelog.cli.text import inert, iso
 from wakelog.config.amounts import parse_age
-from wakelog.engine import Finding
+from wakelog.engine import StoreFinding
 from wakelog.log.damage import every_id
 from wakelog.maintenance.scrub import Pass, Scrubbed, open_pass
 from wakelog.maintenance.scrub import scrub as scrub_store
@@ -90,7 +90,7 @@ def _show(ctx: Context, done: Scrubbed) -> None:
     _say_place(ctx, done, done.of_pass)
 
 
-def _say(ctx: Context, finding: Finding) -> None:
+def _say(ctx: Context, finding: StoreFinding) -> None:
     mark = ctx.style("✗", fg="red", bold=True) if finding.is_damage else ctx.style("·", fg="yellow")
     where = _name(ctx, finding.session)
     place = f"{inert(where, lines=False)}  " if where else ""

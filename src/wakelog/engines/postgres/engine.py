@@ -18,13 +18,13 @@ from typing import Any, TypeVar
 import asyncpg
 import msgspec
 
-from wakelog.engine import Abilities, Change, Finding, Known, MigrationStep, Surgery
+from wakelog.engine import Abilities, Change, Known, MigrationStep, StoreFinding, Surgery
 from wakelog.engines.postgres import feed, inspection, migrations, rewrite
 from wakelog.engines.postgres import statements as sql
-from wakelog.engines.postgres.append_queue import Pending, Writer, known_by_id
+from wakelog.engines.postgres.append_queue import AppendQueue, BatchedAppend, known_by_id
 from wakelog.engines.postgres.errors import translated
-from wakelog.engines.postgres.loop import Loop
-from wakelog.engines.postgres.retry import PATIENCE_S, Connections
+from wakelog.engines.postgres.loop import LoopThread
+from wakelog.engines.postgres.retry import PATIENCE_S, ConnectionPool
 from wakelog.engines.postgres.rows import from_row, head_from_row, to_row
 from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError, WakelogError
 from wakelog.model.ids import Seq, SessionId, root_of
@@ -62,19 +62,19 @@ class PostgresEngine:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._loop = Loop("wakelog postgres")
+        self._loop = LoopThread("wakelog postgres")
         self._bells: set[threading.Event] = set()
         self._listener: Any = None
         self._listening = asyncio.Lock()
         self._notifier: Any = None
         self._notifying: asyncio.Task[None] | None = None
-        self._connections = Connections(self.url, patience_s=self._patience_s)
+        self._connections = ConnectionPool(self.url, patience_s=self._patience_s)
         try:
             self._await(self._connections.open())
         except BaseException:
             self._loop.stop()
             raise
-        self._line = Writer(self._connections, self.ns)
+        self._line = AppendQueue(self._connections, self.ns)
 
     async def _prepare(self, db: Any, create: bool) -> None:
         if not await db.fetchval(sql.ORDER):
@@ -124,10 +124,10 @@ class PostgresEngine:
 
     # Appending
 
-    def submit(self, *commits: Commit) -> Pending:
+    def submit(self, *commits: Commit) -> BatchedAppend:
         assert commits, "nothing was submitted"
         self._check()
-        pending = Pending(commits)
+        pending = BatchedAppend(commits)
         pending.future.add_done_callback(self._tell)
         self._loop.soon(self._line.put, pending)
         return pending
@@ -386,7 +386,7 @@ class PostgresEngine:
 
         self._ask(put)
 
-    def inspect(self) -> Iterator[Finding]:
+    def inspect(self) -> Iterator[StoreFinding]:
         return iter(self._ask(lambda db: inspection.findings(db, self.ns)))
 
     def tidy(self) -> int:

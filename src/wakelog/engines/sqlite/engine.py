@@ -23,10 +23,10 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
-from wakelog.engine import Abilities, Change, Finding, Known, MigrationStep, Surgery, head_after, judge
+from wakelog.engine import Abilities, Change, Known, MigrationStep, StoreFinding, Surgery, head_after, judge
 from wakelog.engines.sqlite import fork_safety, migrations, tables
 from wakelog.engines.sqlite.connection import is_there, make_folder, refuse_network, translate
-from wakelog.engines.sqlite.group_commit import Bell, Group, Pending
+from wakelog.engines.sqlite.group_commit import Bell, Group, GroupedAppend
 from wakelog.engines.sqlite.inspection import findings, integrity_faults, session_faults, session_ids, tidied
 from wakelog.engines.sqlite.pool import Pool
 from wakelog.engines.sqlite.rows import Packed, from_row, pack
@@ -81,7 +81,7 @@ class SqliteEngine:
 
     # Appending
 
-    def submit(self, *commits: Commit) -> Pending:
+    def submit(self, *commits: Commit) -> GroupedAppend:
         assert commits, "nothing was submitted"
         self._check_process()
         try:
@@ -90,7 +90,7 @@ class SqliteEngine:
             raise InvalidInputError(f"the commit cannot be stored: {exc}", kind="bad-commit") from exc
         return self._group.submit(packed)
 
-    def _write(self, batch: list[Pending]) -> None:
+    def _write(self, batch: list[GroupedAppend]) -> None:
         """Writes a batch in one transaction. What cannot be stored is left out, so that it harms nobody else."""
         left = list(batch)
         while left:
@@ -106,9 +106,9 @@ class SqliteEngine:
         for bell in tuple(self._listeners):
             bell.ring()
 
-    def _try_to_write(self, batch: list[Pending]) -> list[Pending]:
+    def _try_to_write(self, batch: list[GroupedAppend]) -> list[GroupedAppend]:
         """Writes the whole batch, or nothing: then those whose fault it was have their error."""
-        at: Pending | None = None
+        at: GroupedAppend | None = None
 
         def store(db: apsw.Connection) -> None:
             nonlocal at
@@ -425,7 +425,7 @@ class SqliteEngine:
     def set_mark(self, name: str, value: str) -> None:
         self._transact(partial(tables.put_mark, name=name, value=value))
 
-    def inspect(self) -> Iterator[Finding]:
+    def inspect(self) -> Iterator[StoreFinding]:
         self._check_process()
         return findings(self.path, vfs=self._vfs)
 
