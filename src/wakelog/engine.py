@@ -386,6 +386,15 @@ def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None
     return None
 
 
+def payload_of(engine: Engine, session: SessionId, seq: Seq, digest: bytes) -> bytes:
+    """`Engine.payload` for an engine that keeps payloads with their commits."""
+    for commit in engine.read(session, after=seq - 1, upto=seq, payloads=True):
+        for known, content in commit.payloads:
+            if known == digest:
+                return content
+    raise NotFoundError(f"event {seq} of {session} holds no payload {digest.hex()[:12]}", kind="payload-gone")
+
+
 def head_after(commit: Commit) -> Head:
     """The head that a stored commit leads to; its session's name and fork point are the engine's to fill in."""
     return Head(

@@ -259,7 +259,7 @@ def test_a_server_that_went_away_is_waited_for_and_then_told(rough: Server, tmp_
 def test_a_host_that_is_gone_without_a_word_does_not_keep_from_the_next(
     rough: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wakelog.engines.postgres.retry.CONNECT_S", 1.5)
+    monkeypatch.setattr("wakelog.engines.postgres.connections.CONNECT_S", 1.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and never says anything
         hosts = f"127.0.0.1:{silent.getsockname()[1]},127.0.0.1:{rough.port}"
         url = f"postgresql://postgres@{hosts}/postgres?target_session_attrs=primary"
@@ -367,7 +367,7 @@ def test_a_server_without_a_connection_left_is_waited_for_and_then_told(rough: S
 
 
 def test_a_pool_that_is_full_is_waited_for_and_then_told(rough: Server, tmp_path: Path) -> None:
-    from wakelog.engines.postgres import retry as patience
+    from wakelog.engines.postgres import connections as patience
 
     engine = PostgresEngine(rough.url, ns=str(tmp_path))
     with Store(engine) as store:

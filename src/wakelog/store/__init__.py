@@ -132,7 +132,7 @@ def _postgres(url: str, create: bool) -> Engine:
 
     try:
         from wakelog.engines.postgres import PostgresEngine
-        from wakelog.engines.postgres.retry import PATIENCE_S
+        from wakelog.engines.postgres.connections import PATIENCE_S
     except ImportError as exc:
         raise UnsupportedError(
             "a PostgreSQL store needs asyncpg", kind="missing-extra", hint="pip install 'wakelog[postgres]'"

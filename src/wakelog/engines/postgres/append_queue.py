@@ -17,8 +17,8 @@ import msgspec
 
 from wakelog.engine import Known, head_after, judge
 from wakelog.engines.postgres import statements as sql
+from wakelog.engines.postgres.connections import ConnectionPool
 from wakelog.engines.postgres.errors import translated
-from wakelog.engines.postgres.retry import ConnectionPool
 from wakelog.engines.postgres.rows import fork_from, head_from, head_from_row, to_row
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError
 from wakelog.model.ids import SessionId, root_of

@@ -18,13 +18,13 @@ from typing import Any, TypeVar
 import asyncpg
 import msgspec
 
-from wakelog.engine import Abilities, Change, Known, MigrationStep, StoreFinding, Surgery
+from wakelog.engine import Abilities, Change, Known, MigrationStep, StoreFinding, Surgery, payload_of
 from wakelog.engines.postgres import feed, inspection, migrations, rewrite
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.append_queue import AppendQueue, BatchedAppend, known_by_id
+from wakelog.engines.postgres.connections import PATIENCE_S, ConnectionPool
 from wakelog.engines.postgres.errors import translated
 from wakelog.engines.postgres.loop import LoopThread
-from wakelog.engines.postgres.retry import PATIENCE_S, ConnectionPool
 from wakelog.engines.postgres.rows import from_row, head_from_row, to_row
 from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError, WakelogError
 from wakelog.model.ids import Seq, SessionId, root_of
@@ -198,11 +198,7 @@ class PostgresEngine:
         return self._ask(lambda db: feed.end(db, self.ns))
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
-        for commit in self.read(session, after=seq - 1, upto=seq, payloads=True):
-            for known, content in commit.payloads:
-                if known == digest:
-                    return content
-        raise NotFoundError(f"event {seq} of {session} holds no payload {digest.hex()[:12]}", kind="payload-gone")
+        return payload_of(self, session, seq, digest)
 
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
         row = self._fetchrow(sql.SNAPSHOT, *self._key(session), upto)

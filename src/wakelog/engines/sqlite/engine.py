@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
-from wakelog.engine import Abilities, Change, Known, MigrationStep, StoreFinding, Surgery, head_after, judge
+from wakelog.engine import Abilities, Change, Known, MigrationStep, StoreFinding, Surgery, head_after, judge, payload_of
 from wakelog.engines.sqlite import fork_safety, migrations, tables
 from wakelog.engines.sqlite.connection import is_there, make_folder, refuse_network, translate
 from wakelog.engines.sqlite.group_commit import Bell, Group, GroupedAppend
@@ -232,11 +232,7 @@ class SqliteEngine:
         return [Change(SessionId(session), seq, str(at)) for session, seq, at in rows]
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
-        for commit in self.read(session, after=seq - 1, upto=seq, payloads=True):
-            for known, content in commit.payloads:
-                if known == digest:
-                    return content
-        raise NotFoundError(f"event {seq} of {session} holds no payload {digest.hex()[:12]}", kind="payload-gone")
+        return payload_of(self, session, seq, digest)
 
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
         return self._read(lambda db: tables.snapshot(db, self._require(db, session), session, upto))
