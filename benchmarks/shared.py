@@ -34,7 +34,7 @@ import msgspec
 import wakelog
 from benchmarks.workload import Turn, events_of, make_turns
 from wakelog.engines.postgres import PostgresEngine
-from wakelog.engines.postgres.retry import POOL_MAX
+from wakelog.engines.postgres.connections import POOL_MAX
 from wakelog.maintenance.info import info
 from wakelog.model.ids import root_id
 from wakelog.store import Store

@@ -226,7 +226,7 @@ class Marks(Protocol):
         ...
 
 
-class Rewrite(Protocol):
+class TableRewrite(Protocol):
     """Clears out removed bytes that the engine has to leave in its files until its tables are written anew."""
 
     def __call__(self, *, most: int | None = None) -> bool:
@@ -250,7 +250,7 @@ class Sizes(Protocol):
         ...
 
 
-class Finding(msgspec.Struct, frozen=True):
+class StoreFinding(msgspec.Struct, frozen=True):
     """Something in a store that is not as it should be."""
 
     what: str
@@ -266,7 +266,7 @@ class Finding(msgspec.Struct, frozen=True):
 class Inspection(Protocol):
     """Finds what readers cannot tell, because they would only find less."""
 
-    def inspect(self) -> Iterator[Finding]:
+    def inspect(self) -> Iterator[StoreFinding]:
         """Looks through everything that is kept beside the commits, and at what belongs to nobody."""
         ...
 
@@ -302,7 +302,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """Takes in a bundle (log/bundle.py) whole, because whoever keeps the bytes verifies them."""
     migrations: Migrations | None = None
     marks: Marks | None = None
-    rewrite: Rewrite | None = None
+    rewrite: TableRewrite | None = None
     sizes: Sizes | None = None
     inspection: Inspection | None = None
     damage: DamageReport | None = None
@@ -384,6 +384,15 @@ def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None
             head_seq=head.seq,
         )
     return None
+
+
+def payload_of(engine: Engine, session: SessionId, seq: Seq, digest: bytes) -> bytes:
+    """`Engine.payload` for an engine that keeps payloads with their commits."""
+    for commit in engine.read(session, after=seq - 1, upto=seq, payloads=True):
+        for known, content in commit.payloads:
+            if known == digest:
+                return content
+    raise NotFoundError(f"event {seq} of {session} holds no payload {digest.hex()[:12]}", kind="payload-gone")
 
 
 def head_after(commit: Commit) -> Head:

@@ -34,7 +34,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("index",),
     ("log",),
     ("state", "engines"),
-    ("codec", "redaction", "engine", "conformance"),
+    ("codec", "redaction", "engine", "conformance", "atomic_file"),
     ("model", "errors"),
 )
 SIDEWAYS = {("model", "errors")}

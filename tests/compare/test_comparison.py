@@ -11,7 +11,7 @@ from wakelog.compare import comparison as comparing
 from wakelog.compare.comparison import Pair
 from wakelog.compare.divergence import Finding
 from wakelog.compare.steps import gather
-from wakelog.log.surgery import erase, prune
+from wakelog.log.removal import erase, prune
 from wakelog.model.records import Draft
 from wakelog.session import Session
 from wakelog.store import Store

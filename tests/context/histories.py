@@ -11,7 +11,7 @@ from wakelog.context.ledger import make_context
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import WakelogError
 from wakelog.log import Log
-from wakelog.log.surgery import erase, prune
+from wakelog.log.removal import erase, prune
 from wakelog.model import events as ev
 from wakelog.model.records import Draft
 from wakelog.testing.builders import START_US, new_session

@@ -8,7 +8,7 @@ from tests.context.conftest import call, work
 from wakelog.context.brief import make_brief
 from wakelog.context.token_count import estimate
 from wakelog.errors import InvalidInputError
-from wakelog.log.surgery import erase
+from wakelog.log.removal import erase
 from wakelog.model import events as ev
 from wakelog.model.records import Draft
 from wakelog.session import Session

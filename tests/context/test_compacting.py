@@ -7,7 +7,7 @@ import pytest
 from tests.context.conftest import call, work
 from tests.context.validity import check
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
-from wakelog.log.surgery import erase, prune
+from wakelog.log.removal import erase, prune
 from wakelog.model import events as ev
 from wakelog.session import Session
 

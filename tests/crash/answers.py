@@ -7,7 +7,7 @@ from tests.crash.workload import events_of, named
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import WakelogError
 from wakelog.log.log import Log
-from wakelog.log.surgery import erase
+from wakelog.log.removal import erase
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId

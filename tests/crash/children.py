@@ -23,7 +23,7 @@ from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import ConflictError, UnavailableError, WakelogError
 from wakelog.log.bundle import import_bundle
 from wakelog.log.log import Log
-from wakelog.log.surgery import delete, erase, prune
+from wakelog.log.removal import delete, erase, prune
 from wakelog.model import events as ev
 
 

@@ -14,7 +14,7 @@ from tests.crash.workload import Journal, append, check_survived, check_whole, n
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import UnavailableError
 from wakelog.log.log import Log
-from wakelog.log.surgery import erase
+from wakelog.log.removal import erase
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.records import Head

@@ -26,7 +26,7 @@ from wakelog.errors import (
     WakelogError,
 )
 from wakelog.log.log import Log
-from wakelog.log.surgery import delete
+from wakelog.log.removal import delete
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.records import Head

@@ -17,7 +17,7 @@ from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import NotFoundError
 from wakelog.log.bundle import export_bundle, import_bundle
 from wakelog.log.log import Log
-from wakelog.log.surgery import delete, erase, prune
+from wakelog.log.removal import delete, erase, prune
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 

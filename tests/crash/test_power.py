@@ -13,7 +13,7 @@ import pytest
 from tests.crash.workload import Journal, append, check_survived, check_whole, logs_of, named, opened, work_in_threads
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.log.log import Log
-from wakelog.log.surgery import delete, erase
+from wakelog.log.removal import delete, erase
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.testing.faults import FaultyDisk, Operation, failing

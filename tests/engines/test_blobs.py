@@ -18,7 +18,7 @@ from wakelog.engines.blobs import BlobEngine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import CorruptLogError, UnavailableError
-from wakelog.log.surgery import erase
+from wakelog.log.removal import erase
 from wakelog.store import Store
 from wakelog.testing.contract import EngineContract
 

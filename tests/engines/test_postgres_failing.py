@@ -1,10 +1,12 @@
 """What goes wrong with a server is settled by the engine where it can be, and else told so that a caller can act."""
 
 import asyncio
+import contextlib
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -195,7 +197,7 @@ def test_closing_lets_go_of_a_connection_that_is_being_opened(tmp_path: Path, ro
     engine = PostgresEngine(rough.url, ns=str(tmp_path))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(30)
-        engine._links._hosts = [f"postgresql://postgres@127.0.0.1:{silent.getsockname()[1]}/postgres"]
+        engine._connections._hosts = [f"postgresql://postgres@127.0.0.1:{silent.getsockname()[1]}/postgres"]
         listening = threading.Thread(target=engine._listen)
         listening.start()
         taken, _ = silent.accept()
@@ -207,6 +209,35 @@ def test_closing_lets_go_of_a_connection_that_is_being_opened(tmp_path: Path, ro
             while taken.recv(1000):
                 pass  # what it had asked; then the end, since the other side let go
             assert all(task.done() for task in held)
+
+
+def test_closing_leaves_no_socket_at_whatever_moment_of_opening_one(tmp_path: Path, rough: Server) -> None:
+    before = _sockets()
+    for number in range(20):
+        engine = PostgresEngine(rough.url, ns=f"{tmp_path} {number}")
+        asking = [threading.Thread(target=_until_closed, args=(engine,)) for _ in range(3)]
+        asking.append(threading.Thread(target=engine._listen))
+        for thread in asking:
+            thread.start()
+        time.sleep(number * 0.0005)
+        engine.close()
+        for thread in asking:
+            thread.join(30)
+        assert _sockets() <= before, number
+
+
+def _until_closed(engine: PostgresEngine) -> None:
+    with contextlib.suppress(errors.UnavailableError):
+        engine.sessions()
+
+
+def _sockets() -> int:
+    """How many sockets this process has open."""
+    found = 0
+    for handle in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found += str(handle.readlink()).startswith("socket:")
+    return found
 
 
 def test_a_server_that_went_away_is_waited_for_and_then_told(rough: Server, tmp_path: Path) -> None:
@@ -228,7 +259,7 @@ def test_a_server_that_went_away_is_waited_for_and_then_told(rough: Server, tmp_
 def test_a_host_that_is_gone_without_a_word_does_not_keep_from_the_next(
     rough: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wakelog.engines.postgres.retry.CONNECT_S", 1.5)
+    monkeypatch.setattr("wakelog.engines.postgres.connections.CONNECT_S", 1.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and never says anything
         hosts = f"127.0.0.1:{silent.getsockname()[1]},127.0.0.1:{rough.port}"
         url = f"postgresql://postgres@{hosts}/postgres?target_session_attrs=primary"
@@ -336,7 +367,7 @@ def test_a_server_without_a_connection_left_is_waited_for_and_then_told(rough: S
 
 
 def test_a_pool_that_is_full_is_waited_for_and_then_told(rough: Server, tmp_path: Path) -> None:
-    from wakelog.engines.postgres import retry as patience
+    from wakelog.engines.postgres import connections as patience
 
     engine = PostgresEngine(rough.url, ns=str(tmp_path))
     with Store(engine) as store:

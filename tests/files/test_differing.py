@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.files.conftest import Agent, Shell
 from wakelog.files.file_diff import FileDiff
-from wakelog.log.surgery import erase
+from wakelog.log.removal import erase
 from wakelog.model import events as ev
 from wakelog.session import Session
 from wakelog.store import Store

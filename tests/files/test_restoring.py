@@ -17,7 +17,7 @@ from wakelog.files.capture import Capture, record_changes
 from wakelog.files.restore import restore
 from wakelog.files.restore_plan import RestorePlan, plan_restore
 from wakelog.files.tree_writer import Tree, locate
-from wakelog.log.surgery import erase
+from wakelog.log.removal import erase
 from wakelog.model import events as ev
 from wakelog.model.records import Draft
 from wakelog.session import Session

@@ -25,7 +25,7 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.bundle import export_bundle
-from wakelog.log.surgery import erase, prune
+from wakelog.log.removal import erase, prune
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.ids import root_id

@@ -19,7 +19,7 @@ from tests.engines.postgres_server import Server, _binaries
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.log.surgery import erase, prune
+from wakelog.log.removal import erase, prune
 from wakelog.maintenance.copy import copy_sessions
 from wakelog.model import events as ev
 from wakelog.model.records import Heartbeat

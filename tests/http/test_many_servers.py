@@ -19,7 +19,7 @@ from tests.http.tailing import Event, Tail
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.http.keys import ANY, make_key
 from wakelog.http.namespaces import Spaces
-from wakelog.log.surgery import erase
+from wakelog.log.removal import erase
 from wakelog.testing.contract.base import in_parallel
 
 URL = "{0}?namespace=many-servers"

@@ -198,7 +198,7 @@ def test_when_the_session_is_deleted_its_tail_says_so_and_ends(
 
 
 def test_what_was_erased_is_not_told_from_memory(asker: Asker, session: Session[Any]) -> None:
-    from wakelog.log.surgery import erase
+    from wakelog.log.removal import erase
 
     with Tail(asker, "/v1/sessions/s/tail") as tail:
         assert tail._block() == "retry: 1000"

@@ -9,7 +9,7 @@ from typing import Any
 from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log import Log
-from wakelog.log.surgery import delete, erase, prune
+from wakelog.log.removal import delete, erase, prune
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId, fork_id, root_id
 from wakelog.model.records import Draft

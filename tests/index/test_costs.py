@@ -18,7 +18,7 @@ from wakelog.errors import InvalidInputError, NotFoundError, WakelogError
 from wakelog.index import Costs, Index
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.log.surgery import delete, prune
+from wakelog.log.removal import delete, prune
 from wakelog.model import events as ev
 from wakelog.model.events import Cost
 from wakelog.testing.builders import START_US, new_session

@@ -9,7 +9,7 @@ from wakelog.engine import Engine
 from wakelog.errors import NotFoundError
 from wakelog.index import Index
 from wakelog.log import Log
-from wakelog.log.surgery import delete
+from wakelog.log.removal import delete
 from wakelog.model import events as ev
 from wakelog.testing.builders import new_session
 

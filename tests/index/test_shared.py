@@ -33,7 +33,7 @@ from wakelog.index.database import SCHEMA_VERSION
 from wakelog.index.shared import SharedDatabase, SharedIndex
 from wakelog.index.words import TOKENIZER
 from wakelog.log import Log
-from wakelog.log.surgery import delete, erase, prune
+from wakelog.log.removal import delete, erase, prune
 from wakelog.model import events as ev
 from wakelog.testing.builders import new_session
 

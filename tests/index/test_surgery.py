@@ -13,7 +13,7 @@ from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import UnavailableError
 from wakelog.index import Index
 from wakelog.log import Log
-from wakelog.log.surgery import delete, erase, prune
+from wakelog.log.removal import delete, erase, prune
 from wakelog.model import events as ev
 from wakelog.testing.builders import new_session
 

@@ -10,7 +10,7 @@ from wakelog import ConflictError, InvalidInputError, NotAllowedError, NotFoundE
 from wakelog.engines.memory import MemoryEngine
 from wakelog.log import Log
 from wakelog.log.bundle import export_bundle, import_bundle
-from wakelog.log.surgery import delete
+from wakelog.log.removal import delete
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.records import Draft

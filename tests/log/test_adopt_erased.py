@@ -5,7 +5,7 @@ import pytest
 from tests.log.test_adopt import fork, fresh, messages, parent
 from wakelog import ConflictError, NotAllowedError
 from wakelog.log import Log
-from wakelog.log.surgery import delete, erase, prune
+from wakelog.log.removal import delete, erase, prune
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.state.diff import diff

@@ -14,7 +14,7 @@ from wakelog.model import events as ev
 from wakelog.model.records import Draft
 from wakelog.testing.builders import START_US, fact, message, new_session
 from wakelog.testing.contract.base import in_parallel
-from wakelog.testing.lossy import LossyEngine
+from wakelog.testing.faults import LossyEngine
 
 BIG = "larger than what stays in a body " * 40
 

@@ -17,7 +17,7 @@ from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import ConflictError, NotAllowedError, WakelogError
 from wakelog.log import Log, bundle
 from wakelog.log.bundle import export_bundle, import_bundle
-from wakelog.log.surgery import delete, erase, prune
+from wakelog.log.removal import delete, erase, prune
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.testing.builders import fact, message, new_session

@@ -7,7 +7,7 @@ from wakelog.engine import Engine
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.log import DEEP_FORK
-from wakelog.log.surgery import delete
+from wakelog.log.removal import delete
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.ids import root_of

@@ -14,7 +14,7 @@ import pytest
 from wakelog import ConflictError, events
 from wakelog.engines.memory import MemoryEngine
 from wakelog.log import holder as holders
-from wakelog.log.holder import TTL_S, Hold, Holder, living_turn, parse_holder
+from wakelog.log.holder import TTL_S, TurnHold, TurnHolder, living_turn, parse_holder
 from wakelog.model.records import Heartbeat
 from wakelog.session import Session
 from wakelog.store import Store
@@ -49,9 +49,9 @@ def agent(engine: MemoryEngine, time: Time) -> Session[Any]:
     return Store(engine, clock=time).session("agent")
 
 
-def held(session: Session[Any], **other: Any) -> Holder:
+def held(session: Session[Any], **other: Any) -> TurnHolder:
     """Leaves a turn open that another process has."""
-    hold = Hold(session.log)
+    hold = TurnHold(session.log)
     hold.let_go()
     holder = msgspec.structs.replace(hold.holder, token="other", **other)
     session.append(events.TurnStarted(input="go", holder=str(holder)))
@@ -65,7 +65,7 @@ def dead_pid() -> int:
 
 
 def test_a_holder_is_read_as_it_was_written(engine: MemoryEngine, time: Time) -> None:
-    holder = Hold(agent(engine, time).log).holder
+    holder = TurnHold(agent(engine, time).log).holder
     assert parse_holder(str(holder)) == holder
     strange = msgspec.structs.replace(holder, host="a#b@c.example")
     assert parse_holder(str(strange)) == strange

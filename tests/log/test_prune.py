@@ -10,7 +10,7 @@ from wakelog.engine import Engine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import NotAllowedError, NotFoundError
 from wakelog.log import Log
-from wakelog.log.surgery import delete, erase, prune
+from wakelog.log.removal import delete, erase, prune
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.testing.builders import fact, message

@@ -11,7 +11,7 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.log import Log
 from wakelog.log.bundle import export_bundle, import_bundle
-from wakelog.log.surgery import delete, erase, prune
+from wakelog.log.removal import delete, erase, prune
 from wakelog.log.verify import verify
 from wakelog.model.ids import root_id
 

@@ -16,7 +16,7 @@ from wakelog.engines.sqlite import SqliteEngine, tables
 from wakelog.engines.sqlite.rows import checksum
 from wakelog.errors import CorruptLogError, InvalidInputError, WakelogError
 from wakelog.log import Log
-from wakelog.log.surgery import erase, prune
+from wakelog.log.removal import erase, prune
 from wakelog.log.verify import verify, verify_session
 from wakelog.model import events as ev
 from wakelog.model.records import Anchor, Commit, Record

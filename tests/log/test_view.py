@@ -8,7 +8,7 @@ from tests.log.conftest import NewLog
 from wakelog.errors import NotAllowedError, NotFoundError
 from wakelog.index import Index
 from wakelog.log import Log
-from wakelog.log.surgery import prune
+from wakelog.log.removal import prune
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.document import REWOUND_PARTS

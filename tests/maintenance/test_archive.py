@@ -12,7 +12,7 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.objects import Objects
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError
-from wakelog.log.surgery import erase
+from wakelog.log.removal import erase
 from wakelog.maintenance.archive import backup, lists, restore
 from wakelog.maintenance.retention import apply, plan
 from wakelog.store import Store

@@ -9,7 +9,7 @@ from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.log.surgery import erase, prune
+from wakelog.log.removal import erase, prune
 from wakelog.maintenance.copy import copy_sessions
 from wakelog.store import Store
 

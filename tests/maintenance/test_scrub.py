@@ -18,7 +18,7 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import UnsupportedError
-from wakelog.log.surgery import erase, prune
+from wakelog.log.removal import erase, prune
 from wakelog.maintenance.scrub import last_pass, open_pass, scrub
 from wakelog.model.ids import root_id
 from wakelog.store import Store

@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 
 import wakelog
 from tests.mcp.test_server import call, client, refused
-from wakelog.log.surgery import erase, prune
+from wakelog.log.removal import erase, prune
 from wakelog.mcp.answers import ANSWER_MAX, fit, size
 from wakelog.mcp.server import build_server
 

@@ -4,7 +4,7 @@ import msgspec
 
 from wakelog.engines.memory import MemoryEngine
 from wakelog.log import Log
-from wakelog.log.surgery import erase
+from wakelog.log.removal import erase
 from wakelog.model import events as ev
 from wakelog.model.document import REWOUND_PARTS, State, empty_document
 from wakelog.testing.builders import new_session

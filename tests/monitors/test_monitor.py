@@ -12,7 +12,7 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import NotAllowedError, UnavailableError
 from wakelog.log import Log
-from wakelog.log.surgery import erase, prune
+from wakelog.log.removal import erase, prune
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.monitors.monitor import Monitor

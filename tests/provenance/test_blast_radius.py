@@ -4,7 +4,7 @@ import pytest
 
 from tests.provenance.story import WEB, Story
 from wakelog import InvalidInputError, NotFoundError
-from wakelog.log.surgery import prune
+from wakelog.log.removal import prune
 from wakelog.model import events as ev
 from wakelog.provenance.blast_radius import Blast, blast, raised_by, targets_of
 

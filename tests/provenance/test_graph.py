@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.provenance.story import Story
 from tests.seeds import examples
-from wakelog.log.surgery import erase, prune
+from wakelog.log.removal import erase, prune
 from wakelog.model import events as ev
 from wakelog.provenance.graph import Graph
 from wakelog.provenance.range_maximum import Maxima

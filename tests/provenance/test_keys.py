@@ -4,7 +4,7 @@ import pytest
 
 from tests.provenance.story import Story
 from wakelog import NotFoundError
-from wakelog.log.surgery import prune
+from wakelog.log.removal import prune
 from wakelog.model import events as ev
 from wakelog.provenance.key_writers import data_writers, key_writer
 

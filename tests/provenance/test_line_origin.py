@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.provenance.story import Story
 from wakelog import NotFoundError
-from wakelog.log.surgery import erase
+from wakelog.log.removal import erase
 from wakelog.model import events as ev
 from wakelog.provenance.line_origin import LINES_MAX, find_line
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.provenance.story import WEB, Story
-from wakelog.log.surgery import erase
+from wakelog.log.removal import erase
 from wakelog.model import events as ev
 from wakelog.provenance.taint import Taint, resting_on, taint
 

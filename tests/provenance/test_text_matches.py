@@ -3,7 +3,7 @@
 import pytest
 
 from tests.provenance.story import WEB, Story
-from wakelog.log.surgery import erase
+from wakelog.log.removal import erase
 from wakelog.model import events as ev
 from wakelog.provenance.text_matches import FEW, match, match_from, needles_of
 

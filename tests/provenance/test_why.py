@@ -6,7 +6,7 @@ import pytest
 
 from tests.provenance.story import WEB, Story
 from wakelog import NotFoundError
-from wakelog.log.surgery import erase, prune
+from wakelog.log.removal import erase, prune
 from wakelog.model import events as ev
 from wakelog.provenance.why import FAN, Why, why
 

@@ -22,7 +22,7 @@ import pytest
 
 import wakelog
 from wakelog.log.bundle import export_bundle, import_bundle
-from wakelog.log.surgery import delete, erase, prune
+from wakelog.log.removal import delete, erase, prune
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.records import Draft

@@ -194,7 +194,7 @@ def test_a_call_approved_between_two_attempts_is_one_step(session: Session[Any])
 
 
 def test_a_pruned_session_is_replayed_from_what_is_left(session: Session[Any]) -> None:
-    from wakelog.log.surgery import prune
+    from wakelog.log.removal import prune
 
     for text in ("one", "two", "three"):
         look(session, text, text)

@@ -127,7 +127,7 @@ def test_another_input_is_reported_and_the_turn_goes_on(session: Session[Any]) -
 
 
 def test_an_erased_result_is_run_again_by_fill(session: Session[Any]) -> None:
-    from wakelog.log.surgery import erase
+    from wakelog.log.removal import erase
 
     outcome = next(e for e in session.events(kind="action.succeeded"))
     erase(session.log, [outcome.seq], why="ticket 42")

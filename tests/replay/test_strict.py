@@ -598,7 +598,7 @@ def test_a_call_that_was_cut_has_no_outcome_to_give(session: Session[Any]) -> No
 
 
 def test_an_erased_result_cannot_be_given_again(session: Session[Any]) -> None:
-    from wakelog.log.surgery import erase
+    from wakelog.log.removal import erase
 
     recorded(session, "one")
     outcome = next(e for e in session.events(kind="action.succeeded"))

@@ -10,7 +10,7 @@ import pytest
 import wakelog
 from tests.runtime.lives import Desk, Killed, Life, effect, stopped
 from wakelog import CallFailedError, InvalidInputError, NotAllowedError
-from wakelog.log.surgery import erase, prune
+from wakelog.log.removal import erase, prune
 from wakelog.session import Session
 from wakelog.timeline.points import attempts_of
 

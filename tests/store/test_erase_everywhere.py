@@ -13,7 +13,7 @@ import wakelog
 from tests.engines.postgres_server import Server
 from tests.http.servers import new_space, shared_server
 from tests.residue import residue
-from wakelog.engine import Finding
+from wakelog.engine import StoreFinding
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.engines.postgres import rewrite as rewriting
 from wakelog.engines.sqlite import SqliteEngine
@@ -106,7 +106,7 @@ def test_what_somebody_still_sees_is_told_and_a_scrub_finishes_it(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rewriting, "WAIT_S", 0.0)
-    told: list[Finding] = []
+    told: list[StoreFinding] = []
     with wakelog.open(server.url, redact=None) as store:
         session = store.session("s")
         seq = session.message("user", BIG)
@@ -146,7 +146,7 @@ def test_tables_that_are_large_wait_for_a_scrub(server: Server) -> None:
         session = store.session("s")
         seq = session.message("user", BIG)
         assert store.engine.rewrite(most=0) is False, "nothing is due"
-        from wakelog.log.surgery import erase
+        from wakelog.log.removal import erase
 
         erase(session.log, [seq])
         with pytest.raises(wakelog.UnavailableError) as waits:

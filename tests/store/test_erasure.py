@@ -85,7 +85,7 @@ def test_ranges_name_all_they_span(store: Store) -> None:
 
 
 def test_scan_passes_over_what_is_gone(store: Store) -> None:
-    from wakelog.log.surgery import erase
+    from wakelog.log.removal import erase
 
     s = store.session("s")
     seq = s.message("user", "secret")

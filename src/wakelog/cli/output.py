@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import os
 import sys
 import tempfile
 import time
@@ -15,6 +14,7 @@ from typing import IO, cast
 
 import click
 
+from wakelog.atomic_file import atomic_file
 from wakelog.cli.context import Context
 from wakelog.engines.objects import Objects, is_url, split_url
 from wakelog.errors import NotAllowedError
@@ -38,30 +38,18 @@ def writing(path: Path, *, force: bool = False, zipped: bool = False) -> Iterato
     """A file to write to. It gets its name when everything is written and synced: a process that dies before leaves
     nothing under that name."""
     refuse_existing(path, force=force)
-    part = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        part = Path(name)
-        with os.fdopen(handle, "wb") as raw:
-            with _zipped(raw) if zipped else contextlib.nullcontext(raw) as out:
-                yield out
-            raw.flush()
-            os.fsync(raw.fileno())
-        if force:
-            part.replace(path)
-        else:
-            os.link(part, path)  # unlike a rename, fails when somebody else was faster
-            part.unlink()
+        with (
+            atomic_file(path, replace=force) as raw,
+            _zipped(raw) if zipped else contextlib.nullcontext(raw) as out,
+        ):
+            yield out
     except FileExistsError as exc:
         raise NotAllowedError(f"{path} already exists", kind="file-exists", hint="use --force to replace it") from exc
     except OSError as exc:
         raise NotAllowedError(
             f"{path} cannot be written: {exc.strerror or exc}", kind="not-writable", hint="choose another place with -o"
         ) from exc
-    finally:
-        if part is not None:
-            with contextlib.suppress(OSError):
-                part.unlink()
 
 
 @contextlib.contextmanager

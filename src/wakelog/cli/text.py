@@ -13,6 +13,8 @@ import re
 import sys
 import unicodedata
 
+from wakelog.config.amounts import show_size
+
 _HOSTILE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\u115f\u1160\u3164\uffa0\U000e0000-\U000e007f]"
@@ -143,14 +145,7 @@ def age(at_us: int, now_us: int) -> str:
     return f"{seconds}s ago"
 
 
-def size(count: int) -> str:
-    """Bytes for people."""
-    amount = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"
+size = show_size
 
 
 def money(usd_micros: int) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
 from typing import Any
 
+from wakelog.atomic_file import atomic_file
 from wakelog.config.settings import PYPROJECT, SETTINGS, check, tables_of, user_file
 from wakelog.errors import InvalidInputError, NotAllowedError
 
@@ -35,21 +34,10 @@ def write_setting(file: Path, key: str, value: str) -> str | int | bool:
         if not isinstance(table, dict):
             raise InvalidInputError(f"{file}: {part} is not a table", kind="bad-config", hint=f"edit {file} by hand")
     table[name] = checked
-    write_atomically(file, tomlkit.dumps(document).encode())
-    return checked
-
-
-def write_atomically(file: Path, content: bytes) -> None:
-    """The whole content or nothing, even if the process dies meanwhile."""
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        part.replace(file)
+        with atomic_file(file, mode=0o666) as out:
+            out.write(tomlkit.dumps(document).encode())
     except OSError as exc:
-        with contextlib.suppress(OSError):
-            part.unlink()
         raise NotAllowedError(f"{file} cannot be written: {exc.strerror}", kind="not-writable") from exc
+    return checked

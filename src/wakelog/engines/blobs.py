@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.engine import Abilities, Change, Engine, Finding, Known, Pending, Surgery
+from wakelog.engine import Abilities, Change, Engine, Known, Pending, StoreFinding, Surgery
 from wakelog.engines.objects import Object, Objects
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model.ids import Seq, SessionId, is_session_id, root_of
@@ -123,11 +123,11 @@ class BlobEngine:
         except NotFoundError:
             return None
 
-    def inspect(self) -> Iterator[Finding]:
+    def inspect(self) -> Iterator[StoreFinding]:
         if (inner := self.engine.abilities.inspection) is not None:
             yield from inner.inspect()
         for each in self._leftovers(GRACE_S):
-            yield Finding(
+            yield StoreFinding(
                 f"the blob {each.key} ({each.size} bytes) is mentioned by no commit",
                 each.key.split("/")[1],
                 is_damage=False,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from wakelog.engine import Abilities, Change, Known, Surgery, head_after, judge
+from wakelog.engine import Abilities, Change, Known, Surgery, head_after, judge, payload_of
 from wakelog.errors import NotFoundError, UnavailableError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
@@ -151,11 +151,7 @@ class MemoryEngine:
             return [Change(s, seq, str(start + i + 1)) for i, (s, seq) in enumerate(self._feed[start : start + limit])]
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
-        for commit in self.read(session, after=seq - 1, upto=seq, payloads=True):
-            for known, content in commit.payloads:
-                if known == digest:
-                    return content
-        raise NotFoundError(f"event {seq} of {session} holds no payload {digest.hex()[:12]}", kind="payload-gone")
+        return payload_of(self, session, seq, digest)
 
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
         with self._news:

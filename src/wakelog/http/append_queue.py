@@ -19,7 +19,7 @@ from wakelog.engine import Pending
 from wakelog.engines.remote.wire import Answer, Answers
 from wakelog.errors import UnavailableError, WakelogError
 from wakelog.http.problems import problem
-from wakelog.log.admission import Taking
+from wakelog.log.foreign_commits import Admission
 from wakelog.model.records import Commit
 
 THREADS = 2
@@ -37,8 +37,8 @@ class _Request(msgspec.Struct, frozen=True, eq=False):
 class Lane:
     """One space's line of commits to be stored."""
 
-    def __init__(self, taking: Taking, name: str, loop: asyncio.AbstractEventLoop) -> None:
-        self._taking = taking
+    def __init__(self, admission: Admission, name: str, loop: asyncio.AbstractEventLoop) -> None:
+        self._admission = admission
         self._loop = loop
         self._line: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         self._computing = threading.Lock()
@@ -65,7 +65,7 @@ class Lane:
         while (first := self._line.get()) is not None:
             with self._computing:
                 batch = [first, *self._more()]
-                launched = [[_launch(self._taking, group) for group in request.groups] for request in batch]
+                launched = [[_launch(self._admission, group) for group in request.groups] for request in batch]
             answers = [Answers(tuple(map(_land, each))) for each in launched]
             self._loop.call_soon_threadsafe(_deliver, batch, answers)
 
@@ -83,9 +83,9 @@ class Lane:
         return found
 
 
-def _launch(taking: Taking, group: tuple[Commit, ...]) -> Pending | WakelogError:
+def _launch(admission: Admission, group: tuple[Commit, ...]) -> Pending | WakelogError:
     try:
-        return taking.submit(*group)
+        return admission.submit(*group)
     except Exception as exc:
         return _told(exc)
 

@@ -28,6 +28,7 @@ from typing import Literal
 
 import msgspec
 
+from wakelog.atomic_file import atomic_file
 from wakelog.errors import ConflictError, CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError
 
 Scope = Literal["read", "write", "admin"]
@@ -213,15 +214,9 @@ def _read(path: Path) -> list[Key]:
 
 
 def _write(path: Path, keys: list[Key]) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    content = msgspec.json.encode(_Content(_VERSION, tuple(keys)))
     try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-            content = msgspec.json.encode(_Content(_VERSION, tuple(keys)))
+        with atomic_file(path) as out:
             out.write(msgspec.json.format(content, indent=2) + b"\n")
-            out.flush()
-            os.fsync(out.fileno())
-        part.replace(path)
     except OSError as exc:
-        with contextlib.suppress(OSError):
-            part.unlink()
         raise NotAllowedError(f"{path} cannot be written: {exc.strerror}", kind="not-writable") from exc

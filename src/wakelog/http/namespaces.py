@@ -22,7 +22,7 @@ from wakelog.http.keys import FILE, Key, Keys, check_namespace
 from wakelog.http.problems import no_space
 from wakelog.http.shared import Shared, SharedKeys
 from wakelog.log import Log
-from wakelog.log.admission import Taking
+from wakelog.log.foreign_commits import Admission
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Head
 from wakelog.session import Session
@@ -41,7 +41,9 @@ class Space:
         self.name = name
         self.store = store
         self.engine = store.engine
-        self.taking = Taking(store.engine, self.log, known_log=self._known_log, redact=store.redact, clock=store.clock)
+        self.admission = Admission(
+            store.engine, self.log, known_log=self._known_log, redact=store.redact, clock=store.clock
+        )
         self._logs: OrderedDict[SessionId, Log] = OrderedDict()
         self._names: OrderedDict[str, SessionId] = OrderedDict()
         self._lock = threading.Lock()

@@ -111,7 +111,7 @@ class Server:
         """The line of commits to be stored in a space. Called on the event loop."""
         lane = self._lanes.get(space.name)
         if lane is None:
-            lane = self._lanes[space.name] = Lane(space.taking, space.name, asyncio.get_running_loop())
+            lane = self._lanes[space.name] = Lane(space.admission, space.name, asyncio.get_running_loop())
         return lane
 
     def hub(self, space: Space) -> Hub:

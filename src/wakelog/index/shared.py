@@ -23,7 +23,7 @@ import asyncpg
 from wakelog.engine import Engine
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.engines.postgres.errors import translated
-from wakelog.engines.postgres.loop import Loop
+from wakelog.engines.postgres.loop import LoopThread
 from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
 from wakelog.index import dialect
 from wakelog.index.connection import Damaged, Overtaken, Values
@@ -124,7 +124,7 @@ class SharedDatabase:
         self._writing = threading.RLock()
         self._readers = threading.BoundedSemaphore(READERS_MAX)
         self._idle: list[Any] = []
-        self._loop = Loop("wakelog index")
+        self._loop = LoopThread("wakelog index")
 
     @contextlib.contextmanager
     def glancing(self) -> Iterator[Shared]:

@@ -42,7 +42,7 @@ _HELD = {"fact.recorded": "facts", "artefact.recorded": "artefacts", "history.co
 _MOVES = ("message.", "turn.", "action.", "subagent.", "input.")
 
 
-class Plan(msgspec.Struct, frozen=True):
+class AdoptionPlan(msgspec.Struct, frozen=True):
     """What is to be appended on the head it was made for."""
 
     head: Seq
@@ -50,7 +50,7 @@ class Plan(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
 
 
-def plan_adoption(log: Log, fork: Log, at: Seq | None, *, why: str, force: bool) -> Plan:
+def plan_adoption(log: Log, fork: Log, at: Seq | None, *, why: str, force: bool) -> AdoptionPlan:
     """The events that take `fork`, as it was at `at`, into `log` as it is now."""
     left = _left_at(log, fork)
     fork_head = fork.head().seq
@@ -72,14 +72,14 @@ def plan_adoption(log: Log, fork: Log, at: Seq | None, *, why: str, force: bool)
     if not force:
         _refuse_if_moved_on(log, fork, left, head)
     to, own = _split(fork, at, left)
-    return Plan(head, fork_head, tuple(_steps(log, fork, at, left, to, own, seq=head + 2, why=why)))
+    return AdoptionPlan(head, fork_head, tuple(_steps(log, fork, at, left, to, own, seq=head + 2, why=why)))
 
 
-def refuse_if_erased(log: Log, fork: Log, plan: Plan) -> None:
+def refuse_if_erased(log: Log, fork: Log, plan: AdoptionPlan) -> None:
     """ConflictError when something was erased from the fork while it was being adopted: a copy may have brought it
     back. What was adopted is erased again, and taken back."""
     if any("payload.erased" in commit.kinds for commit in fork.engine.read(fork.id, after=plan.fork_head)):
-        from wakelog.log.surgery import erase
+        from wakelog.log.removal import erase
 
         last = plan.head + len(plan.steps)
         erase(log, range(plan.head + 2, last + 1), why=f"{fork.id} was erased from while it was adopted")

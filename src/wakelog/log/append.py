@@ -34,7 +34,7 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
-class Appending:
+class Appender:
     """The part of a log that appends: what this process knows of the session's end, and what is on its way there."""
 
     engine: Engine

@@ -18,18 +18,19 @@ import base64
 import binascii
 import hashlib
 import itertools
+import zlib
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, NoReturn
 
 import msgspec
 
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import refuse_newer
+from wakelog.codec.weight import is_heavy_json
 from wakelog.engine import Engine, Surgery
 from wakelog.engines.memory import MemoryEngine
-from wakelog.errors import CorruptLogError, WakelogError
-from wakelog.log.bundle_lines import read_lines, refuse_bundle
-from wakelog.log.fork_share import ancestry_of, fit, shared_commits
+from wakelog.errors import CorruptLogError, InvalidInputError, WakelogError
+from wakelog.log.bundle_ancestry import ancestry_of, fit, shared_commits
 from wakelog.log.log import Log
 from wakelog.log.reader import fold_at
 from wakelog.log.verify import NONSENSE, verify, verify_beyond
@@ -39,6 +40,10 @@ from wakelog.model.records import FORMAT_VERSION, Commit, ForkPoint, Head, Recor
 
 BUNDLE_MAX = 1 << 30
 """How much a bundle may hold when it is unpacked, if whoever takes it in does not say."""
+_PIECE = 1 << 18
+_GZIP = b"\x1f\x8b"
+# The fewest bytes of a commit's line for each of its values: a record is a list of three, and its header alone has 100.
+_BYTES_PER_VALUE, _SLACK = 12, 100
 _encode = msgspec.json.Encoder().encode
 
 
@@ -86,7 +91,7 @@ class _End(msgspec.Struct, frozen=True):
 
 def export_bundle(log: Log, out: IO[bytes], *, beyond: bool = False) -> Head:
     """Writes a session and its ancestry to `out`; returns the head it holds. Nothing that ancestors did beyond the
-    shared part goes along, unless `beyond` says that what the proof needs may (share.py)."""
+    shared part goes along, unless `beyond` says that what the proof needs may (bundle_ancestry.py)."""
     digest = hashlib.sha256()
     lines = 0
     for value in _lines(log, head := log.head(), beyond):
@@ -165,7 +170,7 @@ def import_bundle(engine: Engine, source: IO[bytes], *, size_max: int | None = N
 def _parse(source: IO[bytes], size_max: int) -> tuple[_First, list[Commit]]:
     """Line by line, so that no more than one of them is held as text."""
     digest = hashlib.sha256()
-    lines = read_lines(source, size_max)
+    lines = _read_lines(source, size_max)
     top = next(lines, b"")
     last = next(lines, b"")
     count = 1
@@ -182,15 +187,15 @@ def _parse(source: IO[bytes], size_max: int) -> tuple[_First, list[Commit]]:
             last, count = line, count + 1
         end = msgspec.json.decode(last, type=_End)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
-        refuse_bundle(str(exc), exc)
+        _refuse(str(exc), exc)
     except (ValueError, binascii.Error) as exc:
         if isinstance(exc, WakelogError):
             raise
-        refuse_bundle(str(exc), exc)
+        _refuse(str(exc), exc)
     if end.end != count or end.sha256 != digest.hexdigest():
-        refuse_bundle("its end line does not fit what comes before: it was cut or changed")
+        _refuse("its end line does not fit what comes before: it was cut or changed")
     if not commits:
-        refuse_bundle("it has no content")
+        _refuse("it has no content")
     return reader.first, commits
 
 
@@ -201,12 +206,12 @@ class _Reader:
         self.first = first
         self._segments = {s.session: s for s in first.segments}
         if first.session not in self._segments or len(self._segments) != len(first.segments):
-            refuse_bundle("its first line does not describe its sessions")
+            _refuse("its first line does not describe its sessions")
         for parent, child in itertools.pairwise((None, *first.segments)):
             if child is None or (child.fork.parent if child.fork else None) != (parent.session if parent else None):
-                refuse_bundle("its sessions are not one line of forks")
+                _refuse("its sessions are not one line of forks")
         if first.segments[-1].session != first.session:
-            refuse_bundle("its first line does not end with the session it names")
+            _refuse("its first line does not end with the session it names")
         self._tree = root_of(parse_session_id(first.session))
         self._seen: set[str] = set()
 
@@ -214,13 +219,13 @@ class _Reader:
         value = msgspec.json.decode(line, type=_Line)
         segment = self._segments.get(value.session)
         if segment is None or root_of(parse_session_id(value.session)) != self._tree:
-            refuse_bundle(f"a commit is of session {value.session}, which the first line does not name")
+            _refuse(f"a commit is of session {value.session}, which the first line does not name")
         fork = segment.fork if value.session not in self._seen else None
         self._seen.add(value.session)
         if fork is not None and (value.first, value.prev) != (fork.at + 1, fork.hash):
-            refuse_bundle(f"session {value.session} does not begin where the first line says that it was forked")
+            _refuse(f"session {value.session} does not begin where the first line says that it was forked")
         if not value.fingerprint and value.commit_id != value.hash[:16] and all(salt for _, salt, _ in value.records):
-            refuse_bundle(f"the id of the commit at event {value.first} is neither a caller's nor from its hash")
+            _refuse(f"the id of the commit at event {value.first} is neither a caller's nor from its hash")
         return _commit(value, fork)
 
 
@@ -247,3 +252,61 @@ def _commit(value: _Line, fork: _Fork | None) -> Commit:
         fork=ForkPoint(parse_session_id(fork.parent), fork.at, bytes.fromhex(fork.hash)) if fork else None,
         late=True,  # it happened, whatever the session's status was; the chain decides where it goes
     )
+
+
+# Lines, plain or gzipped. A gzipped file of a megabyte may unpack to a gigabyte: it is unpacked piece by piece, so that
+# the limit holds before the memory is taken, and no line is decoded that would become much bigger than it is.
+
+
+def _read_lines(source: IO[bytes], size_max: int) -> Iterator[bytes]:
+    """The lines of a bundle, with their ends; InvalidInputError when it is larger than `size_max` when unpacked."""
+    rest = bytearray()
+    size = 0
+    for piece in _pieces(source):
+        size += len(piece)
+        if size > size_max:
+            raise InvalidInputError(
+                f"the bundle is larger than {size_max:,} bytes when unpacked",
+                kind="bundle-too-large",
+                hint="a server takes larger ones with `wakelog serve --max-bundle`",
+            )
+        *whole, last = piece.split(b"\n")
+        for part in whole:
+            rest += part
+            rest += b"\n"
+            yield _line(rest)
+            rest.clear()
+        rest += last
+    if rest:
+        yield _line(rest)
+
+
+def _refuse(why: str, cause: BaseException | None = None) -> NoReturn:
+    raise InvalidInputError(f"this is not a whole wakelog bundle: {why}", kind="bad-bundle") from cause
+
+
+def _line(line: bytearray) -> bytes:
+    data = bytes(line)
+    if len(data) < 3:
+        _refuse("it has an empty line")
+    if is_heavy_json(data, _SLACK + len(data) // _BYTES_PER_VALUE):
+        _refuse("a line holds more values than a commit of its size")
+    return data
+
+
+def _pieces(source: IO[bytes]) -> Iterator[bytes]:
+    piece = source.read(2)
+    if piece != _GZIP:
+        while piece:
+            yield piece
+            piece = source.read(_PIECE)
+        return
+    unzip = zlib.decompressobj(wbits=31)
+    try:
+        while piece and not unzip.eof:
+            yield unzip.decompress(piece, _PIECE)
+            piece = unzip.unconsumed_tail or source.read(_PIECE)
+    except zlib.error as exc:
+        _refuse(str(exc), exc)
+    if not unzip.eof:
+        _refuse("it is cut off")

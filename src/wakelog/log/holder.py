@@ -42,7 +42,7 @@ LOOK_S = 5.0
 _PLATFORM: str = sys.platform
 
 
-class Holder(msgspec.Struct, frozen=True):
+class TurnHolder(msgspec.Struct, frozen=True):
     """A process, and which of its turns."""
 
     pid: int
@@ -91,24 +91,24 @@ class Holder(msgspec.Struct, frozen=True):
         return now <= until
 
 
-def parse_holder(text: str) -> Holder | None:
+def parse_holder(text: str) -> TurnHolder | None:
     """A holder as it is stored; None for one that was written in another way."""
     who, _, rest = text.rpartition("#")
     pid, _, host = who.partition("@")
     parts = rest.split(".")
     with contextlib.suppress(ValueError):
         machine, born, since, token = parts
-        return Holder(int(pid), host, machine, born, int(since, 16), token)
+        return TurnHolder(int(pid), host, machine, born, int(since, 16), token)
     return None
 
 
-class Hold:
+class TurnHold:
     """A turn that this process has. It is kept alive until it is let go, or nobody refers to it any longer."""
 
     def __init__(self, log: Log) -> None:
         pid = os.getpid()
         self.log = log
-        self.holder = Holder(pid, _host(), _machine(), _born_here(pid), now_us(), secrets.token_hex(3))
+        self.holder = TurnHolder(pid, _host(), _machine(), _born_here(pid), now_us(), secrets.token_hex(3))
         self.text = str(self.holder)
         self._until = self.holder.since + int(TTL_S * 1e6)
         _pulse.add(self)
@@ -132,13 +132,13 @@ class Hold:
         log.engine.beat(log.id, Heartbeat(lease["epoch"], self.text, self._until))
 
 
-def hold_turn(log: Log) -> Hold | None:
+def hold_turn(log: Log) -> TurnHold | None:
     """A hold on the turn that is about to be opened. None where the log has a time of its own, as a story has: no
     process lives by that."""
-    return Hold(log) if log.clock is now_us else None
+    return TurnHold(log) if log.clock is now_us else None
 
 
-def living_turn(log: Log) -> Holder | None:
+def living_turn(log: Log) -> TurnHolder | None:
     """The process that has the open turn, unless it is gone or was silent too long."""
     holder = open_turn_holder(log)
     if holder is None or holder.is_gone:
@@ -148,7 +148,7 @@ def living_turn(log: Log) -> Holder | None:
     return None
 
 
-def open_turn_holder(log: Log) -> Holder | None:
+def open_turn_holder(log: Log) -> TurnHolder | None:
     """The process that opened the open turn, dead or alive; None where none is open or it does not say."""
     turn = log.part("turn")
     return parse_holder(turn.get("holder", "")) if turn["status"] == "open" else None
@@ -186,21 +186,21 @@ class _Pulse:
     """One thread that beats for every turn of the process that is open for long."""
 
     def __init__(self) -> None:
-        self.holds: weakref.WeakSet[Hold] = weakref.WeakSet()
+        self.holds: weakref.WeakSet[TurnHold] = weakref.WeakSet()
         self.lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
 
-    def add(self, hold: Hold) -> None:
+    def add(self, hold: TurnHold) -> None:
         with self.lock:
             self.holds.add(hold)
             self._start()
 
-    def remove(self, hold: Hold) -> None:
+    def remove(self, hold: TurnHold) -> None:
         with self.lock:
             self.holds.discard(hold)
 
-    def list(self) -> list[Hold]:
+    def list(self) -> list[TurnHold]:
         with self.lock:
             return list(self.holds)
 
@@ -219,7 +219,7 @@ class _Pulse:
                     self._thread = None
                     return
 
-    def beat(self, hold: Hold) -> None:
+    def beat(self, hold: TurnHold) -> None:
         try:
             hold.beat()
         except UnavailableError:
@@ -246,7 +246,7 @@ class _Pulse:
 _pulse = _Pulse()
 
 
-def _held() -> list[Hold]:
+def _held() -> list[TurnHold]:
     return _pulse.list()
 
 

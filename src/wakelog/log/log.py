@@ -1,6 +1,6 @@
 """One session's log: append, read, state at a point, rewind, fork, lease, follow.
 
-A Log is shared by the threads of a process. How it keeps in step with what they and others append is in appending.py.
+A Log is shared by the threads of a process. How it keeps in step with what they and others append is in append.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, NotFoundError
-from wakelog.log.append import Appending, Clock, now_us
+from wakelog.log.append import Appender, Clock, now_us
 from wakelog.log.damage import Told, entries_around
 from wakelog.log.holder import living_turn
 from wakelog.log.intake import Redact, admit, default_redact
@@ -28,7 +28,7 @@ DEEP_FORK = 8
 """Forks of forks beyond this depth start with a snapshot, so that reading does not climb through all of them."""
 
 
-class Log(Appending):
+class Log(Appender):
     """A typed, append-only log for one session."""
 
     def __init__(
@@ -241,7 +241,7 @@ class Log(Appending):
     def adopt(
         self, fork: Log, at: Seq | None = None, *, why: str = "", force: bool = False, guard: int | None = None
     ) -> Head:
-        """Takes a fork's result back into this session (adopting.py); a rewind to just before it undoes it.
+        """Takes a fork's result back into this session (adoption.py); a rewind to just before it undoes it.
 
         ConflictError when this session has gone on since the fork point, unless forced.
         """

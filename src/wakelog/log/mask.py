@@ -36,7 +36,7 @@ _KEPT_KEYS = frozenset({"status", "effect", "trust", "severity", "change", "tool
 _STRUCTURE = frozenset({"status", "turn", "view", "lease", "budget", "checkpoints", "trust"})
 
 
-class Said:
+class ErasedValues:
     """What erased events wrote into the state: values by place, with any list index for any other."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ def _anywhere(pointer: str) -> str:
 
 
 def replacements_for(
-    log: Log, targets: frozenset[Seq], *, adopted: frozenset[Seq] = frozenset(), said: Said | None = None
+    log: Log, targets: frozenset[Seq], *, adopted: frozenset[Seq] = frozenset(), said: ErasedValues | None = None
 ) -> list[ev.Replacement]:
     """Replacement bodies for the targets, and for every later event that repeats what they held: mentions of the same
     payload, rewinds that copied it, and checkpoints, whose unsalted state hash could be used to test guesses. With
@@ -125,9 +125,9 @@ def replacements_for(
     return out
 
 
-def said_by(log: Log, targets: frozenset[Seq]) -> Said:
+def said_by(log: Log, targets: frozenset[Seq]) -> ErasedValues:
     """What some events wrote into the state."""
-    said = Said()
+    said = ErasedValues()
     for seq in targets:
         delta = log.entry(seq).delta
         said.note(delta, [_mask_op(op, seq) for op in delta])

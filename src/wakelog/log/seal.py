@@ -75,13 +75,13 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     draft: Draft
     then: Callable[[], dict[str, Value]] | None = None
     is_checked: bool = False
-    """The event went through the door (door.py) already."""
+    """The event went through the door (intake.py) already."""
     delta: Delta | None = None
     """What the event does as whoever sealed it first has written it: operations on different keys have no order."""
 
 
 class Given(msgspec.Struct, frozen=True, gc=False):
-    """What was chosen when a commit was first sealed, elsewhere (taking.py): salts, and which payloads are mentions."""
+    """What was chosen when a commit was first sealed, elsewhere: salts, and which payloads are mentions."""
 
     salts: bytes
     payloads: dict[bytes, Seq]

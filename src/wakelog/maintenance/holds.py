@@ -2,7 +2,7 @@
 
 A hold is the label `hold` in the session's own log, with the reason as its value: so it is an event like any other, it
 is exported and verified with the session, and it counts in whatever process comes to destroy something. The refusal
-itself is in log/surgery.py, below every surface. A rewind does not lift a hold; a fork inherits it.
+itself is in log/removal.py, below every surface. A rewind does not lift a hold; a fork inherits it.
 """
 
 from __future__ import annotations

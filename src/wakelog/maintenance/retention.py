@@ -21,7 +21,7 @@ from wakelog.engine import Engine
 from wakelog.engines.objects import Objects
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.log import Log
-from wakelog.log.surgery import prune, refuse_if_held
+from wakelog.log.removal import prune, refuse_if_held
 from wakelog.maintenance.archive import archive_session
 from wakelog.maintenance.measures import session_bytes
 from wakelog.model.ids import Seq, SessionId

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from wakelog.engine import Finding, require
+from wakelog.engine import StoreFinding, require
 from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError, UnsupportedError, WakelogError
 from wakelog.log.damage import every_id
 from wakelog.log.reader import sound_head
@@ -54,7 +54,7 @@ class Scrubbed(msgspec.Struct, frozen=True):
 
     sessions: int
     events: int
-    findings: tuple[Finding, ...]
+    findings: tuple[StoreFinding, ...]
     repaired: int
     of_pass: Pass
     is_resumed: bool
@@ -87,7 +87,7 @@ def scrub(
     repair: bool = False,
     anew: bool = False,
     progress: Progress | None = None,
-    told: Callable[[Finding], None] | None = None,
+    told: Callable[[StoreFinding], None] | None = None,
 ) -> Scrubbed:
     """Goes through the store from where the last run stopped; with `for_s`, until that time is over. `rate` is how many
     events a second it may read. `told` hears of each finding as it is made."""
@@ -96,11 +96,11 @@ def scrub(
 
 class _Scrub:
     def __init__(
-        self, store: Store, repair: bool, progress: Progress | None, told: Callable[[Finding], None] | None
+        self, store: Store, repair: bool, progress: Progress | None, told: Callable[[StoreFinding], None] | None
     ) -> None:
         self.store, self.repair = store, repair
         self.progress, self.told = progress, told
-        self.findings: list[Finding] = []
+        self.findings: list[StoreFinding] = []
         self.sessions = self.events = self.repaired = 0
         self.keeps_mark = store.engine.abilities.marks is not None
         self._kept_at = time.monotonic()
@@ -125,7 +125,7 @@ class _Scrub:
             head = sound_head(self.store.engine, session)
         except WakelogError as exc:
             if not isinstance(exc, NotFoundError):
-                self._tell(Finding(exc.message, session, getattr(exc, "seq", 0), fix=_BACKUP))
+                self._tell(StoreFinding(exc.message, session, getattr(exc, "seq", 0), fix=_BACKUP))
                 self._passed(session, 0, 1)
             return
         found = _faults(self.store, head)
@@ -181,9 +181,11 @@ class _Scrub:
         except UnavailableError as exc:
             if exc.kind != "scrub-pending":
                 raise
-            self._tell(Finding(exc.message, is_damage=False, fix="wakelog store scrub, when nobody else is at work"))
+            self._tell(
+                StoreFinding(exc.message, is_damage=False, fix="wakelog store scrub, when nobody else is at work")
+            )
 
-    def _tell(self, finding: Finding) -> None:
+    def _tell(self, finding: StoreFinding) -> None:
         self.findings.append(finding)
         if self.told is not None:
             self.told(finding)
@@ -248,15 +250,15 @@ def _is_gone(store: Store, session: SessionId) -> bool:
         return False
 
 
-def _finding(head: Head, fault: Fault) -> Finding:
+def _finding(head: Head, fault: Fault) -> StoreFinding:
     if is_of_cache(fault):
         fix, can_tidy = "wakelog store scrub --repair drops it", True
     else:
         fix, can_tidy = f"take it from a backup; wakelog verify {head.name or head.session} tells more", False
-    return Finding(fault.what, head.session, fault.seq, fix=fix, can_tidy=can_tidy)
+    return StoreFinding(fault.what, head.session, fault.seq, fix=fix, can_tidy=can_tidy)
 
 
-def _index_findings(store: Store, repair: bool) -> list[Finding]:
+def _index_findings(store: Store, repair: bool) -> list[StoreFinding]:
     """Whether the index file, if there is one, is sound and says what the log says. It is derived, so it can be made
     anew."""
     from wakelog.index.comparison import differences
@@ -265,12 +267,12 @@ def _index_findings(store: Store, repair: bool) -> list[Finding]:
     path, fix = store._index_path, "wakelog store scrub --repair makes it anew"
     problem = index_fault(path)
     if problem:
-        found = [Finding(f"the index is damaged: {problem}", is_damage=False, fix=fix, can_tidy=True)]
+        found = [StoreFinding(f"the index is damaged: {problem}", is_damage=False, fix=fix, can_tidy=True)]
     elif path is None or not path.exists() or store._is_index_shared:
         return []
     else:
         found = [
-            Finding(f"the index does not say what the log says ({what})", session, fix=fix, can_tidy=True)
+            StoreFinding(f"the index does not say what the log says ({what})", session, fix=fix, can_tidy=True)
             for session, what in differences(store.index, store.engine)
         ]
     if found and repair:

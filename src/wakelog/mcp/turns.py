@@ -11,7 +11,7 @@ import threading
 from typing import Any
 
 from wakelog.errors import ConflictError, NotFoundError
-from wakelog.log.holder import Hold, Holder, living_turn
+from wakelog.log.holder import TurnHold, TurnHolder, living_turn
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
 from wakelog.timeline.points import attempts_of
@@ -24,14 +24,14 @@ class Turns:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._held: dict[SessionId, tuple[Hold, str]] = {}
+        self._held: dict[SessionId, tuple[TurnHold, str]] = {}
 
     def start(self, session: Session[Any], client: str, text: str) -> None:
         """Begins a turn of a client's own. Its last one, if it left that open, is recorded as interrupted."""
         with self._lock:
             self._refuse(session, client)
             self._let_go(session.id)
-            hold = Hold(session.log)
+            hold = TurnHold(session.log)
             try:
                 session.start_turn(text, actor="agent", source=f"{_PREFIX}{client}", trust="unverified", hold=hold)
             except BaseException:
@@ -63,7 +63,7 @@ class Turns:
                 hint="fork it and go on there, or wait until that turn is over",
             )
 
-    def _other(self, session: Session[Any], client: str) -> Holder | None:
+    def _other(self, session: Session[Any], client: str) -> TurnHolder | None:
         holder = living_turn(session.log)
         if holder is None:
             return None
@@ -85,7 +85,7 @@ def _source(session: Session[Any]) -> str:
         return ""
 
 
-def _words(session: Session[Any], holder: Holder) -> str:
+def _words(session: Session[Any], holder: TurnHolder) -> str:
     seconds = max(0, session.log.clock() - holder.since) // 1_000_000
     since = f"{seconds // 60} min" if seconds >= 120 else f"{seconds} s"
     who = _source(session).removeprefix(_PREFIX)

@@ -16,8 +16,8 @@ import msgspec
 
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import decode_body
-from wakelog.engine import Abilities, Change, Engine, Known, Surgery, head_after, judge
-from wakelog.errors import NotFoundError, UnsupportedError
+from wakelog.engine import Abilities, Change, Engine, Known, Surgery, head_after, judge, payload_of
+from wakelog.errors import UnsupportedError
 from wakelog.log import Log
 from wakelog.log.reader import check_commit, fold_at
 from wakelog.model.ids import Seq, SessionId
@@ -186,11 +186,7 @@ class ScratchEngine:
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
         if session != self._id or seq <= self._at:
             return self._below.payload(session, seq, digest)
-        for commit in self.read(session, after=seq - 1, upto=seq, payloads=True):
-            for known, content in commit.payloads:
-                if known == digest:
-                    return content
-        raise NotFoundError(f"event {seq} of {session} holds no payload {digest.hex()[:12]}", kind="payload-gone")
+        return payload_of(self, session, seq, digest)
 
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
         if session != self._id:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from wakelog.log import Log
-from wakelog.log.holder import Hold
+from wakelog.log.holder import TurnHold
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import Draft
@@ -84,7 +84,7 @@ class OpenTurn:
         attempt: int,
         resumes: int = 0,
         past: dict[str, Past] | None = None,
-        hold: Hold | None = None,
+        hold: TurnHold | None = None,
         record: TurnRecord | None = None,
     ) -> None:
         self.within = (number, attempt)

@@ -12,7 +12,7 @@ import msgspec
 
 from wakelog.errors import ConflictError, InvalidInputError
 from wakelog.log import Log
-from wakelog.log.holder import Hold, end_of_holder, hold_turn, refuse_if_held
+from wakelog.log.holder import TurnHold, end_of_holder, hold_turn, refuse_if_held
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
@@ -56,7 +56,9 @@ def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resu
     return turn
 
 
-def _open(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume, hold: Hold | None) -> OpenTurn:
+def _open(
+    runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume, hold: TurnHold | None
+) -> OpenTurn:
     log, guard = runtime.log, runtime.guard
     seen, now = log.head().seq, log.part("turn")
     refuse_if_leased(runtime)
@@ -80,7 +82,7 @@ def _open(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: 
     return OpenTurn(now["number"], now["attempt"] + 1, resumes, past, hold, record)
 
 
-def _open_named(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], hold: Hold | None) -> OpenTurn:
+def _open_named(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], hold: TurnHold | None) -> OpenTurn:
     """A turn with an id that is not completed: begun, or, however it ended, gone on with. What succeeded is answered
     from the record; in a turn that failed, what failed is tried again."""
     log, guard = runtime.log, runtime.guard

@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeVar, cast, get_args
 
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
 from wakelog.log import Log
-from wakelog.log.holder import Hold, end_of_holder
-from wakelog.log.surgery import delete
+from wakelog.log.holder import TurnHold, end_of_holder
+from wakelog.log.removal import delete
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, fork_id
@@ -167,7 +167,7 @@ class Session(
         trust: Trust = "trusted",
         role: str = "user",
         actor: str = "user",
-        hold: Hold | None = None,
+        hold: TurnHold | None = None,
     ) -> int:
         """Begins a turn without a `with`, for callers in several processes, and returns its number. One that was left
         open is first recorded as interrupted; one that a living process has is refused. With a `hold`, which the

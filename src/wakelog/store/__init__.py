@@ -18,7 +18,7 @@ from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, Unsu
 from wakelog.log import Log
 from wakelog.log.append import Clock, now_us
 from wakelog.log.intake import Redact, default_redact
-from wakelog.log.surgery import delete
+from wakelog.log.removal import delete
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId, is_session_id, root_id
 from wakelog.model.names import check_name
@@ -134,7 +134,7 @@ def _postgres(url: str, create: bool) -> Engine:
 
     try:
         from wakelog.engines.postgres import PostgresEngine
-        from wakelog.engines.postgres.retry import PATIENCE_S
+        from wakelog.engines.postgres.connections import PATIENCE_S
     except ImportError as exc:
         raise UnsupportedError(
             "a PostgreSQL store needs asyncpg", kind="missing-extra", hint="pip install 'wakelog[postgres]'"

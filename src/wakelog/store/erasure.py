@@ -1,6 +1,6 @@
 """Erasing from a whole store, and what it needs to know before it starts.
 
-**Erase** takes the content out of the log, with its forks and adopters (log/surgery.py), then out of the index, then
+**Erase** takes the content out of the log, with its forks and adopters (log/removal.py), then out of the index, then
 out of the engine's files. What cannot leave the files just now is told as `pending`; what erasing never removes, the
 names that content stood under, is told too.
 
@@ -21,7 +21,7 @@ import msgspec
 
 from wakelog.engine import Engine
 from wakelog.errors import NotFoundError, UnavailableError
-from wakelog.log import Log, surgery
+from wakelog.log import Log, removal
 from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
@@ -76,7 +76,7 @@ def preview(log: Log, seqs: Iterable[Seq]) -> Erased:
     events: dict[SessionId, set[Seq]] = {}
     names: dict[str, None] = {}
     for part, mine in _by_holder(log, seqs).items():
-        for session, changed in surgery.reach(_reader(log, part), mine).items():
+        for session, changed in removal.reach(_reader(log, part), mine).items():
             events.setdefault(session, set()).update(changed)
         names |= dict.fromkeys(name for seq in mine for name in _names(log.entry(seq)))
     return Erased({session: tuple(sorted(changed)) for session, changed in events.items()}, tuple(sorted(names)))
@@ -89,7 +89,7 @@ def erase_everywhere(store: Store, log: Log, seqs: Iterable[Seq], *, why: str, b
     waits: list[str] = []
     for part, mine in _by_holder(log, chosen).items():
         with _noting(waits):
-            surgery.erase(_reader(log, part), mine, why=why, by=by)
+            removal.erase(_reader(log, part), mine, why=why, by=by)
     log.forget()
     with _noting(waits):
         store.scrub_removed()

@@ -1,4 +1,7 @@
-"""Faults on purpose: processes that die at named points, and a disk that fills up, fails, or loses power.
+"""Faults on purpose: answers that get lost, processes that die at named points, and a disk that fills up, fails, or
+loses power.
+
+**Lost answers.** A `LossyEngine` stores a commit, and its caller never hears of it.
 
 **Dying.** A `DyingEngine` is a SqliteEngine that kills its own process, as `kill -9` would, when it comes to a named
 point of an append for the nth time. Nothing in the engine knows of it. Run it in a child process.
@@ -39,10 +42,12 @@ from typing import Any, Literal
 import apsw
 import msgspec
 
+from wakelog.engine import Engine, Pending
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.engines.sqlite.group_commit import Pending
+from wakelog.engines.sqlite.group_commit import GroupedAppend
 from wakelog.engines.sqlite.rows import Packed
-from wakelog.model.records import Head
+from wakelog.errors import UnavailableError
+from wakelog.model.records import Commit, Head
 
 SECTOR = 512
 POINTS = ("before-write", "after-insert", "after-commit", "before-scrub", "after-scrub")
@@ -69,7 +74,7 @@ class DyingEngine(SqliteEngine):
             if self._times == 0:
                 die()
 
-    def _write(self, batch: list[Pending]) -> None:
+    def _write(self, batch: list[GroupedAppend]) -> None:
         self._reached("before-write")
         super()._write(batch)
         self._reached("after-commit")
@@ -83,6 +88,36 @@ class DyingEngine(SqliteEngine):
         self._reached("before-scrub")
         super()._scrub()
         self._reached("after-scrub")
+
+
+class _Lost:
+    def __init__(self, inner: Pending) -> None:
+        self._inner = inner
+
+    def result(self) -> Head:
+        self._inner.result()
+        raise UnavailableError("the answer was lost on purpose", kind="answer-unknown")
+
+
+class LossyEngine:
+    """Passes everything on to another engine, and loses the next `lose` answers to appends that succeeded."""
+
+    def __init__(self, inner: Engine) -> None:
+        self.inner = inner
+        self.durability = inner.durability
+        self.lose = 0
+        self.submitted: list[tuple[Commit, ...]] = []
+
+    def submit(self, *commits: Commit) -> Pending:
+        self.submitted.append(commits)
+        pending = self.inner.submit(*commits)
+        if self.lose:
+            self.lose -= 1
+            return _Lost(pending)
+        return pending
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
 
 
 class Operation(msgspec.Struct, frozen=True):

@@ -32,7 +32,7 @@ from wakelog.state.digest import state_hash
 from wakelog.state.patch import equal
 from wakelog.testing import strategies
 from wakelog.testing.builders import START_US, new_session
-from wakelog.testing.lossy import LossyEngine
+from wakelog.testing.faults import LossyEngine
 from wakelog.testing.toy import RESTORED, Toy, is_legal
 
 SESSIONS_MAX = 6

@@ -342,7 +342,7 @@ def test_looking_changes_nothing_in_the_log(look: Cli, demo: Path) -> None:
 
 
 def test_erased_events_say_so_everywhere(cli: Cli, tmp_path: Path) -> None:
-    from wakelog.log.surgery import erase
+    from wakelog.log.removal import erase
 
     with open_store(tmp_path) as store:
         session = store.session("private")

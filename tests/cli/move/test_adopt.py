@@ -2,7 +2,7 @@
 
 from tests.cli.conftest import Cli
 from tests.cli.look.test_fields import FIELDS
-from wakelog.log.surgery import erase
+from wakelog.log.removal import erase
 from wakelog.store import Store
 
 

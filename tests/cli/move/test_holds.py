@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 from wakelog.errors import NotAllowedError
-from wakelog.log.surgery import delete, erase, prune
+from wakelog.log.removal import delete, erase, prune
 from wakelog.maintenance.holds import find_holds, hold_of, lift_hold, place_hold
 from wakelog.store import Store
 

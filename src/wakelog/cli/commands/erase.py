@@ -18,7 +18,7 @@ from wakelog.cli.text import inert
 from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError
 from wakelog.log import Log
-from wakelog.log.surgery import refuse_if_held
+from wakelog.log.removal import refuse_if_held
 from wakelog.model.events import Event
 from wakelog.model.ids import SessionId
 from wakelog.redaction import redact_event

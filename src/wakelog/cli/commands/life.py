@@ -14,7 +14,7 @@ from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import fit, glyph, inert, iso
 from wakelog.errors import ConflictError, NotAllowedError
-from wakelog.log.surgery import refuse_if_held
+from wakelog.log.removal import refuse_if_held
 from wakelog.session import Session
 
 _COMMANDS = {

@@ -17,8 +17,8 @@ import msgspec
 
 from wakelog.engine import Known, head_after, judge
 from wakelog.engines.postgres import statements as sql
+from wakelog.engines.postgres.connections import ConnectionPool
 from wakelog.engines.postgres.errors import translated
-from wakelog.engines.postgres.retry import Connections
 from wakelog.engines.postgres.rows import fork_from, head_from, head_from_row, to_row
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError
 from wakelog.model.ids import SessionId, root_of
@@ -29,7 +29,7 @@ RETRIES = 50
 _RETRIED = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.UniqueViolationError)
 
 
-class Pending:
+class BatchedAppend:
     """An append under way."""
 
     def __init__(self, commits: tuple[Commit, ...]) -> None:
@@ -43,13 +43,13 @@ class Pending:
         return self.future.result()
 
 
-class Writer:
+class AppendQueue:
     """The line of appends of one engine. Lives on the loop."""
 
-    def __init__(self, connections: Connections, ns: str) -> None:
+    def __init__(self, connections: ConnectionPool, ns: str) -> None:
         self._connections = connections
         self._ns = ns
-        self._line: deque[Pending] = deque()
+        self._line: deque[BatchedAppend] = deque()
         self._task: asyncio.Task[None] | None = None
         self._floor = 0
         self._kept = connections.keep()
@@ -60,7 +60,7 @@ class Writer:
         with contextlib.suppress(asyncpg.UndefinedTableError):
             self._floor = max(self._floor, await db.fetchval(sql.NEWEST_TIME, self._ns) or 0)
 
-    def put(self, pending: Pending) -> None:
+    def put(self, pending: BatchedAppend) -> None:
         self._line.append(pending)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
@@ -78,12 +78,12 @@ class Writer:
             for pending in alone:
                 await self._settle(pending)
 
-    def _next(self) -> tuple[list[Pending], list[Pending]]:
+    def _next(self) -> tuple[list[BatchedAppend], list[BatchedAppend]]:
         """What can go now: at most one of each session, the others wait their turn in order."""
-        batch: list[Pending] = []
-        alone: list[Pending] = []
+        batch: list[BatchedAppend] = []
+        alone: list[BatchedAppend] = []
         taken: set[SessionId] = set()
-        waiting: deque[Pending] = deque()
+        waiting: deque[BatchedAppend] = deque()
         while self._line and len(batch) < BATCH_MAX:
             pending = self._line.popleft()
             sessions = {c.session for c in pending.commits}
@@ -97,7 +97,7 @@ class Writer:
         self._line = waiting + self._line
         return batch, alone
 
-    async def _send(self, batch: list[Pending]) -> None:
+    async def _send(self, batch: list[BatchedAppend]) -> None:
         columns = [list(column) for column in zip(*(p.row for p in batch if p.row is not None), strict=True)]
 
         async def append(db: Any) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class Writer:
                 head = msgspec.structs.replace(head_after(commit), fork=fork_from(row), name=row["name"])
                 pending.future.set_result(head)
 
-    async def _settle(self, pending: Pending) -> None:
+    async def _settle(self, pending: BatchedAppend) -> None:
         try:
             pending.future.set_result(await self.store(pending.commits))
         except Exception as exc:

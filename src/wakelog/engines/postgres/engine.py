@@ -11,23 +11,20 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 import asyncpg
 import msgspec
 
-from wakelog.engine import Abilities, Change, Finding, Known, MigrationStep, Surgery
-from wakelog.engines.postgres import feed
-from wakelog.engines.postgres import inspection as inspecting
-from wakelog.engines.postgres import migrations as migrating
-from wakelog.engines.postgres import rewrite as rewriting
+from wakelog.engine import Abilities, Change, Known, MigrationStep, StoreFinding, Surgery, payload_of
+from wakelog.engines.postgres import feed, inspection, migrations, rewrite
 from wakelog.engines.postgres import statements as sql
-from wakelog.engines.postgres.append_queue import Pending, Writer, known_by_id
+from wakelog.engines.postgres.append_queue import AppendQueue, BatchedAppend, known_by_id
+from wakelog.engines.postgres.connections import PATIENCE_S, ConnectionPool
 from wakelog.engines.postgres.errors import translated
-from wakelog.engines.postgres.loop import Loop
-from wakelog.engines.postgres.retry import PATIENCE_S, Connections
+from wakelog.engines.postgres.loop import LoopThread
 from wakelog.engines.postgres.rows import from_row, head_from_row, to_row
 from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError, WakelogError
 from wakelog.model.ids import Seq, SessionId, root_of
@@ -58,26 +55,26 @@ class PostgresEngine:
         self._closed = False
         self._begin()
         try:
-            self._run(self._connections.ask(lambda db: self._prepare(db, create)))
+            self._ask(lambda db: self._prepare(db, create))
         except BaseException:
             self.close()
             raise
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._loop = Loop("wakelog postgres")
+        self._loop = LoopThread("wakelog postgres")
         self._bells: set[threading.Event] = set()
         self._listener: Any = None
         self._listening = asyncio.Lock()
         self._notifier: Any = None
         self._notifying: asyncio.Task[None] | None = None
-        self._links = Connections(self.url, patience_s=self._patience_s)
+        self._connections = ConnectionPool(self.url, patience_s=self._patience_s)
         try:
-            self._await(self._links.open())
+            self._await(self._connections.open())
         except BaseException:
             self._loop.stop()
             raise
-        self._line = Writer(self._links, self.ns)
+        self._line = AppendQueue(self._connections, self.ns)
 
     async def _prepare(self, db: Any, create: bool) -> None:
         if not await db.fetchval(sql.ORDER):
@@ -127,10 +124,10 @@ class PostgresEngine:
 
     # Appending
 
-    def submit(self, *commits: Commit) -> Pending:
+    def submit(self, *commits: Commit) -> BatchedAppend:
         assert commits, "nothing was submitted"
         self._check()
-        pending = Pending(commits)
+        pending = BatchedAppend(commits)
         pending.future.add_done_callback(self._tell)
         self._loop.soon(self._line.put, pending)
         return pending
@@ -183,10 +180,7 @@ class PostgresEngine:
     def known(self, session: SessionId, commit_id: str) -> Known | None:
         head = self.head(session)
 
-        async def ask(db: Any) -> Known | None:
-            return await known_by_id(db, self._key(session), commit_id, head)
-
-        return self._run(self._connections.ask(ask))
+        return self._ask(lambda db: known_by_id(db, self._key(session), commit_id, head))
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
         rows = self._fetch(sql.SESSIONS, self.ns, after.partition(".")[0], after, limit)
@@ -198,17 +192,13 @@ class PostgresEngine:
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
         feed.read_cursor(cursor)  # one that is none is told without asking anybody
-        return self._run(self._connections.ask(lambda db: feed.changes(db, self.ns, cursor, limit)))
+        return self._ask(lambda db: feed.changes(db, self.ns, cursor, limit))
 
     def end_of_feed(self) -> str:
-        return self._run(self._connections.ask(lambda db: feed.end(db, self.ns)))
+        return self._ask(lambda db: feed.end(db, self.ns))
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
-        for commit in self.read(session, after=seq - 1, upto=seq, payloads=True):
-            for known, content in commit.payloads:
-                if known == digest:
-                    return content
-        raise NotFoundError(f"event {seq} of {session} holds no payload {digest.hex()[:12]}", kind="payload-gone")
+        return payload_of(self, session, seq, digest)
 
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
         row = self._fetchrow(sql.SNAPSHOT, *self._key(session), upto)
@@ -249,7 +239,7 @@ class PostgresEngine:
     # Surgery
 
     def operate(self, surgery: Surgery) -> Head:
-        async def rewrite(db: Any) -> None:
+        async def change(db: Any) -> None:
             for commit in surgery.rewritten:
                 await db.execute(sql.UPDATE, *self._key(commit.session), *to_row(commit))
             for session, seq in surgery.stale_from.items():
@@ -258,7 +248,7 @@ class PostgresEngine:
                 await db.execute(sql.DROP_SNAPSHOTS, *self._key(session), 0, seq)
 
         self._note_due()
-        head = self._run(self._writer.store(surgery.commits, rewrite))
+        head = self._run(lambda: self._line.store(surgery.commits, change))
         self._vacuum()
         return head
 
@@ -272,7 +262,7 @@ class PostgresEngine:
             await self._drop_if_unread(db, commit.session)
 
         self._note_due()
-        head = self._run(self._writer.store((commit,), drop))
+        head = self._run(lambda: self._line.store((commit,), drop))
         self._vacuum()
         return msgspec.structs.replace(head, name="")
 
@@ -301,10 +291,10 @@ class PostgresEngine:
         return False
 
     def rewrite(self, *, most: int | None = None) -> bool:
-        return self._run(self._connections.ask(lambda db: rewriting.rewrite(db, self.ns, most)))
+        return self._ask(lambda db: rewrite.rewrite(db, self.ns, most))
 
     def _note_due(self) -> None:
-        self._run(self._connections.ask(lambda db: rewriting.note(db, self.ns)))
+        self._ask(lambda db: rewrite.note(db, self.ns))
 
     def _vacuum(self) -> None:
         """Gives the space of removed rows free, to be written over. That nothing is left of them, `rewrite` sees to."""
@@ -356,19 +346,19 @@ class PostgresEngine:
                 self._listener = connection
 
         with contextlib.suppress(WakelogError):  # then it is looked for more often
-            self._run(listen())
+            self._run(listen)
 
     # Care
 
     def version(self) -> int:
-        return self._run(self._connections.ask(migrating.version_of))
+        return self._ask(migrations.version_of)
 
     def waiting(self) -> Sequence[MigrationStep]:
-        return self._run(self._connections.ask(migrating.waiting))
+        return self._ask(migrations.waiting)
 
     def migrate(self) -> Iterator[MigrationStep]:
         for step in self.waiting():
-            if self._run(self._connections.ask(partial(migrating.take, step=step))):
+            if self._ask(partial(migrations.take, step=step)):
                 yield step
 
     def mark(self, name: str) -> str | None:
@@ -379,7 +369,7 @@ class PostgresEngine:
                 return None
             return found
 
-        return self._run(self._connections.ask(ask))
+        return self._ask(ask)
 
     def set_mark(self, name: str, value: str) -> None:
         async def put(db: Any) -> None:
@@ -390,19 +380,19 @@ class PostgresEngine:
                     "this store has no place for marks yet", kind="migration-waits", hint="wakelog store migrate"
                 ) from exc
 
-        self._run(self._connections.ask(put))
+        self._ask(put)
 
-    def inspect(self) -> Iterator[Finding]:
-        return iter(self._run(self._connections.ask(lambda db: inspecting.findings(db, self.ns))))
+    def inspect(self) -> Iterator[StoreFinding]:
+        return iter(self._ask(lambda db: inspection.findings(db, self.ns)))
 
     def tidy(self) -> int:
-        return self._run(self._connections.ask(lambda db: inspecting.tidied(db, self.ns)))
+        return self._ask(lambda db: inspection.tidied(db, self.ns))
 
     def table_bytes(self) -> dict[str, int]:
-        return self._run(self._connections.ask(inspecting.table_bytes))
+        return self._ask(inspection.table_bytes)
 
     def session_bytes(self) -> dict[SessionId, int]:
-        return self._run(self._connections.ask(lambda db: inspecting.session_bytes(db, self.ns)))
+        return self._ask(lambda db: inspection.session_bytes(db, self.ns))
 
     # The server
 
@@ -419,7 +409,7 @@ class PostgresEngine:
                 self._notifying.cancel()
                 await asyncio.wait({self._notifying})
             with contextlib.suppress(Exception):
-                await self._links.close()
+                await self._connections.close()
             if waiting := asyncio.all_tasks() - {asyncio.current_task()}:
                 for task in waiting:
                     task.cancel()  # a caller in another thread still waits for it
@@ -440,32 +430,20 @@ class PostgresEngine:
     def _check(self) -> None:
         if self._closed:
             raise UnavailableError("the store was closed", kind="store-closed", hint="open it again")
-        self._renew()
-
-    def _renew(self) -> None:
         if self._pid != os.getpid():
             # A forked child: the loop and its connections are the parent's. They are kept, since whoever lets go of a
             # connection says good-bye, and the server would end the parent's.
-            _INHERITED.append((self._loop, self._links, self._line, self._listener, self._notifier))
+            _INHERITED.append((self._loop, self._connections, self._line, self._listener, self._notifier))
             self._begin()
 
-    @property
-    def _connections(self) -> Connections:
-        self._renew()
-        return self._links
+    def _ask(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        """Does something with a connection."""
+        return self._run(lambda: self._connections.ask(work))
 
-    @property
-    def _writer(self) -> Writer:
-        self._renew()
-        return self._line
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        try:
-            self._check()
-        except BaseException:
-            work.close()
-            raise
-        return self._await(work)
+    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Does something on the loop, and waits for it."""
+        self._check()
+        return self._await(work())
 
     def _await(self, work: Coroutine[Any, Any, T]) -> T:
         try:
@@ -476,20 +454,14 @@ class PostgresEngine:
             raise translated(exc) from exc
 
     def _fetch(self, statement: str, *values: Any) -> list[Any]:
-        async def ask(db: Any) -> list[Any]:
-            return list(await db.fetch(statement, *values))
-
-        return self._run(self._connections.ask(ask))
+        return self._ask(lambda db: db.fetch(statement, *values))
 
     def _fetchrow(self, statement: str, *values: Any) -> Any:
         rows = self._fetch(statement, *values)
         return rows[0] if rows else None
 
     def _execute(self, statement: str, *values: Any) -> None:
-        async def do(db: Any) -> None:
-            await db.execute(statement, *values)
-
-        self._run(self._connections.ask(do))
+        self._ask(lambda db: db.execute(statement, *values))
 
 
 def _safe(url: str) -> str:

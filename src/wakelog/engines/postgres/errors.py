@@ -1,7 +1,7 @@
 """What can go wrong with a server, told as errors a caller can act on.
 
 Three questions are asked of a driver's error: may it be over in a moment (then the engine asks again by itself, see
-patience.py), may the statement have been done all the same, and what is to be told in the end."""
+connections.py), may the statement have been done all the same, and what is to be told in the end."""
 
 from __future__ import annotations
 

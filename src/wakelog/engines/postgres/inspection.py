@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 
-from wakelog.engine import Finding
+from wakelog.engine import StoreFinding
 from wakelog.model.ids import SessionId
 
 _KEY = "{0}.ns = {1}.ns and {0}.root = {1}.root and {0}.session = {1}.session"
@@ -53,29 +53,29 @@ _FREE = "delete from wl_name where ns = $1::text and name = $2::text and session
 _BACKUP = "wakelog store restore BACKUP brings back what is lost"
 
 
-async def findings(db: Any, ns: str) -> list[Finding]:
+async def findings(db: Any, ns: str) -> list[StoreFinding]:
     """Everything that is not as it should be, apart from what is inside commits."""
-    out: list[Finding] = []
+    out: list[StoreFinding] = []
     for row in await db.fetch(_EMPTY, ns):
-        out.append(Finding(f"session {row['session']} has lost its commits", row["session"], fix=_BACKUP))
+        out.append(StoreFinding(f"session {row['session']} has lost its commits", row["session"], fix=_BACKUP))
     for what, query in _ORPHANS.items():
         if count := await db.fetchval(query, ns):
             is_damage = what == "commits"
             fix = _BACKUP if is_damage else "wakelog store scrub --repair drops them"
             text = f"{count} {what} belong to no session"
-            out.append(Finding(text, is_damage=is_damage, fix=fix, can_tidy=not is_damage))
+            out.append(StoreFinding(text, is_damage=is_damage, fix=fix, can_tidy=not is_damage))
     for row in await db.fetch(_LOST_IDS, ns):
         text = f"what is stored of commit id {row['commit_id']!r} leads to no commit"
-        out.append(Finding(text, row["session"], row["seq"], fix=_BACKUP))
+        out.append(StoreFinding(text, row["session"], row["seq"], fix=_BACKUP))
     for row in await db.fetch(_FORGOTTEN, ns):
         text = f"commit id {row['commit_id']!r} would not be known if it came again"
-        out.append(Finding(text, row["session"], row["seq"], fix=_BACKUP))
+        out.append(StoreFinding(text, row["session"], row["seq"], fix=_BACKUP))
     out += await _names(db, ns)
     return out
 
 
-async def _names(db: Any, ns: str) -> list[Finding]:
-    out: list[Finding] = []
+async def _names(db: Any, ns: str) -> list[StoreFinding]:
+    out: list[StoreFinding] = []
     for row in await db.fetch(_NAMES, ns):
         if row["status"] is None:
             text = f"the name {row['name']!r} was claimed for a session that was never opened"
@@ -83,10 +83,10 @@ async def _names(db: Any, ns: str) -> list[Finding]:
         else:
             text = f"the name {row['name']!r} is bound to a session that is deleted"
             fix = "wakelog store scrub --repair frees it"
-        out.append(Finding(text, row["session"], is_damage=False, fix=fix, can_tidy=row["status"] is not None))
+        out.append(StoreFinding(text, row["session"], is_damage=False, fix=fix, can_tidy=row["status"] is not None))
     for row in await db.fetch(_TITLES, ns):
         text = f"the session is called {row['name']!r}, but that name leads to {row['bound'] or 'nowhere'}"
-        out.append(Finding(text, row["session"], is_damage=False, fix="reach it by its id"))
+        out.append(StoreFinding(text, row["session"], is_damage=False, fix="reach it by its id"))
     return out
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Loop:
+class LoopThread:
     """Runs coroutines for callers in any thread."""
 
     def __init__(self, name: str) -> None:

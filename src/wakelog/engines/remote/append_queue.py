@@ -25,12 +25,12 @@ Group = tuple[Commit, ...]
 Send = Callable[[Sequence[Group]], Sequence[Answer]]
 
 
-class Pending:
+class QueuedAppend:
     """An append in line, and the caller's way to its answer."""
 
     __slots__ = ("_lane", "commits", "done", "error", "head", "woken")
 
-    def __init__(self, lane: Lane, commits: Group) -> None:
+    def __init__(self, lane: SendQueue, commits: Group) -> None:
         self._lane = lane
         self.commits = commits
         self.done = False
@@ -53,23 +53,23 @@ class Pending:
             self.error = UnavailableError("the server's answer makes no sense", kind="answer-unknown")
 
 
-class Lane:
+class SendQueue:
     """The line of appends to one server, and the right to send, held by one thread at a time."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._line: deque[Pending] = deque()
+        self._line: deque[QueuedAppend] = deque()
         self._is_busy = False
 
-    def submit(self, commits: Group) -> Pending:
-        pending = Pending(self, commits)
+    def submit(self, commits: Group) -> QueuedAppend:
+        pending = QueuedAppend(self, commits)
         with self._lock:
             self._line.append(pending)
         return pending
 
-    def attend(self, pending: Pending) -> None:
+    def attend(self, pending: QueuedAppend) -> None:
         """Sends what is in line if nobody else does; else waits until `pending` is done or may send."""
         if self._pid != os.getpid():
             raise UnavailableError("the append was begun before this process was forked", kind="answer-unknown")
@@ -87,7 +87,7 @@ class Lane:
             self._send_line()
 
     def _send_line(self) -> None:
-        batch: list[Pending] = []
+        batch: list[QueuedAppend] = []
         try:
             batch = self._next()
             answers = self._send([each.commits for each in batch])
@@ -107,9 +107,9 @@ class Lane:
                 if self._line:
                     self._line[0].woken.set()
 
-    def _next(self) -> list[Pending]:
+    def _next(self) -> list[QueuedAppend]:
         """As many as fit into one request, at least one."""
-        batch: list[Pending] = []
+        batch: list[QueuedAppend] = []
         size = 0
         with self._lock:
             while self._line and len(batch) < GROUPS_MAX and (not batch or size < BYTES_MAX):

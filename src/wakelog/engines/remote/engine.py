@@ -6,7 +6,7 @@ asked again, on a new connection, for as long as `patience_s` allows; an append 
 the log asks again with the same commit.
 
 Commits are sealed on this side, so the server need not be believed: what it gives back is checked against its hashes by
-whoever reads, as from a disk. The server in turn seals every commit again before it stores it (log/admission.py).
+whoever reads, as from a disk. The server in turn seals every commit again before it stores it (log/foreign_commits.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import msgspec
 
 from wakelog.engine import Abilities, Change, Known, Surgery
 from wakelog.engines.remote import wire
-from wakelog.engines.remote.append_queue import Group, Lane, Pending
+from wakelog.engines.remote.append_queue import Group, QueuedAppend, SendQueue
 from wakelog.engines.remote.connection import Connections, NoReplyError, Reply, UnreachableError
 from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError, UnsupportedError
 from wakelog.model.ids import Seq, SessionId
@@ -73,11 +73,11 @@ class RemoteEngine:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._lane = Lane(self._send)
+        self._lane = SendQueue(self._send)
 
     # Appending
 
-    def submit(self, *commits: Commit) -> Pending:
+    def submit(self, *commits: Commit) -> QueuedAppend:
         assert commits, "nothing was submitted"
         self._check_open()
         if self._pid != os.getpid():

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 APPLICATION_ID = 0x77616B65  # "wake"
 SCHEMA_VERSION = 1
-"""What whoever opens a file must know; newer tables that older readers can live with are told apart in migrating.py."""
+"""What whoever opens a file must know. Newer tables that older readers can live with: migrations.py."""
 BUSY_S = 30.0
 
 _NETWORK = {

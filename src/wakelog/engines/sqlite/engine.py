@@ -1,12 +1,12 @@
 """SQLite: one row per commit, one sync for all commits in flight.
 
 **Group commit.** `submit` puts commits in line. Whoever first asks for a result and finds no leader becomes the leader:
-it writes everything in line in one transaction, syncs once, and all of them have their answer (group.py).
+it writes everything in line in one transaction, syncs once, and all of them have their answer (group_commit.py).
 
 **Processes.** Any number may open the same file. The write lock is taken before the head is read. Whether another
 process has written since is told by `PRAGMA data_version`, which costs microseconds.
 
-**Forking.** Before `os.fork` all connections are closed, and after it both sides open new ones (forking.py).
+**Forking.** Before `os.fork` all connections are closed, and after it both sides open new ones (fork_safety.py).
 """
 
 from __future__ import annotations
@@ -23,12 +23,10 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
-from wakelog.engine import Abilities, Change, Finding, Known, MigrationStep, Surgery, head_after, judge
-from wakelog.engines.sqlite import fork_safety as forking
-from wakelog.engines.sqlite import migrations as migrating
-from wakelog.engines.sqlite import tables
+from wakelog.engine import Abilities, Change, Known, MigrationStep, StoreFinding, Surgery, head_after, judge, payload_of
+from wakelog.engines.sqlite import fork_safety, migrations, tables
 from wakelog.engines.sqlite.connection import is_there, make_folder, refuse_network, translate
-from wakelog.engines.sqlite.group_commit import Bell, Group, Pending
+from wakelog.engines.sqlite.group_commit import Bell, Group, GroupedAppend
 from wakelog.engines.sqlite.inspection import findings, integrity_faults, session_faults, session_ids, tidied
 from wakelog.engines.sqlite.pool import Pool
 from wakelog.engines.sqlite.rows import Packed, from_row, pack
@@ -64,7 +62,7 @@ class SqliteEngine:
         self._closed = False
         self._begin()
         self._pool = Pool(self.path, create=create, vfs=vfs)
-        forking.watch(self)
+        fork_safety.watch(self)
         self._catch_up()
 
     def _begin(self) -> None:
@@ -83,7 +81,7 @@ class SqliteEngine:
 
     # Appending
 
-    def submit(self, *commits: Commit) -> Pending:
+    def submit(self, *commits: Commit) -> GroupedAppend:
         assert commits, "nothing was submitted"
         self._check_process()
         try:
@@ -92,7 +90,7 @@ class SqliteEngine:
             raise InvalidInputError(f"the commit cannot be stored: {exc}", kind="bad-commit") from exc
         return self._group.submit(packed)
 
-    def _write(self, batch: list[Pending]) -> None:
+    def _write(self, batch: list[GroupedAppend]) -> None:
         """Writes a batch in one transaction. What cannot be stored is left out, so that it harms nobody else."""
         left = list(batch)
         while left:
@@ -108,9 +106,9 @@ class SqliteEngine:
         for bell in tuple(self._listeners):
             bell.ring()
 
-    def _try_to_write(self, batch: list[Pending]) -> list[Pending]:
+    def _try_to_write(self, batch: list[GroupedAppend]) -> list[GroupedAppend]:
         """Writes the whole batch, or nothing: then those whose fault it was have their error."""
-        at: Pending | None = None
+        at: GroupedAppend | None = None
 
         def store(db: apsw.Connection) -> None:
             nonlocal at
@@ -234,11 +232,7 @@ class SqliteEngine:
         return [Change(SessionId(session), seq, str(at)) for session, seq, at in rows]
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
-        for commit in self.read(session, after=seq - 1, upto=seq, payloads=True):
-            for known, content in commit.payloads:
-                if known == digest:
-                    return content
-        raise NotFoundError(f"event {seq} of {session} holds no payload {digest.hex()[:12]}", kind="payload-gone")
+        return payload_of(self, session, seq, digest)
 
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
         return self._read(lambda db: tables.snapshot(db, self._require(db, session), session, upto))
@@ -411,14 +405,14 @@ class SqliteEngine:
     # Care
 
     def version(self) -> int:
-        return self._read(migrating.version_of)
+        return self._read(migrations.version_of)
 
     def waiting(self) -> Sequence[MigrationStep]:
-        return self._read(migrating.waiting)
+        return self._read(migrations.waiting)
 
     def migrate(self) -> Iterator[MigrationStep]:
         for step in self.waiting():
-            if self._transact(partial(migrating.take, step=step)):
+            if self._transact(partial(migrations.take, step=step)):
                 yield step
 
     def mark(self, name: str) -> str | None:
@@ -427,7 +421,7 @@ class SqliteEngine:
     def set_mark(self, name: str, value: str) -> None:
         self._transact(partial(tables.put_mark, name=name, value=value))
 
-    def inspect(self) -> Iterator[Finding]:
+    def inspect(self) -> Iterator[StoreFinding]:
         self._check_process()
         return findings(self.path, vfs=self._vfs)
 

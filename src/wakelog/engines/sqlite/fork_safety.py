@@ -77,7 +77,7 @@ def is_held(lock: threading.RLock) -> bool:
     return bool(lock._is_owned())  # type: ignore[attr-defined]
 
 
-class Holder(Protocol):
+class ConnectionHolder(Protocol):
     """What holds connections."""
 
     def hang_up(self) -> None:
@@ -90,10 +90,10 @@ class Holder(Protocol):
 
 
 gate = Gate()
-_holders: weakref.WeakSet[Holder] = weakref.WeakSet()
+_holders: weakref.WeakSet[ConnectionHolder] = weakref.WeakSet()
 
 
-def watch(holder: Holder) -> None:
+def watch(holder: ConnectionHolder) -> None:
     """Tells `holder` of every fork from now on."""
     _holders.add(holder)
 

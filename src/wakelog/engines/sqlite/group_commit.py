@@ -48,7 +48,7 @@ class Bell:
         return self._silence.acquire(timeout=timeout_s)
 
 
-class Pending:
+class GroupedAppend:
     """An append in line, and the caller's way to its answer."""
 
     __slots__ = ("_group", "bell", "commits", "done", "error", "head")
@@ -84,20 +84,20 @@ class Pending:
 class Group:
     """The line of appends, and the right to write, held by one thread at a time."""
 
-    def __init__(self, write: Callable[[list[Pending]], None], check: Callable[[], None]) -> None:
+    def __init__(self, write: Callable[[list[GroupedAppend]], None], check: Callable[[], None]) -> None:
         """`write` gives each of a batch its head or its error; `check` raises when nothing may be written any more."""
         self._write, self._check = write, check
-        self._queue: deque[Pending] = deque()
+        self._queue: deque[GroupedAppend] = deque()
         # Reentrant only because such a lock knows its owner: it can be given back without knowing whether it was taken.
         self._lock = threading.RLock()
         self._pid = os.getpid()
 
-    def submit(self, commits: tuple[Packed, ...]) -> Pending:
-        pending = Pending(self, commits)
+    def submit(self, commits: tuple[Packed, ...]) -> GroupedAppend:
+        pending = GroupedAppend(self, commits)
         self._queue.append(pending)
         return pending
 
-    def lead(self, pending: Pending) -> None:
+    def lead(self, pending: GroupedAppend) -> None:
         """Writes what is in line if nobody else does; else waits until `pending` is done or may lead."""
         if self._pid != os.getpid():
             raise UnavailableError("the append was begun before this process was forked", kind="answer-unknown")

@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from wakelog.engine import Finding
+from wakelog.engine import StoreFinding
 from wakelog.engines.sqlite import tables
 from wakelog.engines.sqlite.connection import _NETWORK, _file_system_of, connect, translated
 from wakelog.engines.sqlite.fork_safety import gate
@@ -125,23 +125,23 @@ _NAMES = """
 """
 
 
-def findings(path: Path, *, vfs: str | None = None) -> Iterator[Finding]:
+def findings(path: Path, *, vfs: str | None = None) -> Iterator[StoreFinding]:
     """What is wrong with the file, and what in it belongs to nobody."""
     for text in integrity_faults(path, vfs=vfs):
         is_cache = text.endswith(_CACHE)
         fix = "wakelog store scrub --repair drops it" if is_cache else "restore the file from a backup"
-        yield Finding(text, fix=fix, can_tidy=is_cache)
+        yield StoreFinding(text, fix=fix, can_tidy=is_cache)
     try:
         with _looking(path, vfs) as db:
             found = list(_leftovers(db))
     except CorruptLogError as exc:
-        found = [Finding(str(exc), fix="restore the file from a backup")]
+        found = [StoreFinding(str(exc), fix="restore the file from a backup")]
     yield from found
 
 
-def _leftovers(db: apsw.Connection) -> Iterator[Finding]:
+def _leftovers(db: apsw.Connection) -> Iterator[StoreFinding]:
     for (session,) in db.execute(_EMPTY):
-        yield Finding(
+        yield StoreFinding(
             f"session {session} has lost its commits", session, fix="wakelog store restore BACKUP brings them back"
         )
     for what, query in _ORPHANS.items():
@@ -149,23 +149,25 @@ def _leftovers(db: apsw.Connection) -> Iterator[Finding]:
         if count:
             is_damage = what == "commits"
             fix = "restore the file from a backup" if is_damage else "wakelog store scrub --repair drops them"
-            yield Finding(f"{count} {what} belong to no session", is_damage=is_damage, fix=fix, can_tidy=not is_damage)
+            yield StoreFinding(
+                f"{count} {what} belong to no session", is_damage=is_damage, fix=fix, can_tidy=not is_damage
+            )
     for name, session, status in db.execute(_NAMES):
         if status is None or status == "deleted":
             yield name_to_nowhere(name, session, is_deleted=status == "deleted")
 
 
-def name_to_nowhere(name: str, session: str, *, is_deleted: bool) -> Finding:
+def name_to_nowhere(name: str, session: str, *, is_deleted: bool) -> StoreFinding:
     """A name whose session is deleted, or was never opened."""
     if is_deleted:
-        return Finding(
+        return StoreFinding(
             f"the name {name!r} is bound to a session that is deleted",
             session,
             is_damage=False,
             fix="wakelog store scrub --repair frees it",
             can_tidy=True,
         )
-    return Finding(
+    return StoreFinding(
         f"the name {name!r} was claimed for a session that was never opened",
         session,
         is_damage=False,

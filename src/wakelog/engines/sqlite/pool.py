@@ -1,6 +1,6 @@
 """The connections of one process to one store: one that writes, and as many as are reading at once.
 
-Every use passes the gate of forking.py. Readers are handed out one to a thread at a time; the writer is for whoever
+Every use passes the gate of fork_safety.py. Readers are handed out one to a thread at a time; the writer is for whoever
 has the right to write. What is to be done is passed in as a function. With context managers written as generators, an
 interrupt could leave the end of one until its exception is forgotten: it would then roll back somebody else's work.
 """

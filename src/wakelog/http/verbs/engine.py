@@ -1,7 +1,8 @@
 """The engine protocol over HTTP: what `wakelog.open("http://…")` speaks.
 
-Commits come sealed. The server seals each again, and stores it only if the bytes are the same (log/admission.py): so a
-client can store nothing that the rules forbid, and no secret that this server's redaction knows.
+Commits come sealed. The server seals each again, and stores it only if the bytes are the same
+(log/foreign_commits.py): so a client can store nothing that the rules forbid, and no secret that this server's
+redaction knows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from wakelog.engines.remote import wire
 from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.http.problems import too_slow
 from wakelog.http.routes import Call, route
-from wakelog.log.removal_admission import take_deletion, take_surgery
+from wakelog.log.foreign_removals import take_deletion, take_surgery
 from wakelog.maintenance.scrub import LAST, POSITION
 from wakelog.model.ids import SessionId, parse_session_id
 from wakelog.model.names import check_name
@@ -134,7 +135,7 @@ def last_beat(call: Call, body: wire.OfSession) -> wire.LastBeat:
 @route("POST", "/engine/operate", scope="admin")
 def operate(call: Call, body: wire.Operate) -> Head:
     """Erases or prunes, as planned by the client. Headers stay, nothing is invented, and a hold forbids it."""
-    head = take_surgery(call.space.taking, body.surgery)
+    head = take_surgery(call.space.admission, body.surgery)
     if body.surgery.stale_from:  # an erasure: it must be out of the files too
         call.space.store.scrub_removed()
     else:
@@ -145,7 +146,7 @@ def operate(call: Call, body: wire.Operate) -> Head:
 @route("POST", "/engine/delete", scope="admin")
 def engine_delete(call: Call, body: wire.Delete) -> Head:
     """Deletes a session by its last commit."""
-    head = take_deletion(call.space.taking, body.commit)
+    head = take_deletion(call.space.admission, body.commit)
     call.space.forget(body.commit.session)
     call.space.store.scrub_index()
     return head

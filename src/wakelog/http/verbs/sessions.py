@@ -12,7 +12,7 @@ from wakelog.http.routes import Call, Raw, route
 from wakelog.http.shapes import EventIn, HeadAnswer, Limits, NotEmpty, Position, Query, time_of
 from wakelog.index.results import Page, SessionInfo
 from wakelog.log.bundle import export_bundle, import_bundle
-from wakelog.log.surgery import prune as prune_events
+from wakelog.log.removal import prune as prune_events
 from wakelog.model.ids import SessionId
 from wakelog.model.values import Value
 

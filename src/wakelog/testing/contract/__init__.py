@@ -11,20 +11,29 @@ second time. An engine that keeps nothing on a disk returns its only object from
 """
 
 from wakelog.testing.contract.abilities import AbilityChecks
-from wakelog.testing.contract.append import Appending
-from wakelog.testing.contract.append_checks import Judging
-from wakelog.testing.contract.delete import Deleting
-from wakelog.testing.contract.fork import Forking
-from wakelog.testing.contract.names import Naming
-from wakelog.testing.contract.read import Reading
-from wakelog.testing.contract.sessions import Listing
-from wakelog.testing.contract.surgery import Operating
-from wakelog.testing.contract.wait import Waiting
+from wakelog.testing.contract.append import AppendChecks
+from wakelog.testing.contract.append_checks import JudgeChecks
+from wakelog.testing.contract.delete import DeleteChecks
+from wakelog.testing.contract.fork import ForkChecks
+from wakelog.testing.contract.names import NameChecks
+from wakelog.testing.contract.read import ReadChecks
+from wakelog.testing.contract.sessions import ListChecks
+from wakelog.testing.contract.surgery import RemovalChecks
+from wakelog.testing.contract.wait import WaitChecks
 
 __all__ = ["EngineContract"]
 
 
 class EngineContract(
-    Appending, Judging, Reading, Listing, Naming, Forking, Deleting, Operating, Waiting, AbilityChecks
+    AppendChecks,
+    JudgeChecks,
+    ReadChecks,
+    ListChecks,
+    NameChecks,
+    ForkChecks,
+    DeleteChecks,
+    RemovalChecks,
+    WaitChecks,
+    AbilityChecks,
 ):
     """Everything an engine promises. Subclass it and supply `make_engine`."""

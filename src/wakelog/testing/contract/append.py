@@ -17,7 +17,7 @@ from wakelog.testing.contract.base import Hooks, given, in_parallel, opened, sto
 BIG = "a payload is what does not fit into a body " * 30
 
 
-class Appending(Hooks):
+class AppendChecks(Hooks):
     def test_an_answered_append_is_there_after_reopening(self, engine: Engine, tmp_path: Path) -> None:
         writer = Writer()
         commits = [writer.open(goal="stay"), writer.seal(fact("a"), message(BIG)), writer.seal(fact("b"))]

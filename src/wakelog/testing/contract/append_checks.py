@@ -16,7 +16,7 @@ from wakelog.testing.builders import Writer, fact
 from wakelog.testing.contract.base import Hooks, given, opened, store, stored
 
 
-class Judging(Hooks):
+class JudgeChecks(Hooks):
     @pytest.mark.parametrize("commit_id", ["", "mine"])
     def test_a_repeated_commit_is_answered_although_the_head_moved(self, engine: Engine, commit_id: str) -> None:
         writer, commit, first = _with_commit(engine, commit_id)

@@ -16,7 +16,7 @@ from wakelog.testing.contract.base import Hooks, given, opened, store, stored
 BIG = "what is to be gone " * 60
 
 
-class Deleting(Hooks):
+class DeleteChecks(Hooks):
     def test_of_a_deleted_session_only_the_tombstone_is_left(self, engine: Engine, tmp_path: Path) -> None:
         writer = _with_content(engine)
         tombstone = writer.seal(ev.SessionDeleted())

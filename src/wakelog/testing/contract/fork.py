@@ -15,7 +15,7 @@ from wakelog.testing.builders import Writer, fact
 from wakelog.testing.contract.base import Hooks, given, opened, store, stored
 
 
-class Forking(Hooks):
+class ForkChecks(Hooks):
     def test_a_fork_begins_after_the_event_it_leaves_at(self, engine: Engine, tmp_path: Path) -> None:
         parent = opened(engine, "a", "b")
         child = parent.forked(2)

@@ -12,7 +12,7 @@ from wakelog.testing.builders import Writer, new_session
 from wakelog.testing.contract.base import Hooks, in_parallel, opened, store
 
 
-class Naming(Hooks):
+class NameChecks(Hooks):
     def test_a_free_name_is_bound_and_found(self, engine: Engine, tmp_path: Path) -> None:
         writer = opened(engine)
         assert engine.find("checkout") is None

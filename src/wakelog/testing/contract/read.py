@@ -18,7 +18,7 @@ SIZES = (1, 3, 1, 2, 4)
 LAST = sum(SIZES)
 
 
-class Reading(Hooks):
+class ReadChecks(Hooks):
     def test_a_read_gives_exactly_the_commits_that_touch_the_range(self, engine: Engine) -> None:
         writer = _in_commits(engine, SIZES)
         for after in range(LAST + 2):

@@ -11,7 +11,7 @@ from wakelog.testing.builders import Writer, fact
 from wakelog.testing.contract.base import Hooks, opened, store
 
 
-class Listing(Hooks):
+class ListChecks(Hooks):
     def test_sessions_come_in_pages_in_the_order_of_their_ids(self, engine: Engine) -> None:
         ids = sorted(opened(engine, "a").session for _ in range(7))
         seen: list[SessionId] = []

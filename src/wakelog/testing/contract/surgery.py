@@ -19,7 +19,7 @@ from wakelog.testing.contract.base import Hooks, given, opened, store, stored
 BIG = "what is to be gone " * 60
 
 
-class Operating(Hooks):
+class RemovalChecks(Hooks):
     def test_surgery_replaces_bytes_and_appends_the_commit_that_says_so(self, engine: Engine, tmp_path: Path) -> None:
         writer = _with_content(engine)
         emptied, said = _emptied(writer.commits[1]), writer.seal(ev.NoteAdded(text="erased"))

@@ -32,7 +32,7 @@ class _Waiter(threading.Thread):
         return self.answer
 
 
-class Waiting(Hooks):
+class WaitChecks(Hooks):
     def test_what_is_already_there_needs_no_waiting(self, engine: Engine) -> None:
         writer = opened(engine, "a")
         assert engine.wait(writer.session, after=1, timeout_s=LONG_S)

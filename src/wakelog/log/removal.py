@@ -3,7 +3,7 @@
 Headers stay, so the chain still proves order and number. What goes are bodies, salts and payloads, and an event says
 so.
 
-**Erase** replaces the bodies of chosen events (masking.py). The erase event carries every replacement, and forks that
+**Erase** replaces the bodies of chosen events (mask.py). The erase event carries every replacement, and forks that
 share the erased part get an erase event of their own, so that whoever holds their state learns of it. So does a session
 that adopted the erased part from a fork: its copies go too.
 
@@ -26,7 +26,7 @@ from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, No
 from wakelog.log.adoption import adoptions
 from wakelog.log.append import Clock, now_us
 from wakelog.log.log import Log
-from wakelog.log.mask import Said, mentions, replacements_for, said_by
+from wakelog.log.mask import ErasedValues, mentions, replacements_for, said_by
 from wakelog.log.reader import fold_at, open_commit, read_entries, rewind_at
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.log.seal import Step, Tip, seal
@@ -88,7 +88,7 @@ def _origin(log: Log, seqs: Iterable[Seq]) -> tuple[SessionId, frozenset[Seq]]:
 
 def _touched(log: Log, origin: SessionId, targets: frozenset[Seq]) -> Iterator[tuple[Log, Seq, list[ev.Replacement]]]:
     """Every session with something to replace: its log, from which event on its state changes, the replacements."""
-    for part in _spread(Part(origin, targets), log):
+    for part in _spread(ErasedPart(origin, targets), log):
         for member in _sharing(log.engine, part.origin, part.all, log.clock):
             shared, adopted = (_targets_in(member, part.origin, seqs) for seqs in (part.targets, part.adopted))
             _refuse_if_in_a_base(member, shared | adopted)
@@ -97,20 +97,20 @@ def _touched(log: Log, origin: SessionId, targets: frozenset[Seq]) -> Iterator[t
                 yield member, min(shared | adopted), replaced
 
 
-class Part(msgspec.Struct, frozen=True):
+class ErasedPart(msgspec.Struct, frozen=True):
     """Events of one session that an erasure is about: those to erase, and adoptions that may hold something of it."""
 
     origin: SessionId
     targets: frozenset[Seq]
     adopted: frozenset[Seq] = frozenset()
-    said: Said | None = None
+    said: ErasedValues | None = None
 
     @property
     def all(self) -> frozenset[Seq]:
         return self.targets | self.adopted
 
 
-def _spread(part: Part, log: Log) -> Iterator[Part]:
+def _spread(part: ErasedPart, log: Log) -> Iterator[ErasedPart]:
     """The events to erase, and their copies in the session that adopted them from this fork, and so on."""
     yield part
     head = log.engine.head(part.origin)
@@ -123,7 +123,7 @@ def _spread(part: Part, log: Log) -> Iterator[Part]:
         adopted.add(entry.seq)
         copies |= {entry.seq + n for n, own in enumerate(entry.body["copied"], 1) if own in part.all}
     if adopted:
-        yield from _spread(Part(head.fork.parent, frozenset(copies), frozenset(adopted), said), log)
+        yield from _spread(ErasedPart(head.fork.parent, frozenset(copies), frozenset(adopted), said), log)
 
 
 def prune(log: Log, upto: Seq, *, why: str = "") -> Head:

@@ -29,7 +29,7 @@ POOL_MAX = 8
 _PAUSE_S, _PAUSE_MAX_S = 0.02, 0.5
 
 
-class Connections:
+class ConnectionPool:
     """The connections of one engine, and the patience with them. Lives on the loop."""
 
     def __init__(self, url: str, *, patience_s: float = PATIENCE_S) -> None:
@@ -69,7 +69,7 @@ class Connections:
         *,
         is_append: bool = False,
         patience_s: float | None = None,
-        on: Kept | None = None,
+        on: KeptConnection | None = None,
     ) -> T:
         """Does something with a connection, again if that may help. `work` must be such that twice is as once. `on` is
         a connection that its keeper alone uses."""
@@ -93,9 +93,9 @@ class Connections:
             await asyncio.sleep(min(left, random.uniform(pause / 2, pause)))
             pause = min(2 * pause, _PAUSE_MAX_S)
 
-    def keep(self) -> Kept:
+    def keep(self) -> KeptConnection:
         """A connection for one who asks one thing after another. To be given back in the end."""
-        return Kept(self._connection)
+        return KeptConnection(self._connection)
 
     def _connection(self) -> Any:
         if self._is_closed:
@@ -146,7 +146,7 @@ async def _leave(db: Any) -> None:
     was set would cost each statement a second round trip."""
 
 
-class Kept:
+class KeptConnection:
     """A connection that stays with its keeper until something goes wrong with it: taking one from the pool for each
     statement costs a good part of a round trip."""
 

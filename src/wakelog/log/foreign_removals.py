@@ -12,10 +12,10 @@ import msgspec
 
 from wakelog.engine import Surgery
 from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError
-from wakelog.log.admission import REMOVALS, Taking, refuse
+from wakelog.log.foreign_commits import REMOVALS, Admission, refuse
 from wakelog.log.log import Log
 from wakelog.log.reader import Entry, open_commit
-from wakelog.log.surgery import refuse_if_held, refuse_if_shared, rewinds_of
+from wakelog.log.removal import refuse_if_held, refuse_if_shared, rewinds_of
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.payloads import as_ref, decode_payload
@@ -28,26 +28,26 @@ _encode = msgspec.json.Encoder().encode
 _KEPT = ("session", "commit_id", "first", "last", "prev", "hash", "at", "epoch", "status", "turn", "turns", "kinds")
 
 
-def take_deletion(taking: Taking, commit: Commit) -> Head:
+def take_deletion(admission: Admission, commit: Commit) -> Head:
     """Deletes a session by a commit that was sealed elsewhere."""
     if [entry.kind for entry in _opened(commit)] != ["session.deleted"]:
         refuse(commit, "a deletion is one session.deleted and nothing else")
-    _refuse_if_held(taking, commit.session)
-    [checked] = taking.check_all([commit], frozenset({"session.deleted"}))
-    return taking.engine.delete(msgspec.structs.replace(checked, snapshot=None))
+    _refuse_if_held(admission, commit.session)
+    [checked] = admission.check_all([commit], frozenset({"session.deleted"}))
+    return admission.engine.delete(msgspec.structs.replace(checked, snapshot=None))
 
 
-def take_surgery(taking: Taking, surgery: Surgery) -> Head:
+def take_surgery(admission: Admission, surgery: Surgery) -> Head:
     """Rewrites stored bytes as planned elsewhere."""
     if not surgery.commits:
         raise InvalidInputError("surgery needs a commit that says so", kind="empty-erase")
     for session in {c.session for c in (*surgery.commits, *surgery.rewritten)}:
-        _refuse_if_held(taking, session)
+        _refuse_if_held(admission, session)
     # The state at hand may hold what is to go, so no snapshot is made of it.
-    commits = [msgspec.structs.replace(c, snapshot=None) for c in taking.check_all(surgery.commits, REMOVALS)]
-    vouched = _vouched(taking, commits)
-    rewritten = tuple(_rewritten(taking, commit, vouched) for commit in surgery.rewritten)
-    return taking.engine.operate(msgspec.structs.replace(surgery, commits=tuple(commits), rewritten=rewritten))
+    commits = [msgspec.structs.replace(c, snapshot=None) for c in admission.check_all(surgery.commits, REMOVALS)]
+    vouched = _vouched(admission, commits)
+    rewritten = tuple(_rewritten(admission, commit, vouched) for commit in surgery.rewritten)
+    return admission.engine.operate(msgspec.structs.replace(surgery, commits=tuple(commits), rewritten=rewritten))
 
 
 def _opened(commit: Commit) -> list[Entry]:
@@ -58,17 +58,17 @@ def _opened(commit: Commit) -> list[Entry]:
         refuse(commit, exc.message, exc)
 
 
-def _refuse_if_held(taking: Taking, session: SessionId) -> None:
-    head = taking.head_of(session)
+def _refuse_if_held(admission: Admission, session: SessionId) -> None:
+    head = admission.head_of(session)
     if head is not None and head.status != "deleted":  # which nothing held could become
-        refuse_if_held(taking.engine, session)
+        refuse_if_held(admission.engine, session)
 
 
-def _vouched(taking: Taking, commits: list[Commit]) -> dict[tuple[SessionId, Seq], bytes]:
+def _vouched(admission: Admission, commits: list[Commit]) -> dict[tuple[SessionId, Seq], bytes]:
     """What the erase events in these commits put in place of bodies, wherever those are shared."""
     out: dict[tuple[SessionId, Seq], bytes] = {}
     for commit in commits:
-        log = Log(taking.engine, commit.session)
+        log = Log(admission.engine, commit.session)
         for entry in _opened(commit):
             event = entry.event
             if isinstance(event, ev.RangePruned):
@@ -93,10 +93,10 @@ def _check_prune(log: Log, commit: Commit, event: ev.RangePruned) -> None:
         refuse(commit, f"its rewinds are not those up to event {event.upto}")
 
 
-def _rewritten(taking: Taking, commit: Commit, vouched: dict[tuple[SessionId, Seq], bytes]) -> Commit:
+def _rewritten(admission: Admission, commit: Commit, vouched: dict[tuple[SessionId, Seq], bytes]) -> Commit:
     """The stored commit with what the given one removes from it."""
     stored = next(
-        (c for c in taking.engine.read(commit.session, after=commit.last - 1, upto=commit.last, payloads=True)), None
+        (c for c in admission.engine.read(commit.session, after=commit.last - 1, upto=commit.last, payloads=True)), None
     )
     if stored is None:
         raise NotFoundError(f"session {commit.session} has no event {commit.last}", kind="event-not-found")

@@ -45,7 +45,7 @@ AHEAD_MAX_US = 300 * 1_000_000
 
 REMOVALS = frozenset({"payload.erased", "range.pruned"})
 _REFUSED = frozenset(OWN_KINDS) - {"session.forked", "history.rewound", "history.adopted", "payload.redacted"}
-"""What a log writes by itself and sends another way than by appending (removing.py)."""
+"""What a log writes by itself and sends another way than by appending (foreign_removals.py)."""
 _UNORDERED = frozenset({"history.rewound", "history.adopted"})
 
 Fetch = Callable[[Seq, bytes], bytes]
@@ -75,7 +75,7 @@ class Landing:
         return self._log.land(self._sealed)
 
 
-class Taking:
+class Admission:
     """Checks and stores what others sealed, for one engine."""
 
     def __init__(

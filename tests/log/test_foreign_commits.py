@@ -15,10 +15,10 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, WakelogError
 from wakelog.log import Log
-from wakelog.log.admission import AHEAD_MAX_US, Taking
+from wakelog.log.foreign_commits import AHEAD_MAX_US, Admission
+from wakelog.log.foreign_removals import take_deletion, take_surgery
 from wakelog.log.intake import default_redact
-from wakelog.log.removal_admission import take_deletion, take_surgery
-from wakelog.log.surgery import delete, erase, prune
+from wakelog.log.removal import delete, erase, prune
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.document import HOLD_LABEL
@@ -40,7 +40,7 @@ class CheckedEngine:
         self.inner = inner
         self.durability = inner.durability
         self._logs: dict[SessionId, Log] = {}
-        self.taking = Taking(inner, self._log, known_log=self._logs.get, clock=lambda: START_US + 10**12)
+        self.admission = Admission(inner, self._log, known_log=self._logs.get, clock=lambda: START_US + 10**12)
 
     def _log(self, session: SessionId) -> Log:
         if session not in self._logs:
@@ -49,16 +49,16 @@ class CheckedEngine:
 
     def submit(self, *commits: Commit) -> Pending:
         try:
-            pending = self.taking.submit(*commits)
+            pending = self.admission.submit(*commits)
         except WakelogError as exc:
             return _Refused(exc)
         return _Remembered(pending)
 
     def operate(self, surgery: Surgery) -> Head:
-        return take_surgery(self.taking, surgery)
+        return take_surgery(self.admission, surgery)
 
     def delete(self, commit: Commit) -> Head:
-        head = take_deletion(self.taking, commit)
+        head = take_deletion(self.admission, commit)
         self._logs.pop(commit.session, None)
         return head
 
@@ -256,10 +256,10 @@ def test_a_commit_that_holds_a_secret_is_turned_away(engine: CheckedEngine, cont
 
 def test_a_clock_far_ahead_is_refused() -> None:
     engine = MemoryEngine()
-    taking = Taking(engine, lambda session: Log(engine, session), clock=lambda: START_US)
+    admission = Admission(engine, lambda session: Log(engine, session), clock=lambda: START_US)
     ahead = Log.create(MemoryEngine(), new_session(), ev.SessionOpened(), clock=lambda: START_US + AHEAD_MAX_US + 1)
     with pytest.raises(InvalidInputError) as refused:
-        taking.submit(*ahead.engine.read(ahead.id))
+        admission.submit(*ahead.engine.read(ahead.id))
     assert refused.value.kind == "clock-ahead"
 
 

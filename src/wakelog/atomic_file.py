@@ -1,0 +1,29 @@
+"""Writing a file whole or not at all: it gets its name when everything is written and synced."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+
+@contextlib.contextmanager
+def atomic_file(path: Path, *, replace: bool = True, mode: int = 0o600) -> Iterator[IO[bytes]]:
+    """A file to write to. A process that dies before the end leaves nothing under that name, and an exception inside
+    leaves what was there. Unless `replace`, FileExistsError when somebody else was faster."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        if replace:
+            part.replace(path)
+        else:
+            os.link(part, path)  # unlike a rename, fails when the name is taken
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
