@@ -16,7 +16,7 @@ from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import clock, inert, iso, size
 from wakelog.config import settings as config
 from wakelog.config.amounts import parse_age
-from wakelog.engine import Finding, MigrationStep
+from wakelog.engine import MigrationStep, StoreFinding
 from wakelog.engines.objects import is_url
 from wakelog.log.damage import every_id
 from wakelog.maintenance.check import check_store, require_migrations
@@ -109,7 +109,7 @@ def _show(ctx: Context, done: Scrubbed) -> None:
     _say_place(ctx, done, done.of_pass)
 
 
-def _say(ctx: Context, finding: Finding) -> None:
+def _say(ctx: Context, finding: StoreFinding) -> None:
     mark = ctx.style("✗", fg="red", bold=True) if finding.is_damage else ctx.style("·", fg="yellow")
     where = _name(ctx, finding.session)
     place = f"{inert(where, lines=False)}  " if where else ""
