@@ -92,3 +92,28 @@ def test_the_feed_of_a_database_goes_on_where_it_was(serve: Serve, postgres: Pos
         last = events[-1].id
     for session in sessions:
         assert [seq for where, seq in seen if where == session.id] == list(range(1, 32))
+
+
+def test_a_session_asked_for_by_name_again_is_one_look_at_its_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_store("memory:") as store:
+        space = Space("default", store)
+        first = store.session("s").id
+        assert space.session("s").id == first
+        asked: list[str] = []
+        for name in ("find", "head"):
+            original = getattr(store.engine, name)
+            monkeypatch.setattr(store.engine, name, lambda *a, o=original, n=name: (asked.append(n), o(*a))[1])
+        assert space.session("s").id == first
+        assert asked == ["head"]
+
+
+def test_a_name_that_is_free_again_is_the_next_sessions() -> None:
+    with open_store("memory:") as store:
+        space = Space("default", store)
+        store.session("s")
+        first = space.session("s")
+        store.delete(first)
+        with pytest.raises(NotFoundError):
+            space.session("s")
+        second = store.session("s")
+        assert space.session("s").id == second.id != first.id
