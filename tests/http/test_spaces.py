@@ -1,6 +1,7 @@
 """Namespaces: a store each, wherever the server keeps them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,9 +101,18 @@ def test_a_session_asked_for_by_name_again_is_one_look_at_its_head(monkeypatch: 
         first = store.session("s").id
         assert space.session("s").id == first
         asked: list[str] = []
-        for name in ("find", "head"):
+
+        def noted(name: str) -> Any:
             original = getattr(store.engine, name)
-            monkeypatch.setattr(store.engine, name, lambda *a, o=original, n=name: (asked.append(n), o(*a))[1])
+
+            def ask(*args: Any) -> Any:
+                asked.append(name)
+                return original(*args)
+
+            return ask
+
+        for name in ("find", "head"):
+            monkeypatch.setattr(store.engine, name, noted(name))
         assert space.session("s").id == first
         assert asked == ["head"]
 

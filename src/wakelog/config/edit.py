@@ -39,12 +39,12 @@ def write_setting(file: Path, key: str, value: str) -> str | int | bool:
     return checked
 
 
-def write_atomically(file: Path, content: bytes) -> None:
+def write_atomically(file: Path, content: bytes, *, mode: int = 0o666) -> None:
     """The whole content or nothing, even if the process dies meanwhile."""
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as out:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as out:
             out.write(content)
             out.flush()
             os.fsync(out.fileno())

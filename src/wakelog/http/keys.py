@@ -28,6 +28,7 @@ from typing import Literal
 
 import msgspec
 
+from wakelog.config.edit import write_atomically
 from wakelog.errors import ConflictError, CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError
 
 Scope = Literal["read", "write", "admin"]
@@ -197,7 +198,8 @@ class Keys:
             fcntl.flock(lock, fcntl.LOCK_EX)
             keys = _read(self.path) if self.path.exists() else []
             yield keys
-            _write(self.path, keys)
+            content = msgspec.json.format(msgspec.json.encode(_Content(_VERSION, tuple(keys))), indent=2)
+            write_atomically(self.path, content + b"\n", mode=0o600)
         finally:
             os.close(lock)
 
@@ -210,18 +212,3 @@ def _read(path: Path) -> list[Key]:
             f"{path} cannot be read: {exc}", kind="bad-key-file", hint="mend it, or remove it"
         ) from exc
     return list(content.keys)
-
-
-def _write(path: Path, keys: list[Key]) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-            content = msgspec.json.encode(_Content(_VERSION, tuple(keys)))
-            out.write(msgspec.json.format(content, indent=2) + b"\n")
-            out.flush()
-            os.fsync(out.fileno())
-        part.replace(path)
-    except OSError as exc:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise NotAllowedError(f"{path} cannot be written: {exc.strerror}", kind="not-writable") from exc
