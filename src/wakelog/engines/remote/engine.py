@@ -41,6 +41,9 @@ _encode = msgspec.msgpack.Encoder().encode
 class RemoteEngine:
     """All sessions of one namespace of one server."""
 
+    is_remote = True
+    """Whoever asks this need not load what it takes to be one."""
+
     def __init__(
         self, url: str, key: str = "", *, create: bool = True, patience_s: float = 15.0, timeout_s: float = 30.0
     ) -> None:
