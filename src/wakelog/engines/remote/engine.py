@@ -51,6 +51,10 @@ class RemoteEngine:
         self.url = url
         self._timeout_s = timeout_s
         self._patience_s = 0.0  # whether there is a server at all is told at once
+        if not (key.isascii() and key.isprintable()):
+            raise NotAllowedError(
+                "the key holds characters that no key has", kind="key-refused", hint="look for a line break at its end"
+            )
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._connections = Connections(url, headers)
         self._closed = False
