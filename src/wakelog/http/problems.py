@@ -86,7 +86,7 @@ def too_many(wait_s: float) -> NotAllowedError:
 
 
 def busy() -> UnavailableError:
-    return UnavailableError("the server is busy", kind="server-busy", hint="ask again")
+    return UnavailableError("the server has more to do than it can handle", kind="server-busy", hint="ask again")
 
 
 def share_used(what: str, whose: str, most: int) -> UnavailableError:
