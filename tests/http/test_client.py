@@ -237,6 +237,24 @@ def test_a_key_is_needed_and_is_taken_from_the_environment(running: Running, mon
     assert told.value.kind == "key-refused"
 
 
+@pytest.mark.parametrize("key", ["wlk_a_b\n", "wlk_a_b\r\nX-Other: 1", "wlk_ä_b"])
+def test_a_key_that_cannot_be_sent_is_refused_at_home(running: Running, key: str) -> None:
+    with pytest.raises(NotAllowedError) as told:
+        wakelog.open(running.url, key=key)
+    assert told.value.kind == "key-refused"
+
+
+def test_a_redirect_is_not_followed(running: Running) -> None:
+    def redirects(client: socket.socket, request: bytes, served: Callable[[], bytes]) -> None:
+        client.sendall(
+            b"HTTP/1.1 307 Temporary\r\nlocation: " + running.url.encode() + b"\r\ncontent-length: 0\r\n\r\n"
+        )
+
+    with between(running, redirects) as url, pytest.raises(UnavailableError) as told:
+        RemoteEngine(url, running.key)
+    assert told.value.kind == "not-a-server"
+
+
 def test_a_reader_reads_and_is_told_that_it_may_not_write(running: Running) -> None:
     with wakelog.open(running.url, key=running.key) as writing:
         writing.session("s").fact("k", 1)

@@ -1,6 +1,7 @@
 """Namespaces: a store each, wherever the server keeps them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,3 +93,37 @@ def test_the_feed_of_a_database_goes_on_where_it_was(serve: Serve, postgres: Pos
         last = events[-1].id
     for session in sessions:
         assert [seq for where, seq in seen if where == session.id] == list(range(1, 32))
+
+
+def test_a_session_asked_for_by_name_again_is_one_look_at_its_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_store("memory:") as store:
+        space = Space("default", store)
+        first = store.session("s").id
+        assert space.session("s").id == first
+        asked: list[str] = []
+
+        def noted(name: str) -> Any:
+            original = getattr(store.engine, name)
+
+            def ask(*args: Any) -> Any:
+                asked.append(name)
+                return original(*args)
+
+            return ask
+
+        for name in ("find", "head"):
+            monkeypatch.setattr(store.engine, name, noted(name))
+        assert space.session("s").id == first
+        assert asked == ["head"]
+
+
+def test_a_name_that_is_free_again_is_the_next_sessions() -> None:
+    with open_store("memory:") as store:
+        space = Space("default", store)
+        store.session("s")
+        first = space.session("s")
+        store.delete(first)
+        with pytest.raises(NotFoundError):
+            space.session("s")
+        second = store.session("s")
+        assert space.session("s").id == second.id != first.id

@@ -89,7 +89,9 @@ class App:
             return
         except Exception as exc:
             _log.exception("fault", extra={"request": told.id})
-            answer = _as_problem(WakelogError(f"a fault of the server's own: {type(exc).__name__}", kind="fault"), told)
+            answer = _as_problem(
+                WakelogError(f"an internal error of the server: {type(exc).__name__}", kind="fault"), told
+            )
         answer.headers.update(headers)
         told.status = answer.status
         try:

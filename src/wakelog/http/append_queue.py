@@ -106,7 +106,7 @@ def _told(exc: Exception) -> WakelogError:
     import logging
 
     logging.getLogger("wakelog.http").error("fault", exc_info=exc)
-    return UnavailableError(f"a fault of the server's own: {type(exc).__name__}", kind="answer-unknown")
+    return UnavailableError(f"an internal error of the server: {type(exc).__name__}", kind="answer-unknown")
 
 
 def _deliver(batch: list[_Request], answers: list[Answers]) -> None:

@@ -32,15 +32,15 @@ class Doors:
         """NotAllowedError unless the request was meant for this server and comes from no strange page."""
         if "*" not in self._hosts and _without_port(host) not in self._hosts:
             raise NotAllowedError(
-                f"this server does not go by the name {host!r}",
+                f"host {host!r} is not allowed",
                 kind="wrong-host",
-                hint=f"wakelog serve --host-name {_without_port(host) or 'NAME'} lets it",
+                hint=f"wakelog serve --host-name {_without_port(host) or 'NAME'} allows it",
             )
         if origin and not self.trusts(host, origin):
             raise NotAllowedError(
-                f"requests from pages of {origin} are not answered",
+                f"origin {origin} is not allowed",
                 kind="wrong-origin",
-                hint=f"wakelog serve --trusted-origin {origin} lets them",
+                hint=f"wakelog serve --trusted-origin {origin} allows it",
             )
 
     def trusts(self, host: str, origin: str) -> bool:

@@ -198,7 +198,8 @@ class Keys:
             fcntl.flock(lock, fcntl.LOCK_EX)
             keys = _read(self.path) if self.path.exists() else []
             yield keys
-            _write(self.path, keys)
+            content = msgspec.json.format(msgspec.json.encode(_Content(_VERSION, tuple(keys))), indent=2)
+            write_atomically(self.path, content + b"\n", mode=0o600)
         finally:
             os.close(lock)
 

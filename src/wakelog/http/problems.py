@@ -50,7 +50,7 @@ def no_route(path: str) -> NotFoundError:
 
 
 def no_method(method: str, path: str, allowed: str) -> InvalidInputError:
-    return InvalidInputError(f"{path} does not do {method}, only {allowed}", kind="no-such-method")
+    return InvalidInputError(f"{path} does not support {method}, only {allowed}", kind="no-such-method")
 
 
 def key_missing() -> NotAllowedError:
@@ -86,7 +86,7 @@ def too_many(wait_s: float) -> NotAllowedError:
 
 
 def busy() -> UnavailableError:
-    return UnavailableError("the server has more to do than it can hold", kind="server-busy", hint="ask again")
+    return UnavailableError("the server has more to do than it can handle", kind="server-busy", hint="ask again")
 
 
 def share_used(what: str, whose: str, most: int) -> UnavailableError:

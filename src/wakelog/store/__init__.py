@@ -396,10 +396,9 @@ class Store:
     @functools.cached_property
     def index(self) -> Index:
         """The index of this store: `index.db` beside its log, in the database that has the log, or in memory."""
-        from wakelog.engines.remote import RemoteEngine
         from wakelog.index.index import Index
 
-        if isinstance(self.engine, RemoteEngine):
+        if getattr(self.engine, "is_remote", False):
             from wakelog.store.remote import RemoteIndex
 
             return RemoteIndex(self.engine)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from wakelog.engine import Engine
 from wakelog.engines.remote import RemoteEngine
 from wakelog.index.index import Index
 from wakelog.index.questions import QUESTIONS, IndexQuestion
@@ -31,7 +32,8 @@ class AskSql(msgspec.Struct, frozen=True):
 class RemoteIndex(Index):
     """What a server's index can be asked."""
 
-    def __init__(self, engine: RemoteEngine) -> None:
+    def __init__(self, engine: Engine) -> None:
+        assert isinstance(engine, RemoteEngine)
         super().__init__(engine, None)
         self._remote = engine
         self._is_used = False

@@ -41,6 +41,9 @@ _encode = msgspec.msgpack.Encoder().encode
 class RemoteEngine:
     """All sessions of one namespace of one server."""
 
+    is_remote = True
+    """Whoever asks this need not load what it takes to be one."""
+
     def __init__(
         self, url: str, key: str = "", *, create: bool = True, patience_s: float = 15.0, timeout_s: float = 30.0
     ) -> None:
@@ -48,6 +51,10 @@ class RemoteEngine:
         self.url = url
         self._timeout_s = timeout_s
         self._patience_s = 0.0  # whether there is a server at all is told at once
+        if not (key.isascii() and key.isprintable()):
+            raise NotAllowedError(
+                "the key holds characters that no key has", kind="key-refused", hint="look for a line break at its end"
+            )
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._connections = Connections(url, headers)
         self._closed = False

@@ -69,7 +69,7 @@ def attempts(call: Call, query: AttemptsQuery) -> AttemptsAnswer:
 
 @route("GET", "/sessions/{session}/compare", by_head=True)
 def compare(call: Call, query: CompareQuery) -> Comparison:
-    """Attempts, turns or sessions step by step; where they part, what lay behind it, what followed."""
+    """Compares attempts, turns or sessions step by step: where they differ, why, and what followed."""
     other = call.space.session(query.other) if query.other else None
     return call.session().compare(*query.side, other=other)
 

@@ -92,13 +92,13 @@ class Compactions(msgspec.Struct, frozen=True):
 
 @route("GET", "/sessions/{session}/brief", by_head=True)
 def brief(call: Call, query: BriefQuery) -> Brief:
-    """The handoff for the next run, machine or agent: goal, facts, decisions, dead ends, pending, files."""
+    """Writes the handoff for the next run: goal, facts, decisions, dead ends, pending calls, files."""
     return call.session().brief(query.budget, at=query.at or None)
 
 
 @route("GET", "/sessions/{session}/context", by_head=True)
 def context(call: Call, query: ContextQuery) -> ContextAnswer:
-    """What a model would be shown now, or at a point. Nothing is recorded."""
+    """Shows what a model would see now, or at a point. Nothing is recorded."""
     made = call.session().context(
         query.budget,
         shape=query.shape,
@@ -143,11 +143,11 @@ def compactions(call: Call, query: At) -> Compactions:
 
 @route("POST", "/sessions/{session}/compact", scope="write")
 def compact(call: Call, body: Compact) -> Recorded:
-    """Lets a summary stand for a part of the conversation; the log keeps it."""
+    """Replaces a part of the conversation by a summary, in view only; the log keeps all of it."""
     return Recorded(call.session().compact(body.first, body.last, body.summary, why=body.why))
 
 
 @route("POST", "/sessions/{session}/expand", scope="write")
 def expand(call: Call, body: Expand) -> Recorded:
-    """Takes a compaction back."""
+    """Undoes a compaction."""
     return Recorded(call.session().expand(body.compaction, why=body.why))

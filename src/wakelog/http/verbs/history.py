@@ -222,14 +222,14 @@ def changed_files(call: Call, query: ChangedFilesQuery) -> ChangedFiles:
 
 @route("GET", "/sessions/{session}/preview", by_head=True)
 def preview(call: Call, query: ToQuery) -> RewindPreview:
-    """What a rewind to a point would do, without doing it: what returns, what stays, what cannot be taken back."""
+    """Shows what a rewind to a point would do, without doing it: what returns, what stays, what cannot be undone."""
     session = call.session()
     return preview_rewind(session.log, session.seq(query.to))
 
 
 @route("GET", "/sessions/{session}/anchor", by_head=True)
 def anchor(call: Call) -> Anchor:
-    """The head, to be kept elsewhere and held against a later verification."""
+    """Exports the head hash for later tamper checks."""
     return call.session().anchor()
 
 
@@ -241,6 +241,6 @@ def verify(call: Call) -> VerifyReport:
 
 @route("POST", "/sessions/{session}/verify")
 def verify_against(call: Call, body: AgainstAnchor) -> VerifyReport:
-    """The same, held against an anchor: also that nothing was cut off or written anew."""
+    """Checks the same against an anchor: also that nothing was cut off or rewritten."""
     session = call.session()
     return session.verify(Anchor(SessionId(session.id), body.seq, body.hash, body.at))

@@ -69,7 +69,7 @@ def _about(call: Call, query: AboutQuery) -> dict[str, Any]:
 
 @route("GET", "/search")
 def search(call: Call, query: SearchQuery) -> Page[Hit]:
-    """Events that say all the words, the best match first."""
+    """Finds events that contain all the words, the best match first."""
     return call.space.store.index.search(
         query.q,
         session=call.space.head(query.session).session if query.session else None,

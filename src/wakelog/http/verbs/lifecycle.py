@@ -105,7 +105,7 @@ def fork(call: Call, body: Fork) -> HeadAnswer:
 
 @route("POST", "/sessions/{session}/pause", scope="write")
 def pause(call: Call, body: Reason) -> HeadAnswer:
-    """Nothing new takes effect until resumed; outcomes of what began before are still accepted."""
+    """Pauses a session: no new call runs until it is resumed. Outcomes of running calls are still accepted."""
     return HeadAnswer.of(call.session().pause(why=body.why))
 
 
@@ -129,7 +129,7 @@ def reopen(call: Call, body: Reason) -> HeadAnswer:
 
 @route("POST", "/sessions/{session}/archive", scope="write")
 def archive(call: Call, body: Reason) -> HeadAnswer:
-    """Puts a closed session away."""
+    """Archives a closed session."""
     return HeadAnswer.of(call.session().archive(why=body.why))
 
 
@@ -141,12 +141,12 @@ def take_lease(call: Call, body: TakeLease) -> Lease:
 
 @route("POST", "/sessions/{session}/lease/beat", scope="write")
 def beat_lease(call: Call, body: BeatLease) -> Done:
-    """Says that the holder is alive. Nothing is appended."""
+    """Reports that the holder is alive. Nothing is appended."""
     call.session().log.beat(body.epoch, body.holder, ttl_s=body.ttl_s)
     return Done()
 
 
 @route("POST", "/sessions/{session}/lease/release", scope="write")
 def release_lease(call: Call, body: ReleaseLease) -> HeadAnswer:
-    """Gives a lease back."""
+    """Releases a lease."""
     return HeadAnswer.of(call.session().release_lease(body.epoch))

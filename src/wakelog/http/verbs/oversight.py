@@ -73,7 +73,7 @@ class GiveAnswer(Question, frozen=True):
 
 
 class Reconcile(Decide, frozen=True):
-    """What became of a call nobody knew the outcome of. Without an outcome, what a late worker reported decides."""
+    """The outcome of an uncertain call. Without one, what a late worker reported decides."""
 
     outcome: Literal["", "succeeded", "failed", "never_ran"] = ""
     output: Value = None
@@ -86,7 +86,7 @@ class Recover(Question, frozen=True):
 
 
 class Uncertain(msgspec.Struct, frozen=True):
-    """The calls of which nobody knows the outcome."""
+    """The calls with an unknown outcome."""
 
     actions: tuple[str, ...]
 
@@ -97,19 +97,19 @@ class Evidence(msgspec.Struct, frozen=True):
 
 @route("GET", "/sessions/{session}/flags", by_head=True)
 def flags(call: Call) -> FlagsAnswer:
-    """What rules and people point at."""
+    """Lists the flags that rules and people have raised."""
     return FlagsAnswer(call.session().log.state()["flags"])
 
 
 @route("POST", "/sessions/{session}/flag", scope="write")
 def flag(call: Call, body: Flag) -> Recorded:
-    """Points at something by hand."""
+    """Raises a flag."""
     return Recorded(call.session().flag(body.name, body.message, severity=body.severity, on=body.on or None))
 
 
 @route("POST", "/sessions/{session}/clear-flag", scope="write")
 def clear_flag(call: Call, body: ClearFlag) -> Recorded:
-    """Takes a flag down; what raised it is still in the log."""
+    """Clears a flag; its history stays in the log."""
     return Recorded(call.session().clear_flag(body.name, why=body.why))
 
 
@@ -153,7 +153,7 @@ def deny(call: Call, body: Decide) -> Recorded:
 
 @route("POST", "/sessions/{session}/reconcile", scope="write")
 def reconcile(call: Call, body: Reconcile) -> Recorded:
-    """Says what became of a call nobody knew the outcome of."""
+    """Records the outcome of an uncertain call."""
     session = call.session()
     by = body.by or call.key.name
     return Recorded(session.reconcile(body.action, body.outcome, output=body.output, by=by, why=body.why))
@@ -168,13 +168,13 @@ def answer(call: Call, body: GiveAnswer) -> Recorded:
 
 @route("POST", "/sessions/{session}/abandon", scope="write")
 def abandon(call: Call, body: Decide) -> Recorded:
-    """Gives a pending call up."""
+    """Gives up a pending call."""
     return Recorded(call.session().abandon(body.action, why=body.why))
 
 
 @route("GET", "/sessions/{session}/evidence/{action}", by_head=True)
 def evidence(call: Call) -> Evidence:
-    """What late or fenced workers have said about a pending call."""
+    """Lists what late or fenced workers have reported about a pending call."""
     session = call.session()
     tools: dict[str, str] = {}
     return Evidence(tuple(record_of(session.log, e, tools) for e in session.evidence(call.path["action"])))
@@ -182,5 +182,6 @@ def evidence(call: Call) -> Evidence:
 
 @route("POST", "/sessions/{session}/recover", scope="write")
 def recover(call: Call, body: Recover) -> Uncertain:
-    """Settles what a dead process left open, by each call's own policy. Only when nothing else works on the session."""
+    """Settles the calls that a dead process left open, by each call's own policy. Use it only when no other process
+    works on the session."""
     return Uncertain(tuple(call.session().recover(why=body.why, force=body.force)))

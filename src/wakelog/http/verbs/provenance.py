@@ -55,13 +55,13 @@ class Judge(Question, frozen=True):
 
 @route("GET", "/sessions/{session}/why", by_head=True)
 def why(call: Call, query: WhyQuery) -> Why:
-    """Back to where something came from; every edge says how it is known, and the origins are told."""
+    """Shows where something came from. Every edge says how it is known, and the origins are listed."""
     return call.session().why(query.what, at=query.at or None, depth=query.depth, steps=query.steps, wide=query.wide)
 
 
 @route("GET", "/sessions/{session}/taint", by_head=True)
 def taint(call: Call, query: TaintQuery) -> Taint:
-    """Forward to what rests on a source: decisions, facts, data, files, and calls with effects."""
+    """Shows everything influenced by a source: decisions, facts, data, files, and calls with effects."""
     return call.session().taint(
         query.source, at=query.at or None, parts=query.part or None, items=query.items, wide=query.wide
     )
@@ -69,7 +69,7 @@ def taint(call: Call, query: TaintQuery) -> Taint:
 
 @route("GET", "/sessions/{session}/resting-on", by_head=True)
 def resting_on(call: Call, query: RestingQuery) -> Taint:
-    """What rests on input that is no more than a trust."""
+    """Shows everything influenced by input of at most this trust."""
     return call.session().resting_on(
         query.trust, at=query.at or None, parts=query.part or None, items=query.items, wide=query.wide
     )
@@ -77,11 +77,11 @@ def resting_on(call: Call, query: RestingQuery) -> Taint:
 
 @route("POST", "/sessions/{session}/endorse", scope="write")
 def endorse(call: Call, body: Judge) -> Endorsed:
-    """Says that events can be trusted, and with them what rests on nothing else."""
+    """Marks events as trusted, and with them everything that depends on nothing else."""
     return call.session().endorse(body.targets, by=body.by or call.key.name, why=body.why, dry_run=body.dry_run)
 
 
 @route("POST", "/sessions/{session}/invalidate", scope="write")
 def invalidate(call: Call, body: Judge) -> Blast:
-    """Says that events were wrong, and tells what rests on them. Nothing is taken back."""
+    """Marks events as wrong, and lists everything they influenced. Nothing is undone."""
     return call.session().invalidate(body.targets, by=body.by or call.key.name, why=body.why, dry_run=body.dry_run)

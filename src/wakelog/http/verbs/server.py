@@ -26,26 +26,26 @@ class Namespaces(msgspec.Struct, frozen=True):
 
 @route("GET", "/info")
 def info(call: Call) -> Info:
-    """Who answers, what an answered append has survived, and what this key may do."""
+    """Shows the version, how durable an acknowledged append is, and what this key may do."""
     store = call.space.store
     return Info(__version__, store.engine.durability, call.space.name, (call.key.scope,), store.redact is not None)
 
 
 @route("POST", "/namespace", scope="write")
 def make_namespace(call: Call) -> Info:
-    """The same, after making the namespace if there was none. Any other request that writes makes it too."""
+    """Creates the namespace if there is none, and shows the same. Any other request that writes creates it too."""
     return info(call)  # type: ignore[no-any-return]
 
 
 @route("GET", "/healthz", reach="anyone")
 async def health(call: Call) -> Health:
-    """Whether the process answers at all. Needs no key."""
+    """Checks that the process answers. Needs no key."""
     return Health("ok")
 
 
 @route("GET", "/readyz", reach="anyone")
 def ready(call: Call) -> Health:
-    """Whether the store can be read and the server is not stopping. Needs no key."""
+    """Checks that the store can be read and the server is not stopping. Needs no key."""
     if call.server.is_stopping:
         raise UnavailableError("the server is stopping", kind="server-stopping")
     try:
@@ -58,7 +58,7 @@ def ready(call: Call) -> Health:
 
 @route("GET", "/v1/namespaces", reach="server")
 def namespaces(call: Call) -> Namespaces:
-    """The namespaces there are; for keys that see all of them."""
+    """Lists the namespaces; for keys that see all of them."""
     return Namespaces(tuple(call.server.spaces.names()))
 
 

@@ -144,7 +144,7 @@ def open_session(call: Call, body: NewSession) -> HeadAnswer:
 
 @route("GET", "/sessions/{session}")
 def get_session(call: Call) -> SessionAnswer:
-    """How a session stands: head, holder of the lease, goal, labels, turn, what is pending, flags, budget."""
+    """Shows a session: head, lease holder, goal, labels, turn, pending calls, flags, budget."""
     session = call.session()
     state = session.state_document()
     return SessionAnswer(
@@ -156,7 +156,7 @@ def get_session(call: Call) -> SessionAnswer:
 
 @route("GET", "/sessions/{session}/head", by_head=True)
 def head(call: Call) -> HeadAnswer:
-    """Where a session stands. Its ETag is that of every answer that depends on the head."""
+    """Shows a session's head. Its ETag is that of every answer that depends on the head."""
     return HeadAnswer.of(call.head())
 
 
@@ -171,7 +171,7 @@ def append(call: Call, body: Append) -> HeadAnswer:
 
 @route("GET", "/sessions/{session}/bundle", media=BUNDLE, by_head=True)
 def bundle(call: Call) -> Raw:
-    """A session and its ancestry in the portable form that proves itself (docs/reference/format.md)."""
+    """Exports a session and its ancestry in a portable form that can be verified alone (docs/reference/format.md)."""
     out = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL_MAX))  # noqa: SIM115 - closed when it is sent
     try:
         export_bundle(call.session().log, out)
@@ -184,7 +184,7 @@ def bundle(call: Call) -> Raw:
 
 @route("POST", "/bundles", scope="admin", status=201)
 def take_bundle(call: Call, body: IO[bytes]) -> Imported:
-    """Takes in a bundle, plain or gzipped, all of it or nothing, after verifying it whole.
+    """Imports a bundle, plain or gzipped, all of it or nothing, after verifying it whole.
 
     What is there already is left as it is. Its history was made elsewhere, under other rules, and is neither redacted
     nor judged: so it needs `admin`.

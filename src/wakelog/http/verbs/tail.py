@@ -1,4 +1,4 @@
-"""Tails: events as they come, as server-sent events, of one session or of all.
+"""Tails: events streamed live, as server-sent events, of one session or of all.
 
 A dropped connection goes on where it was: browsers send the id of the last event they got as `Last-Event-ID`, and so
 should every client. Nothing is missed and nothing comes twice.
@@ -42,7 +42,7 @@ class TailAllQuery(Query, frozen=True):
 
 @route("GET", "/sessions/{session}/tail", media="text/event-stream")
 async def tail(call: Call, query: TailQuery) -> Stream:
-    """The events of a session as they come, each once and in order. The id of an event is its seq."""
+    """Streams the events of a session live, each once and in order. The id of an event is its seq."""
     head = await call.run(call.head)
     place = call.headers.get("last-event-id", "")
     if place and not (place.isdecimal() and len(place) <= 15):
@@ -59,7 +59,7 @@ async def tail(call: Call, query: TailQuery) -> Stream:
 
 @route("GET", "/tail", media="text/event-stream")
 async def tail_all(call: Call, query: TailAllQuery) -> Stream:
-    """The events of all sessions as they come, in order within each session. An id is a place in the feed."""
+    """Streams the events of all sessions live, in order within each session. An id is a place in the feed."""
     place = call.headers.get("last-event-id", query.after)
     if place:
         await call.run(_feed_frames, call.space, place)  # a place that is none is told before the tail begins
