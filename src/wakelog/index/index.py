@@ -15,6 +15,7 @@ opened; if it is not there, the index is of another history and is made anew.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -40,8 +41,6 @@ Progress = Callable[[int, int], None]
 """Is told how many sessions are done, of how many."""
 
 FEED_PAGE = 1000
-EXPECTED = 500
-"""How many sessions' rows are read together."""
 
 _MOMENT = """
 select m.cursor, m.at, (select count(*) from wl_session s where s.damaged <> '' and s.damaged > ''), m.made,
@@ -161,12 +160,12 @@ class Index(Queries):
             return moment.as_of
 
     def _now(self) -> _Moment:
-        with self._database.glancing() as db:
+        with self._database.reading() as db:
             return _moment(db)
 
     def _recognise(self) -> None:
         """Looks whether the index is of this log."""
-        with self._database.glancing() as db:
+        with self._database.reading() as db:
             row: Any = db.execute(_KNOWN).fetchone()
         if row is None:
             raise Damaged("wl_meta is empty")
@@ -203,39 +202,23 @@ class Index(Queries):
 
     def _project(self, since: _Moment, news: dict[SessionId, Seq], end: Change, progress: Progress | None) -> bool:
         """Brings all sessions with news forward; False when another process did so, or made the index anew."""
-        if getattr(self.engine, "is_far", False) and len(news) > 1:
-            with Ahead(self.engine) as engine:
-                return self._project_from(engine, since, news, end, progress)
-        return self._project_from(self.engine, since, news, end, progress)
-
-    def _project_from(
-        self, engine: Any, since: _Moment, news: dict[SessionId, Seq], end: Change, progress: Progress | None
-    ) -> bool:
         todo = list(news.items())[::-1]
-        done, total = 0, len(todo)
-        while todo:
-            with self._database.writing() as db:
-                if not db.execute(_BEGIN, (since.made, since.as_of.cursor)).fetchall():
-                    return False
-                projector = Projector(engine, db)
-                projector.batch.expect(session for session, _ in todo[-EXPECTED:])
-                while todo:
-                    if isinstance(engine, Ahead):
-                        projector.read_ahead(engine, todo)
-                    if not projector.bring(*todo[-1]):
-                        break
-                    todo.pop()
-                    if projector.batch.is_full:
-                        break
-                projector.finish()
-                newest = projector.newest, projector.newest
-                if todo:
-                    db.execute(_NEWEST.format(""), newest)
-                else:
-                    db.execute(_MOVE, (*newest, end.cursor, *self._mark(projector, end)))
-            if progress is not None:
-                done = total - len(todo)
-                progress(done, total)
+        total = len(todo)
+        is_far = getattr(self.engine, "is_far", False) and total > 1
+        with Ahead(self.engine) if is_far else contextlib.nullcontext(self.engine) as engine:
+            while todo:
+                with self._database.writing() as db:
+                    if not db.execute(_BEGIN, (since.made, since.as_of.cursor)).fetchall():
+                        return False
+                    projector = Projector(engine, db)
+                    projector.bring_all(todo)
+                    newest = projector.newest, projector.newest
+                    if todo:
+                        db.execute(_NEWEST.format(""), newest)
+                    else:
+                        db.execute(_MOVE, (*newest, end.cursor, *self._mark(projector, end)))
+                if progress is not None:
+                    progress(total - len(todo), total)
         return True
 
     def _mark(self, projector: Projector, end: Change) -> tuple[SessionId, Seq, bytes]:
