@@ -30,8 +30,6 @@ cross join wl_turn t on t.session = cast(r.value ->> 0 as bigint)
     and t.first <= cast(r.value ->> 2 as bigint) and t.last >= cast(r.value ->> 1 as bigint)
 group by t.turn order by t.turn desc limit 1 offset :before
 """
-
-
 TRUST_NAME = "case e.trust when 0 then 'trusted' when 1 then 'unverified' else 'untrusted' end"
 
 # `x` is the table asked, `e` the event its row belongs to. Both forms give a session's id as `sid`.
