@@ -33,7 +33,7 @@ from wakelog.index.projector import Projector
 from wakelog.index.queries import Queries
 from wakelog.index.read_ahead import Ahead
 from wakelog.index.results import AsOf, Table
-from wakelog.index.scope import Reading
+from wakelog.index.statements import Reading
 from wakelog.model.ids import Seq, SessionId
 
 A = TypeVar("A")

@@ -5,9 +5,6 @@ forks (`lineage`), at what is in view (unless `rewound`); the rows it answers wi
 since one position means the same event in all that share it. A question about all sessions looks at what each holds
 itself.
 
-Every list can be asked of one session or of all; the two differ only in where the rows come from (scope.py). A page in
-order of time goes on after (time, session, seq), so that rows of the same moment are neither lost nor told twice.
-
 Times (`since`) are microseconds since the epoch, and are about when things happened. Lists come newest first where
 nothing else is said, a page at a time.
 """
@@ -18,10 +15,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-import msgspec
-
-from wakelog.errors import InvalidInputError
 from wakelog.index import search
+from wakelog.index import statements as st
 from wakelog.index.connection import as_rows
 from wakelog.index.costs import costs_of
 from wakelog.index.results import (
@@ -36,72 +31,12 @@ from wakelog.index.results import (
     ToolInfo,
     TurnInfo,
 )
-from wakelog.index.scope import SPANS, TRUST_NAME, Reading, check_limit, scope_of, source_of
+from wakelog.index.scope import check_limit, scope_of
+from wakelog.index.statements import Reading
 from wakelog.index.turns import turns_of
 
 A = TypeVar("A")
-R = TypeVar("R", bound=msgspec.Struct)
 Kinds = str | Iterable[str] | None
-
-
-_BEGINNING = (1 << 62, "~", 1 << 62)
-
-_FILES = """
-select sid, path, change, changes, cast(added as bigint), cast(removed as bigint), seq, turn, occurred from (
-    select sid, x.path, x.change, x.seq, e.turn, e.occurred, count(*) over same as changes,
-        sum(x.added) over same as added, sum(x.removed) over same as removed,
-        row_number() over (partition by sid, x.path order by x.seq desc) as age
-    from {0} window same as (partition by sid, x.path)
-) changed
-where age = 1 order by occurred desc, seq desc, path limit :limit
-"""
-_PAGED = "and (e.at, sid, x.seq) < (:at, :sid, :seq) order by e.at desc, sid desc, x.seq desc limit :limit"
-_DECISIONS = (
-    f"select sid, x.seq, e.turn, e.attempt, e.occurred, x.choice, x.because, x.alternatives, e.at from {{0}} {_PAGED}"
-)
-_ERRORS = f"select sid, x.seq, e.turn, e.attempt, e.occurred, x.tool, x.type, x.message, e.at from {{0}} {_PAGED}"
-_TOOLS = """
-select sid, e.tool,
-    count(case when e.kind in ('action.requested', 'action.recorded') then 1 end) as calls,
-    count(case when e.kind in ('action.failed', 'action.timed_out')
-        or (e.kind = 'action.recorded' and e.outcome <> 'succeeded') then 1 end) as errors,
-    max(case when e.kind in ('action.requested', 'action.recorded') then e.seq else 0 end)
-from {0} and e.tool <> '' and e.gone <> 'pruned'
-    and e.kind in ('action.requested', 'action.recorded', 'action.failed', 'action.timed_out')
-group by sid, e.tool order by calls desc, sid, e.tool limit :limit
-"""
-_SESSIONS = """
-select id, name, root, parent, forked_at, spawner, agent, status, outcome, goal, labels, turn, turns, events, first_at,
-    last_at, tokens, usd_micros, pending, flags, last_error, head, damaged
-from wl_session s
-where s.hidden = 0
-    and (:status is null or status = :status)
-    and (:agent is null or agent = :agent)
-    and (:parent is null or parent = :parent)
-    and (:name_glob is null or name glob :name_glob)
-    and (:prefix is null or substr(id, 1, length(:prefix)) = :prefix)
-    and (:label is null or exists (select 1 from wl_label l
-        where l.session = s.no and l.name = :label and (:value is null or l.value = :value)))
-    and (:failed is null or case when outcome = 'failed' then 1 else 0 end = :failed)
-    and (:live is null or case when status in ('open', 'active', 'paused') then 1 else 0 end = :live)
-    and last_at >= :since
-    and (last_at, id) < (:at, :sid)
-order by last_at desc, id desc limit :limit
-"""
-_EVENTS = f"""
-select :session, e.seq, e.turn, e.attempt, e.kind, e.at, e.occurred, e.actor, e.tool, e.model, e.effect, e.action,
-    e.path, e.key, e.outcome, e.summary, e.cause, {TRUST_NAME}, e.source, e.tokens, e.tokens_out, e.usd_micros,
-    e.duration_us, e.commit_id, e.gone,
-    exists (select 1 from wl_visible v where v.session = :number and e.seq between v.first and v.last)
-from {SPANS}
-cross join wl_event e on e.session = r.holder and e.seq between r.a and r.b
-where e.occurred >= :since and (:tool is null or e.tool = :tool) and e.turn between :from_turn and :to_turn
-    and (:kinds is null or exists (
-        select 1 from json_each(:kinds) k
-        where e.kind = k.value ->> 0 or substr(e.kind, 1, length(k.value ->> 0) + 1) = (k.value ->> 0) || '.'))
-    and e.seq {{0}} :after order by e.seq {{1}} limit :limit
-"""
-_EVENTS_UP, _EVENTS_DOWN = _EVENTS.format(">", "asc"), _EVENTS.format("<", "desc")
 
 
 class Queries(ABC):
@@ -124,10 +59,8 @@ class Queries(ABC):
         """The files that were changed, each once, the newest change first."""
 
         def question(reading: Reading) -> Page[ModifiedFile]:
-            source, values = source_of(reading.db, "wl_file", session, last_turns, since, rewound, lineage)
-            values["limit"] = check_limit(limit)
-            rows: Any = reading.db.execute(_FILES.format(source), values).fetchall()
-            return Page(tuple(ModifiedFile(*row) for row in rows), reading.as_of)
+            source, values = st.source_of(reading, "wl_file", session, last_turns, since, rewound, lineage)
+            return st.page_of(reading, ModifiedFile, st.FILES.format(source), {**values, "limit": check_limit(limit)})
 
         return self.ask(question)
 
@@ -145,8 +78,8 @@ class Queries(ABC):
         """The decisions made."""
 
         def question(reading: Reading) -> Page[DecisionInfo]:
-            source, values = source_of(reading.db, "wl_decision", session, last_turns, since, rewound, lineage)
-            return _page_by_time(reading, _decision, _DECISIONS.format(source), values, after, limit)
+            source, values = st.source_of(reading, "wl_decision", session, last_turns, since, rewound, lineage)
+            return st.list_of(reading, DecisionInfo, st.DECISIONS.format(source), values, after, limit)
 
         return self.ask(question)
 
@@ -164,8 +97,8 @@ class Queries(ABC):
         """The calls and turns that failed."""
 
         def question(reading: Reading) -> Page[ErrorInfo]:
-            source, values = source_of(reading.db, "wl_error", session, last_turns, since, rewound, lineage)
-            return _page_by_time(reading, ErrorInfo, _ERRORS.format(source), values, after, limit)
+            source, values = st.source_of(reading, "wl_error", session, last_turns, since, rewound, lineage)
+            return st.list_of(reading, ErrorInfo, st.ERRORS.format(source), values, after, limit)
 
         return self.ask(question)
 
@@ -182,10 +115,8 @@ class Queries(ABC):
         """How often each tool was called and failed, the most used first."""
 
         def question(reading: Reading) -> Page[ToolInfo]:
-            source, values = source_of(reading.db, "wl_event", session, last_turns, since, rewound, lineage)
-            values["limit"] = check_limit(limit)
-            rows: Any = reading.db.execute(_TOOLS.format(source), values).fetchall()
-            return Page(tuple(ToolInfo(*row) for row in rows), reading.as_of)
+            source, values = st.source_of(reading, "wl_event", session, last_turns, since, rewound, lineage)
+            return st.page_of(reading, ToolInfo, st.TOOLS.format(source), {**values, "limit": check_limit(limit)})
 
         return self.ask(question)
 
@@ -235,16 +166,15 @@ class Queries(ABC):
             "from_turn": first_turn,
             "to_turn": last_turn,
             "since": since or 0,
-            "after": _as_number(after) if after != "" else start,
+            "after": st.as_number(after) if after != "" else start,
             "limit": check_limit(limit) + 1,
         }
 
         def question(reading: Reading) -> Page[EventInfo]:
             scope = scope_of(reading.db, session, last_turns=last_turns, rewound=rewound, lineage=lineage)
-            sql = _EVENTS_DOWN if newest_first else _EVENTS_UP
-            whose = {"session": scope.session, "spans": as_rows(scope.spans), "number": scope.number}
-            found: Any = reading.db.execute(sql, values | whose).fetchall()
-            rows = tuple(EventInfo(*(*row[:-1], bool(row[-1]))) for row in found[:limit])
+            sql = st.EVENTS_DOWN if newest_first else st.EVENTS_UP
+            found: Any = reading.db.execute(sql, {**values, **st.values_of(scope), "number": scope.number}).fetchall()
+            rows = tuple(st.event_of(list(row)) for row in found[:limit])
             return Page(rows, reading.as_of, str(rows[-1].seq) if len(found) > limit else "")
 
         return self.ask(question)
@@ -279,14 +209,14 @@ class Queries(ABC):
             "failed": failed,
             "live": live,
             "since": since or 0,
-            "at": _as_number(at) if after else _BEGINNING[0],
-            "sid": sid if after else _BEGINNING[1],
+            "at": st.as_number(at) if after else st.BEGINNING[0],
+            "sid": sid if after else st.BEGINNING[1],
             "limit": check_limit(limit) + 1,
         }
 
         def question(reading: Reading) -> Page[SessionInfo]:
-            found: Any = reading.db.execute(_SESSIONS, values).fetchall()
-            rows = tuple(map(_session, found[:limit]))
+            found: Any = reading.db.execute(st.SESSIONS, values).fetchall()
+            rows = tuple(map(st.session_of, found[:limit]))
             token = f"{rows[-1].last_at}:{rows[-1].id}" if len(found) > limit else ""
             return Page(rows, reading.as_of, token)
 
@@ -326,42 +256,3 @@ class Queries(ABC):
             return Page(tuple(hits), reading.as_of)
 
         return self.ask(question)
-
-
-def _page_by_time(
-    reading: Reading, row_of: Callable[..., R], sql: str, values: dict[str, Any], after: str, limit: int
-) -> Page[R]:
-    """A page of rows in order of time, the newest first. The last column is the time they are ordered by."""
-    at, sid, seq = _BEGINNING
-    if after:
-        parts = after.split(":")
-        if len(parts) != 3:
-            raise _bad_place(after)
-        at, sid, seq = _as_number(parts[0]), parts[1], _as_number(parts[2])
-    values |= {"at": at, "sid": sid, "seq": seq, "limit": check_limit(limit) + 1}
-    found: Any = reading.db.execute(sql, values).fetchall()
-    rows = found[:limit]
-    token = f"{rows[-1][-1]}:{rows[-1][0]}:{rows[-1][1]}" if len(found) > limit else ""
-    return Page(tuple(row_of(*row[:-1]) for row in rows), reading.as_of, token)
-
-
-def _decision(*columns: Any) -> DecisionInfo:
-    return DecisionInfo(*(*columns[:-1], tuple(msgspec.json.decode(columns[-1]))))
-
-
-def _session(row: tuple[Any, ...]) -> SessionInfo:
-    fields = dict(zip(SessionInfo.__struct_fields__, row, strict=True))
-    return SessionInfo(**fields | {"labels": msgspec.json.decode(fields["labels"])})
-
-
-def _as_number(text: str | int) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise _bad_place(str(text)) from None
-
-
-def _bad_place(after: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"{after!r} is not a place to go on from", kind="bad-cursor", hint="pass the `next` of the page before"
-    )

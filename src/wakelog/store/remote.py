@@ -14,7 +14,7 @@ from wakelog.engines.remote import RemoteEngine
 from wakelog.index.index import Index
 from wakelog.index.questions import QUESTIONS, Asked
 from wakelog.index.results import Table
-from wakelog.index.scope import Reading
+from wakelog.index.statements import Reading
 
 
 class AskSql(msgspec.Struct, frozen=True):
