@@ -15,7 +15,6 @@ opened; if it is not there, the index is of another history and is made anew.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -202,23 +201,29 @@ class Index(Queries):
 
     def _project(self, since: _Moment, news: dict[SessionId, Seq], end: Change, progress: Progress | None) -> bool:
         """Brings all sessions with news forward; False when another process did so, or made the index anew."""
+        if getattr(self.engine, "is_far", False) and len(news) > 1:
+            with Ahead(self.engine) as engine:
+                return self._project_from(engine, since, news, end, progress)
+        return self._project_from(self.engine, since, news, end, progress)
+
+    def _project_from(
+        self, engine: Any, since: _Moment, news: dict[SessionId, Seq], end: Change, progress: Progress | None
+    ) -> bool:
         todo = list(news.items())[::-1]
         total = len(todo)
-        is_far = getattr(self.engine, "is_far", False) and total > 1
-        with Ahead(self.engine) if is_far else contextlib.nullcontext(self.engine) as engine:
-            while todo:
-                with self._database.writing() as db:
-                    if not db.execute(_BEGIN, (since.made, since.as_of.cursor)).fetchall():
-                        return False
-                    projector = Projector(engine, db)
-                    projector.bring_all(todo)
-                    newest = projector.newest, projector.newest
-                    if todo:
-                        db.execute(_NEWEST.format(""), newest)
-                    else:
-                        db.execute(_MOVE, (*newest, end.cursor, *self._mark(projector, end)))
-                if progress is not None:
-                    progress(total - len(todo), total)
+        while todo:
+            with self._database.writing() as db:
+                if not db.execute(_BEGIN, (since.made, since.as_of.cursor)).fetchall():
+                    return False
+                projector = Projector(engine, db)
+                projector.bring_all(todo)
+                newest = projector.newest, projector.newest
+                if todo:
+                    db.execute(_NEWEST.format(""), newest)
+                else:
+                    db.execute(_MOVE, (*newest, end.cursor, *self._mark(projector, end)))
+            if progress is not None:
+                progress(total - len(todo), total)
         return True
 
     def _mark(self, projector: Projector, end: Change) -> tuple[SessionId, Seq, bytes]:
