@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.files.conftest import Shell
 from tests.files.test_manifest import settle as _settle
 from wakelog.files.capture import Capture
-from wakelog.files.gitignore import Chain, Reader, is_ignored
+from wakelog.files.git import Chain, Reader, is_ignored
 from wakelog.files.wildmatch import parse
 
 NAMES = [

@@ -211,7 +211,7 @@ def test_words_are_found_as_in_sqlite(postgres: Server, texts: list[str], data: 
 @pytest.fixture(scope="module")
 def patterns(postgres: Server) -> Iterator[SharedDatabase]:
     place = SharedDatabase(postgres.url, "patterns")
-    with place.glancing():
+    with place.reading():
         pass  # its connection is this fixture's, not that of the first test
     yield place
     place.close()
@@ -221,7 +221,7 @@ def patterns(postgres: Server) -> Iterator[SharedDatabase]:
 def test_a_pattern_of_names_matches_as_in_sqlite(patterns: SharedDatabase, pattern: str, names: list[str]) -> None:
     db = apsw.Connection(":memory:")
     wanted = [name for name in names if db.execute("select ? glob ?", (name, pattern)).get]
-    with patterns.glancing() as shared:
+    with patterns.reading() as shared:
         found = shared.execute(
             "select r.value ->> 0 from json_each(:names) r join wl_meta m on m.one = 1"
             " where r.value ->> 0 glob :pattern",

@@ -19,8 +19,7 @@ from typing import Literal
 import msgspec
 
 from wakelog.files.contents import Contents
-from wakelog.files.gitignore import ALWAYS, Chain, Reader, is_ignored
-from wakelog.files.repository import Repository, repository_of, tracked_though_ignored
+from wakelog.files.git import ALWAYS, Chain, Reader, Repository, is_ignored, repository_of, tracked_though_ignored
 from wakelog.files.stamps import Stamp, is_settled, stamp_of
 
 MAX_FILE_BYTES = 5_000_000
@@ -31,7 +30,7 @@ IGNORED_LOOK = 1000
 UNNAMED = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
 """Caches that almost every call touches. Where git ignores them, they are not even named."""
 PART_PREFIX = ".wakelog-part-"
-"""Files that a restore is just writing (writing.py)."""
+"""Files that a restore is just writing (tree_writer.py)."""
 
 IGNORED = "ignored by git"
 UNSTABLE = "written to while it was read"

@@ -18,7 +18,7 @@ from wakelog.diff.rewind_preview import Beyond, effects_between
 from wakelog.errors import NotFoundError
 from wakelog.files.capture import as_value, line_counts
 from wakelog.files.file_history import Past, Recorded, Side, content_of, pasts, text_as_recorded
-from wakelog.files.repository import head_of, repository_of
+from wakelog.files.git import head_of, repository_of
 from wakelog.files.tree_writer import Disk, Place, Tree, locate
 from wakelog.log import Log
 from wakelog.log.intake import Redact

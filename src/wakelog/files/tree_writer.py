@@ -21,7 +21,7 @@ from typing import Literal
 import msgspec
 
 from wakelog.errors import ConflictError
-from wakelog.files.gitignore import ALWAYS
+from wakelog.files.git import ALWAYS
 from wakelog.files.manifest import PART_PREFIX, read_whole
 from wakelog.redaction.plausible import MARKER
 

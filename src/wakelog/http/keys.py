@@ -198,8 +198,7 @@ class Keys:
             fcntl.flock(lock, fcntl.LOCK_EX)
             keys = _read(self.path) if self.path.exists() else []
             yield keys
-            content = msgspec.json.format(msgspec.json.encode(_Content(_VERSION, tuple(keys))), indent=2)
-            write_atomically(self.path, content + b"\n", mode=0o600)
+            _write(self.path, keys)
         finally:
             os.close(lock)
 

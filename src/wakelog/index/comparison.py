@@ -76,10 +76,4 @@ def _compared(kept: Connection, made: Connection) -> Iterator[tuple[str, str]]:
 
 
 def _pairs(kept: Connection, made: Connection, query: str, values: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
-    return itertools.zip_longest(_rows(kept, query, values), _rows(made, query, values))
-
-
-def _rows(db: Connection, query: str, values: tuple[Any, ...]) -> Iterator[Any]:
-    answer = db.execute(query, values)
-    while (row := answer.fetchone()) is not None:
-        yield row
+    return itertools.zip_longest(*(iter(db.execute(query, values).fetchone, None) for db in (kept, made)))

@@ -86,9 +86,6 @@ class Place(Protocol):
     def place(self) -> str:
         """What to call it in a message."""
 
-    def glancing(self) -> AbstractContextManager[Connection]:
-        """A connection to ask one thing."""
-
     def reading(self) -> AbstractContextManager[Connection]:
         """A connection inside a read transaction: everything it is asked is about the same moment."""
 

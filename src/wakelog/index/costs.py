@@ -18,7 +18,8 @@ from wakelog.errors import InvalidInputError
 from wakelog.index.connection import Connection, as_rows
 from wakelog.index.results import CostRow, Costs
 from wakelog.index.rows import OPEN_END
-from wakelog.index.scope import Reading, number_of, scope_of
+from wakelog.index.scope import number_of, scope_of
+from wakelog.index.statements import Reading
 from wakelog.model.ids import Seq
 
 BY = ("session", "turn", "tool", "model", "agent", "day")

@@ -18,7 +18,6 @@ import contextlib
 import os
 import random
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,14 +25,13 @@ from typing import Any
 import apsw
 
 from wakelog.engines.sqlite import fork_safety as forking
-from wakelog.engines.sqlite.connection import make_private, transaction, translated
+from wakelog.engines.sqlite.connection import Patience, make_private, transaction, translated, use_write_ahead_log
 from wakelog.errors import UnavailableError, UnsupportedError
 from wakelog.index.connection import Damaged
 from wakelog.index.words import LiteWords
 
 APPLICATION_ID = 0x77616B69  # "waki"
 SCHEMA_VERSION = 6
-BUSY_S = 30.0
 
 _SCHEMA = Path(__file__).with_name("schema.sql")
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
@@ -52,7 +50,7 @@ class Lite:
 
 
 class Database:
-    """The connections of one process to its index: one that writes, and as many as are reading at once."""
+    """The connections of one process to its index (`Place`): one that writes, and as many as are reading at once."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -85,7 +83,6 @@ class Database:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Lite]:
-        """A connection inside a read transaction: everything it is asked is about the same moment."""
         with forking.gate.inside(), self._told(), self._borrowed(self._readers, self._connect) as db:
             db.execute("begin")
             try:
@@ -93,11 +90,8 @@ class Database:
             finally:
                 db.execute("rollback")
 
-    glancing = reading
-
     @contextlib.contextmanager
     def writing(self) -> Iterator[Lite]:
-        """The write connection inside a transaction. Nobody else writes meanwhile, in any process."""
         with forking.gate.inside(), self._lock, self._told(), transaction(self._write_connection()) as db:
             yield Lite(db)
 
@@ -109,7 +103,7 @@ class Database:
         def connect() -> apsw.Connection:
             with self._told():
                 db = self._keep(apsw.Connection(self._uri(), flags=_READ_ONLY))
-                db.set_busy_handler(_wait)
+                db.set_busy_handler(Patience())
                 prepare(db)
                 return db
 
@@ -117,7 +111,6 @@ class Database:
             yield db
 
     def reset(self) -> None:
-        """Empties the index, whatever state it is in."""
         with forking.gate.inside(), self._lock, self._told():
             self._check_open()
             db = self._write_connection()
@@ -154,7 +147,7 @@ class Database:
             try:
                 checkpoint: Any = db.execute("pragma wal_checkpoint(truncate)").fetchone()
             finally:
-                db.set_busy_handler(_wait)
+                db.set_busy_handler(Patience())
             return not checkpoint[0]
 
     def close(self) -> None:
@@ -257,7 +250,7 @@ class Database:
         if self.path is not None:
             make_private(self.path)
         db = apsw.Connection(self._uri(), flags=_READ_WRITE)
-        db.set_busy_handler(_wait)
+        db.set_busy_handler(Patience())
         return self._keep(db)
 
     def _connect(self) -> apsw.Connection:
@@ -329,18 +322,9 @@ class Database:
 
 def _configure(db: apsw.Connection, *, is_file: bool) -> None:
     """Sets a connection up for a cache that several processes share."""
-    db.set_busy_handler(_wait)
-    if is_file and db.pragma("journal_mode") != "wal":
-        # Changing the mode needs the file alone, and SQLite does not ask the busy handler while several ask at once.
-        deadline = time.monotonic() + BUSY_S
-        while True:
-            try:
-                db.pragma("journal_mode", "wal")
-                break
-            except apsw.BusyError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.001)
+    db.set_busy_handler(Patience())
+    if is_file:
+        use_write_ahead_log(db)
     db.pragma("synchronous", "normal")
     db.pragma("secure_delete", 1)
     db.pragma("temp_store", "memory")
@@ -366,14 +350,3 @@ def _clear(db: apsw.Connection) -> None:
         db.execute("vacuum")
     finally:
         db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
-
-
-_waiting = threading.local()
-
-
-def _wait(times_called: int) -> bool:
-    """A busy handler: short random sleeps, so that everybody who waits has the same chance."""
-    if times_called == 0:
-        _waiting.since = time.monotonic()
-    time.sleep(random.uniform(0.0002, 0.001))
-    return time.monotonic() - float(_waiting.since) < BUSY_S

@@ -26,6 +26,8 @@ _KEY = re.compile(r"primary key \(([^)]*)\)")
 _SENT_AS = {"tsvector": "text"}
 _TYPES = {"integer": "bigint", "text": "text", "blob": "bytea", "tsvector": "tsvector"}
 
+_GLOB = re.compile(r"\[(?P<no>\^?+)(?P<inside>.[^\]]*+)\]|.", re.DOTALL)
+
 # What is looked up by something else than its key. No text that may be of any length is among it.
 _LOOKED_UP = [
     ("wl_session", "id"),
@@ -113,25 +115,15 @@ def _kept_json(text: str) -> str:
 
 def as_regex(glob: str) -> str:
     """A pattern of GLOB as a regular expression; one that GLOB finds nothing with, finds nothing."""
-    out, at = ["^"], 0
-    while at < len(glob):
-        char = glob[at]
-        at += 1
-        if char == "*":
-            out.append(".*")
-        elif char == "?":
-            out.append(".")
-        elif char == "[":
-            negated = glob[at : at + 1] == "^"
-            at += negated
-            end = glob.find("]", at + 1)
-            if end < 0:
-                return "^(?!)"
-            out.append(_one_of(glob[at:end], negated))
-            at = end + 1
+    out = []
+    for token in _GLOB.finditer(glob):
+        if token["inside"] is not None:
+            out.append(_one_of(token["inside"], bool(token["no"])))
+        elif token[0] == "[":
+            return "^(?!)"  # it is never closed
         else:
-            out.append(_literal(char))
-    return "".join(out) + "$"
+            out.append({"*": ".*", "?": "."}.get(token[0]) or _literal(token[0]))
+    return f"^{''.join(out)}$"
 
 
 def _one_of(inside: str, negated: bool) -> str:

@@ -45,8 +45,16 @@ _UNSAID = frozenset((
 _UNSAID_ANYWHERE = frozenset({"delta", "$erased"})
 # Choices from closed lists: they say something beside the rest, and nothing once the rest is gone.
 _UNSAID_ONCE_ERASED = _UNSAID | {
-    "category", "change", "mode", "outcome", "request", "role", "session", "severity", "tool",
-}  # fmt: skip
+    "category",
+    "change",
+    "mode",
+    "outcome",
+    "request",
+    "role",
+    "session",
+    "severity",
+    "tool",
+}
 # A message is its content, so that it reads as it was written. A patch is stored as its delta. Of a turn, who has it is
 # a process, and nothing anybody said.
 _SAID = {"message.added": ("content",), "state.patched": ("delta", "why"), "turn.started": ("input", "id")}

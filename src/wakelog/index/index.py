@@ -32,7 +32,7 @@ from wakelog.index.projector import Projector
 from wakelog.index.queries import Queries
 from wakelog.index.read_ahead import Ahead
 from wakelog.index.results import AsOf, Table
-from wakelog.index.scope import Reading
+from wakelog.index.statements import Reading
 from wakelog.model.ids import Seq, SessionId
 
 A = TypeVar("A")
@@ -40,8 +40,6 @@ Progress = Callable[[int, int], None]
 """Is told how many sessions are done, of how many."""
 
 FEED_PAGE = 1000
-EXPECTED = 500
-"""How many sessions' rows are read together."""
 
 _MOMENT = """
 select m.cursor, m.at, (select count(*) from wl_session s where s.damaged <> '' and s.damaged > ''), m.made,
@@ -161,12 +159,12 @@ class Index(Queries):
             return moment.as_of
 
     def _now(self) -> _Moment:
-        with self._database.glancing() as db:
+        with self._database.reading() as db:
             return _moment(db)
 
     def _recognise(self) -> None:
         """Looks whether the index is of this log."""
-        with self._database.glancing() as db:
+        with self._database.reading() as db:
             row: Any = db.execute(_KNOWN).fetchone()
         if row is None:
             raise Damaged("wl_meta is empty")
@@ -212,30 +210,20 @@ class Index(Queries):
         self, engine: Any, since: _Moment, news: dict[SessionId, Seq], end: Change, progress: Progress | None
     ) -> bool:
         todo = list(news.items())[::-1]
-        done, total = 0, len(todo)
+        total = len(todo)
         while todo:
             with self._database.writing() as db:
                 if not db.execute(_BEGIN, (since.made, since.as_of.cursor)).fetchall():
                     return False
                 projector = Projector(engine, db)
-                projector.batch.expect(session for session, _ in todo[-EXPECTED:])
-                while todo:
-                    if isinstance(engine, Ahead):
-                        projector.read_ahead(engine, todo)
-                    if not projector.bring(*todo[-1]):
-                        break
-                    todo.pop()
-                    if projector.batch.is_full:
-                        break
-                projector.finish()
+                projector.bring_all(todo)
                 newest = projector.newest, projector.newest
                 if todo:
                     db.execute(_NEWEST.format(""), newest)
                 else:
                     db.execute(_MOVE, (*newest, end.cursor, *self._mark(projector, end)))
             if progress is not None:
-                done = total - len(todo)
-                progress(done, total)
+                progress(total - len(todo), total)
         return True
 
     def _mark(self, projector: Projector, end: Change) -> tuple[SessionId, Seq, bytes]:

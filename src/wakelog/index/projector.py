@@ -35,6 +35,9 @@ from wakelog.log.reader import Segment, fold_at, lineage
 from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.records import GENESIS, ForkPoint, Head
 
+EXPECTED = 500
+"""How many sessions' rows are read together."""
+
 _TREE = "select s.id from wl_session s where s.root = ? and s.id <> ? order by s.no"
 
 
@@ -56,16 +59,21 @@ class Projector:
         row = row or self._begin(session)
         return row is None or self._go_on(row, upto=upto)
 
-    def read_ahead(self, engine: Ahead, todo: list[tuple[SessionId, Seq]]) -> None:
-        """Has the engine read what will be brought next, the last of `todo` first."""
-        for session, upto in todo[: -1 - AHEAD : -1]:
-            row = self.batch.load(session)
-            if row is None or row.head < upto:
-                engine.expect(session, row.head if row is not None else None)
-
-    def finish(self) -> None:
-        """Writes the rest of the batch. After this the transaction can be committed."""
-        self.batch.finish()
+    def bring_all(self, todo: list[tuple[SessionId, Seq]]) -> None:
+        """Projects sessions from the end of `todo`, and takes them off, until the batch is full; then writes it. After
+        this the transaction can be committed."""
+        self.batch.expect(session for session, _ in todo[-EXPECTED:])
+        while todo and not self.batch.is_full:
+            if isinstance(self.engine, Ahead):
+                for session, upto in todo[: -1 - AHEAD : -1]:
+                    row = self.batch.load(session)
+                    if row is None or row.head < upto:
+                        self.engine.expect(session, row.head if row is not None else None)
+            if not self.bring(*todo[-1]):
+                break
+            todo.pop()
+        self.batch.flush()
+        self.db.words.finish()
 
     def _go_on(self, row: SessionRow, *, whole: bool = False, is_new: bool = False, upto: Seq | None = None) -> bool:
         """Takes in a session's commits from its watermark on, to the end or, unless `whole`, until the batch is

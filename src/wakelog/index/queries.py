@@ -19,7 +19,7 @@ from wakelog.index.results import (
     ToolInfo,
     TurnInfo,
 )
-from wakelog.index.scope import Reading
+from wakelog.index.statements import Reading
 
 A = TypeVar("A")
 Names = str | Iterable[str] | None

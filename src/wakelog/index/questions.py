@@ -31,7 +31,8 @@ from wakelog.index.results import (
     ToolInfo,
     TurnInfo,
 )
-from wakelog.index.scope import Reading, check_limit, scope_of, source_of
+from wakelog.index.scope import check_limit, scope_of
+from wakelog.index.statements import Reading
 from wakelog.index.turns import turns_of
 
 Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
@@ -55,7 +56,7 @@ class About(IndexQuestion, frozen=True):
     lineage: bool = True
 
     def source(self, reading: Reading, table: str) -> tuple[Any, dict[str, Any]]:
-        return source_of(reading.db, table, self.session, self.last_turns, self.since, self.rewound, self.lineage)
+        return st.source_of(reading, table, self.session, self.last_turns, self.since, self.rewound, self.lineage)
 
 
 class AskFilesModified(About, frozen=True):
@@ -151,8 +152,7 @@ class AskEvents(IndexQuestion, frozen=True):
             "since": self.since or 0,
             "after": st.as_number(self.after) if self.after != "" else beginning,
             "limit": check_limit(self.limit) + 1,
-            "session": scope.session,
-            "spans": as_rows(scope.spans),
+            **st.values_of(scope),
             "number": scope.number,
         }
         sql = st.EVENTS_DOWN if self.newest_first else st.EVENTS_UP

@@ -302,8 +302,3 @@ class Batch:
         self.db.execute(_REMOVED)
         self._sessions[row.id] = None
         self._labels.pop(row.no, None)
-
-    def finish(self) -> None:
-        """Writes the rest. After this the transaction can be committed."""
-        self.flush()
-        self.db.words.finish()

@@ -16,7 +16,6 @@ import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.index.connection import Connection, as_rows
-from wakelog.index.results import AsOf
 from wakelog.index.rows import visible
 from wakelog.model.ids import Seq, SessionId
 
@@ -30,36 +29,6 @@ cross join wl_turn t on t.session = cast(r.value ->> 0 as bigint)
     and t.first <= cast(r.value ->> 2 as bigint) and t.last >= cast(r.value ->> 1 as bigint)
 group by t.turn order by t.turn desc limit 1 offset :before
 """
-
-
-TRUST_NAME = "case e.trust when 0 then 'trusted' when 1 then 'unverified' else 'untrusted' end"
-
-# `x` is the table asked, `e` the event its row belongs to. Both forms give a session's id as `sid`.
-SPANS = """
-(select cast(value ->> 0 as bigint) as holder, cast(value ->> 1 as bigint) as a, cast(value ->> 2 as bigint) as b,
-    :session as sid
-from json_each(:spans)) r
-"""
-_OF_ONE = f"""
-{SPANS}
-cross join {{0}} x on x.session = r.holder and x.seq between r.a and r.b
-join wl_event e on e.session = x.session and e.seq = x.seq
-where e.occurred >= :since
-"""
-_OF_ALL = """
-{0} x join (select s.no, s.id as sid from wl_session s where s.hidden = 0) r on r.no = x.session
-join wl_event e on e.session = x.session and e.seq = x.seq
-where e.occurred >= :since and (
-    :rewound = 1
-    or exists (select 1 from wl_visible v where v.session = x.session and x.seq between v.first and v.last))
-"""
-
-
-class Reading(msgspec.Struct, frozen=True):
-    """A moment of the index: everything asked through `db` is about it."""
-
-    db: Connection
-    as_of: AsOf
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -94,28 +63,6 @@ def scope_of(
     if last_turns is not None:
         spans = _newest_turns(db, spans, last_turns)
     return Scope(SessionId(session), number, tuple(spans), tuple(history), tuple(ranges))
-
-
-def source_of(
-    db: Connection,
-    table: str,
-    session: str | None,
-    last_turns: int | None,
-    since: int | None,
-    rewound: bool,
-    lineage: bool,
-) -> tuple[str, dict[str, Any]]:
-    """The part of a statement that says which rows are asked about, and its values."""
-    if session is None:
-        if last_turns is not None:
-            raise InvalidInputError(
-                "last_turns is about one session's turns, and no session was named",
-                kind="no-session",
-                hint="name a session, or use since",
-            )
-        return _OF_ALL.format(table), {"rewound": rewound, "since": since or 0}
-    scope = scope_of(db, session, last_turns=last_turns, rewound=rewound, lineage=lineage)
-    return _OF_ONE.format(table), {"since": since or 0, "session": scope.session, "spans": as_rows(scope.spans)}
 
 
 def number_of(db: Connection, session: str) -> int | None:

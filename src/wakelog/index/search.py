@@ -14,7 +14,8 @@ from typing import Any
 
 from wakelog.index.connection import SEQ_BITS, Connection, as_rows
 from wakelog.index.results import Hit
-from wakelog.index.scope import TRUST_NAME, Scope
+from wakelog.index.scope import Scope
+from wakelog.index.statements import TRUST_NAME
 from wakelog.index.words import Term
 
 _BODIES = """

@@ -107,7 +107,8 @@ class Shared:
 
 
 class SharedDatabase:
-    """The connections of one process to the index of one namespace."""
+    """The connections of one process to the index of one namespace (`Place`). Who touches wl_meta first in a
+    transaction, writes alone."""
 
     path: Path | None = None
     place = "the index in the database"
@@ -127,28 +128,18 @@ class SharedDatabase:
         self._loop = LoopThread("wakelog index")
 
     @contextlib.contextmanager
-    def glancing(self) -> Iterator[Shared]:
-        """A connection to ask one thing."""
-        self._check()
-        with self._readers, self._told(), self._connection() as db:
-            yield Shared(self, db)
-
-    @contextlib.contextmanager
     def reading(self) -> Iterator[Shared]:
-        """A connection inside a read transaction: everything it is asked is about the same moment."""
         self._check()
         with self._readers, self._told(), self._transaction(isolation="repeatable_read", readonly=True) as db:
             yield db
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Shared]:
-        """A connection inside a transaction. Who touches wl_meta in it first, writes alone."""
         self._check()
         with self._writing, self._told(), self._transaction() as db:
             yield db
 
     def reset(self) -> None:
-        """Empties the index of this namespace, whatever state it is in."""
         self._check()
         self._prepare()
         with self.writing() as db:
@@ -312,7 +303,7 @@ class SharedIndex(Index):
 
     def scrub(self) -> None:
         """Here, and in the file of this machine if there is one. An index that nobody has asked yet holds nothing."""
-        with self._database.glancing() as db:
+        with self._database.reading() as db:
             is_empty = db.execute("select s.no from wl_session s limit 1").get is None
         if not is_empty:
             super().scrub()

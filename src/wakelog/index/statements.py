@@ -1,7 +1,7 @@
 """The statements behind the typed questions, and how their rows become answers.
 
-Every list can be asked of one session or of all; the two differ only in where the rows come from (scope.py). A page in
-order of time goes on after (time, session, seq), so that rows of the same moment are neither lost nor told twice.
+Every list can be asked of one session or of all; the two differ only in where the rows come from. A page in order of
+time goes on after (time, session, seq), so that rows of the same moment are neither lost nor told twice.
 """
 
 from __future__ import annotations
@@ -11,13 +11,34 @@ from typing import Any, TypeVar
 import msgspec
 
 from wakelog.errors import InvalidInputError
-from wakelog.index.results import EventInfo, Page, SessionInfo
-from wakelog.index.scope import SPANS, TRUST_NAME, Reading, check_limit
+from wakelog.index.connection import Connection, as_rows
+from wakelog.index.results import AsOf, EventInfo, Page, SessionInfo
+from wakelog.index.scope import Scope, check_limit, scope_of
 
 R = TypeVar("R", bound=msgspec.Struct)
 
+TRUST_NAME = "case e.trust when 0 then 'trusted' when 1 then 'unverified' else 'untrusted' end"
 BEGINNING = (1 << 62, "~", 1 << 62)
 
+# `x` is the table asked, `e` the event its row belongs to. Both forms give a session's id as `sid`.
+SPANS = """
+(select cast(value ->> 0 as bigint) as holder, cast(value ->> 1 as bigint) as a, cast(value ->> 2 as bigint) as b,
+    :session as sid
+from json_each(:spans)) r
+"""
+_OF_ONE = f"""
+{SPANS}
+cross join {{0}} x on x.session = r.holder and x.seq between r.a and r.b
+join wl_event e on e.session = x.session and e.seq = x.seq
+where e.occurred >= :since
+"""
+_OF_ALL = """
+{0} x join (select s.no, s.id as sid from wl_session s where s.hidden = 0) r on r.no = x.session
+join wl_event e on e.session = x.session and e.seq = x.seq
+where e.occurred >= :since and (
+    :rewound = 1
+    or exists (select 1 from wl_visible v where v.session = x.session and x.seq between v.first and v.last))
+"""
 FILES = """
 select sid, path, change, changes, cast(added as bigint), cast(removed as bigint), seq, turn, occurred from (
     select sid, x.path, x.change, x.seq, e.turn, e.occurred, count(*) over same as changes,
@@ -74,6 +95,39 @@ where e.occurred >= :since and (:tool is null or e.tool = :tool) and e.turn betw
     and e.seq {{0}} :after order by e.seq {{1}} limit :limit
 """
 EVENTS_UP, EVENTS_DOWN = _EVENTS.format(">", "asc"), _EVENTS.format("<", "desc")
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """A moment of the index: everything asked through `db` is about it."""
+
+    db: Connection
+    as_of: AsOf
+
+
+def source_of(
+    reading: Reading,
+    table: str,
+    session: str | None,
+    last_turns: int | None,
+    since: int | None,
+    rewound: bool,
+    lineage: bool,
+) -> tuple[str, dict[str, Any]]:
+    """The part of a statement that says which rows are asked about, and its values."""
+    if session is None:
+        if last_turns is not None:
+            raise InvalidInputError(
+                "last_turns is about one session's turns, and no session was named",
+                kind="no-session",
+                hint="name a session, or use since",
+            )
+        return _OF_ALL.format(table), {"rewound": rewound, "since": since or 0}
+    scope = scope_of(reading.db, session, last_turns=last_turns, rewound=rewound, lineage=lineage)
+    return _OF_ONE.format(table), {"since": since or 0, **values_of(scope)}
+
+
+def values_of(scope: Scope) -> dict[str, Any]:
+    return {"session": scope.session, "spans": as_rows(scope.spans)}
 
 
 def page_of(reading: Reading, kind: type[R], sql: str, values: dict[str, Any]) -> Page[R]:

@@ -17,8 +17,14 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.redaction.checks import is_encoded_login
-from wakelog.redaction.plausible import MARKER, MIN_LENGTH, entropy, is_placeholder, is_plausible
+from wakelog.redaction.plausible import (
+    MARKER,
+    MIN_LENGTH,
+    entropy,
+    is_encoded_login,
+    is_placeholder,
+    is_plausible,
+)
 
 Kind = Literal["password", "secret", "token", "api-key"]
 

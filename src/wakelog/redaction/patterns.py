@@ -2,7 +2,7 @@ r"""The table of secrets that can be told by their form.
 
 A row has a stable name, which is the marker's (`[redacted:github-token]`), the source that tells the form, and a
 regular expression. What is replaced is the group `secret` where there is one, else the whole match. A `check` has the
-last word on a match (checks.py).
+last word on a match (plausible.py).
 
 `literals` keep the expression from running: at least one of them must be there. `where` says in what they are looked
 for, which is what makes a table this long affordable (redactor.py):
@@ -26,7 +26,7 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.redaction.checks import (
+from wakelog.redaction.plausible import (
     decodes_as_jose,
     decodes_as_login,
     has_digits,

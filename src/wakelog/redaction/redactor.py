@@ -23,9 +23,8 @@ from wakelog.errors import InvalidInputError
 from wakelog.model.events import Event
 from wakelog.redaction import values
 from wakelog.redaction.assignments import NAMES, Stop, find_assigned, find_stops
-from wakelog.redaction.checks import secret_span
 from wakelog.redaction.patterns import PATTERNS, Pattern
-from wakelog.redaction.plausible import MARKER
+from wakelog.redaction.plausible import MARKER, secret_span
 from wakelog.redaction.values import NAMED
 from wakelog.redaction.words import BEFORE, WordPatterns, find_long_words
 

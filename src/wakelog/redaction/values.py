@@ -8,7 +8,7 @@ changed in place; whatever holds no secret is handed back as the same object.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,6 +17,9 @@ from wakelog.model.payloads import Media, Payload
 from wakelog.model.values import DEPTH_MAX, Value
 from wakelog.redaction.assignments import is_named_secret
 from wakelog.redaction.plausible import MARKER
+
+if TYPE_CHECKING:
+    from wakelog.redaction.redactor import Redactor
 
 NAMED = "named-secret"
 """The marker of a value that a dict's key gives away."""
@@ -39,21 +42,11 @@ _SCALARS = frozenset({int, float, bool, type(None)})
 _fields: dict[type, tuple[str, ...]] = {}
 
 
-class Finder(Protocol):
-    """What is needed of a Redactor."""
-
-    names: tuple[str, ...]
-
-    def suspects(self, text: str) -> bool: ...
-    def finds(self, text: str) -> bool: ...
-    def redact_text(self, text: str) -> tuple[str, tuple[str, ...]]: ...
-
-
-def redact_event(finder: Finder, event: Event) -> tuple[Event, tuple[str, ...]]:
+def redact_event(redactor: Redactor, event: Event) -> tuple[Event, tuple[str, ...]]:
     """See `Redactor.redact_event`."""
-    if are_clean(finder, (event,)):
+    if are_clean(redactor, (event,)):
         return event, ()
-    walk = _Walk(finder)
+    walk = _Walk(redactor)
     changes: dict[str, Any] = {}
     try:
         for name in _fields_of(type(event)):
@@ -68,7 +61,7 @@ def redact_event(finder: Finder, event: Event) -> tuple[Event, tuple[str, ...]]:
     return (msgspec.structs.replace(event, **changes), tuple(walk.names)) if changes else (event, ())
 
 
-def are_clean(finder: Finder, events: Iterable[Event]) -> bool:
+def are_clean(redactor: Redactor, events: Iterable[Event]) -> bool:
     """Whether none of the events holds a secret, told by one look at all their texts."""
     texts: list[str] = []
     suspicious = False
@@ -82,11 +75,11 @@ def are_clean(finder: Finder, events: Iterable[Event]) -> bool:
                         texts.append(value)
                         suspicious = suspicious or is_named_secret(_key_of(event, name), value)
                 elif value and type(value) not in _SCALARS:
-                    suspicious = _gather(finder, value, _key_of(event, name), texts, 0) or suspicious
+                    suspicious = _gather(redactor, value, _key_of(event, name), texts, 0) or suspicious
         except _TooDeepError:
             del texts[gathered:]  # no such value is stored
     # A line break between two texts lets no pattern reach from one into the other.
-    return not suspicious and not (texts and finder.finds("\n".join(texts)))
+    return not suspicious and not (texts and redactor.finds("\n".join(texts)))
 
 
 def _withhold(event: FileChanged, changes: dict[str, Any]) -> None:
@@ -102,7 +95,7 @@ class _TooDeepError(Exception):
     pass
 
 
-def _gather(finder: Finder, value: Value, key: str, texts: list[str], depth: int) -> bool:
+def _gather(redactor: Redactor, value: Value, key: str, texts: list[str], depth: int) -> bool:
     """Adds all texts of a value, to be looked at as one: a look has a fixed cost, and most texts are short. Whether
     something here is suspicious already, because of the key it goes by."""
     if depth > DEPTH_MAX:
@@ -114,19 +107,19 @@ def _gather(finder: Finder, value: Value, key: str, texts: list[str], depth: int
     if isinstance(value, dict):
         for k, v in value.items():
             if type(v) not in _SCALARS:
-                found = _gather(finder, v, _key_in(value, k), texts, depth + 1) or found
+                found = _gather(redactor, v, _key_in(value, k), texts, depth + 1) or found
     elif isinstance(value, list | tuple):
         for v in value:
             if type(v) not in _SCALARS:
-                found = _gather(finder, v, key, texts, depth + 1) or found
+                found = _gather(redactor, v, key, texts, depth + 1) or found
     elif isinstance(value, msgspec.Struct):
         for name in _fields_of(type(value)):
-            found = _gather(finder, getattr(value, name), "", texts, depth + 1) or found
+            found = _gather(redactor, getattr(value, name), "", texts, depth + 1) or found
     elif isinstance(value, Payload | bytes):
         text, media = _text_of(value)
         if media == "json":
             # A key may say "secret" of a value that does not look like one, which text alone would not show.
-            return finder.suspects(text)
+            return redactor.suspects(text)
         texts.append(text)
     return found
 
@@ -134,8 +127,8 @@ def _gather(finder: Finder, value: Value, key: str, texts: list[str], depth: int
 class _Walk:
     """Rebuilds what holds a secret, and keeps the names of the markers it put there."""
 
-    def __init__(self, finder: Finder) -> None:
-        self._finder = finder
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
         self.names: list[str] = []
 
     def redact(self, value: Value, key: str, depth: int) -> Value:
@@ -163,8 +156,8 @@ class _Walk:
         return value
 
     def _text(self, text: str, key: str) -> str:
-        redacted, names = self._finder.redact_text(text)
-        if not names and NAMED in self._finder.names and is_named_secret(key, text):
+        redacted, names = self._redactor.redact_text(text)
+        if not names and NAMED in self._redactor.names and is_named_secret(key, text):
             redacted, names = f"{MARKER}{NAMED}]", (NAMED,)
         self.names += names
         return redacted

@@ -15,7 +15,7 @@ from wakelog.engines.remote import RemoteEngine
 from wakelog.index.index import Index
 from wakelog.index.questions import QUESTIONS, IndexQuestion
 from wakelog.index.results import Table
-from wakelog.index.scope import Reading
+from wakelog.index.statements import Reading
 
 _ROUTES = {kind: (f"/v1/index/{name}", answer) for name, (kind, answer) in QUESTIONS.items()}
 

@@ -100,7 +100,7 @@ def _connect_read_only(path: Path, vfs: str | None) -> apsw.Connection:
 
 def _prepared(db: apsw.Connection, path: Path, *, create: bool = False) -> apsw.Connection:
     try:
-        db.set_busy_handler(_Patience())
+        db.set_busy_handler(Patience())
         db.pragma("cell_size_check", 1)
         _identify(db, path, create=create)
         if not db.readonly("main"):
@@ -135,9 +135,7 @@ def _identify(db: apsw.Connection, path: Path, *, create: bool) -> None:
 
 
 def _configure(db: apsw.Connection) -> None:
-    if db.pragma("journal_mode") != "wal":
-        # Changing the mode needs the file alone, and SQLite does not ask the busy handler while several ask at once.
-        _patiently(lambda: db.pragma("journal_mode", "wal"))
+    use_write_ahead_log(db)
     db.pragma("synchronous", "full")
     db.pragma("fullfsync", 1)
     db.pragma("checkpoint_fullfsync", 1)
@@ -145,6 +143,12 @@ def _configure(db: apsw.Connection) -> None:
     db.pragma("temp_store", "memory")
     db.pragma("wal_autocheckpoint", 2000)
     db.pragma("journal_size_limit", 64 << 20)
+
+
+def use_write_ahead_log(db: apsw.Connection) -> None:
+    if db.pragma("journal_mode") != "wal":
+        # Changing the mode needs the file alone, and SQLite does not ask the busy handler while several ask at once.
+        _patiently(lambda: db.pragma("journal_mode", "wal"))
 
 
 def _ensure_schema(db: apsw.Connection) -> None:
@@ -194,7 +198,7 @@ def transaction(db: apsw.Connection) -> Iterator[apsw.Connection]:
         raise
 
 
-class _Patience:
+class Patience:
     """A busy handler: sleeps 0.2 to 1 ms at random, so that every waiting process has the same chance, up to a
     limit."""
 
@@ -209,7 +213,7 @@ class _Patience:
 
 
 def _patiently(work: Callable[[], object]) -> None:
-    patience, tries = _Patience(), 0
+    patience, tries = Patience(), 0
     while True:
         try:
             work()
