@@ -5,7 +5,7 @@ from typing import Any
 from tests.context.conftest import call, work
 from wakelog.context.recorded_window import moved, seen_at
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 
 
@@ -16,7 +16,7 @@ def _ask(session: Session[Any], *, budget: int | None = None, recorded: bool = T
     request = ev.ActionRequested(
         action=f"m{session.head.seq}", tool="gpt", effect="model", params={"model": "gpt"}, context_hash=context.hash
     )
-    seq = session.log.record(Draft(request, derived_from=ranges))
+    seq = session.log.record(EventDraft(request, derived_from=ranges))
     session.append(ev.ActionSucceeded(action=request.action, output="ok"))
     return seq
 
@@ -39,7 +39,7 @@ def test_a_models_answer_is_shown_although_its_question_is_not_in_the_window(ses
     session.fact("between", 1)
     said = session.log.record(ev.ActionSucceeded(action="m", output="hello"))
     request = ev.ActionRequested(action="n", tool="gpt", effect="model")
-    asked = session.log.record(Draft(request, derived_from=((2, 2), (said, said))))
+    asked = session.log.record(EventDraft(request, derived_from=((2, 2), (said, said))))
     assert [i.text for i in seen_at(session.log, asked).items] == ["hi", "hello"]
 
 

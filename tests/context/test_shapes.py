@@ -10,7 +10,7 @@ from tests.context.validity import check
 from wakelog.context.shapes import EARLIER, GO_ON
 from wakelog.log.surgery import erase
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 
 
@@ -209,7 +209,7 @@ def _answered(session: Session[Any], *asked: tuple[str, Any]) -> int:
 def test_a_call_in_an_answer_and_its_action_are_one_call(session: Session[Any], action: str) -> None:
     session.message("user", "look")
     said = _answered(session, ("read", {"path": "a"}))
-    session.append(Draft(ev.ActionRequested(action=action, tool="read", input={"path": "a"}), cause=said))
+    session.append(EventDraft(ev.ActionRequested(action=action, tool="read", input={"path": "a"}), cause=said))
     session.append(ev.ActionSucceeded(action=action, output="text"))
     context = session.context(shape="anthropic")
     check(context)
@@ -221,7 +221,7 @@ def test_a_call_in_an_answer_and_its_action_are_one_call(session: Session[Any], 
 def test_a_call_that_nobody_acted_on_is_answered_with_that(session: Session[Any]) -> None:
     session.message("user", "look")
     said = _answered(session, ("read", {"path": "a"}), ("read", {"path": "b"}))
-    session.append(Draft(ev.ActionRequested(action="x", tool="read", input={"path": "b"}), cause=said))
+    session.append(EventDraft(ev.ActionRequested(action="x", tool="read", input={"path": "b"}), cause=said))
     session.append(ev.ActionSucceeded(action="x", output="text of b"))
     context = session.context(shape="anthropic")
     check(context)

@@ -19,7 +19,7 @@ from wakelog.files.restore_plan import RestorePlan, plan_restore
 from wakelog.files.tree_writer import Tree, locate
 from wakelog.log.surgery import erase
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -399,9 +399,9 @@ def test_a_call_cut_off_by_a_crash_was_not_seen_to_its_end(agent: Agent, repo: P
     agent.session.append(ev.TurnStarted())
     agent.session.append(
         ev.ActionRequested(action="a", tool="shell", input={"command": "x"}, policy={"captures": True}),
-        Draft(ev.ActionStarted(action="a"), actor="runtime"),
+        EventDraft(ev.ActionStarted(action="a"), actor="runtime"),
     )
-    agent.session.append(Draft(ev.ActionUncertain(action="a"), actor="runtime"))
+    agent.session.append(EventDraft(ev.ActionUncertain(action="a"), actor="runtime"))
     plan = agent.session.restore_files(start, dry_run=True).plan
     assert [c.action for c in plan.unseen] == ["a"]
 

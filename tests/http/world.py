@@ -20,7 +20,7 @@ from wakelog.http.server import Running
 from wakelog.log.bundle import export_bundle
 from wakelog.log.log import Log
 from wakelog.log.seal import Step, Tip, seal
-from wakelog.model.records import Commit, Draft
+from wakelog.model.records import Commit, EventDraft
 from wakelog.session import Session
 from wakelog.state.fold import Fold
 from wakelog.store import Store
@@ -74,7 +74,7 @@ class World:
         head = log.head()
         doc = log.state()
         tip = Tip(Fold(doc), head.seq, head.hash, head.at)
-        return seal(tip, log.id, [Step(Draft(e)) for e in events], now=head.at).commit
+        return seal(tip, log.id, [Step(EventDraft(e)) for e in events], now=head.at).commit
 
     def bundle(self) -> bytes:
         import io

@@ -16,7 +16,7 @@ from tests.seeds import examples
 from wakelog.errors import InvalidInputError, NotAllowedError, WakelogError
 from wakelog.log import Log
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.monitors.budgets import (
     KEYS,
     BudgetScope,
@@ -234,7 +234,7 @@ def test_no_rewind_resume_or_fork_makes_spent_less(plan: list[tuple[str, int, in
                 twins.append(_Twin(twin.log.fork(at), _sum(twin.log, at)))
             else:
                 events = {"pause": ev.SessionPaused(), "resume": ev.SessionResumed(), "reopen": ev.SessionReopened()}
-                twin.log.append(Draft(events[what], actor="user"))
+                twin.log.append(EventDraft(events[what], actor="user"))
             if what in ("spend", "call"):
                 added = {"tokens": amount + 1, "usd_micros": 3 * amount, "duration_us": 7}
                 twin.spent = {key: twin.spent[key] + added[key] for key in added}

@@ -24,7 +24,7 @@ from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, 
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.model.values import INT_MAX, Value
 
 WARN_PERCENT = 80
@@ -162,7 +162,7 @@ def check_budget(log: Log) -> None:
     why = how_to_go_on(log, spent)
     # Unless it is paused already, or over: then there is nothing to pause.
     with contextlib.suppress(NotAllowedError):
-        log.append(Draft(ev.SessionPaused(why=why), actor="runtime"))
+        log.append(EventDraft(ev.SessionPaused(why=why), actor="runtime"))
     raise NotAllowedError(why, kind="budget-reached", hint=_raise_command(log, spent), legal=("budget.set",))
 
 
@@ -181,7 +181,7 @@ def note_reached(log: Log, spent: tuple[Use, ...], *, actor: str = "runtime") ->
         if log.engine.known(log.id, commit_id) is None:
             # Refused when the session is over, or when it was noted meanwhile, in other words.
             with contextlib.suppress(NotAllowedError, InvalidInputError):
-                log.append(Draft(event, actor=actor), commit_id=commit_id)
+                log.append(EventDraft(event, actor=actor), commit_id=commit_id)
 
 
 def how_to_go_on(log: Log, spent: tuple[Use, ...]) -> str:
@@ -286,8 +286,8 @@ def set_limits(log: Log, limits: Mapping[str, int | None], *, why: str = "") -> 
     budget, flags = log.part("budget"), log.part("flags")
     kept = {key: limit for key, limit in {**budget["limits"], **limits}.items() if limit is not None}
     before, after = uses(budget), uses({"limits": kept, "spent": budget["spent"]})
-    seq = log.record(Draft(ev.BudgetSet(limits=dict(limits), why=why), actor="user"))
+    seq = log.record(EventDraft(ev.BudgetSet(limits=dict(limits), why=why), actor="user"))
     for old, new in zip(before, after, strict=True):
         if new.level < old.level and (flag := f"budget:{new.unit}") in flags:
-            log.append(Draft(ev.FlagCleared(flag=flag, why="the limit was changed"), actor="user", cause=seq))
+            log.append(EventDraft(ev.FlagCleared(flag=flag, why="the limit was changed"), actor="user", cause=seq))
     return seq

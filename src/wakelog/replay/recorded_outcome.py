@@ -15,7 +15,7 @@ from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import Payload
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.replay.recorded_error import exception_of
 from wakelog.replay.recording import Step
@@ -113,7 +113,7 @@ def record_again(
     return first + next((i for i, e in enumerate(recalled.entries) if e.seq == step.outcome), 0)
 
 
-def _again(flow: Flow, given: Given, entry: Entry, origin: Log) -> Draft:
+def _again(flow: Flow, given: Given, entry: Entry, origin: Log) -> EventDraft:
     """An event as it was recorded. What it rests on is what it rests on now."""
     event, mark = entry.event, Mark(entry.header.trust, entry.header.source)
     values = {name: _fetched(origin, entry, name) for name in event.payload_fields if name in entry.body}

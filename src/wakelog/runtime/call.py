@@ -14,7 +14,7 @@ import time
 from wakelog.errors import ConflictError, NotAllowedError, WakelogError
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.runtime.ambient import Mark
 from wakelog.runtime.call_end import ending, failure_of, retrying
 from wakelog.runtime.call_start import Approver, Beginning
@@ -125,7 +125,9 @@ class Runtime(Beginning):
         return end.how == "failed" and isinstance(end.exception, (NotSentError, *policy.retry_on))
 
     def _note_retry(self, running: Running, end: End) -> None:
-        self.log.append(Draft(retrying(running, end), actor="tool"), *self._changed_files(running), guard=self.guard)
+        self.log.append(
+            EventDraft(retrying(running, end), actor="tool"), *self._changed_files(running), guard=self.guard
+        )
 
     def _finish(self, running: Running, end: End) -> Outcome:
         """Records what came of a call. What the log no longer accepts is kept as evidence."""
@@ -158,15 +160,15 @@ class Runtime(Beginning):
             call.action, call.tool, status, result, error, seq, attempts=call.attempt, exception=end.exception
         )
 
-    def _changed_files(self, running: Running) -> list[Draft]:
+    def _changed_files(self, running: Running) -> list[EventDraft]:
         if running.picture is None or self.capture is None:
             return []
-        return [Draft(c, actor="tool") for c in self.capture.changes(running.picture, action=running.call.action)]
+        return [EventDraft(c, actor="tool") for c in self.capture.changes(running.picture, action=running.call.action)]
 
     def _give_evidence(self, action: str, status: str, end: End) -> Seq:
         output = end.output if end.error is None else plain(end.error)
         event = ev.ActionEvidence(action=action, outcome=status, output=output, epoch=self.guard or 0)
-        return self.log.record(Draft(event, actor="tool"))
+        return self.log.record(EventDraft(event, actor="tool"))
 
     def _came_late(self, running: Running, result: object, error: BaseException | None) -> None:
         """The end of a call that was given up: now it is known what happened."""
@@ -177,7 +179,7 @@ class Runtime(Beginning):
             return
         try:
             mark = policy.mark(running.call.tool)
-            self.log.append(Draft(event, actor="tool", source=mark.source, trust=mark.trust), guard=self.guard)
+            self.log.append(EventDraft(event, actor="tool", source=mark.source, trust=mark.trust), guard=self.guard)
         except (NotAllowedError, ConflictError):
             self._give_evidence(running.call.action, status, end)
         except WakelogError:

@@ -23,7 +23,7 @@ from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.monitors.budgets import check_budget
 from wakelog.runtime.ambient import TRUSTED, Call, Mark, inside, mark_here
 from wakelog.runtime.call_end import status_of
@@ -182,9 +182,11 @@ class Beginning:
             if is_same and pending["status"] == "uncertain":
                 raise uncertain_error(self.name, action, call.tool)
 
-    def start(self, running: Running, *before: Draft, commit_id: str = "") -> None:
+    def start(self, running: Running, *before: EventDraft, commit_id: str = "") -> None:
         """Records that a call starts."""
-        started = Draft(ev.ActionStarted(action=running.call.action, attempt=running.call.attempt), actor="runtime")
+        started = EventDraft(
+            ev.ActionStarted(action=running.call.action, attempt=running.call.attempt), actor="runtime"
+        )
         running.is_started = True
         try:
             self.log.append(*map(self.placed, (*before, started)), commit_id=commit_id, guard=self.guard)
@@ -192,7 +194,7 @@ class Beginning:
             running.is_started = False  # nothing was written
             raise
 
-    def placed(self, draft: Draft) -> Draft:
+    def placed(self, draft: EventDraft) -> EventDraft:
         """A draft that is refused once another process has taken over the turn that is open in this one."""
         return draft if self.turn is None else msgspec.structs.replace(draft, within=self.turn.within)
 
@@ -204,7 +206,7 @@ class Beginning:
                 cut = ev.Failure("interrupted", f"{type(why).__name__} before it began", retryable=True)
                 # In a turn it can still be continued, and an approval that was given for it holds.
                 failed = ev.ActionFailed(action=running.call.action, error=cut, retry=self.turn is not None)
-                self.log.append(Draft(failed, actor="runtime"), guard=self.guard)
+                self.log.append(EventDraft(failed, actor="runtime"), guard=self.guard)
 
     # What is open since before
 
@@ -227,7 +229,7 @@ class Beginning:
                 raise uncertain_error(self.name, call.action, call.tool)
             cut = ev.Failure("interrupted", "its outcome is unknown; sent again under the same key", retryable=True)
             failed = ev.ActionFailed(action=call.action, error=cut, retry=True)
-            self.log.append(self.placed(Draft(failed, actor="runtime")), guard=self.guard)
+            self.log.append(self.placed(EventDraft(failed, actor="runtime")), guard=self.guard)
         self._ask_guards(running.given)
         self.start(running)
         return Next.RUN
@@ -352,12 +354,12 @@ class Beginning:
         unknown = ev.Failure("uncertain", "nobody has said what became of it")
         return Outcome(call.action, call.tool, "uncertain", error=unknown, seq=past.request, reused=True)
 
-    def _changed_again(self, seq: Seq) -> Draft:
+    def _changed_again(self, seq: Seq) -> EventDraft:
         """A change of a file that a cut attempt made: it still stands on disk, and so in view."""
         entry = self.log.entry(seq)
         assert isinstance(entry.event, ev.FileChanged)
         sides = {side: self.log.value(entry, entry.body.get(side)) for side in ("before", "after")}
-        return Draft(msgspec.structs.replace(entry.event, **sides), actor="tool")
+        return EventDraft(msgspec.structs.replace(entry.event, **sides), actor="tool")
 
     def _ask_guards(self, given: Given) -> None:
         """Lets the budget and the monitors object before something new begins."""

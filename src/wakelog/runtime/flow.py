@@ -10,7 +10,7 @@ from __future__ import annotations
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.runtime.ambient import TRUSTED, Mark, mark_here
 
 Ranges = tuple[tuple[Seq, Seq], ...]
@@ -46,7 +46,7 @@ class Flow:
         mark: Mark = TRUSTED,
         derived_from: Ranges = (),
         answers: str = "",
-    ) -> Draft:
+    ) -> EventDraft:
         """An event with its header: what the agent says rests on the model's newest answer, a message that `answers` a
         call on its result. `mark` is that of the events it was derived from."""
         mark = mark.lowered(mark_here())
@@ -56,7 +56,9 @@ class Flow:
             derived_from, mark = (*derived_from, (seq, seq)), mark.lowered(of_result)
         if actor == "agent":
             cause, mark = self.cause, self.mark_of_agent(mark)
-        return Draft(event, actor=actor, cause=cause, derived_from=derived_from, source=mark.source, trust=mark.trust)
+        return EventDraft(
+            event, actor=actor, cause=cause, derived_from=derived_from, source=mark.source, trust=mark.trust
+        )
 
     def mark_of_agent(self, mark: Mark = TRUSTED) -> Mark:
         """The mark of what the agent does now."""

@@ -20,7 +20,7 @@ from wakelog.log import Log
 from wakelog.log.holder import Hold
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.runtime.call_history import Past, follow
 from wakelog.runtime.policy import SAFE
@@ -29,7 +29,7 @@ from wakelog.runtime.turn_record import TurnRecord
 
 def settling(
     log: Log, why: str, *, resumes: bool = False, closes: bool = False, at_work: Collection[str] = ()
-) -> list[Draft]:
+) -> list[EventDraft]:
     """The events that leave nothing dangling. With `resumes`, the cut turn is about to be continued, and calls that may
     be sent again are left for that; with `closes`, nobody will answer what still waits. What this process is itself `at
     work` on is left alone."""
@@ -44,10 +44,10 @@ def settling(
             events.append(event)
     if log.part("turn")["status"] == "open":
         events.append(ev.TurnEnded(outcome="interrupted", why=why))
-    return [Draft(event, actor="runtime") for event in events]
+    return [EventDraft(event, actor="runtime") for event in events]
 
 
-def unanswered(log: Log, turn: int, at_work: Collection[str], *, resumes: bool) -> list[Draft]:
+def unanswered(log: Log, turn: int, at_work: Collection[str], *, resumes: bool) -> list[EventDraft]:
     """The same for a turn that ends in this process: calls of it that ran, but whose outcome could not be recorded."""
     why = "its outcome could not be recorded"
     events = [
@@ -55,7 +55,7 @@ def unanswered(log: Log, turn: int, at_work: Collection[str], *, resumes: bool) 
         for action, pending in log.part("pending_actions").items()
         if pending["status"] == "running" and pending["turn"] == turn and action not in at_work
     ]
-    return [Draft(event, actor="runtime") for event in events if event is not None]
+    return [EventDraft(event, actor="runtime") for event in events if event is not None]
 
 
 def _settled(log: Log, action: str, pending: dict[str, Value], why: str, resumes: bool) -> ev.Event | None:

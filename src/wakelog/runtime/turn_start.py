@@ -15,7 +15,7 @@ from wakelog.log import Log
 from wakelog.log.holder import Hold, end_of_holder, hold_turn, refuse_if_held
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.runtime.call import Runtime
 from wakelog.runtime.recovery import OpenTurn, remember, settling
@@ -29,7 +29,7 @@ Resume = Literal["auto", "always", "never"]
 _TRIES = 1000
 
 
-def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume) -> OpenTurn:
+def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[EventDraft], resume: Resume) -> OpenTurn:
     """Opens a turn, with what was said to begin it."""
     if started.id:
         record = find_turn(runtime.log, started.id)
@@ -59,7 +59,9 @@ def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resu
     raise UnavailableError(f"session {runtime.log.id} is too busy to open a turn", kind="too-busy")
 
 
-def _open(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: Resume, hold: Hold | None) -> OpenTurn:
+def _open(
+    runtime: Runtime, started: ev.TurnStarted, said: list[EventDraft], resume: Resume, hold: Hold | None
+) -> OpenTurn:
     log, guard = runtime.log, runtime.guard
     seen, now = log.head().seq, log.part("turn")
     refuse_if_leased(runtime)
@@ -83,7 +85,7 @@ def _open(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], resume: 
     return OpenTurn(now["number"], now["attempt"] + 1, resumes, past, hold, record)
 
 
-def _open_named(runtime: Runtime, started: ev.TurnStarted, said: list[Draft], hold: Hold | None) -> OpenTurn:
+def _open_named(runtime: Runtime, started: ev.TurnStarted, said: list[EventDraft], hold: Hold | None) -> OpenTurn:
     """A turn with an id that is not completed: begun, or, however it ended, gone on with. What succeeded is answered
     from the record; in a turn that failed, what failed is tried again."""
     log, guard = runtime.log, runtime.guard

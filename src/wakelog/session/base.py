@@ -13,7 +13,7 @@ from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, SessionId
-from wakelog.model.records import Draft, Head
+from wakelog.model.records import EventDraft, Head
 from wakelog.monitors.prices import Prices, built_in
 from wakelog.runtime.ambient import Mark
 from wakelog.runtime.call import Runtime
@@ -104,7 +104,7 @@ class Base(Generic[S]):
         return seq
 
     def append(
-        self, *events: ev.Event | Draft, expect: Seq | None = None, commit_id: str = "", guard: int | None = None
+        self, *events: ev.Event | EventDraft, expect: Seq | None = None, commit_id: str = "", guard: int | None = None
     ) -> Head:
         """Appends typed events as one durable commit. See `Log.append`. In a turn that is done it writes nothing."""
         if self._is_answering:
@@ -114,7 +114,7 @@ class Base(Generic[S]):
     def _record(self, event: ev.Event, *, actor: str = "agent", source: str = "", trust: Trust = "trusted") -> Seq:
         return self._write(self.runtime.flow.draft(event, actor=actor, mark=Mark(trust, source)))
 
-    def _write(self, draft: Draft) -> Seq:
+    def _write(self, draft: EventDraft) -> Seq:
         """Records an event, unless another process has taken over the turn or the lease. In a turn that is done nothing
         is recorded again; then it is the seq of that turn's end."""
         turn = self.runtime.turn

@@ -8,7 +8,7 @@ import msgspec
 
 from wakelog.errors import InvalidInputError
 from wakelog.model import events as ev
-from wakelog.model.records import Draft, Head
+from wakelog.model.records import EventDraft, Head
 from wakelog.runtime.recovery import settling
 from wakelog.session.base import Base, S, Where, check_text
 from wakelog.session.undo import Project, Undone, project_of, redo, undo
@@ -36,23 +36,23 @@ class Moving(Base[S]):
 
     def pause(self, *, why: str = "") -> Head:
         """Nothing new takes effect until `resume`; outcomes of what began before are still accepted."""
-        return self.append(Draft(ev.SessionPaused(why=why), actor="user"))
+        return self.append(EventDraft(ev.SessionPaused(why=why), actor="user"))
 
     def resume(self, *, host: str = "", why: str = "") -> Head:
         """Continues a paused session."""
-        return self.append(Draft(ev.SessionResumed(host=host, why=why), actor="user"))
+        return self.append(EventDraft(ev.SessionResumed(host=host, why=why), actor="user"))
 
     def close(self, outcome: str = "completed", *, why: str = "") -> Head:
         """Ends the session. Open calls are settled first: what never started is abandoned, the rest is uncertain."""
         settled = settling(self.log, "the session was closed", closes=True)
-        return self.append(*settled, Draft(ev.SessionClosed(outcome=outcome, why=why), actor="user"))
+        return self.append(*settled, EventDraft(ev.SessionClosed(outcome=outcome, why=why), actor="user"))
 
     def reopen(self, *, why: str = "") -> Head:
-        return self.append(Draft(ev.SessionReopened(why=why), actor="user"))
+        return self.append(EventDraft(ev.SessionReopened(why=why), actor="user"))
 
     def archive(self, *, why: str = "") -> Head:
         """Puts a closed session away; `reopen` brings it back."""
-        return self.append(Draft(ev.SessionArchived(why=why), actor="user"))
+        return self.append(EventDraft(ev.SessionArchived(why=why), actor="user"))
 
     def take_lease(self, holder: str, *, ttl_s: float = 30.0, force: bool = False) -> int:
         """Claims the session for one writer. Turns, calls and what is recorded through this object then count only

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import msgspec
 
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.replay.call_match import Matcher, Order
 from wakelog.replay.recorded_runtime import Effects, ReplayRuntime, caller
@@ -33,7 +33,7 @@ class ReplayedSession(Session[S]):
         return super().turn(user, **how)
 
     def begin_turn(
-        self, turn: Turn[S], started: ev.TurnStarted, said: list[Draft], resume: Resume = "never"
+        self, turn: Turn[S], started: ev.TurnStarted, said: list[EventDraft], resume: Resume = "never"
     ) -> tuple[int, int]:
         # The recorded turn is what answers here, whether its id is known to be completed or not.
         started = msgspec.structs.replace(started, id="")

@@ -19,7 +19,7 @@ from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, fork_id
 from wakelog.model.names import check_name
-from wakelog.model.records import Draft, Head
+from wakelog.model.records import EventDraft, Head
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import replaying
 from wakelog.runtime.bridge import Aio
@@ -112,7 +112,7 @@ class Session(
                     hint="give it a new id; or leave the id out to try the last turn again",
                 )
         if user is not None:
-            said = [Draft(ev.MessageAdded(role=role, content=user), actor="user", source=source, trust=trust)]
+            said = [EventDraft(ev.MessageAdded(role=role, content=user), actor="user", source=source, trust=trust)]
         started = ev.TurnStarted(input=user, retry=retry, id=id)
         return Turn(self, started, said, resume="never" if retry else resume)
 
@@ -138,7 +138,7 @@ class Session(
             return result
 
     def begin_turn(
-        self, turn: Turn[S], started: ev.TurnStarted, said: list[Draft], resume: Resume = "never"
+        self, turn: Turn[S], started: ev.TurnStarted, said: list[EventDraft], resume: Resume = "never"
     ) -> tuple[int, int]:
         """Starts a turn; one that a dead process left open is first recorded as interrupted."""
         replay = replaying()
@@ -178,9 +178,11 @@ class Session(
             refuse_if_leased(self.runtime)
             left = settling(self.log, end_of_holder(self.log))
         begun = ev.TurnStarted(input=user, holder=hold.text if hold is not None else "")
-        opening: list[ev.Event | Draft] = [Draft(begun, source=source, trust=trust)]
+        opening: list[ev.Event | EventDraft] = [EventDraft(begun, source=source, trust=trust)]
         if user is not None:
-            opening.append(Draft(ev.MessageAdded(role=role, content=user), actor=actor, source=source, trust=trust))
+            opening.append(
+                EventDraft(ev.MessageAdded(role=role, content=user), actor=actor, source=source, trust=trust)
+            )
         self.runtime.flow.new_turn()
         self.append(*left, *opening)
         number: int = self.log.part("turn")["number"]
@@ -188,7 +190,7 @@ class Session(
 
     def end_turn(self, outcome: Outcome = "completed", *, why: str = "") -> Head:
         """Ends the turn that `start_turn` began."""
-        return self.append(Draft(ev.TurnEnded(outcome=outcome, why=why), actor="runtime"))
+        return self.append(EventDraft(ev.TurnEnded(outcome=outcome, why=why), actor="runtime"))
 
     def finish_turn(self, turn: Turn[S]) -> None:
         with self._turn_lock:

@@ -21,7 +21,7 @@ import msgspec
 from wakelog.errors import ConflictError, WakelogError
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import enter_session
 from wakelog.runtime.call_end import failure_of
@@ -46,7 +46,7 @@ class Turn(Generic[S]):
     """One turn of a session. Use it in a `with` (or `async with`)."""
 
     def __init__(
-        self, session: Session[S], started: ev.TurnStarted, said: list[Draft], *, resume: Resume = "never"
+        self, session: Session[S], started: ev.TurnStarted, said: list[EventDraft], *, resume: Resume = "never"
     ) -> None:
         self.session = session
         self._resume: Resume = resume
@@ -151,11 +151,11 @@ class Turn(Generic[S]):
         except WakelogError as exc:
             error.add_note(f"the end of turn @{self.number} could not be recorded: {exc.message}")
 
-    def _end(self, ended: ev.TurnEnded, *before: Draft, expect: Seq | None = None) -> None:
+    def _end(self, ended: ev.TurnEnded, *before: EventDraft, expect: Seq | None = None) -> None:
         """Ends the turn, unless another process has taken it over; with it, calls whose outcome is lost."""
         runtime = self.session.runtime
         lost = unanswered(self.session.log, self.number, runtime.at_work, resumes=ended.outcome == "interrupted")
-        draft = runtime.placed(Draft(ended, actor="runtime"))
+        draft = runtime.placed(EventDraft(ended, actor="runtime"))
         self.session.append(*before, *lost, draft, expect=expect, guard=runtime.guard)
 
     def _commit(self) -> None:

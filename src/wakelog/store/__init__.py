@@ -22,7 +22,7 @@ from wakelog.log.surgery import delete
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId, is_session_id, root_id
 from wakelog.model.names import check_name
-from wakelog.model.records import Draft, Head
+from wakelog.model.records import EventDraft, Head
 from wakelog.model.values import check_text
 from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
@@ -446,4 +446,4 @@ def _bring_forward(session: Session[Any]) -> None:
     changes: list[ev.Event] = [ev.LabelsSet(labels={LABEL: data_type.label}, why=why)]
     if patch:
         changes.insert(0, ev.StatePatched(patch=patch, why=why))
-    session.append(*(Draft(change, actor="runtime") for change in changes), expect=session.head.seq)
+    session.append(*(EventDraft(change, actor="runtime") for change in changes), expect=session.head.seq)

@@ -10,7 +10,7 @@ import pytest
 import wakelog
 from tests.cli.look.world import HOSTILE, START_US, Clock, call, fixed_bytes, think
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -72,7 +72,7 @@ def _boss(store: Store, clock: Clock) -> None:
 
 def _hanging(store: Store, clock: Clock) -> None:
     s = store.session("hanging", limits={"seconds": 10})
-    s.append(Draft(ev.BudgetSpent(cost=ev.Cost(duration_us=9_000_000)), actor="runtime"))
+    s.append(EventDraft(ev.BudgetSpent(cost=ev.Cost(duration_us=9_000_000)), actor="runtime"))
     s.append(ev.TurnStarted(input="deploy"))
     s.append(ev.ActionRequested(action="d1", tool="deploy", effect="external"), ev.ActionStarted(action="d1"))
 

@@ -11,7 +11,7 @@ import pytest
 
 import wakelog
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -106,7 +106,7 @@ def call(
         cost=spent,
         stop_reason="end_turn" if effect == "model" else "",
     )
-    session.append(Draft(done, source=source, trust="untrusted" if source else "trusted"))
+    session.append(EventDraft(done, source=source, trust="untrusted" if source else "trusted"))
     return action
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wakelog.cli.demo.scene import Scene
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 
 FIRST = "big"
 TURNS = 1000
@@ -20,11 +20,11 @@ def build(scene: Scene) -> None:
         scene.progress(PER_TURN)
 
 
-def _turn(turn: int, size: int) -> list[ev.Event | Draft]:
+def _turn(turn: int, size: int) -> list[ev.Event | EventDraft]:
     ask = f"go on with part {turn}"
-    out: list[ev.Event | Draft] = [
+    out: list[ev.Event | EventDraft] = [
         ev.TurnStarted(input=ask),
-        Draft(ev.MessageAdded(role="user", content=ask), actor="user"),
+        EventDraft(ev.MessageAdded(role="user", content=ask), actor="user"),
     ]
     number = 0
     while len(out) < size - 4:
@@ -47,5 +47,5 @@ def _turn(turn: int, size: int) -> list[ev.Event | Draft]:
     out.append(ev.StatePatched(patch=patch))
     while len(out) < size - 1:
         out.append(ev.MessageAdded(role="assistant", content=f"Part {turn}: {number} files read."))
-    out.append(Draft(ev.TurnEnded(), actor="runtime"))
+    out.append(EventDraft(ev.TurnEnded(), actor="runtime"))
     return out

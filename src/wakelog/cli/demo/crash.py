@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from wakelog.cli.demo.scene import Scene
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 
 FIRST = "crash"
 
@@ -18,14 +18,16 @@ def build(scene: Scene) -> None:
     charge = scene.request(s, "charge_card", given, effect="external", key="order-4711")
     scene.wait(35)  # here the process was killed
 
-    s.append(Draft(ev.SessionResumed(host="worker-2", why="worker-1 stopped answering"), actor="runtime"))
-    s.append(Draft(ev.ActionUncertain(action=charge, why="its process ended before the answer came"), actor="runtime"))
+    s.append(EventDraft(ev.SessionResumed(host="worker-2", why="worker-1 stopped answering"), actor="runtime"))
+    s.append(
+        EventDraft(ev.ActionUncertain(action=charge, why="its process ended before the answer came"), actor="runtime")
+    )
     with s.turn("go on") as t:  # first ends the turn that was left open, as interrupted
         t.data["order"] = 4711
         found = {"key": "order-4711", "status": "charged", "charge": "ch_9"}
         scene.call(s, "find_charge", {"key": "order-4711"}, found, summary="charged once")
         s.append(
-            Draft(
+            EventDraft(
                 ev.ActionReconciled(
                     action=charge, outcome="succeeded", output=found, by="find_charge", why="found under the same key"
                 ),
@@ -39,8 +41,8 @@ def build(scene: Scene) -> None:
     mail = scene.request(s, "send_email", {"to": "ada@example.com", "template": "receipt"}, effect="external")
     scene.wait(50)  # killed again
 
-    s.append(Draft(ev.SessionResumed(host="worker-3", why="worker-2 stopped answering"), actor="runtime"))
+    s.append(EventDraft(ev.SessionResumed(host="worker-3", why="worker-2 stopped answering"), actor="runtime"))
     s.append(
-        Draft(ev.ActionUncertain(action=mail, why="no key, and the mail server keeps no record"), actor="runtime"),
-        Draft(ev.TurnEnded(outcome="interrupted", why="the process ended inside it"), actor="runtime"),
+        EventDraft(ev.ActionUncertain(action=mail, why="no key, and the mail server keeps no record"), actor="runtime"),
+        EventDraft(ev.TurnEnded(outcome="interrupted", why="the process ended inside it"), actor="runtime"),
     )
