@@ -16,7 +16,7 @@ import pytest
 
 import wakelog
 from tests.runtime.lives import Desk, stopped
-from wakelog.runtime.unknown_outcome import leaves_open
+from wakelog.runtime.outcome import leaves_open
 from wakelog.session import Session
 
 

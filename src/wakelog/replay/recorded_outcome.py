@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from wakelog.errors import NotFoundError
+from wakelog.errors import NotFoundError, UncertainError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model import events as ev
@@ -19,13 +19,9 @@ from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.replay.recorded_error import exception_of
 from wakelog.replay.recording import Step
-from wakelog.runtime.ambient import Mark
-from wakelog.runtime.call_end import status_of
-from wakelog.runtime.call_values import Given
-from wakelog.runtime.flow import Flow
-from wakelog.runtime.outcome import Status
-from wakelog.runtime.tools import Tool
-from wakelog.runtime.unknown_outcome import UncertainError
+from wakelog.runtime.ambient import Flow, Mark
+from wakelog.runtime.outcome import Status, status_of
+from wakelog.runtime.tools import Given, Tool
 
 
 class Recalled(msgspec.Struct, frozen=True):
