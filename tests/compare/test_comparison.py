@@ -229,7 +229,7 @@ def test_what_the_state_held_is_compared_without_positions(store: Store) -> None
     def second(s: Session) -> None:
         s.fact("seen", 1)
         s.decide("look around", because="why not")
-        s.file("query.sql")
+        s.files.record("query.sql")
 
     pair = tried(store, first, second)
     assert pair.divergence is not None

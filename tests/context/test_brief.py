@@ -21,10 +21,10 @@ def _full(store: Store) -> Session[Any]:
         s.decide("charge once", because="the key is idempotent", alternatives=["ask first"], assumptions=["EUR"])
         s.fact("amount", 4200)
         s.dead_end("the old API", learned="it is gone")
-        s.file("src/bill.py", added=3)
-        s.touch("ledger", "app")
+        s.files.record("src/bill.py", added=3)
+        s.context.touch("ledger", "app")
         s.artefact("receipt", uri="file:receipt.pdf")
-        s.spawned("s_sub", "find the address")
+        s.calls.spawned("s_sub", "find the address")
         s.append(ev.FlagRaised(flag="loop", message="the same call five times", severity="error"))
         s.append(ev.ActionRequested(action="c1", tool="charge", effect="external", input={"order": 4711}, key="k-1"))
         s.append(ev.ActionStarted(action="c1"), ev.ActionUncertain(action="c1", why="cut off"))
@@ -33,7 +33,7 @@ def _full(store: Store) -> Session[Any]:
         s.append(ev.BudgetSpent(cost=ev.Cost(tokens_in=100)))
         s.message("assistant", "I charged it, I think.")
         seq = call(s, output="x" * 900)
-    s.evict(f"e{seq}:output")
+    s.context.evict(f"e{seq}:output")
     return s
 
 

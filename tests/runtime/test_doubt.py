@@ -188,5 +188,5 @@ async def test_an_awaited_tool_that_lost_its_answer_is_uncertain(session: Sessio
     async def send() -> None:
         raise READ_TIMEOUT("lost")
 
-    outcome = await session.acall("send")
+    outcome = await session.aio.call("send")
     assert outcome.status == "uncertain"

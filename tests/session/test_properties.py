@@ -54,8 +54,8 @@ def test_the_deltas_folded_by_another_library_give_the_reported_state(verbs: lis
     with wakelog.open("memory:") as store:
         session = store.session("s")
         play(session, verbs)
-        assert fold_with_a_foreign_library(session, session.head.seq) == session.state_document()
-        assert state_hash(session.state_document()) == session.state_hash()
+        assert fold_with_a_foreign_library(session, session.head.seq) == session.log.state()
+        assert state_hash(session.log.state()) == session.log.state_hash()
 
 
 @many
@@ -68,7 +68,9 @@ def test_a_diff_applied_to_the_first_state_gives_the_second(
         play(session, verbs)
         a, b = 1 + first % session.head.seq, 1 + second % session.head.seq
         found = session.diff(a, b)
-        assert jsonpatch.apply_patch(session.state_document(a), found.patch) == session.state_document(b)
+        assert jsonpatch.apply_patch(session.log.state(session.seq(a)), found.patch) == session.log.state(
+            session.seq(b)
+        )
         told = {"view", "turn", "lease"}
         changed = {op["path"].split("/")[1] for op in found.patch} - told
         assert changed == {c.pointer.split("/")[1] for c in found.changes}
@@ -80,8 +82,8 @@ def test_undoing_a_rewind_gives_the_same_state_hash(verbs: list[tuple[Any, ...]]
     with wakelog.open("memory:") as store:
         session = store.session("s")
         play(session, verbs)
-        before = session.state_hash()
+        before = session.log.state_hash()
         session.rewind(1 + point % session.head.seq)
         session.undo()
-        assert session.state_hash() == before
+        assert session.log.state_hash() == before
         assert session.verify().ok

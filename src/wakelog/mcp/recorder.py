@@ -326,7 +326,7 @@ class Recorder:
     def _end(self) -> None:
         self._cut()
         if self._closes and self._session is not None:
-            self._session.close(why="the server ended")
+            self._session.end(why="the server ended")
 
 
 def _to_stderr(text: str) -> None:

@@ -35,8 +35,8 @@ class Budget:
         return set_limits(self._session.log, limits_of(limits), why=why)
 
     def limit(self, **limits: Amount) -> BudgetScope:
-        """Limits for a part of the work, counted from the beginning of a `with`:
-        `with session.budget.limit(usd="1.00"):`. When one is reached, the next call is refused with NotAllowedError, kind
+        """Limits for a part of the work, counted from the beginning of a `with`: `with
+        session.budget.limit(usd="1.00"):`. When one is reached, the next call is refused with NotAllowedError, kind
         `budget-reached`."""
         return BudgetScope(self._session.log, limits_of(limits))
 

@@ -89,7 +89,7 @@ def test_preview_lists_only_effects_that_may_have_happened(store: Store) -> None
 def test_hostile_names_are_inert_in_the_preview(move: Cli, store: Store) -> None:
     session = store.session("x\x1b[31mred")
     session.fact("a", 1)
-    session.file("evil\x1b]0;t\x07.py", added=1)
+    session.files.record("evil\x1b]0;t\x07.py", added=1)
     session.append(ev.ActionRecorded(action="r", tool="\u202etool", effect="external"))
     for args in (
         ("rewind", f"{session.name}@0", "--dry-run"),

@@ -141,7 +141,7 @@ def open_session(call: Call, body: NewSession) -> HeadAnswer:
 def get_session(call: Call) -> SessionAnswer:
     """How a session stands: head, holder of the lease, goal, labels, turn, what is pending, flags, budget."""
     session = call.session()
-    state = session.state_document()
+    state = session.log.state()
     return SessionAnswer(
         head=HeadAnswer.of(session.head),
         holder=session.log.living_holder(),
