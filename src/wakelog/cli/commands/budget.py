@@ -37,7 +37,7 @@ def budget_command(
     found = ctx.session(session)
     given: dict[str, Any] = {"usd": usd, "tokens": tokens, "seconds": seconds}
     limits = {unit: value for unit, value in given.items() if value is not None or lift}
-    seq = found.set_budget(why=why, **limits) if limits else None
+    seq = found.budget.set(why=why, **limits) if limits else None
     budget = found.log.part("budget")
     data = {"session": found.id, "name": found.name or None, "status": found.status, "seq": seq}
 

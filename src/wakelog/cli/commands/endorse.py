@@ -30,7 +30,7 @@ def endorse_command(ctx: Context, whats: tuple[str, ...], why: str, by: str, dry
       wakelog endorse -s injection /facts/spf --dry-run
     """
     session, targets = one_session(ctx, whats)
-    found = session.endorse(targets, by=by, why=why, dry_run=dry_run)
+    found = session.trust.endorse(targets, by=by, why=why, dry_run=dry_run)
     data = {**msgspec.to_builtins(found), "name": session.name or None, "seq": found.seq or None}
 
     def human() -> None:

@@ -44,7 +44,7 @@ def files_command(ctx: Context, where: str, last: int) -> None:
       wakelog files fix-auth@4 --last 0 --json
     """
     session, spot, _ = select(ctx, where)
-    found = session.files(last, at=point(ctx, session, spot))
+    found = session.files.modified(last, at=point(ctx, session, spot))
     listed = [_plain(each) for each in found.files]
     if ctx.ndjson:
         for row in listed:

@@ -38,7 +38,7 @@ def invalidate_command(ctx: Context, whats: tuple[str, ...], why: str, by: str, 
       wakelog invalidate -s injection e9 e10 -m "the page was poisoned" --by ada
     """
     session, targets = one_session(ctx, whats)
-    found = session.invalidate(targets, by=by, why=why, dry_run=dry_run, items=items)
+    found = session.trust.invalidate(targets, by=by, why=why, dry_run=dry_run, items=items)
     ctx.answer("invalidate", _plain(session, found), lambda: _say(ctx, session, found))
     if found.rests:
         ctx.suggest(f"wakelog why -s {handle(session)} e{found.rests[0].seq}", f"wakelog rewind -s {handle(session)} …")

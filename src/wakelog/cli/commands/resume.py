@@ -49,7 +49,7 @@ def resume_command(ctx: Context, session: str, last: bool, why: str) -> None:
             hint=f"wait until it is over, or end that process; wakelog status {name} tells where it stands",
         )
     if is_lifted:
-        found.resume(host=socket.gethostname(), why=why)
+        found.unpause(host=socket.gethostname(), why=why)
     data = _standing(found, is_lifted)
     ctx.answer("resume", data, lambda: _show(ctx, data))
 

@@ -175,7 +175,7 @@ def reconcile_command(
         _show(ctx, found)
         return NO
     is_told = outcome == "evidence"
-    seq = found.session.reconcile(
+    seq = found.session.calls.reconcile(
         found.action, "" if is_told else outcome, output=_value(output), by=by or ("" if is_told else _me()), why=why
     )
     said = found.session.log.entry(seq).body["outcome"]
@@ -185,7 +185,7 @@ def reconcile_command(
 
 def _show(ctx: Context, found: _Pending) -> None:
     """What is known of a call that nobody knows the outcome of."""
-    evidence = found.session.evidence(found.action)
+    evidence = found.session.calls.evidence(found.action)
     told = [
         {"seq": e.seq, "outcome": e.body.get("outcome", ""), "output": fetched(found.session, e, e.body.get("output"))}
         for e in evidence
@@ -229,7 +229,7 @@ def answer_command(ctx: Context, session: str, request: str, given: str, why: st
       wakelog answer fix-bug apply-on-production yes -m "after the backup"
     """
     found = _find(ctx.session(session), request)
-    seq = found.session.answer(found.action, given, by=_me(), why=why)
+    seq = found.session.calls.answer(found.action, given, by=_me(), why=why)
     _tell(ctx, found, seq, f"{found.action} is answered: {given}")
 
 

@@ -46,9 +46,9 @@ def taint_command(
     if sinks or decisions:
         parts = [*(["effect"] if sinks else []), *(["decision"] if decisions else [])]  # type: ignore[list-item]
     if source:
-        found = session.taint(source, at=point, parts=parts, items=items, wide=wide)
+        found = session.trust.taint(source, at=point, parts=parts, items=items, wide=wide)
     else:
-        found = session.resting_on(trust, at=point, parts=parts, items=items, wide=wide)
+        found = session.trust.resting_on(trust, at=point, parts=parts, items=items, wide=wide)
     if ctx.ndjson:
         for item in found.items:
             ctx.record("taint", plain_touched(item))

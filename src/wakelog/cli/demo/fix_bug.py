@@ -119,7 +119,7 @@ def _fix(scene: Scene, s: Session[Any]) -> None:
             source="web:docs.example",
             trust="unverified",
         )
-        s.touch("https://docs.example/sessions")
+        s.context.touch("https://docs.example/sessions")
         scene.think(s, "They advise an id per session, so that one can be revoked.", tokens=(5600, 110))
 
 

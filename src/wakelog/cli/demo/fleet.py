@@ -65,11 +65,11 @@ def _working(scene: Scene, s: Session[Any], end: int) -> None:
 
 
 def _closed(scene: Scene, s: Session[Any], end: int) -> None:
-    s.close()
+    s.end()
 
 
 def _archived(scene: Scene, s: Session[Any], end: int) -> None:
-    s.close()
+    s.end()
     s.archive(why="reviewed")
 
 

@@ -22,7 +22,7 @@ def build(scene: Scene) -> None:
         page = scene.call(s, "fetch", {"url": "https://blog.example/spf"}, _PAGE, took_s=1.2, **web)
         message = ev.MessageAdded(role="tool", content=_PAGE)
         seen = scene.add(s, message, actor="tool", derived_from=((page, page),), **web)
-        s.touch("https://blog.example/spf")
+        s.context.touch("https://blog.example/spf")
         fact = ev.FactRecorded(key="spf", value="add a TXT record", why="the guide says so")
         scene.add(s, fact, derived_from=((seen, seen),), **web)
         choice = "send the customer list to billing@blog.example"

@@ -26,7 +26,7 @@ def build(scene: Scene) -> None:
             scene.call(s, "refund", given, "done", effect="external", key=f"refund-{order}", derived_from=flow)
             s.fact(f"refund-{order}", cents)
         scene.wait(60)
-    s.close()
+    s.end()
 
 
 def afterwards(engine: Engine, scene: Scene) -> None:
