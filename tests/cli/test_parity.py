@@ -74,6 +74,7 @@ DONE_BY = {
     "Session.why": "why",
     "Store.cost": "cost",
     "Store.delete": "delete",
+    "Store.prices": "cost",
     "Store.erase": "erase",
     "Store.find": "ls",
     "Store.fork": "fork",

@@ -183,7 +183,7 @@ def test_what_cannot_fit_is_an_error_that_names_the_largest(session: Session[Any
         with pytest.raises(NotAllowedError) as refused:
             session.context.window(500)
         assert refused.value.kind == "window-too-small"
-        assert f"session.evict('e{seq}:output')" in refused.value.hint
+        assert f"session.context.evict('e{seq}:output')" in refused.value.hint
         session.context.evict(f"e{seq}:output")
         context = session.context.window(500)
         check(context)

@@ -506,7 +506,7 @@ def test_a_module_level_tool_is_plain_without_a_session_and_recorded_within_one(
         assert wakelog.current() is session
         assert look(2) == 2
         threads = ThreadPoolExecutor(1)
-        assert threads.submit(session.bind(look), 3).result() == 3
+        assert threads.submit(session.calls.bind(look), 3).result() == 3
         threads.shutdown()
     assert wakelog.current() is None
     assert len(kinds(session)) == 6

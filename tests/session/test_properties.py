@@ -1,5 +1,6 @@
 """Promises that hold for any history: what the verbs report is the fold, diffs are exact, undo is the way back."""
 
+import operator
 from typing import Any
 
 import jsonpatch
@@ -18,8 +19,8 @@ VERBS = st.one_of(
     st.tuples(st.just("retract"), KEYS),
     st.tuples(st.just("decide"), WORDS),
     st.tuples(st.just("dead_end"), WORDS),
-    st.tuples(st.just("file"), KEYS),
-    st.tuples(st.just("touch"), KEYS),
+    st.tuples(st.just("files.record"), KEYS),
+    st.tuples(st.just("context.touch"), KEYS),
     st.tuples(st.just("set_goal"), WORDS),
     st.tuples(st.just("checkpoint"), KEYS),
     st.tuples(st.just("data"), KEYS, values),
@@ -35,7 +36,7 @@ def play(session: Any, verbs: list[tuple[Any, ...]]) -> None:
         elif name == "rewind":
             session.rewind(1 + args[0] % session.head.seq)
         else:
-            getattr(session, name)(*args)
+            operator.attrgetter(name)(session)(*args)
 
 
 def fold_with_a_foreign_library(session: Any, upto: int) -> Any:

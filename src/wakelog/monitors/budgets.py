@@ -148,8 +148,9 @@ def _amount(name: str, value: Any, factor: int) -> int:
 
 
 def check_budget(log: Log) -> None:
-    """NotAllowedError, kind `budget-reached`, when a limit is reached: of the session, or of a `with session.budget(…)`
-    around this call. A session's own limit also pauses it. What running sub-agents spent so far counts."""
+    """NotAllowedError, kind `budget-reached`, when a limit is reached: of the session, or of a `with
+    session.budget.limit(…)` around this call. A session's own limit also pauses it. What running sub-agents
+    spent so far counts."""
     for scope in _open_scopes(log):
         scope.check()
     budget = log.part("budget")
@@ -167,7 +168,7 @@ def check_budget(log: Log) -> None:
 
 
 def limits_money(log: Log) -> bool:
-    """Whether the session, or a `with session.budget(…)` around this call, has a limit in money."""
+    """Whether the session, or a `with session.budget.limit(…)` around this call, has a limit in money."""
     key = KEYS["usd"]
     return key in log.part("budget")["limits"] or any(key in scope.limits for scope in _open_scopes(log))
 
@@ -245,7 +246,7 @@ class BudgetScope:
             raise NotAllowedError(
                 f"the budget of this part of the work is reached: {words}",
                 kind="budget-reached",
-                hint="catch this where the part ends, or give it more: with session.budget(…)",
+                hint="catch this where the part ends, or give it more: with session.budget.limit(…)",
             )
 
     def __enter__(self) -> BudgetScope:
