@@ -55,7 +55,7 @@ ID_MAX = 200
 _TRIES = 1000
 
 
-def settling(
+def settle_pending(
     log: Log, why: str, *, resumes: bool = False, closes: bool = False, at_work: Collection[str] = ()
 ) -> list[EventDraft]:
     """The events that leave nothing dangling. With `resumes`, the cut turn is about to be continued, and calls that may
@@ -283,7 +283,7 @@ def _open(
     if started.retry and spans and (id := str(log.entry(spans[-1].first).body.get("id", ""))):
         started = msgspec.structs.replace(started, id=id)
         record = TurnRecord(id, (last := find_turn(log, id)).generation, last.retries + 1)
-    left = settling(log, end_of_holder(log), resumes=base is not None, at_work=runtime.at_work)
+    left = settle_pending(log, end_of_holder(log), resumes=base is not None, at_work=runtime.at_work)
     if base is None and not started.retry:
         log.append(*left, started, *said, expect=seen, guard=guard)
         return OpenTurn(now["number"] + 1, 1, hold=hold)
@@ -307,14 +307,14 @@ def _open_named(runtime: Runtime, started: ev.TurnStarted, said: list[EventDraft
     past = {a: p for a, p in record.calls.items() if record.outcome != "failed" or not p.is_failure}
     if record.turn and record.turn == now["number"]:
         spans = attempts_of(log, record.turn)
-        left = settling(log, end_of_holder(log), resumes=True, at_work=runtime.at_work)
+        left = settle_pending(log, end_of_holder(log), resumes=True, at_work=runtime.at_work)
         resumes = log.entry(record.started).body.get("resumes") or record.attempt
         started = msgspec.structs.replace(started, retry=True, resumes=resumes)
         to = spans[-1].first - 1
         kept = _kept(log, spans[-1], to, seen)
         log.rewind(to, mode="retry", restored=left, then=[*kept, started, *said], expect=seen, guard=guard)
         return OpenTurn(now["number"], now["attempt"] + 1, past=past, hold=hold, record=record)
-    left = settling(log, end_of_holder(log), at_work=runtime.at_work)
+    left = settle_pending(log, end_of_holder(log), at_work=runtime.at_work)
     commit_id = "" if record.turn else record.commit_id
     log.append(*left, started, *said, expect=seen, commit_id=commit_id, guard=guard)
     return OpenTurn(now["number"] + 1, 1, past=past, hold=hold, record=record)

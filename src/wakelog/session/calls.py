@@ -12,7 +12,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.runtime import operator
 from wakelog.runtime.ambient import carry, enter_session
-from wakelog.runtime.resume import settling
+from wakelog.runtime.resume import settle_pending
 from wakelog.session.base import Base, Where, check_text
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Calls:
         log = self._session.log
         if not force:
             refuse_if_held(log)
-        events = settling(log, why or end_of_holder(log), at_work=self._session._runtime.at_work)
+        events = settle_pending(log, why or end_of_holder(log), at_work=self._session._runtime.at_work)
         if events:
             self._session.append(*events)
         return [a for a, p in log.part("pending_actions").items() if p["status"] == "uncertain"]

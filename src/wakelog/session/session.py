@@ -29,7 +29,7 @@ from wakelog.runtime.ambient import answering, replaying
 from wakelog.runtime.models import model_call, usage_cost
 from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.policy import Policy
-from wakelog.runtime.resume import Resume, check_turn_id, open_turn, settling
+from wakelog.runtime.resume import Resume, check_turn_id, open_turn, settle_pending
 from wakelog.runtime.streams import unwrapped
 from wakelog.runtime.tools import Given, Policies, Tool, bad_arguments, bound, drive, refused, unknown_tool
 from wakelog.runtime.values import revive
@@ -330,7 +330,7 @@ class Session(Records[S], Reads[S]):
 
     def end(self, outcome: str = "completed", *, why: str = "") -> Head:
         """Ends the session. Open calls are settled first: what never started is abandoned, the rest is uncertain."""
-        settled = settling(self.log, "the session was closed", closes=True)
+        settled = settle_pending(self.log, "the session was closed", closes=True)
         return self.append(*settled, EventDraft(ev.SessionClosed(outcome=outcome, why=why), actor="user"))
 
     def reopen(self, *, why: str = "") -> Head:

@@ -28,7 +28,7 @@ from wakelog.model.values import Value
 from wakelog.runtime.ambient import enter_session
 from wakelog.runtime.bridge import in_thread_to_the_end
 from wakelog.runtime.outcome import failure_of, is_stop
-from wakelog.runtime.resume import refuse_if_leased, settling, unanswered
+from wakelog.runtime.resume import refuse_if_leased, settle_pending, unanswered
 from wakelog.runtime.values import plain
 from wakelog.session.notebook import turn_html
 from wakelog.state.diff import diff
@@ -212,7 +212,7 @@ def start_turn(
     begun = ev.TurnStarted(input=user, holder=hold.text if hold is not None else "")
     if log.part("turn")["status"] == "open":
         refuse_if_leased(runtime)
-        left = settling(log, end_of_holder(log))
+        left = settle_pending(log, end_of_holder(log))
     opening: list[ev.Event | EventDraft] = [EventDraft(begun, source=source, trust=trust)]
     if user is not None:
         opening.append(EventDraft(ev.MessageAdded(role=role, content=user), actor=actor, source=source, trust=trust))
