@@ -244,7 +244,7 @@ def _settling(name: str, verb: str, done: str, doc: str) -> click.Command:
     def command(ctx: Context, session: str, action: str, why: str) -> None:
         found = _find(ctx.session(session), action)
         who = {} if verb == "abandon" else {"by": _me()}
-        seq = getattr(found.session, verb)(found.action, why=why, **who)
+        seq = getattr(found.session.calls, verb)(found.action, why=why, **who)
         has_begun = found.entry["status"] in ("running", "uncertain")
         more = ("; it is not run again" if has_begun else "; it never ran") if verb == "abandon" else ""
         _tell(ctx, found, seq, f"{found.action} is {done}{more}")
