@@ -47,7 +47,7 @@ def test_the_accepted_attempt_is_replayed_and_one_can_be_chosen(session: Session
     look(session, "go", "b", "c", retry=True)
     replay = same(session, "@2", "go", "b", "c")
     assert replay.session.state().turn.attempt == 2
-    assert replay.session.state_hash() == session.log.state_hash()
+    assert replay.session.log.state_hash() == session.log.state_hash()
     same(session, "@2.2", "go", "b", "c")
     same(session, "@2.best", "go", "b", "c")
     ran.clear()
@@ -107,7 +107,7 @@ def test_forks_are_replayed_through_their_parents(session: Session[Any], store: 
     same(child, "@2", "deux", "c")
     same(grandchild, "@1", "one", "a")
     replay = same(grandchild, "@3", "trois", "d")
-    assert replay.session.state_hash() == grandchild.log.state_hash()
+    assert replay.session.log.state_hash() == grandchild.log.state_hash()
     with grandchild.replay() as replay:
         for text, q in (("one", "a"), ("deux", "c"), ("trois", "d")):
             look(replay.session, text, q)
