@@ -234,10 +234,10 @@ class Wakelog(Contender):
         self.log.append(*self._events(turn))
 
     def load(self, at: int | None = None) -> Any:
-        return self.opened.state_document(_point(at))
+        return self.opened.log.state(None if at is None else self.opened.seq(_point(at)))
 
     def fork(self, at: int) -> Callable[[], Any]:
-        return self.opened.fork(f"@{at}").state_document
+        return self.opened.fork(f"@{at}").log.state
 
     def diff(self, a: int, b: int) -> Any:
         return self.opened.diff(f"@{a}", f"@{b}")

@@ -66,7 +66,7 @@ def measure_many(turns: list[Turn], sessions: int, times: int, folder: Path) -> 
 
 def _why(session: wakelog.Session[Any], where: str, times: int) -> Looking:
     """Why the newest decision, from nothing: how many plain reads of the whole log it takes."""
-    decision = max(map(int, session.state_document()["decisions_made"]))
+    decision = max(map(int, session.log.state()["decisions_made"]))
     ratios = []
     for _ in range(times):
         reading = _time(1, lambda: sum(1 for _ in session.log.entries())).median
@@ -76,8 +76,8 @@ def _why(session: wakelog.Session[Any], where: str, times: int) -> Looking:
 
 def _context(session: wakelog.Session[Any], where: str, times: int) -> Looking:
     """The window of a long session, once what does not fit has left it."""
-    session.context(WINDOW)
-    return Looking(f"context of {WINDOW:,} tokens", where, _time(times, lambda: session.context(WINDOW)))
+    session.context.window(WINDOW)
+    return Looking(f"context of {WINDOW:,} tokens", where, _time(times, lambda: session.context.window(WINDOW)))
 
 
 def _files(store: wakelog.Store) -> Any:

@@ -65,7 +65,7 @@ def main(folder: Path, answer_after_s: float = 0) -> None:
                 alternatives=["refresh the session on each request"],
             )
             edit_file("settings.py", "SESSION_TTL = 300", "SESSION_TTL = 604800")
-            session.file("settings.py", added=1, removed=1, why="the limit was five minutes")
+            session.files.record("settings.py", added=1, removed=1, why="the limit was five minutes")
             result = run_tests()
             post(f"fixed the login: {result}")
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
         InvalidInputError,
         NotAllowedError,
         NotFoundError,
+        NotSentError,
         UnavailableError,
+        UncertainError,
         UnsupportedError,
         WakelogError,
     )
@@ -26,10 +28,9 @@ if TYPE_CHECKING:
     from wakelog.model import events
     from wakelog.replay.plan import Plan
     from wakelog.runtime.ambient import current, current_call, untrusted
-    from wakelog.runtime.bound_tool import tool
     from wakelog.runtime.outcome import Outcome
     from wakelog.runtime.policy import Found, Policy
-    from wakelog.runtime.unknown_outcome import NotSentError, UncertainError
+    from wakelog.runtime.tools import tool
     from wakelog.session import Session, Turn
     from wakelog.session.fixture import recorded
     from wakelog.store import Store, open
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Importing wakelog loads nothing else; each name brings its module when it is first used.
+# Importing wakelog loads nothing else; each name brings its module when it is first used, and stays.
 _HOMES = {
     "CallFailedError": "wakelog.errors",
     "ConflictError": "wakelog.errors",
@@ -46,26 +47,27 @@ _HOMES = {
     "Found": "wakelog.runtime.policy",
     "InvalidInputError": "wakelog.errors",
     "Log": "wakelog.log",
+    "ModelMessage": "wakelog.timeline.messages",
     "NotAllowedError": "wakelog.errors",
     "NotFoundError": "wakelog.errors",
-    "NotSentError": "wakelog.runtime.unknown_outcome",
-    "ModelMessage": "wakelog.timeline.messages",
+    "NotSentError": "wakelog.errors",
     "Outcome": "wakelog.runtime.outcome",
     "Plan": "wakelog.replay.plan",
     "Policy": "wakelog.runtime.policy",
     "Session": "wakelog.session",
     "Store": "wakelog.store",
     "Turn": "wakelog.session",
-    "UncertainError": "wakelog.runtime.unknown_outcome",
-    "UserMessage": "wakelog.timeline.messages",
     "UnavailableError": "wakelog.errors",
+    "UncertainError": "wakelog.errors",
     "UnsupportedError": "wakelog.errors",
+    "UserMessage": "wakelog.timeline.messages",
     "WakelogError": "wakelog.errors",
     "current": "wakelog.runtime.ambient",
     "current_call": "wakelog.runtime.ambient",
+    "events": "wakelog.model",
     "open": "wakelog.store",
     "recorded": "wakelog.session.fixture",
-    "tool": "wakelog.runtime.bound_tool",
+    "tool": "wakelog.runtime.tools",
     "untrusted": "wakelog.runtime.ambient",
 }
 
@@ -103,12 +105,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "events":
-        return importlib.import_module("wakelog.model.events")
-    home = _HOMES.get(name)
-    if home is None:
+    if name not in _HOMES:
         raise AttributeError(f"module 'wakelog' has no attribute {name!r}")
-    return getattr(importlib.import_module(home), name)
+    if name == "events":
+        importlib.import_module("wakelog.model.events")  # a module itself
+    home = importlib.import_module(_HOMES[name])
+    globals()[name] = found = getattr(home, name)
+    return found
 
 
 def __dir__() -> list[str]:

@@ -9,6 +9,8 @@
     ├── CorruptLogError     bytes and hash disagree    stop; run `wakelog verify`
     ├── DivergenceError     a replay went elsewhere    look at the step it names
     ├── CallFailedError     a recorded call failed     branch on its `failure`
+    ├── NotSentError        raised by a tool: its effect did not happen, and it may be called again
+    ├── UncertainError      raised by a tool: nobody can tell whether its effect happened
     └── UnavailableError    engine not reachable, or the answer is unknown: ask again with the same id
 
 Each instance carries a stable `kind` ("session-not-found") for machines; kinds are added, never renamed.
@@ -111,3 +113,21 @@ class UnavailableError(WakelogError):
     """The engine could not be reached or its answer was lost. Asking again with the same commit id is safe."""
 
     kind = "unavailable"
+
+
+class NotSentError(WakelogError):
+    """Raised by a tool that knows that its effect did not happen: the call failed, and may be sent again."""
+
+    kind = "not-sent"
+
+    def __init__(self, message: str = "", *, kind: str = "", hint: str = "") -> None:
+        super().__init__(message, kind=kind, hint=hint)
+
+
+class UncertainError(WakelogError):
+    """Raised by a tool that cannot tell whether its effect happened: the call becomes uncertain, not failed."""
+
+    kind = "uncertain"
+
+    def __init__(self, message: str = "", *, kind: str = "", hint: str = "") -> None:
+        super().__init__(message, kind=kind, hint=hint)

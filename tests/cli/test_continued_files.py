@@ -19,10 +19,10 @@ def test_diff_counts_the_lines_of_a_continued_turn_once(cli: Cli, tmp_path: Path
             session.fact("k", 1)
         for _ in range(2):
             with pytest.raises(Killed), session.turn("fix"):
-                session.file("a.py", added=4, removed=2)
+                session.files.record("a.py", added=4, removed=2)
                 raise Killed
         with session.turn("fix") as turn:
-            session.file("a.py", added=4, removed=2)
+            session.files.record("a.py", added=4, removed=2)
         assert (turn.number, turn.attempt) == (2, 3)
     shown = cli("diff", "@1", "@2", "--store", str(tmp_path / "store"))
     assert shown.code == 0

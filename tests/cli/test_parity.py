@@ -5,72 +5,77 @@ import pytest
 
 from wakelog.cli.app import ALIASES, SECTIONS, SHORT, app
 from wakelog.session import Session
+from wakelog.session.budget import Budget, Monitors
+from wakelog.session.calls import Calls
+from wakelog.session.context import Window
+from wakelog.session.files import Files
+from wakelog.session.trust import Trusts
 from wakelog.store import Store
 
 COMMANDS = [name for section in SECTIONS.values() for name in section]
 
 # verb → the command that does it
 DONE_BY = {
-    "Session.abandon": "abandon",
+    "Session.calls.abandon": "abandon",
     "Session.anchor": "anchor",
-    "Session.answer": "answer",
-    "Session.approve": "approve",
-    "Session.deny": "deny",
-    "Session.evidence": "reconcile",
-    "Session.reconcile": "reconcile",
+    "Session.calls.answer": "answer",
+    "Session.calls.approve": "approve",
+    "Session.calls.pending": "pending",
+    "Session.budget.spent": "budget",
+    "Session.budget.left": "budget",
+    "Session.calls.deny": "deny",
+    "Session.calls.evidence": "reconcile",
+    "Session.calls.reconcile": "reconcile",
     "Session.archive": "archive",
     "Session.adopt": "adopt",
     "Session.attempts_of": "attempts",
     "Session.blame": "blame",
     "Session.brief": "brief",
     "Session.checkpoint": "checkpoint",
-    "Session.clear_flag": "flag",
-    "Session.close": "close",
-    "Session.compact": "compact",
-    "Session.compactions": "compact",
+    "Session.monitors.clear_flag": "flag",
+    "Session.end": "close",
+    "Session.context.compact": "compact",
+    "Session.context.compactions": "compact",
     "Session.compare": "compare",
-    "Session.context": "context",
-    "Session.cost": "cost",
-    "Session.prices": "cost",
-    "Store.prices": "cost",
+    "Session.context.window": "context",
+    "Session.budget.cost": "cost",
     "Session.data": "state",
     "Session.diff": "diff",
-    "Session.endorse": "endorse",
+    "Session.trust.endorse": "endorse",
     "Session.events": "log",
-    "Session.expand": "expand",
+    "Session.context.expand": "expand",
     "Session.follow": "tail",
-    "Session.file_diff": "diff",
-    "Session.files": "files",
-    "Session.flag": "flag",
+    "Session.files.diff": "diff",
+    "Session.files.modified": "files",
+    "Session.monitors.flag": "flag",
     "Session.fork": "fork",
     "Session.head": "status",
     "Session.id": "ls",
-    "Session.invalidate": "invalidate",
+    "Session.trust.invalidate": "invalidate",
     "Session.messages": "show",
-    "Session.monitor": "watch",
+    "Session.monitors.add": "watch",
     "Session.note": "note",
     "Session.pause": "pause",
     "Session.prices": "cost",
     "Session.reopen": "reopen",
     "Session.replay": "replay",
-    "Session.workflow": "replay",
-    "Session.replaced": "expand",
-    "Session.resting_on": "taint",
-    "Session.resume": "resume",
+    "Session.calls.workflow": "replay",
+    "Session.context.replaced": "expand",
+    "Session.trust.resting_on": "taint",
+    "Session.unpause": "resume",
     "Session.redo": "redo",
-    "Session.restore_files": "rewind",
+    "Session.files.restore": "rewind",
     "Session.rewind": "rewind",
-    "Session.set_budget": "budget",
+    "Session.budget.set": "budget",
     "Session.state": "state",
-    "Session.state_document": "state",
     "Session.status": "status",
-    "Session.taint": "taint",
+    "Session.trust.taint": "taint",
     "Session.undo": "undo",
-    "Session.value": "show",
     "Session.verify": "verify",
     "Session.why": "why",
     "Store.cost": "cost",
     "Store.delete": "delete",
+    "Store.prices": "cost",
     "Store.erase": "erase",
     "Store.find": "ls",
     "Store.fork": "fork",
@@ -84,38 +89,54 @@ DONE_BY = {
 RECORDING = "recording is for the program that does the work; a person would be making things up"
 PLUMBING = "a building block of the verbs above, without an answer of its own"
 NOT_DONE = {
-    **dict.fromkeys(["Session.capture", "Session.capture_files"], "files are captured around the calls of a program"),
+    **dict.fromkeys(["Session.files.capture"], "files are captured around the calls of a program"),
     "Store.scrub_removed": "part of every erasure; `store scrub` does what had to wait",
     "Store.scrub_index": "part of every removal; commands that remove call it",
     **dict.fromkeys(
         [
-            *(f"Session.{v}" for v in ("append", "artefact", "dead_end", "decide", "fact", "file", "message", "patch")),
-            *(f"Session.{v}" for v in ("retract", "returned", "spawned", "touch", "turn", "set_goal")),
-            *(f"Session.{v}" for v in ("attempts", "run_turn", "arun_turn")),
-            *(f"Session.{v}" for v in ("acall", "amodel", "bind", "call", "end_turn", "model", "start_turn", "tool")),
+            *(
+                f"Session.{v}"
+                for v in ("append", "artefact", "attempts", "call", "dead_end", "decide", "fact", "message")
+            ),
+            *(f"Session.{v}" for v in ("model", "patch", "retract", "run_turn", "set_goal", "tool", "turn")),
+            *(f"Session.calls.{v}" for v in ("bind", "returned", "spawned")),
+            *("Session.files.record", "Session.context.touch"),
             "Store.session",
             "Store.spawn",
             "Store.log",
         ],
         RECORDING,
     ),
-    "Session.recover": "a new turn does it, or close; by hand a call is settled with `reconcile`",
-    "Session.budget": "a limit on a part of a program's work; `budget` sets those of the session",
-    **dict.fromkeys(["Session.guards", "Session.store"], PLUMBING),
-    **dict.fromkeys(["Session.begin_turn", "Session.finish_turn", "Session.seq", "Store.close"], PLUMBING),
+    "Session.calls.recover": "a new turn does it, or close; by hand a call is settled with `reconcile`",
+    "Session.budget.limit": "a limit on a part of a program's work; `budget` sets those of the session",
+    **dict.fromkeys(["Session.monitors.guards", "Session.store"], PLUMBING),
+    **dict.fromkeys(["Session.seq", "Store.close"], PLUMBING),
     **dict.fromkeys(
-        ["Session.evict", "Session.restore", "Session.pin"],
+        ["Session.context.evict", "Session.context.restore", "Session.context.pin"],
         "the program that calls the model keeps its window; `context` shows it",
     ),
     "Session.label": "`hold` sets the one label that forbids something; others are the program's",
-    "Session.state_hash": "a part of `verify` and of `show --json`; nobody types a state hash",
     "Session.take_lease": "a lease belongs to a running process, and a command is over at once",
     "Session.release_lease": "as take_lease; `doctor` names stale ones, and the next writer takes over",
 }
 
 
 def _verbs() -> set[str]:
-    return {f"{cls.__name__}.{name}" for cls in (Session, Store) for name in dir(cls) if not name.startswith("_")}
+    found = {f"{cls.__name__}.{name}" for cls in (Session, Store) for name in _public(cls)} - {"Session.aio"}
+    spaces = {
+        "calls": Calls,
+        "context": Window,
+        "files": Files,
+        "budget": Budget,
+        "monitors": Monitors,
+        "trust": Trusts,
+    }
+    found -= {f"Session.{space}" for space in spaces}
+    return found | {f"Session.{space}.{name}" for space, cls in spaces.items() for name in _public(cls)}
+
+
+def _public(cls: type) -> list[str]:
+    return [name for name in dir(cls) if not name.startswith("_")]
 
 
 def _load(name: str) -> click.Command:

@@ -90,12 +90,12 @@ Ways = dict[str, Callable[[World], Any]]
 S = f"/sessions/{NAME}"
 LOOKS: dict[str, Ways] = {
     "state": {
-        "library": lambda w: _plain(w.session.state_document()),
+        "library": lambda w: _plain(w.session.log.state()),
         "command": lambda w: w.command("state", "-s", NAME)["value"],
         "http": lambda w: w.get(f"{S}/state")["value"],
     },
     "state in the past": {
-        "library": lambda w: _plain(w.session.state_document("@4"))["facts"],
+        "library": lambda w: _plain(w.session.log.state(w.session.seq("@4")))["facts"],
         "command": lambda w: w.command("state", "/facts", "--at", f"{NAME}@4")["value"],
         "http": lambda w: w.get(f"{S}/state", at="@4")["value"]["facts"],
         "mcp": lambda w: w.tool("get_state", session_id=NAME, key="/facts", at="@4")["value"],
@@ -143,7 +143,7 @@ LOOKS: dict[str, Ways] = {
         "http": lambda w: ((a := w.get(f"{S}/anchor"))["seq"], a["hash"]),
     },
     "cost": {
-        "library": lambda w: [(r.key, r.tokens_in, r.tokens_out) for r in w.session.cost().rows],
+        "library": lambda w: [(r.key, r.tokens_in, r.tokens_out) for r in w.session.budget.cost().rows],
         "command": lambda w: [
             (r["key"], r["tokens_in"] or 0, r["tokens_out"] or 0) for r in w.command("cost", NAME)["rows"]
         ],
@@ -236,7 +236,7 @@ DOES: dict[str, Ways] = {
         "http": lambda w: w.post(f"{S}/pause", why="lunch"),
     },
     "close": {
-        "library": lambda w: w.session.close(),
+        "library": lambda w: w.session.end(),
         "command": lambda w: w.command("close", NAME),
         "http": lambda w: w.post(f"{S}/close"),
         "mcp": lambda w: w.tool("close_session", session_id=NAME),
@@ -253,7 +253,7 @@ def test_every_surface_records_the_same(made: Path, tmp_path: Path, cli: Cli, ve
             before = world.session.head.seq
             do(world)
             added = list(world.session.log.entries(after=before))
-            recorded[way] = [(e.kind, _plain(e.body)) for e in added], world.session.state_hash()
+            recorded[way] = [(e.kind, _plain(e.body)) for e in added], world.session.log.state_hash()
     assert recorded["library"][0], "nothing was recorded"
     for way, found in recorded.items():
         assert found == recorded["library"], way

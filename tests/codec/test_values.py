@@ -15,7 +15,7 @@ from wakelog.errors import InvalidInputError
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.payloads import Payload
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.model.values import DEPTH_MAX, INT_MAX, RESERVED_KEYS, check_value
 from wakelog.state.patch import equal
 from wakelog.testing.builders import new_session
@@ -162,8 +162,8 @@ def test_no_event_brings_in_what_is_no_value(log: Log, name: str, carrier: str, 
         ev.FlagRaised(flag="\ud800"),
         ev.ActionRequested(action="\ud800", tool="t"),
         ev.TurnEnded(error=ev.Failure("\ud800")),
-        Draft(ev.NoteAdded(text="fine"), actor="\ud800"),
-        Draft(ev.NoteAdded(text="fine"), source="\ud800"),
+        EventDraft(ev.NoteAdded(text="fine"), actor="\ud800"),
+        EventDraft(ev.NoteAdded(text="fine"), source="\ud800"),
         ev.Foreign(foreign_kind="x.\ud800", data={}),
     ],
     ids=lambda e: type(e).__name__,
@@ -199,7 +199,7 @@ def test_numbers_that_json_readers_round_are_refused_in_every_field(log: Log, ev
 
 # The wrong types are the point, hence constructors that nobody checks.
 untyped: Any = ev
-UntypedDraft: Any = Draft
+UntypedDraft: Any = EventDraft
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from wakelog.compare.comparison import Pair
 from wakelog.compare.divergence import Finding
 from wakelog.compare.steps import gather
 from wakelog.log.removal import erase, prune
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -36,7 +36,7 @@ def call(
     action = f"{tool}-{session.head.seq}"
     effect: Any = "model" if model else "read"
     asked = events.ActionRequested(action=action, tool=tool, input=given_, effect=effect, **fields)
-    session.append(Draft(asked, **(header or {})), events.ActionStarted(action=action))
+    session.append(EventDraft(asked, **(header or {})), events.ActionStarted(action=action))
     if error:
         return session.append(events.ActionFailed(action=action, error=events.Failure("error", error))).seq
     return session.append(events.ActionSucceeded(action=action, output=output)).seq
@@ -99,7 +99,9 @@ def test_a_different_error_and_a_call_that_only_failed_once(store: Store) -> Non
 
 def test_the_same_answer_from_somebody_less_trusted(store: Store) -> None:
     said = events.MessageAdded(role="tool", content="page")
-    pair = tried(store, lambda s: s.append(said), lambda s: s.append(Draft(said, source="web:x", trust="untrusted")))
+    pair = tried(
+        store, lambda s: s.append(said), lambda s: s.append(EventDraft(said, source="web:x", trust="untrusted"))
+    )
     assert pair.divergence is not None
     assert [(d.what, d.a, d.b) for d in pair.divergence.differences] == [("trust", "trusted", "untrusted (web:x)")]
 
@@ -135,7 +137,7 @@ def test_the_model_call_behind_a_step_is_the_one_its_cause_names(store: Store) -
     def work(first: bool) -> Work:
         def play(s: Session) -> None:
             calls = [call(s, "m", output="x", model=True, params={"temperature": t}) for t in (0, 7)]
-            s.append(Draft(events.DecisionMade(choice=str(first)), cause=calls[0] if first else calls[1]))
+            s.append(EventDraft(events.DecisionMade(choice=str(first)), cause=calls[0] if first else calls[1]))
 
         return play
 
@@ -163,7 +165,9 @@ def test_context_items_are_compared_by_content_wherever_they_stand(store: Store)
 
 def test_what_only_one_window_held_is_named_with_its_trust(store: Store) -> None:
     session = store.session("s")
-    page = session.append(Draft(events.MessageAdded(role="tool", content=LARGE), source="web:x", trust="untrusted")).seq
+    page = session.append(
+        EventDraft(events.MessageAdded(role="tool", content=LARGE), source="web:x", trust="untrusted")
+    ).seq
     note = session.message("user", "be careful")
     for n, (seqs, says) in enumerate([((page, note), "left"), ((note,), "right")]):
         with session.turn(user="go", retry=n > 0):
@@ -225,7 +229,7 @@ def test_what_the_state_held_is_compared_without_positions(store: Store) -> None
     def second(s: Session) -> None:
         s.fact("seen", 1)
         s.decide("look around", because="why not")
-        s.file("query.sql")
+        s.files.record("query.sql")
 
     pair = tried(store, first, second)
     assert pair.divergence is not None
@@ -317,7 +321,7 @@ def test_what_followed_says_whether_anything_recorded_links_it(store: Store) -> 
     def work(choice: str) -> Work:
         def play(s: Session) -> None:
             decided = s.decide(choice)
-            s.append(Draft(events.FactRecorded(key="caused", value=choice), cause=decided))
+            s.append(EventDraft(events.FactRecorded(key="caused", value=choice), cause=decided))
             window = {"derived_from": ((decided, decided),)}
             call(s, "m", output=f"on {choice}", model=True, header=window)
             s.fact("apart", choice)

@@ -10,7 +10,7 @@ import pytest
 import wakelog
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.testing.builders import START_US
@@ -43,7 +43,9 @@ def call(
     action = f"{tool}-{session.head.seq}"
     requested = ev.ActionRequested(action=action, tool=tool, effect=effect, input=given or {"path": "a.py"})
     seq = session.log.record(requested)
-    session.append(Draft(ev.ActionSucceeded(action=action, output=output), actor="tool", source=source, trust=trust))
+    session.append(
+        EventDraft(ev.ActionSucceeded(action=action, output=output), actor="tool", source=source, trust=trust)
+    )
     return seq
 
 

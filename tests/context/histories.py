@@ -13,7 +13,7 @@ from wakelog.errors import WakelogError
 from wakelog.log import Log
 from wakelog.log.removal import erase, prune
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.testing.builders import START_US, new_session
 from wakelog.testing.strategies import texts, values
 
@@ -164,10 +164,10 @@ def _step(log: Log, name: str, args: list[Any]) -> Log | None:
     elif name == "say":
         role, content, action, trust = args
         message = ev.MessageAdded(role=role, content=content, action=action)
-        log.append(Draft(message, trust=trust, source=_source(trust)))
+        log.append(EventDraft(message, trust=trust, source=_source(trust)))
     elif name == "append":
         event, trust, cause = args
-        log.append(Draft(event, trust=trust, source=_source(trust), cause=0 if cause % 3 else cause % head))
+        log.append(EventDraft(event, trust=trust, source=_source(trust), cause=0 if cause % 3 else cause % head))
     elif name == "answer":
         _answer(log, args[0])
     elif name == "context":
@@ -190,10 +190,10 @@ def _turn(log: Log, said: str | None, calls: list[Any], together: bool, ends: bo
     if state["status"] == "open":
         log.append(ev.TurnEnded(outcome="interrupted"))
     log.append(ev.TurnStarted(input=said), *([ev.MessageAdded(role="user", content=said)] if said is not None else []))
-    later: list[Draft] = []
+    later: list[EventDraft] = []
     for action, tool, given, fate, output, trust in calls:
         request = ev.ActionRequested(action=action, tool=tool, input=given, effect="read")
-        ends_with = [Draft(_filled(e, action, output), trust=trust, source=_source(trust)) for e in FATES[fate]]
+        ends_with = [EventDraft(_filled(e, action, output), trust=trust, source=_source(trust)) for e in FATES[fate]]
         try:
             log.append(request, *([] if together else ends_with))
             later += ends_with if together else []
@@ -214,7 +214,7 @@ def _answer(log: Log, output: Any) -> None:
     """A model call that answers, and a call it led to."""
     log.append(ev.ActionRequested(action="model", tool="m", effect="model"))
     said = log.record(ev.ActionSucceeded(action="model", output=output))
-    log.append(Draft(ev.ActionRequested(action="led to", tool="search", input={"q": 1}), cause=said))
+    log.append(EventDraft(ev.ActionRequested(action="led to", tool="search", input={"q": 1}), cause=said))
     log.append(ev.ActionSucceeded(action="led to", output="found"))
 
 

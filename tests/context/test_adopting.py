@@ -9,7 +9,7 @@ from wakelog.store import Store
 
 
 def _texts(session: Session[Any]) -> list[str]:
-    context = session.context()
+    context = session.context.window()
     check(context)
     return [i.text for i in context.items if i.kind == "message"]
 
@@ -20,7 +20,7 @@ def test_what_left_the_forks_window_is_in_this_one_again(store: Store) -> None:
     fork = store.fork(session, name="f")
     work(fork, 3)
     said = _texts(fork)
-    left = fork.evict(f"e{fork.seq('@3') - 5}..e{fork.seq('@4')}")
+    left = fork.context.evict(f"e{fork.seq('@3') - 5}..e{fork.seq('@4')}")
     assert left.what == "range"
     assert len(_texts(fork)) == len(said) - 4
     session.adopt(fork)
@@ -31,11 +31,11 @@ def test_what_left_the_forks_window_is_in_this_one_again(store: Store) -> None:
 def test_what_left_before_the_fork_stays_out(store: Store) -> None:
     session = store.session("s")
     calls = work(session, 3)
-    session.evict(f"e{calls[0]}:output")
+    session.context.evict(f"e{calls[0]}:output")
     fork = store.fork(session, name="f")
     work(fork, 1)
     session.adopt(fork)
-    assert [e.key for e in session.context().evicted] == [f"e{calls[0]}:output"]
+    assert [e.key for e in session.context.window().evicted] == [f"e{calls[0]}:output"]
 
 
 def test_a_compaction_made_in_the_fork_comes_along(store: Store) -> None:
@@ -43,10 +43,10 @@ def test_a_compaction_made_in_the_fork_comes_along(store: Store) -> None:
     work(session, 1)
     fork = store.fork(session, name="f")
     work(fork, 2)
-    fork.compact("@2", "@2", "the second turn")
+    fork.context.compact("@2", "@2", "the second turn")
     said = [m.text for m in fork.messages()]
     session.adopt(fork)
     assert [m.text for m in session.messages()] == said
-    [made] = session.compactions()
-    session.expand(made.seq)
+    [made] = session.context.compactions()
+    session.context.expand(made.seq)
     assert "question 2" in [m.text for m in session.messages()]

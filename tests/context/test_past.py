@@ -5,25 +5,25 @@ from typing import Any
 from tests.context.conftest import call, work
 from wakelog.context.recorded_window import moved, seen_at
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 
 
 def _ask(session: Session[Any], *, budget: int | None = None, recorded: bool = True) -> int:
     """A model call that was shown the window; returns its request."""
-    context = session.context(budget)
+    context = session.context.window(budget)
     ranges = context.ranges if recorded else ()
     request = ev.ActionRequested(
         action=f"m{session.head.seq}", tool="gpt", effect="model", params={"model": "gpt"}, context_hash=context.hash
     )
-    seq = session.log.record(Draft(request, derived_from=ranges))
+    seq = session.log.record(EventDraft(request, derived_from=ranges))
     session.append(ev.ActionSucceeded(action=request.action, output="ok"))
     return seq
 
 
 def test_a_recorded_call_tells_what_was_in_its_window(session: Session[Any]) -> None:
     work(session, 2)
-    shown = [i.key for i in session.context().items]
+    shown = [i.key for i in session.context.window().items]
     asked = _ask(session)
     work(session, 2)
     session.rewind("@1")
@@ -39,7 +39,7 @@ def test_a_models_answer_is_shown_although_its_question_is_not_in_the_window(ses
     session.fact("between", 1)
     said = session.log.record(ev.ActionSucceeded(action="m", output="hello"))
     request = ev.ActionRequested(action="n", tool="gpt", effect="model")
-    asked = session.log.record(Draft(request, derived_from=((2, 2), (said, said))))
+    asked = session.log.record(EventDraft(request, derived_from=((2, 2), (said, said))))
     assert [i.text for i in seen_at(session.log, asked).items] == ["hi", "hello"]
 
 
@@ -62,9 +62,9 @@ def test_where_no_model_was_called_it_is_what_would_be_offered(session: Session[
 def test_what_entered_and_what_left_since_the_call_before(session: Session[Any]) -> None:
     work(session, 3)
     first = _ask(session)
-    seq = session.compact("@1", "@1", "the first turn")
-    evicted = next(i for i in session.context().items if i.text == "question 2")
-    session.evict(evicted.key)
+    seq = session.context.compact("@1", "@1", "the first turn")
+    evicted = next(i for i in session.context.window().items if i.text == "question 2")
+    session.context.evict(evicted.key)
     with session.turn("next"):
         new = call(session)
         second = _ask(session)

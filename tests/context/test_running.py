@@ -40,7 +40,7 @@ def _agent(session: Session[Any], model: Model, looked: list[str], *, dies: str 
 
     with session.turn("look at a"):
         while True:
-            context = session.context(2000)
+            context = session.context.window(2000)
             check(context)
             answer = session.model(model, messages=context)["choices"][0]["message"]
             if not answer.get("tool_calls"):
@@ -71,7 +71,7 @@ def test_a_turn_cut_in_a_call_stops_there_again_without_asking_the_model(store: 
     assert len(model.shown) == 1, "the pending call it left behind does not change what the model is shown"
     session = store.session("s")
     [action] = session.state().pending_actions
-    session.reconcile(action, "succeeded", output="saw a")
+    session.calls.reconcile(action, "succeeded", output="saw a")
     assert _agent(session, model, looked) == "It is a."
     assert looked == ["a"]
     assert len(model.shown) == 2
@@ -95,5 +95,5 @@ def test_a_model_call_names_what_it_was_shown(store: Store) -> None:
 def test_the_answer_is_trusted_as_little_as_the_least_in_its_window(store: Store) -> None:
     session = store.session("s")
     with session.turn("read", source="mail:x", trust="untrusted"):
-        session.model(lambda messages: "hm", messages=session.context(500))
+        session.model(lambda messages: "hm", messages=session.context.window(500))
     assert next(e.header.trust for e in session.events(kind="action.succeeded")) == "untrusted"

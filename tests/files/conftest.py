@@ -70,7 +70,7 @@ class Agent:
     def __init__(self, session: Session[Any], folder: Path) -> None:
         self.session = session
         self.folder = folder
-        session.capture_files(folder, folder=folder)
+        session.files.capture(folder, folder=folder)
         self.shell: Callable[[str], str] = session.tool(self._shell, name="shell")  # type: ignore[call-overload]
 
     def _shell(self, command: str) -> str:

@@ -49,18 +49,18 @@ def test_a_shell_is_captured_whatever_it_does(repo: Path, shell: Shell) -> None:
 def test_bytes_that_are_not_text_are_kept_as_bytes(repo: Path, session: Session[Any]) -> None:
     path = repo / "icon"
     path.write_bytes(b"\x89PNG\xff\x00")
-    capture = session.capture_files(repo, folder=repo)
+    capture = session.files.capture(repo, folder=repo)
     picture = capture.before()
     path.write_bytes(b"\xfe" * 2000)
     record_changes(session.log, capture, picture)
     entry = next(session.events(kind="file.changed"))
-    assert session.value(entry, entry.body["before"]) == b"\x89PNG\xff\x00"
-    assert session.value(entry, entry.body["after"]) == b"\xfe" * 2000
+    assert session.log.value(entry, entry.body["before"]) == b"\x89PNG\xff\x00"
+    assert session.log.value(entry, entry.body["after"]) == b"\xfe" * 2000
     assert entry.body["after"]["$payload"] == entry.body["after_hash"]
 
 
 def test_the_same_content_is_stored_once(repo: Path, shell: Shell, session: Session[Any]) -> None:
-    capture = session.capture_files(repo, folder=repo)
+    capture = session.files.capture(repo, folder=repo)
     picture = capture.before()
     (repo / "a").write_bytes(os.urandom(50_000))
     shell("cp a b; cp a c")
@@ -99,7 +99,7 @@ def test_calls_that_overlap_tell_each_change_once_and_in_one_line(repo: Path, sh
 
 def test_threads_may_share_one(repo: Path, session: Session[Any]) -> None:
     """Whatever the order, the told changes lead from the first content to the last without a gap."""
-    capture = session.capture_files(repo, folder=repo)
+    capture = session.files.capture(repo, folder=repo)
     for name in "abcd":
         (repo / name).write_text("0")
     capture.before()
@@ -168,7 +168,7 @@ def test_a_call_of_the_runtime_is_captured_and_names_its_action(agent: Agent, re
 
 
 def test_a_call_without_effects_costs_no_picture(session: Session[Any], repo: Path) -> None:
-    capture = session.capture_files(repo, folder=repo)
+    capture = session.files.capture(repo, folder=repo)
 
     @session.tool(effect="read")
     def look() -> int:
@@ -221,7 +221,7 @@ def test_the_stores_own_files_are_no_change(repo: Path, session: Session[Any], t
     for place in (repo / "plain", repo / "one.db"):
         with wakelog.open(place) as store:
             own = store.session("own")
-            capture = own.capture_files(repo, folder=repo)
+            capture = own.files.capture(repo, folder=repo)
             picture = capture.before()
             own.fact("a", "b" * 10_000)
             own.fact("index", list(store.index.search("b")) == [])

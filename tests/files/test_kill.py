@@ -35,7 +35,7 @@ def _killed_at(session: Session[Any], number: int) -> bool:
 
         for name in STEPS:
             setattr(os, name, dying(getattr(os, name)))
-        session.restore_files("@0", state=True, force=True)
+        session.files.restore("@0", state=True, force=True)
         os._exit(0)
     except BaseException:
         os._exit(1)
@@ -51,7 +51,7 @@ def test_killed_at_any_step_it_leaves_files_whole_and_is_finished_by_the_next(
     agent("echo 1 > a; rm -r d; printf '\\1\\377' > c; chmod +x x; mkdir -p n/m; echo 1 > n/m/new; rm l")
     shell("echo mine >> a")
     old = tree(repo)
-    agent.session.restore_files("@0", state=True, force=True)
+    agent.session.files.restore("@0", state=True, force=True)
     new = tree(repo)
     agent.session.undo()
     assert tree(repo) == old
@@ -61,7 +61,7 @@ def test_killed_at_any_step_it_leaves_files_whole_and_is_finished_by_the_next(
         for path, found in tree(repo).items():
             if not path.startswith(".wakelog-part-") and "/.wakelog-part-" not in path:
                 assert found in (old.get(path), new.get(path)), f"step {number}: {path} is neither old nor new"
-        report = agent.session.restore_files("@0", state=True, force=True)
+        report = agent.session.files.restore("@0", state=True, force=True)
         assert not report.is_partial, number
         assert tree(repo) == new, f"after step {number}"
         undone = agent.session.undo()

@@ -19,7 +19,7 @@ from wakelog.files.restore_plan import RestorePlan, plan_restore
 from wakelog.files.tree_writer import Tree, locate
 from wakelog.log.removal import erase
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -31,7 +31,7 @@ def _does(plan: RestorePlan) -> dict[str, str]:
 
 
 def _why(agent: Agent, at: str, path: str, **how: Any) -> str:
-    plan = agent.session.restore_files(at, dry_run=True, **how).plan
+    plan = agent.session.files.restore(at, dry_run=True, **how).plan
     return next(step.why for step in plan.steps if step.path == path)
 
 
@@ -107,8 +107,8 @@ def test_any_history_can_be_gone_back_and_forth(
     shutil.copytree(committed, folder, dirs_exist_ok=True)
     with wakelog.open("memory:") as store:
         session = store.session("s")
-        capture = session.capture_files(folder, folder=folder)
-        trees, states = [_contents(folder)], [session.state_hash()]
+        capture = session.files.capture(folder, folder=folder)
+        trees, states = [_contents(folder)], [session.log.state_hash()]
         points = [session.head.seq]
         for edits in turns:
             with session.turn("edit"):
@@ -117,15 +117,15 @@ def test_any_history_can_be_gone_back_and_forth(
                     _edit(folder, *each)
                 record_changes(session.log, capture, picture)
             trees.append(_contents(folder))
-            states.append(session.state_hash())
+            states.append(session.log.state_hash())
             points.append(session.head.seq)
         git = git_state(folder)
         first, second = to % len(points), then % len(points)
         last, last_state = _contents(folder), session.state()
-        report = session.restore_files(points[first], state=True)
+        report = session.files.restore(points[first], state=True)
         assert not report.is_partial, report
         assert _contents(folder) == trees[first]
-        report = session.restore_files(points[second], state=True)
+        report = session.files.restore(points[second], state=True)
         assert not report.is_partial, report
         assert _contents(folder) == trees[second]
         session.undo()
@@ -154,10 +154,10 @@ def test_edits_through_a_shell_come_back(agent: Agent, repo: Path, shell: Shell)
     agent("sed -i s/a/A/ f; echo new > made; mkdir d; echo 1 > d/x")
     agent("rm f; chmod +x same; echo 2 > d/x")
     git = git_state(repo)
-    plan = agent.session.restore_files("@0", dry_run=True).plan
+    plan = agent.session.files.restore("@0", dry_run=True).plan
     assert _does(plan) == {"f": "restore", "made": "delete", "d/x": "delete", "same": "restore"}
     assert not plan.is_partial
-    report = agent.session.restore_files("@0")
+    report = agent.session.files.restore("@0")
     assert tree(repo) == start
     assert not (repo / "d").exists(), "a folder that is empty without it goes, as with git"
     assert git_state(repo) == git
@@ -169,7 +169,7 @@ def test_a_folder_that_was_a_link_before_is_gone_back_from_twice(agent: Agent, r
     agent("ln -s nowhere d")
     agent("rm d; mkdir d; echo 1 > d/f")
     for _ in range(2):
-        report = agent.session.restore_files("@1")
+        report = agent.session.files.restore("@1")
         assert not report.is_partial, report
         assert (repo / "d").readlink() == Path("nowhere")
 
@@ -177,7 +177,7 @@ def test_a_folder_that_was_a_link_before_is_gone_back_from_twice(agent: Agent, r
 def test_an_empty_folder_makes_room_for_the_file_that_was_there(agent: Agent, repo: Path) -> None:
     agent("echo 1 > d")
     agent("rm d; mkdir -p d/e/f d/g")
-    report = agent.session.restore_files("@1")
+    report = agent.session.files.restore("@1")
     assert not report.is_partial, report
     assert (repo / "d").read_text() == "1\n"
 
@@ -191,10 +191,10 @@ def test_a_folder_with_somebodys_file_in_it_does_not_make_room(
     agent("rm d; mkdir -p d/e d/hollow; echo 2 > d/e/f")
     shell(made)
     for force in (False, True):
-        plan = agent.session.restore_files("@1", dry_run=True, force=force).plan
+        plan = agent.session.files.restore("@1", dry_run=True, force=force).plan
         assert _does(plan) == {"d": "conflict", "d/e/f": "delete"}
         assert _why(agent, "@1", "d", force=force) == "a folder is there now, and d/e/own in it would be lost"
-    agent.session.restore_files("@1")
+    agent.session.files.restore("@1")
     assert (repo / "d/e/own").is_symlink() or (repo / "d/e/own").read_text() == "mine\n"
 
 
@@ -205,7 +205,7 @@ def test_what_a_link_leads_to_is_never_removed(agent: Agent, repo: Path) -> None
     (repo / "d" / "f").unlink()
     (repo / "d").rmdir()
     (repo / "d").symlink_to("own")
-    agent.session.restore_files("@0", force=True)
+    agent.session.files.restore("@0", force=True)
     assert (repo / "own" / "f").read_text() == "mine"
 
 
@@ -214,25 +214,25 @@ def test_the_log_stays_true(agent: Agent, repo: Path, shell: Shell) -> None:
     shell("echo 0 > f")
     agent("echo 1 > f")
     agent("echo 2 > f")
-    agent.session.restore_files("@1", why="try again")
+    agent.session.files.restore("@1", why="try again")
     restored = [e for e in agent.session.events(kind="file.changed") if e.header.actor == "user"]
     assert [(e.body["path"], e.body["before"], e.body["after"]) for e in restored] == [("f", "2\n", "1\n")]
     operation = agent.session.log.entry(agent.session.head.seq)
     assert (operation.kind, operation.body["why"]) == ("history.rewound", "try again")
     assert operation.body["files"] == agent.session.seq("@1")
     agent("echo 3 >> f")
-    assert _does(agent.session.restore_files("@0", dry_run=True).plan) == {"f": "restore"}
-    agent.session.restore_files("@0")
+    assert _does(agent.session.files.restore("@0", dry_run=True).plan) == {"f": "restore"}
+    agent.session.files.restore("@0")
     assert (repo / "f").read_text() == "0\n"
 
 
 def test_files_alone_leave_the_state_and_the_view_alone(agent: Agent, repo: Path) -> None:
     agent("echo 1 > f")
     agent.session.fact("known", 1)
-    before, messages = agent.session.state_hash(), agent.session.messages()
-    agent.session.restore_files("@0")
+    before, messages = agent.session.log.state_hash(), agent.session.messages()
+    agent.session.files.restore("@0")
     assert not (repo / "f").exists()
-    assert (agent.session.state_hash(), agent.session.messages()) == (before, messages)
+    assert (agent.session.log.state_hash(), agent.session.messages()) == (before, messages)
     agent.session.fact("later", 2)
     agent.session.undo()
     assert (repo / "f").read_text() == "1\n"
@@ -241,7 +241,7 @@ def test_files_alone_leave_the_state_and_the_view_alone(agent: Agent, repo: Path
 
 def test_undoing_a_restore_leaves_what_the_agent_did_to_other_files_since(agent: Agent, repo: Path) -> None:
     agent("echo 1 > f")
-    agent.session.restore_files("@0")
+    agent.session.files.restore("@0")
     agent("echo 2 > g")
     agent.session.undo()
     assert ((repo / "f").read_text(), (repo / "g").read_text()) == ("1\n", "2\n")
@@ -252,7 +252,7 @@ def test_a_point_is_what_the_next_change_found(agent: Agent, repo: Path, shell: 
     agent("echo 1 > f")
     shell("echo mine >> f")
     agent("echo 2 >> f")
-    agent.session.restore_files("@1")
+    agent.session.files.restore("@1")
     assert (repo / "f").read_text() == "1\nmine\n"
 
 
@@ -264,7 +264,7 @@ def test_what_somebody_edited_since_is_kept(agent: Agent, repo: Path, shell: She
     agent("echo 1 > f; echo 1 > g; rm h; echo 1 > i; echo 1 > made")
     shell("echo mine > f; rm g; echo mine > h; chmod +x i; echo more >> made")
     before = tree(repo)
-    report = agent.session.restore_files("@0")
+    report = agent.session.files.restore("@0")
     assert set(_does(report.plan).values()) == {"conflict"}
     assert tree(repo) == before
     assert report.is_partial
@@ -280,7 +280,7 @@ def test_an_edit_between_two_turns_is_not_lost_either(agent: Agent, repo: Path, 
     shell("echo mine >> f")
     agent("echo 2 >> f")
     assert _why(agent, "@0", "f") == "you edited it between @1 and @2"
-    agent.session.restore_files("@0")
+    agent.session.files.restore("@0")
     assert (repo / "f").read_text() == "0\n1\nmine\n2\n"
 
 
@@ -288,7 +288,7 @@ def test_force_replaces_and_keeps_a_copy(agent: Agent, repo: Path, shell: Shell)
     shell("echo 0 > f; mkdir d; echo 0 > d/g")
     agent("echo 1 > f; echo 1 > d/g; echo 1 > new")
     shell("echo mine > f; echo mine > d/g; echo mine > new")
-    report = agent.session.restore_files("@0", force=True)
+    report = agent.session.files.restore("@0", force=True)
     assert not report.is_partial
     assert tree(repo) == {"f": ("file", b"0\n", 0o644), "d/g": ("file", b"0\n", 0o644)}
     saved = {r.path: Path(r.saved).read_text() for r in report.results}
@@ -304,7 +304,7 @@ def test_a_copy_never_replaces_another(agent: Agent, repo: Path, shell: Shell) -
     places = set()
     for text in ("one", "two", "three"):
         (repo / "f").write_text(text)
-        [result] = agent.session.restore_files("@0", force=True).results
+        [result] = agent.session.files.restore("@0", force=True).results
         assert Path(result.saved).read_text() == text
         places.add(result.saved)
     assert len(places) == 3
@@ -334,7 +334,7 @@ def test_what_comes_into_being_meanwhile_is_not_replaced(
         real(*args, **kwargs)
 
     monkeypatch.setattr(os, "link", late)
-    report = agent.session.restore_files("@0")
+    report = agent.session.files.restore("@0")
     assert [r.did for r in report.results] == ["kept"]
     assert (repo / "f").read_text() == "mine"
     assert [p.name for p in repo.iterdir() if p.name.startswith(".wakelog-part")] == []
@@ -343,7 +343,7 @@ def test_what_comes_into_being_meanwhile_is_not_replaced(
 def test_two_restores_at_once_are_refused(agent: Agent, repo: Path) -> None:
     agent("echo 1 > f")
     with Tree(str(repo)) as held, held.locked(), pytest.raises(ConflictError) as caught:
-        agent.session.restore_files("@0")
+        agent.session.files.restore("@0")
     assert caught.value.kind == "restore-under-way"
 
 
@@ -352,13 +352,13 @@ def test_two_restores_at_once_are_refused(agent: Agent, repo: Path) -> None:
 
 def test_what_was_not_captured_is_named_with_the_reason(session: Session[Any], repo: Path, shell: Shell) -> None:
     shell("head -c 3000 /dev/zero > large; echo 'x.log' > .gitignore; echo 1 > x.log")
-    capture = session.capture_files(repo, folder=repo, max_file_bytes=1000)
+    capture = session.files.capture(repo, folder=repo, max_file_bytes=1000)
     picture = capture.before()
     shell("echo 1 > large; echo 2 > x.log; printf x > \"$(printf 'bad\\377')\"")
     session.append(ev.ActionRecorded(action="a1", tool="shell", input={"command": "make  all"}))
     record_changes(session.log, capture, picture, action="a1")
     session.append(ev.FileChanged(path="only-named"), ev.FileChanged(path="made-up", change="created"))
-    plan = session.restore_files(1, dry_run=True).plan
+    plan = session.files.restore(1, dry_run=True).plan
     told = {s.path: (s.do, s.why) for s in plan.steps}
     assert told["large"] == ("unknown", "too large, 0.0 MB")
     assert told["x.log"] == ("ignored", "ignored by git, content not captured")
@@ -367,7 +367,7 @@ def test_what_was_not_captured_is_named_with_the_reason(session: Session[Any], r
     assert told["made-up"] == ("already", "it is so already")
     assert {s.by for s in plan.steps if s.path == "large"} == {"shell `make all`"}
     before = tree(repo)
-    assert session.restore_files(1).is_partial
+    assert session.files.restore(1).is_partial
     assert tree(repo) == before
 
 
@@ -376,14 +376,14 @@ def test_calls_that_nobody_watched_are_named(session: Session[Any], repo: Path) 
     start = session.head.seq
     session.append(ev.ActionRecorded(action="a", tool="Bash", effect="external", input={"command": "sed -i s/a/b/ f"}))
     session.append(ev.ActionRecorded(action="b", tool="look", effect="read"))
-    plan = session.restore_files(start, dry_run=True).plan
+    plan = session.files.restore(start, dry_run=True).plan
     assert [plan.commands[c.action] for c in plan.unseen] == ["Bash `sed -i s/a/b/ f`"]
     assert plan.is_partial
 
 
 def test_a_captured_call_that_changed_nothing_is_not_unknown(agent: Agent, repo: Path) -> None:
     agent("true")
-    plan = agent.session.restore_files("@0", dry_run=True).plan
+    plan = agent.session.files.restore("@0", dry_run=True).plan
     assert (plan.steps, plan.unseen, plan.is_partial) == ((), (), False)
 
 
@@ -399,10 +399,10 @@ def test_a_call_cut_off_by_a_crash_was_not_seen_to_its_end(agent: Agent, repo: P
     agent.session.append(ev.TurnStarted())
     agent.session.append(
         ev.ActionRequested(action="a", tool="shell", input={"command": "x"}, policy={"captures": True}),
-        Draft(ev.ActionStarted(action="a"), actor="runtime"),
+        EventDraft(ev.ActionStarted(action="a"), actor="runtime"),
     )
-    agent.session.append(Draft(ev.ActionUncertain(action="a"), actor="runtime"))
-    plan = agent.session.restore_files(start, dry_run=True).plan
+    agent.session.append(EventDraft(ev.ActionUncertain(action="a"), actor="runtime"))
+    plan = agent.session.files.restore(start, dry_run=True).plan
     assert [c.action for c in plan.unseen] == ["a"]
 
 
@@ -412,7 +412,7 @@ def test_a_redacted_content_is_not_taken_for_the_file(agent: Agent, repo: Path, 
     [conf] = [e for e in agent.session.events(kind="file.changed") if e.body["path"] == "conf"]
     assert TOKEN not in str(conf.body)
     assert "before_hash" not in conf.body, "nothing is left to try out guesses against"
-    report = agent.session.restore_files("@0")
+    report = agent.session.files.restore("@0")
     assert {r.path: (r.did, r.why) for r in report.results} == {"conf": ("kept", "redacted"), "other": ("restored", "")}
     assert (repo / "conf").read_text() == "plain\n"
     assert report.is_partial
@@ -421,7 +421,7 @@ def test_a_redacted_content_is_not_taken_for_the_file(agent: Agent, repo: Path, 
 def test_a_file_that_holds_a_secret_now_is_copied_aside(agent: Agent, repo: Path, shell: Shell) -> None:
     shell("echo plain > conf")
     agent(f"echo 'token = {TOKEN}' > conf")
-    report = agent.session.restore_files("@0")
+    report = agent.session.files.restore("@0")
     assert not report.is_partial
     [result] = report.results
     assert (repo / "conf").read_text() == "plain\n"
@@ -439,7 +439,7 @@ def test_an_edit_of_a_file_with_a_secret_is_seen(agent: Agent, repo: Path, shell
     shell("echo plain > conf")
     agent(f"echo 'token = {TOKEN}' > conf")
     shell("echo mine >> conf")
-    assert _does(agent.session.restore_files("@0", dry_run=True).plan) == {"conf": "conflict"}
+    assert _does(agent.session.files.restore("@0", dry_run=True).plan) == {"conf": "conflict"}
 
 
 def test_an_erased_content_is_gone(agent: Agent, repo: Path, shell: Shell) -> None:
@@ -447,7 +447,7 @@ def test_an_erased_content_is_gone(agent: Agent, repo: Path, shell: Shell) -> No
     agent("echo 1 > f; echo 1 > g")
     [f, _] = agent.session.events(kind="file.changed")
     erase(agent.session.log, [f.seq], why="asked to")
-    plan = agent.session.restore_files("@0", dry_run=True).plan
+    plan = agent.session.files.restore("@0", dry_run=True).plan
     assert {s.path: (s.do, s.why) for s in plan.steps} == {"f": ("unknown", "erased"), "g": ("restore", "")}
 
 
@@ -457,15 +457,15 @@ def test_what_an_erased_change_left_cannot_be_told_from_an_edit(agent: Agent, re
     agent("echo 2 > f")
     [_, last] = agent.session.events(kind="file.changed")
     erase(agent.session.log, [last.seq], why="asked to")
-    [step] = agent.session.restore_files("@0", dry_run=True).plan.steps
+    [step] = agent.session.files.restore("@0", dry_run=True).plan.steps
     assert (step.do, "cannot be told" in step.why) == ("conflict", True)
 
 
 def test_a_closed_session_is_told_to_be_reopened_before_anything_is_touched(agent: Agent, repo: Path) -> None:
     agent("echo 1 > f")
-    agent.session.close()
+    agent.session.end()
     with pytest.raises(NotAllowedError) as caught:
-        agent.session.restore_files("@0")
+        agent.session.files.restore("@0")
     assert "reopen" in caught.value.hint
     assert (repo / "f").exists()
 
@@ -499,7 +499,7 @@ def test_a_recorded_path_leads_nowhere_else(session: Session[Any], repo: Path, t
         outside = tree(tmp_path)
         git = git_state(repo)
         session.append(ev.FileChanged(path=path, change="deleted", before="evil"))
-        report = session.restore_files(1)
+        report = session.files.restore(1)
         assert [r.did for r in report.results] == ["kept"]
         assert tree(tmp_path) == outside
         assert git_state(repo) == git
@@ -516,7 +516,7 @@ def test_a_link_planted_in_the_way_is_not_followed(session: Session[Any], repo: 
     )
     (repo / "d").symlink_to(outside)
     (repo / "f").symlink_to(outside / "f")
-    report = session.restore_files(1, force=True)
+    report = session.files.restore(1, force=True)
     assert {p.name: p.read_text() for p in outside.iterdir()} == {"f": "theirs"}
     assert [r.did for r in report.results if r.path != "f"] == ["kept", "kept"]
     assert not (repo / "f").is_symlink(), "a link itself may be replaced; what it points to is not"
@@ -539,7 +539,7 @@ def test_a_folder_swapped_for_a_link_at_the_last_moment_is_not_followed(
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../x", "d/../../x"])
 def test_no_link_is_made_that_points_outside(session: Session[Any], repo: Path, target: str) -> None:
     session.append(ev.FileChanged(path="l", change="deleted", before=target, before_mode="120777"))
-    [result] = session.restore_files(1).results
+    [result] = session.files.restore(1).results
     assert (result.did, result.why) == ("kept", "it was a symbolic link that points outside")
     assert not os.path.lexists(repo / "l")
 
@@ -547,14 +547,14 @@ def test_no_link_is_made_that_points_outside(session: Session[Any], repo: Path, 
 def test_recorded_permissions_grant_no_more_than_a_file_may_have(session: Session[Any], repo: Path) -> None:
     session.append(ev.FileChanged(path="x", change="deleted", before="#!/bin/sh\n", before_mode="104777"))
     session.append(ev.FileChanged(path="y", change="deleted", before="y", before_mode="nonsense"))
-    assert not session.restore_files(1).is_partial
+    assert not session.files.restore(1).is_partial
     assert (repo / "x").stat().st_mode & 0o7777 == 0o777
     assert (repo / "y").stat().st_mode & 0o7000 == 0
 
 
 def test_a_content_that_is_not_what_its_hash_says_is_not_restored(session: Session[Any], repo: Path) -> None:
     session.append(ev.FileChanged(path="x", change="deleted", before="other", before_hash="0" * 64))
-    [result] = session.restore_files(1).results
+    [result] = session.files.restore(1).results
     assert (result.did, result.why) == ("kept", "redacted")
 
 
@@ -563,15 +563,15 @@ def test_a_content_that_is_not_what_its_hash_says_is_not_restored(session: Sessi
 
 def test_one_stands_anywhere_in_the_project(agent: Agent, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agent("mkdir -p a/b; echo 1 > a/b/f")
-    agent.session.capture = None
+    agent.session._runtime.capture = None
     monkeypatch.chdir(repo / "a/b")
-    agent.session.restore_files("@0")
+    agent.session.files.restore("@0")
     assert not (repo / "a").exists()
 
 
 def test_only_some_paths(agent: Agent, repo: Path) -> None:
     agent("mkdir d; echo 1 > d/f; echo 1 > d2; echo 1 > g")
-    agent.session.restore_files("@0", paths=["d/"])
+    agent.session.files.restore("@0", paths=["d/"])
     assert set(tree(repo)) == {"d2", "g"}
 
 
@@ -579,24 +579,24 @@ def test_a_root_elsewhere_is_restored_when_it_is_named(session: Session[Any], re
     other = tmp_path / "other"
     other.mkdir()
     (other / "f").write_text("0")
-    capture = session.capture_files(repo, other, folder=repo)
+    capture = session.files.capture(repo, other, folder=repo)
     picture = capture.before()
     (other / "f").write_text("1")
     record_changes(session.log, capture, picture)
     plan = plan_restore(session.log, 1, folder=str(repo))
     assert [s.do for s in plan.steps] == ["unknown"]
     assert "outside" in plan.steps[0].why
-    session.restore_files(1)
+    session.files.restore(1)
     assert (other / "f").read_text() == "0"
 
 
 def test_a_root_that_is_gone_is_made_again(session: Session[Any], repo: Path, shell: Shell) -> None:
     shell("mkdir -p src/deep; echo 0 > src/deep/f; echo 0 > one")
-    capture = session.capture_files(repo / "src", repo / "one", folder=repo)
+    capture = session.files.capture(repo / "src", repo / "one", folder=repo)
     picture = capture.before()
     shell("rm -r src one")
     record_changes(session.log, capture, picture)
-    assert not session.restore_files(1).is_partial
+    assert not session.files.restore(1).is_partial
     assert set(tree(repo)) == {"src/deep/f", "one"}
 
 
@@ -605,7 +605,7 @@ def test_a_fork_knows_only_its_own(agent: Agent, store: Store, repo: Path) -> No
     agent("echo 1 > f")
     fork = store.fork(agent.session, name="fork")
     agent("echo 2 > f")
-    [step] = fork.restore_files("@0", dry_run=True).plan.steps
+    [step] = fork.files.restore("@0", dry_run=True).plan.steps
     assert step.do == "conflict"
     assert Capture([repo], folder=repo).before().seen
 
@@ -620,7 +620,7 @@ def test_undo_of_a_rewind_without_files_touches_none(agent: Agent, repo: Path) -
 
 def test_undo_can_leave_files_as_they_are(agent: Agent, repo: Path) -> None:
     agent("echo 1 > f")
-    agent.session.restore_files("@0", state=True)
+    agent.session.files.restore("@0", state=True)
     undone = agent.session.undo(files=False)
     assert undone.left_files
     assert not (repo / "f").exists()
@@ -630,7 +630,7 @@ def test_undo_can_leave_files_as_they_are(agent: Agent, repo: Path) -> None:
 def test_undo_keeps_what_was_edited_since(agent: Agent, repo: Path, shell: Shell) -> None:
     shell("echo 0 > f; echo 0 > g")
     agent("echo 1 > f; echo 1 > g")
-    agent.session.restore_files("@0", state=True)
+    agent.session.files.restore("@0", state=True)
     shell("echo mine > f")
     undone = agent.session.undo()
     assert undone.files is not None
@@ -643,11 +643,11 @@ def test_from_another_folder_files_come_back_where_they_were_captured(
 ) -> None:
     agent("echo 1 > f")
     agent("echo 2 > f")
-    agent.session.capture = None
+    agent.session._runtime.capture = None
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    assert agent.session.restore_files("@1").is_partial is False
+    assert agent.session.files.restore("@1").is_partial is False
     assert (repo / "f").read_text() == "1\n"
     assert list(elsewhere.iterdir()) == []
 
@@ -657,19 +657,19 @@ def test_where_the_folder_is_gone_it_is_named_and_nobody_is_said_to_have_deleted
 ) -> None:
     agent("echo 1 > f")
     agent("echo 2 > f")
-    agent.session.capture = None
+    agent.session._runtime.capture = None
     moved = tmp_path / "moved"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
     monkeypatch.setattr("os.path.isdir", lambda path, real=os.path.isdir: real(path) and str(path) != str(repo))
     with pytest.raises(NotFoundError) as caught:
-        agent.session.restore_files("@1")
+        agent.session.files.restore("@1")
     assert caught.value.kind == "folder-not-found"
     assert str(repo) in caught.value.message
     moved.mkdir()
     (moved / ".git").mkdir()
     (moved / "f").write_text("2\n")
     monkeypatch.chdir(moved)
-    agent.session.restore_files("@1")
+    agent.session.files.restore("@1")
     assert (moved / "f").read_text() == "1\n"

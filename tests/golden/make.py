@@ -30,7 +30,7 @@ from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.ids import root_id
 from wakelog.model.payloads import Payload
-from wakelog.model.records import FORMAT_VERSION, Draft
+from wakelog.model.records import FORMAT_VERSION, EventDraft
 from wakelog.testing.builders import START_US, raw_commit, raw_record
 
 FOLDER = Path(__file__).parent / f"v{FORMAT_VERSION}"
@@ -105,7 +105,7 @@ def every_kind(log: Log) -> Log:
     log.append(ev.BudgetSet(limits={"tokens": 1000, "usd_micros": 5000}), guard=epoch)
     log.append(ev.TurnStarted(input={"text": "hello", "n": [1, 2.5, None, True]}), guard=epoch)
     log.append(
-        ev.MessageAdded(role="user", content=LONG), Draft(ev.MessageAdded(role="model", content="hi"), actor="m")
+        ev.MessageAdded(role="user", content=LONG), EventDraft(ev.MessageAdded(role="model", content="hi"), actor="m")
     )
     log.append(
         ev.ActionRequested(action="a1", tool="model", effect="model", params={"model": "m-1", "temperature": 0.2}),
@@ -126,7 +126,7 @@ def every_kind(log: Log) -> Log:
     log.append(ev.InputAnswered(request="q1", answer="yes", by="ann"))
     log.append(
         ev.DecisionMade(choice="go", because="it works", alternatives=("stay",), assumptions=("x",), evidence=(7, "u")),
-        Draft(
+        EventDraft(
             ev.FactRecorded(key="port/web", value={"n": 8080}), source="page", trust="untrusted", derived_from=((6, 7),)
         ),
         ev.FactRecorded(key="ключ \U0001f511", value=[1, 2.5, "é", None, False, {"": {}}]),
@@ -266,9 +266,9 @@ def files(log: Log) -> Log:
     )
     back = ev.FileChanged(path="a.txt", before="new\n", after=LONG, before_hash=new, after_hash=old, added=1, removed=1)
     forth = ev.FileChanged(path="a.txt", before=LONG, after="new\n", before_hash=old, after_hash=new)
-    log.rewind(1, restored=[Draft(back, actor="user")], files=1, why="start again")
-    log.rewind(12, mode="undo", restored=[Draft(forth, actor="user")], files=12)
-    log.rewind(14, mode="redo", restored=[Draft(back, actor="user")], files=14)
+    log.rewind(1, restored=[EventDraft(back, actor="user")], files=1, why="start again")
+    log.rewind(12, mode="undo", restored=[EventDraft(forth, actor="user")], files=12)
+    log.rewind(14, mode="redo", restored=[EventDraft(back, actor="user")], files=14)
     log.append(ev.FactRecorded(key="still", value="writable"))
     return log
 

@@ -40,9 +40,9 @@ def source() -> Store:
             with session.turn(f"turn {turn}"):
                 session.fact(f"k{turn}", f"value {turn} " * 20)
                 session.message("assistant", "a long text " * 100)
-                session.file("src/a.py", added=1)
+                session.files.record("src/a.py", added=1)
         session.append(ev.NoteAdded(text="with an id of its own"), commit_id=f"chosen-{name}")
-    store.resume("closed").close()
+    store.resume("closed").end()
     erased = store.resume("erased")
     erase(erased.log, [5], why="asked for", by="ada")
     pruned = store.resume("pruned")
@@ -65,7 +65,7 @@ def told_by(store: Store) -> dict[str, Any]:
             "seq": head.seq,
             "hash": head.hash.hex(),
             "status": head.status,
-            "state_hash": session.state_hash(),
+            "state_hash": session.log.state_hash(),
             "faults": [f.what for f in (*report.integrity, *report.completeness)],
         }
     return out

@@ -373,7 +373,7 @@ def test_the_index_behind_a_server_is_the_servers(running: Running, tmp_path: Pa
     with wakelog.open(running.url, key=running.key) as shared:
         session = shared.session("s", labels={"team": "a"})
         with session.turn(user="find the zebra"):
-            session.file("src/zebra.py", added=2)
+            session.files.record("src/zebra.py", added=2)
             session.decide("go")
         index = shared.index
         assert [hit.seq for hit in index.search("zebra", kind="turn")] == [2]

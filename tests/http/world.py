@@ -20,8 +20,9 @@ from wakelog.http.server import Running
 from wakelog.log.bundle import export_bundle
 from wakelog.log.log import Log
 from wakelog.log.seal import Step, Tip, seal
-from wakelog.model.records import Commit, Draft
+from wakelog.model.records import Commit, EventDraft
 from wakelog.session import Session
+from wakelog.session.turn import start_turn
 from wakelog.state.fold import Fold
 from wakelog.store import Store
 
@@ -46,7 +47,7 @@ class World:
         with session.turn(user=f"go {self.mark}"):
             session.decide(self.mark, because=self.mark, alternatives=["other"])
             session.fact("key", self.mark, source="web:x", trust="untrusted")
-            session.file(f"{self.mark}.py", added=3)
+            session.files.record(f"{self.mark}.py", added=3)
             session.append(ev.ActionRecorded(action="r", tool=self.mark, effect="read", output=self.mark * 200))
             session.append(ev.ActionRecorded(action="f", tool=self.mark, outcome="failed", error=ev.Failure(self.mark)))
         with session.turn(user=f"try {self.mark}"):
@@ -54,7 +55,7 @@ class World:
         with session.turn(user=f"try {self.mark}", retry=True):
             session.message("assistant", self.mark)
         session.checkpoint(self.mark)
-        session.flag(self.mark, self.mark)
+        session.monitors.flag(self.mark, self.mark)
         session.append(ev.ActionRequested(action="waits", tool=self.mark, approval=True))
         session.append(ev.ActionRequested(action="lost", tool=self.mark), ev.ActionStarted(action="lost"))
         session.append(ev.ActionUncertain(action="lost"))
@@ -74,7 +75,7 @@ class World:
         head = log.head()
         doc = log.state()
         tip = Tip(Fold(doc), head.seq, head.hash, head.at)
-        return seal(tip, log.id, [Step(Draft(e)) for e in events], now=head.at).commit
+        return seal(tip, log.id, [Step(EventDraft(e)) for e in events], now=head.at).commit
 
     def bundle(self) -> bytes:
         import io
@@ -127,16 +128,18 @@ def _undo(world: World) -> None:
 
 
 def _compact(world: World) -> None:
-    world.session.compact("@1", "@1", "short")
+    world.session.context.compact("@1", "@1", "short")
 
 
 def _compacted(world: World) -> int:
     """A compaction that is in effect."""
-    return next((each.seq for each in world.session.compactions()), 0) or world.session.compact("@1", "@1", "short")
+    return next((each.seq for each in world.session.context.compactions()), 0) or world.session.context.compact(
+        "@1", "@1", "short"
+    )
 
 
 def _close(world: World) -> None:
-    world.session.close()
+    world.session.end()
 
 
 def _question(world: World) -> None:
@@ -148,7 +151,7 @@ def _lease(world: World) -> None:
 
 
 def _retried(world: World) -> None:
-    world.session.evict("e3")
+    world.session.context.evict("e3")
 
 
 _session: Callable[..., Callable[[World], Example]] = lambda **more: lambda world: _of(world, **more)  # noqa: E731
@@ -175,7 +178,7 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "verify": _session(),
     "verify_against": lambda w: _of(w, body={"seq": 1, "hash": w.session.log.entry(1).hash.hex()}),
     "start_turn": _session(body={"user": "go on"}),
-    "end_turn": _session(body={}, before=lambda w: w.session.start_turn()),
+    "end_turn": _session(body={}, before=lambda w: start_turn(w.session)),
     "checkpoint": _session(body={"name": "here"}),
     "note": _session(body={"text": "remark", "on": "e2"}),
     "patch": _session(body={"patch": [{"op": "replace", "path": "/data/n", "value": 1}]}),

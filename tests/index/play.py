@@ -12,7 +12,7 @@ from wakelog.log import Log
 from wakelog.log.removal import delete, erase, prune
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId, fork_id, root_id
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.testing.builders import START_US
 
 WORDS = ("deploy", "cors", "login", "Ärger", "run_sql", "naïve", "retry", "日本語", "a'b", "token\0x", "x y", "«q»")
@@ -118,7 +118,9 @@ class Player:
             ev.InputRequested(request=f"q{dice.randint(0, 2)}", prompt=self.text()),
         ]
         chosen = dice.sample(made, dice.randint(1, 3))
-        log.append(*(Draft(e, trust=dice.choice(("trusted", "untrusted", "unverified")), source="web") for e in chosen))
+        log.append(
+            *(EventDraft(e, trust=dice.choice(("trusted", "untrusted", "unverified")), source="web") for e in chosen)
+        )
 
     def turn(self, log: Log) -> None:
         dice = self.dice

@@ -9,7 +9,7 @@ from wakelog.index import Index
 from wakelog.index.facets import TEXT_MAX
 from wakelog.log import Log
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.testing.builders import new_session
 
 LONG = "filler " * 200
@@ -134,7 +134,7 @@ def test_search_is_narrowed_by_session_kind_and_time(engine: Engine, log: Log, i
 
 
 def test_a_hit_tells_where_it_is_and_what_to_think_of_it(log: Log, index: Index) -> None:
-    log.append(ev.TurnStarted(), Draft(ev.NoteAdded(text="walrus"), trust="untrusted"), ev.TurnEnded())
+    log.append(ev.TurnStarted(), EventDraft(ev.NoteAdded(text="walrus"), trust="untrusted"), ev.TurnEnded())
     log.rewind(1)
     [hit] = index.search("walrus")
     assert (hit.turn, hit.attempt, hit.kind, hit.trust, hit.in_view) == (1, 1, "note.added", "untrusted", False)

@@ -13,7 +13,7 @@ from wakelog.log.bundle import export_bundle, import_bundle
 from wakelog.log.removal import delete
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.state.diff import diff
 
 LARGE = "a long message " * 100
@@ -130,8 +130,8 @@ def test_an_adoption_is_one_commit_that_says_what_it_copied(parent: Log, fork: L
 def test_what_is_not_trusted_is_not_trusted_here_either(parent: Log) -> None:
     fork = parent.fork()
     page = ev.MessageAdded(role="tool", content="a page")
-    fork.append(Draft(page, source="web:x", trust="untrusted"))
-    fork.append(Draft(ev.FactRecorded(key="k", value="v"), derived_from=((3, 3), (9, 9)), trust="untrusted"))
+    fork.append(EventDraft(page, source="web:x", trust="untrusted"))
+    fork.append(EventDraft(ev.FactRecorded(key="k", value="v"), derived_from=((3, 3), (9, 9)), trust="untrusted"))
     parent.adopt(fork)
     rewound, adopted, message, fact = parent.entries(after=parent.head().seq - 4)
     assert [e.header.trust for e in (rewound, adopted, message, fact)] == ["trusted", *["untrusted"] * 3]
@@ -143,7 +143,7 @@ def test_what_is_not_trusted_is_not_trusted_here_either(parent: Log) -> None:
 def test_trust_is_lowered_by_what_has_no_copy_too(parent: Log) -> None:
     fork = parent.fork()
     patch = ev.StatePatched(patch=[{"op": "add", "path": "/data/page", "value": "<html>"}])
-    fork.append(Draft(patch, source="web:y", trust="unverified"))
+    fork.append(EventDraft(patch, source="web:y", trust="unverified"))
     parent.adopt(fork)
     assert parent.state()["trust"] == {"web:y": {"trust": "unverified", "seq": parent.head().seq}}
 

@@ -11,7 +11,7 @@ from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, No
 from wakelog.log import Log
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.testing.builders import START_US, fact, message, new_session
 from wakelog.testing.contract.base import in_parallel
 from wakelog.testing.faults import LossyEngine
@@ -50,7 +50,7 @@ def test_an_append_of_nothing_is_invalid(log: Log) -> None:
 
 def test_what_the_header_says_comes_from_the_draft(log: Log) -> None:
     log.append(
-        Draft(fact("a"), actor="tool", cause=1, derived_from=((1, 1),), source="web", trust="untrusted"), fact("b")
+        EventDraft(fact("a"), actor="tool", cause=1, derived_from=((1, 1),), source="web", trust="untrusted"), fact("b")
     )
     header = log.entry(2).header
     assert (header.actor, header.cause, header.derived_from) == ("tool", 1, ((1, 1),))

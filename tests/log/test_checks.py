@@ -6,7 +6,7 @@ from wakelog import ConflictError, InvalidInputError, NotAllowedError, events
 from wakelog.engines.memory import MemoryEngine
 from wakelog.log import Log
 from wakelog.model.ids import root_id
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 
 
 @pytest.fixture
@@ -17,14 +17,14 @@ def log() -> Log:
 @pytest.mark.parametrize(
     "draft",
     [
-        Draft(events.NoteAdded(text="x"), trust="bogus"),  # type: ignore[arg-type]
-        Draft(events.NoteAdded(text="x"), cause=2),
-        Draft(events.NoteAdded(text="x"), cause=-1),
-        Draft(events.NoteAdded(text="x"), derived_from=((1, 2),)),
-        Draft(events.NoteAdded(text="x"), derived_from=((0, 1),)),
+        EventDraft(events.NoteAdded(text="x"), trust="bogus"),  # type: ignore[arg-type]
+        EventDraft(events.NoteAdded(text="x"), cause=2),
+        EventDraft(events.NoteAdded(text="x"), cause=-1),
+        EventDraft(events.NoteAdded(text="x"), derived_from=((1, 2),)),
+        EventDraft(events.NoteAdded(text="x"), derived_from=((0, 1),)),
     ],
 )
-def test_a_header_must_make_sense_where_it_stands(log: Log, draft: Draft) -> None:
+def test_a_header_must_make_sense_where_it_stands(log: Log, draft: EventDraft) -> None:
     with pytest.raises(InvalidInputError):
         log.append(draft)
     assert log.head().seq == 1

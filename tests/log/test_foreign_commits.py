@@ -24,7 +24,7 @@ from wakelog.model import events as ev
 from wakelog.model.document import HOLD_LABEL
 from wakelog.model.ids import SessionId
 from wakelog.model.payloads import Payload
-from wakelog.model.records import Commit, Draft, Head, Record
+from wakelog.model.records import Commit, EventDraft, Head, Record
 from wakelog.testing.builders import START_US, Writer, fact, message, new_session, raw_commit, raw_record
 from wakelog.testing.contract import EngineContract
 from wakelog.testing.contract.base import opened, store, stored
@@ -113,9 +113,9 @@ def log(engine: CheckedEngine) -> Log:
 def test_every_kind_of_move_a_log_makes_is_taken_in(log: Log, engine: CheckedEngine) -> None:
     log.append(ev.TurnStarted(input=BIG), message(BIG), commit_id="mine")
     log.append(ev.TurnStarted(input=BIG), message(BIG), commit_id="mine")
-    log.append(ev.ActionRequested(action="a", tool="mail", input={"long": BIG}), Draft(fact("k"), source="web:x"))
+    log.append(ev.ActionRequested(action="a", tool="mail", input={"long": BIG}), EventDraft(fact("k"), source="web:x"))
     log.append(message(BIG), ev.CheckpointNamed(name="here", at=log.head().seq + 1))
-    log.append(Draft(fact("told", SECRET), trust="untrusted", source="web:y", derived_from=((1, 2),)))
+    log.append(EventDraft(fact("told", SECRET), trust="untrusted", source="web:y", derived_from=((1, 2),)))
     log.append(ev.StatePatched(patch=[{"op": "add", "path": "/data/n", "value": {"b": [1.5, True, None, "✓"]}}]))
     log.append(ev.Foreign(foreign_kind="x.own", data={"any": [1, {"thing": "✓"}]}, why="because"))
     log.append(message(b"\x00\xff" * 600), message({"json": [BIG]}))

@@ -17,6 +17,7 @@ from wakelog.log import holder as holders
 from wakelog.log.holder import TTL_S, TurnHold, TurnHolder, living_turn, parse_holder
 from wakelog.model.records import Heartbeat
 from wakelog.session import Session
+from wakelog.session.turn import start_turn
 from wakelog.store import Store
 
 
@@ -78,7 +79,7 @@ def test_the_holder_is_in_the_state_while_the_turn_is_open_and_not_after(engine:
     with session.turn("go"):
         assert f"{os.getpid()}@" in session.state().turn.holder
         assert session.log.living_holder() == f"process {os.getpid()} on {holders._host()}"
-    assert session.state_document()["turn"] == {"number": 1, "attempt": 1, "status": "completed"}
+    assert session.log.state()["turn"] == {"number": 1, "attempt": 1, "status": "completed"}
     assert session.log.living_holder() == ""
 
 
@@ -115,8 +116,8 @@ def test_a_second_process_is_refused_with_the_pid_and_the_host_of_the_first(engi
     held(session, host="web-7", machine="elsewhere", pid=4711)
     for refused in (
         lambda: session.turn("go").__enter__(),
-        lambda: session.start_turn("go"),
-        lambda: session.recover(),
+        lambda: start_turn(session, "go"),
+        lambda: session.calls.recover(),
         lambda: session.take_lease("me"),
     ):
         with pytest.raises(ConflictError, match="process 4711 on web-7") as caught:
@@ -157,8 +158,8 @@ def test_a_turn_is_beaten_for_when_it_is_open_for_long_and_no_longer_when_it_is_
 ) -> None:
     session = agent(engine, time)
     with session.turn("go"):
-        assert session.runtime.turn is not None
-        hold = session.runtime.turn.hold
+        assert session._runtime.turn is not None
+        hold = session._runtime.turn.hold
         assert hold is not None
         hold.beat()
         assert engine.last_beat(session.id) is None
@@ -205,8 +206,8 @@ def test_a_turn_survives_a_fork_and_stays_the_parents(engine: MemoryEngine, time
             is_right = found is not None and found.pid == os.getppid() and not found.is_here and not holders._held()
             os._exit(0 if is_right else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-        assert session.runtime.turn is not None
-        assert session.runtime.turn.hold in holders._held()
+        assert session._runtime.turn is not None
+        assert session._runtime.turn.hold in holders._held()
         session.fact("a", 1)
     assert session.state().turn.status == "completed"
 
@@ -216,9 +217,9 @@ def test_a_running_call_of_a_living_process_is_not_reconciled(engine: MemoryEngi
     held(session, host="web-7", machine="elsewhere")
     session.append(events.ActionRequested(action="a", tool="send", effect="external"), events.ActionStarted(action="a"))
     with pytest.raises(ConflictError, match="web-7"):
-        session.reconcile("a", "never_ran")
+        session.calls.reconcile("a", "never_ran")
     time.passes(TTL_S + 1)
-    session.reconcile("a", "never_ran")
+    session.calls.reconcile("a", "never_ran")
     (unknown,) = session.events(kind="action.uncertain")
     assert "nothing was heard" in unknown.body["why"]
 

@@ -41,7 +41,7 @@ def store() -> Store:
             session.fact("k", f"of {name}")
             session.message("assistant", "long " * 500)
     store.fork(store.resume("a"), name="fork").fact("in", 1)
-    store.resume("b").close()
+    store.resume("b").end()
     return store
 
 
@@ -186,4 +186,4 @@ def test_what_was_erased_since_does_not_come_back_from_an_archive(store: Store, 
     seq = next(e.seq for e in session.events(kind="fact.recorded"))
     erase(session.log, [seq], why="asked for", by="ada")
     restore(store, place, first.list)
-    assert "of c" not in str(store.resume("c").state_document())
+    assert "of c" not in str(store.resume("c").log.state())

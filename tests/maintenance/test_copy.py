@@ -28,7 +28,7 @@ def source() -> Store:
         store.fork(session, f"@{n + 1}", name=f"fork{n}")
     inner = store.fork(store.resume("fork1"), name="inner")
     inner.fact("inner", 1)
-    sessions[0].close()
+    sessions[0].end()
     erase(sessions[1].log, [4], why="asked for", by="ada")
     pruned = store.resume("fork2")
     pruned.fact("a", 1)

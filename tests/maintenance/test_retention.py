@@ -47,7 +47,7 @@ def make(store: Store, clock: Clock) -> Callable[..., Session]:
         for n in range(events):
             session.fact(f"f{n}", "x" * 100)
         if closed:
-            session.close()
+            session.end()
         clock.now = NOW
         return session
 
@@ -124,7 +124,7 @@ def test_what_a_live_fork_reads_through_stays(store: Store, make: Callable[..., 
         found = _plan(store, Policy(keep_us=90 * DAY, action=action))
         assert found["parent"] == ("skip", "its fork child reads through it")
     clock.now = NOW - 95 * DAY
-    fork.close()
+    fork.end()
     clock.now = NOW
     planned = plan(store, OLD, NOW)
     assert [(p.name, p.action) for p in planned] == [("child", "delete"), ("parent", "delete")]
@@ -144,7 +144,7 @@ def test_a_leased_session_stays(store: Store, make: Callable[..., Session], cloc
 @pytest.mark.parametrize("action", ["archive", "prune", "delete"])
 def test_apply_does_what_was_planned(store: Store, make: Callable[..., Session], action: str) -> None:
     session = make("old")
-    state = session.state_hash()
+    state = session.log.state_hash()
     policy = Policy(keep_us=90 * DAY, action=action)  # type: ignore[arg-type]
     [applied] = apply(store, plan(store, policy, NOW))
     assert applied.done
@@ -154,7 +154,7 @@ def test_apply_does_what_was_planned(store: Store, make: Callable[..., Session],
         assert session.verify().ok
         assert (session.status == "archived") == (action == "archive")
         if action == "prune":
-            assert session.state_hash() == state
+            assert session.log.state_hash() == state
     assert [p for p in plan(store, policy, NOW + 1) if p.action != "skip"] == []
 
 
@@ -189,6 +189,6 @@ def test_open_calls_do_not_matter_once_closed(store: Store, make: Callable[..., 
     clock.now = NOW - 100 * DAY
     session = store.session("crashed")
     session.append(ev.TurnStarted(), ev.ActionRequested(action="a", tool="t"), ev.ActionStarted(action="a"))
-    session.close()
+    session.end()
     clock.now = NOW
     assert _plan(store, OLD)["crashed"][0] == "delete"

@@ -39,7 +39,7 @@ def fill(store: Store) -> None:
     store.fork(store.resume("fork"), name="inner").fact("in", 2)
     store.fork(store.resume("parent"), "@2", name="orphan").fact("in", 3)
     store.delete(store.resume("parent"))
-    store.resume("b").close()
+    store.resume("b").end()
     erase(store.resume("c").log, [4], why="asked for", by="ada")
     pruned = store.resume("d")
     prune(pruned.log, pruned.head.seq - 1)

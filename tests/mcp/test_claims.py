@@ -41,7 +41,7 @@ async def test_what_an_agent_says_it_was_asked_is_its_own_word_and_fenced(store:
     assert {(e.header.actor, e.header.trust) for e in said} == {("agent", "unverified")}
     assert all(e.header.source.startswith("mcp:") for e in said)
     assert session.brief().exposure == "unverified"
-    shown = "\n".join(str(m["content"]) for m in session.context().messages)
+    shown = "\n".join(str(m["content"]) for m in session.context.window().messages)
     assert fenced(shown, LIE)
 
 

@@ -10,7 +10,7 @@ from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.events import Effect, Trust
 from wakelog.model.ids import Seq
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.monitors.monitor import Monitor
 from wakelog.monitors.rules import Finding, Given
 from wakelog.testing.builders import START_US, new_session
@@ -34,7 +34,7 @@ class Play:
         self.now += int(seconds * SECOND)
 
     def add(self, event: ev.Event, **header: Any) -> Seq:
-        return self.log.record(Draft(event, **header))
+        return self.log.record(EventDraft(event, **header))
 
     def turn(self, given: Any = "go", *, retry: bool = False) -> Seq:
         """Begins a turn, as the runtime does."""

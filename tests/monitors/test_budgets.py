@@ -16,7 +16,7 @@ from tests.seeds import examples
 from wakelog.errors import InvalidInputError, NotAllowedError, WakelogError
 from wakelog.log import Log
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.monitors.budgets import (
     KEYS,
     BudgetScope,
@@ -234,7 +234,7 @@ def test_no_rewind_resume_or_fork_makes_spent_less(plan: list[tuple[str, int, in
                 twins.append(_Twin(twin.log.fork(at), _sum(twin.log, at)))
             else:
                 events = {"pause": ev.SessionPaused(), "resume": ev.SessionResumed(), "reopen": ev.SessionReopened()}
-                twin.log.append(Draft(events[what], actor="user"))
+                twin.log.append(EventDraft(events[what], actor="user"))
             if what in ("spend", "call"):
                 added = {"tokens": amount + 1, "usd_micros": 3 * amount, "duration_us": 7}
                 twin.spent = {key: twin.spent[key] + added[key] for key in added}
@@ -272,7 +272,7 @@ def costly(session: Session[Any], usd_micros: int) -> Any:
 
 def test_a_session_that_may_not_spend_more_refuses_the_next_call(store: Store) -> None:
     session = store.session("agent")
-    session.set_budget(usd="0.01", why="a trial")
+    session.budget.set(usd="0.01", why="a trial")
     ask = costly(session, 6000)
     with session.turn("work"):
         assert [ask("a"), ask("b")] == ["42", "42"]
@@ -281,8 +281,8 @@ def test_a_session_that_may_not_spend_more_refuses_the_next_call(store: Store) -
     assert refused.value.kind == "budget-reached"
     assert "wakelog budget agent --usd 0.024" in refused.value.hint
     assert session.status == "paused"
-    session.set_budget(usd="1")
-    session.resume()
+    session.budget.set(usd="1")
+    session.unpause()
     with session.turn("go on"):
         assert ask("c") == "42"
 
@@ -291,7 +291,7 @@ def test_a_scope_of_a_session_stops_its_calls_and_only_them(store: Store) -> Non
     session = store.session("agent")
     ask = costly(session, 6000)
     with session.turn("work"):
-        with session.budget(usd="0.01"):
+        with session.budget.limit(usd="0.01"):
             ask("a")
             ask("b")
             with pytest.raises(NotAllowedError):
@@ -300,7 +300,7 @@ def test_a_scope_of_a_session_stops_its_calls_and_only_them(store: Store) -> Non
 
 
 async def _in_a_task(session: Session[Any], ask: Any) -> None:
-    async with session.budget(usd="0.01"):
+    async with session.budget.limit(usd="0.01"):
         ask("a")
         ask("b")
         with pytest.raises(NotAllowedError):
@@ -332,7 +332,7 @@ def test_a_sub_agent_that_returned_counts_by_what_it_returned(store: Store) -> N
     boss = store.session("boss", limits={"tokens": 100})
     helper = store.spawn(boss, "helper")
     helper.append(ev.BudgetSpent(cost=ev.Cost(tokens_in=60)))
-    boss.returned(helper.id, cost=ev.Cost(tokens_in=60))
+    boss.calls.returned(helper.id, cost=ev.Cost(tokens_in=60))
     check_budget(boss.log)
     second = store.spawn(boss, "second")
     assert second.state().budget.limits == {"tokens": 40}

@@ -37,7 +37,7 @@ def test_a_loop_is_flagged_as_it_happens_and_stops_the_next_effect(session: Sess
         return "sent"
 
     sent: list[str] = []
-    session.monitor(pause=True)
+    session.monitors.add(pause=True)
     with session.turn("find the owner"):
         for _ in range(5):
             search("owner of billing")
@@ -55,7 +55,7 @@ def test_without_pause_the_agent_is_only_pointed_at(session: Session[Any]) -> No
     def search(q: str) -> str:
         return "0 results"
 
-    session.monitor()
+    session.monitors.add()
     with session.turn("find the owner"):
         for _ in range(8):
             search("owner of billing")
@@ -73,13 +73,13 @@ def test_an_own_rule_in_the_process(session: Session[Any]) -> None:
     def deploy(to: str) -> str:
         return "done"
 
-    monitor = session.monitor(no_production, pause=("no-production",))
+    monitor = session.monitors.add(no_production, pause=("no-production",))
     with pytest.raises(NotAllowedError), session.turn("deploy"):
         deploy("staging")
         deploy("production")
         deploy("staging")
-    session.resume()
-    session.guards.remove(monitor.guard)
+    session.unpause()
+    session.monitors.guards.remove(monitor.guard)
     with session.turn("again"):
         deploy("production")
     assert session.status == "active"
@@ -102,7 +102,7 @@ def test_an_effect_after_an_untrusted_page_is_flagged_or_waits_as_the_settings_s
         sent.append(to)
         return "sent"
 
-    monitor = session.monitor()
+    monitor = session.monitors.add()
     asks = pytest.raises(NotAllowedError) if on_effect == "ask" else contextlib.nullcontext()
     with asks, session.turn("read the page"):
         fetch("https://blog.example")
@@ -124,7 +124,7 @@ def test_an_effect_without_anything_untrusted_is_not_flagged(session: Session[An
     def send(to: str) -> str:
         return "sent"
 
-    session.monitor()
+    session.monitors.add()
     with session.turn("read it"):
         read("README")
         session.model(lambda prompt: {"text": "I will send it"}, prompt="what now?")
@@ -143,7 +143,7 @@ def test_a_monitor_on_an_old_session_looks_at_its_newest_events(
     for number in range(50):
         session.fact("k", number)
     before = session.head.seq
-    monitor = session.monitor(spy)
+    monitor = session.monitors.add(spy)
     assert [raised.cause for raised in monitor.catch_up()] == list(range(before - 19, before + 1))
 
 
@@ -151,11 +151,11 @@ def test_a_monitor_on_an_old_session_looks_at_its_newest_events(
 
 
 def test_a_person_raises_and_clears_flags(session: Session[Any]) -> None:
-    seq = session.flag("odd", "who is Bob?", severity="error", on=1)
+    seq = session.monitors.flag("odd", "who is Bob?", severity="error", on=1)
     assert session.log.entry(seq).body["targets"] == [1]
     assert session.log.entry(seq).header.actor == "user"
-    session.clear_flag("odd", why="a colleague")
+    session.monitors.clear_flag("odd", why="a colleague")
     assert session.state().flags == {}
     with pytest.raises(NotFoundError) as refused:
-        session.clear_flag("odd")
+        session.monitors.clear_flag("odd")
     assert refused.value.kind == "flag-not-found"

@@ -7,7 +7,7 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.provenance.graph import Edge, Graph
 from wakelog.testing.builders import new_session
 
@@ -34,7 +34,7 @@ class Story:
         return [_plain(edge) for edge in self.graph.edges(seq)]
 
     def add(self, event: ev.Event, **header: Any) -> Seq:
-        return self.log.record(Draft(event, **header))
+        return self.log.record(EventDraft(event, **header))
 
     def turn(self, text: str = "", *, retry: bool = False) -> Seq:
         """Begins a turn, ending an open one; returns the user's message, or the turn's start without one."""

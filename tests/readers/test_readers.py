@@ -25,7 +25,7 @@ from wakelog.log.bundle import export_bundle, import_bundle
 from wakelog.log.removal import delete, erase, prune
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs" / "reference" / "format.md"
@@ -135,9 +135,9 @@ def everything(store):
         )
     )
     log.append(ev.Foreign(foreign_kind="x.vendor.thing", data={"why": "mine", "n": 1.5, "nested": {"delta": [1]}}))
-    log.append(Draft(ev.Foreign(foreign_kind="x.web", data={"page": "…"}), trust="untrusted", source="web"))
+    log.append(EventDraft(ev.Foreign(foreign_kind="x.web", data={"page": "…"}), trust="untrusted", source="web"))
     log.append(
-        Draft(
+        EventDraft(
             ev.MessageAdded(role="tool", content="hm"),
             actor="tool",
             cause=3,

@@ -47,7 +47,7 @@ def test_the_accepted_attempt_is_replayed_and_one_can_be_chosen(session: Session
     look(session, "go", "b", "c", retry=True)
     replay = same(session, "@2", "go", "b", "c")
     assert replay.session.state().turn.attempt == 2
-    assert replay.session.state_hash() == session.state_hash()
+    assert replay.session.log.state_hash() == session.log.state_hash()
     same(session, "@2.2", "go", "b", "c")
     same(session, "@2.best", "go", "b", "c")
     ran.clear()
@@ -107,7 +107,7 @@ def test_forks_are_replayed_through_their_parents(session: Session[Any], store: 
     same(child, "@2", "deux", "c")
     same(grandchild, "@1", "one", "a")
     replay = same(grandchild, "@3", "trois", "d")
-    assert replay.session.state_hash() == grandchild.state_hash()
+    assert replay.session.log.state_hash() == grandchild.log.state_hash()
     with grandchild.replay() as replay:
         for text, q in (("one", "a"), ("deux", "c"), ("trois", "d")):
             look(replay.session, text, q)
@@ -184,7 +184,7 @@ def test_a_call_approved_between_two_attempts_is_one_step(session: Session[Any])
     with pytest.raises(NotAllowedError):
         agent(session, "go")
     (action,) = session.state().pending_actions
-    session.approve(action, by="me")
+    session.calls.approve(action, by="me")
     assert agent(session, "go") == "sent"
     ran.clear()
     with session.replay("@1") as replay:
@@ -239,7 +239,7 @@ def test_an_importers_calls_can_be_answered(session: Session[Any]) -> None:
 
 def test_a_closed_session_is_replayed(session: Session[Any]) -> None:
     run(session, "one")
-    session.close()
+    session.end()
     ran.clear()
     with session.replay("@1") as replay:
         replay.run(run)

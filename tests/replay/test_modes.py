@@ -187,10 +187,10 @@ def test_approvals_hold_in_a_replay_that_runs(session: Session[Any]) -> None:
         with s.turn(user=text):
             mail("ada")
 
-    session.runtime.approver = lambda call, arguments: True
+    session._runtime.approver = lambda call, arguments: True
     agent(session, "go")
     ran.clear()
-    session.runtime.approver = None
+    session._runtime.approver = None
     with pytest.raises(NotAllowedError) as caught, session.replay("@3", mode="live", effects="allow") as replay:
         replay.run(agent)
     assert caught.value.kind == "approval-needed"

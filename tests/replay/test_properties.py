@@ -92,7 +92,7 @@ def test_a_deterministic_agent_replays_as_the_same(program: Program) -> None:
             assert agent(replay.session, program) == first
         assert ran == []
         assert replay.report.ok
-        assert replay.session.state_hash() == session.state_hash()
+        assert replay.session.log.state_hash() == session.log.state_hash()
         assert replay.session.head.seq == session.head.seq
 
 

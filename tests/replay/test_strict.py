@@ -71,7 +71,7 @@ def test_it_comes_out_in_the_same_state_at_the_same_event(session: Session[Any])
         replay.run(run)
     assert replay.session.id == session.id
     assert replay.session.head.seq == session.head.seq
-    assert replay.session.state_hash() == session.state_hash()
+    assert replay.session.log.state_hash() == session.log.state_hash()
     assert [e.kind for e in replay.session.events()] == [e.kind for e in session.events()]
     assert [m.text for m in replay.session.messages()] == [m.text for m in session.messages()]
     assert replay.report.state == ()
@@ -256,7 +256,7 @@ def test_calls_side_by_side_may_come_in_any_order(session: Session[Any]) -> None
             return search(name)
 
         with s.turn(user="go"), ThreadPoolExecutor(4) as pool:
-            list(pool.map(s.bind(one), names))
+            list(pool.map(s.calls.bind(one), names))
 
     abreast(session, ["a", "b", "c", "d"])
     ran.clear()
@@ -414,7 +414,7 @@ def test_retries_and_timeouts_come_out_as_they_did(session: Session[Any]) -> Non
     with session.replay("@1") as replay:
         assert agent(replay.session, "go") == first
     assert tries == []
-    assert replay.session.state_hash() == session.state_hash()
+    assert replay.session.log.state_hash() == session.log.state_hash()
 
 
 def test_a_call_nobody_knows_the_outcome_of_is_told_as_it_was(session: Session[Any]) -> None:
@@ -449,7 +449,7 @@ def test_a_call_nobody_knows_the_outcome_of_is_told_as_it_was(session: Session[A
 
 
 def test_a_denied_call_is_denied_again(session: Session[Any]) -> None:
-    session.runtime.approver = lambda call, arguments: arguments["to"] == "ada"
+    session._runtime.approver = lambda call, arguments: arguments["to"] == "ada"
 
     def agent(s: Session[Any], text: str) -> list[str]:
         @s.tool(approval=True)
@@ -707,7 +707,7 @@ def test_a_context_built_from_the_session_is_the_same(session: Session[Any]) -> 
     def agent(s: Session[Any], text: str) -> None:
         with s.turn(user=text) as turn:
             for n in range(3):
-                answer = turn.model(model, messages=s.context(1400))
+                answer = turn.model(model, messages=s.context.window(1400))
                 s.message("assistant", answer["text"])
                 outcome = s.call(search, {"q": f"{text} {n}" + "x" * 300})
                 s.message("tool", str(outcome.result), action=outcome.action)
@@ -722,7 +722,7 @@ def test_a_context_built_from_the_session_is_the_same(session: Session[Any]) -> 
     assert replay.report.ok
     with session.replay("@2") as replay:
         replay.run(agent)
-    assert replay.session.state_hash() == session.state_hash()
+    assert replay.session.log.state_hash() == session.log.state_hash()
     assert ran == []
 
 
@@ -743,7 +743,7 @@ def test_large_results_are_given_whole(session: Session[Any]) -> None:
     with session.replay("@1") as replay:
         assert agent(replay.session, "go") == 400_000
     assert ran == []
-    assert replay.session.state_hash() == session.state_hash()
+    assert replay.session.log.state_hash() == session.log.state_hash()
     assert replay.session.messages()[-1].text == session.messages()[-1].text
 
 

@@ -53,7 +53,7 @@ def agent(session: Session[Any], text: str) -> None:
 def plan(session: Session[Any]) -> Plan:
     sent.clear()
     agent(session, "please refund order 4711, thanks")
-    return session.workflow("@1")
+    return session.calls.workflow("@1")
 
 
 def test_where_values_come_from_is_found_by_their_content(plan: Plan, session: Session[Any]) -> None:
@@ -186,7 +186,7 @@ def test_hidden_and_secret_values_must_be_given(session: Session[Any], store: wa
     token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     with session.turn(user="log in"):
         tool("ada", "hunter2", f"Bearer {token}")
-    plan = session.workflow()
+    plan = session.calls.workflow()
     assert [(p.name, p.value, p.known) for p in plan.parameters] == [
         ("password", None, "unknown"),
         ("token", None, "unknown"),
@@ -206,7 +206,7 @@ def test_structured_inputs_are_parameters_by_their_names(session: Session[Any], 
     given: dict[str, Any] = {"order": {"n": 3, "to": "Ada Lovelace"}, "express": True, "parts": [1, 2]}
     with session.turn(user=given):
         ship(given["order"], given["express"], given["parts"])
-    plan = session.workflow("@1")
+    plan = session.calls.workflow("@1")
     assert {p.name: p.value for p in plan.parameters} == given
     done = plan.run(store.session("today"), {"parts": [3], "express": False}, tools=[ship])
     assert done.results == {1: "3 [3]"}
@@ -215,7 +215,7 @@ def test_structured_inputs_are_parameters_by_their_names(session: Session[Any], 
 def test_several_turns_make_several_turns(session: Session[Any], store: wakelog.Store) -> None:
     agent(session, "please refund order 4711, thanks")
     agent(session, "now order 4800, too")
-    plan = session.workflow("@1..@2")
+    plan = session.calls.workflow("@1..@2")
     assert [p.value for p in plan.parameters] == ["4711", "4800"]
     today = store.session("today")
     assert plan.run(today, {"4711": "1001", "4800": "1002"}, tools=TOOLS).ok
@@ -228,13 +228,13 @@ def test_calls_that_failed_are_left_out(session: Session[Any]) -> None:
         with pytest.raises(PermissionError):
             refund(666, 100)
         lookup("4711")
-    plan = session.workflow("@1")
+    plan = session.calls.workflow("@1")
     assert [s.tool for s in plan.steps] == ["lookup"]
     assert [(out.tool, out.why) for out in plan.left_out] == [("refund", "it failed")]
     with session.turn(user="order 666"), pytest.raises(PermissionError):
         refund(666, 100)
     with pytest.raises(NotFoundError):
-        session.workflow("@2")
+        session.calls.workflow("@2")
 
 
 def test_approvals_hold_and_a_stopped_run_goes_on(plan: Plan, store: wakelog.Store) -> None:
@@ -251,7 +251,7 @@ def test_approvals_hold_and_a_stopped_run_goes_on(plan: Plan, store: wakelog.Sto
     assert caught.value.kind == "approval-needed"
     assert paid == []
     (action,) = today.state().pending_actions
-    today.approve(action, by="me")
+    today.calls.approve(action, by="me")
     done = plan.run(today, {"4711": "4712"}, tools=[lookup, mail])
     assert done.ok
     assert paid == [4712]
@@ -268,7 +268,7 @@ def test_coroutine_functions_are_awaited(session: Session[Any], store: wakelog.S
             await fetch("https://example.org/a1")
 
     asyncio.run(record())
-    plan = session.workflow("@1")
+    plan = session.calls.workflow("@1")
     with pytest.raises(InvalidInputError) as caught:
         plan.run(store.session("today"), tools=[fetch])
     assert caught.value.kind == "async-tool"
@@ -315,7 +315,7 @@ def test_a_plan_run_on_the_recorded_inputs_makes_the_recorded_calls(text: str, c
                 echo(**arguments)
         first = list(made)
         made.clear()
-        plan = Plan.from_json(session.workflow("@1").to_json())
+        plan = Plan.from_json(session.calls.workflow("@1").to_json())
         assert plan.run(store.session("today"), tools=[echo]).ok
         assert made == first
 
@@ -362,7 +362,7 @@ def test_a_loop_over_a_list_of_another_length_is_refused_before_its_first_item(
         )
         for name in names:
             move(name)
-    plan = Plan.from_json(session.workflow("@1").to_json())
+    plan = Plan.from_json(session.calls.workflow("@1").to_json())
     moved.clear()
     assert plan.run(store.session("same"), tools=[list_files, move]).ok
     assert moved == names
@@ -380,7 +380,7 @@ def test_choosing_one_of_several_is_no_loop(
     monkeypatch.setitem(FOLDER, "files", ["alpha.txt", "beta.txt"])
     with session.turn(user="tidy up"):
         move(list_files()[0])
-    plan = session.workflow("@1")
+    plan = session.calls.workflow("@1")
     monkeypatch.setitem(FOLDER, "files", ["c.txt", "d.txt", "e.txt"])
     moved.clear()
     assert plan.run(store.session("today"), tools=[list_files, move]).ok
@@ -393,7 +393,7 @@ def test_a_list_that_is_given_is_taken_item_by_item_and_only_at_its_length(
     with session.turn(user={"files": ["a.txt", "b.txt"]}):
         for name in ("a.txt", "b.txt"):
             move(name)
-    plan = Plan.from_json(session.workflow("@1").to_json())
+    plan = Plan.from_json(session.calls.workflow("@1").to_json())
     assert [p.name for p in plan.parameters] == ["files_1", "files_2"]
     moved.clear()
     assert plan.run(store.session("today"), {"files": ["c.txt", "d.txt"]}, tools=[move]).ok

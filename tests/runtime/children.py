@@ -174,9 +174,9 @@ class Agent:
         async with session.turn("do it all") as turn:
             if turn.data["done"]:
                 return
-            said: list[Any] = [await session.amodel(self._amodel, messages=["go"], model="m-1"), await look(1)]
+            said: list[Any] = [await session.aio.model(self._amodel, messages=["go"], model="m-1"), await look(1)]
             said += await asyncio.gather(send(1), send(2), send(3))
-            said.append((await session.acall("plain", {"n": 1})).unwrap())
+            said.append((await session.aio.call("plain", {"n": 1})).unwrap())
             said.append(await send(1))
             turn.data["done"] = said
 
@@ -224,7 +224,7 @@ def _check_windows(session: Session[Any]) -> None:
     from tests.context.validity import check  # it takes long to import, and an agent does not need it
 
     for shape in ("openai", "anthropic"):
-        check(session.context(shape=shape, record=False))
+        check(session.context.window(shape=shape, record=False))
 
 
 def look_after(store: str, world: str, reconciles: bool) -> int:

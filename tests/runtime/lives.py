@@ -108,10 +108,12 @@ class World:
     def reconcile(self, session: Session[Any]) -> list[str]:
         """Says the truth about every call whose outcome nobody knows; also of those whose process is gone."""
         settled = []
-        for action, pending in session.state_document()["pending_actions"].items():
+        for action, pending in session.log.state()["pending_actions"].items():
             if pending["status"] in ("running", "uncertain"):
                 found = self.find(pending["key"])
-                session.reconcile(action, "succeeded" if found is not None else "never_ran", output=found, by="test")
+                session.calls.reconcile(
+                    action, "succeeded" if found is not None else "never_ran", output=found, by="test"
+                )
                 settled.append(action)
         return settled
 
@@ -133,7 +135,7 @@ def effect(world: World, life: Life, tool: str, *, once: bool = False) -> Callab
 
 def seem_dead(session: Session[Any]) -> None:
     """Nothing is heard any longer of the process that has the session's open turn. It may come back."""
-    turn = session.runtime.turn
+    turn = session._runtime.turn
     assert turn is not None
     assert turn.hold is not None
     turn.hold.let_go()

@@ -196,7 +196,7 @@ async def test_a_plain_function_that_was_cancelled_ends_later_and_what_it_says_c
         return "done after all"
 
     async with anyio.create_task_group() as group:
-        group.start_soon(session.acall, "act")
+        group.start_soon(session.aio.call, "act")
         await anyio.to_thread.run_sync(came.wait, 60)
         group.cancel_scope.cancel()
     assert statuses(session) == ["uncertain"]
@@ -209,9 +209,9 @@ async def test_a_plain_function_that_was_cancelled_ends_later_and_what_it_says_c
 
 
 async def test_a_wait_for_approval_can_be_cancelled_and_the_call_keeps_waiting(session: Session[Any]) -> None:
-    session.runtime.approval_wait_s = 600
+    session._runtime.approval_wait_s = 600
     asked = threading.Event()
-    session.runtime.approver = lambda call, arguments: asked.set()
+    session._runtime.approver = lambda call, arguments: asked.set()
 
     @session.tool(approval=True)
     async def act() -> str:
@@ -225,7 +225,7 @@ async def test_a_wait_for_approval_can_be_cancelled_and_the_call_keeps_waiting(s
         await cancelled_at(asked, threading.Event(), work)
     (action,) = session.state().pending_actions
     assert statuses(session) == ["waiting"]
-    session.approve(action)
+    session.calls.approve(action)
     assert await work() == "done"
 
 
@@ -276,7 +276,7 @@ async def test_a_coroutine_that_takes_too_long_is_stopped(
         finally:
             stopped.append(1)
 
-    outcome = await session.acall("slow")
+    outcome = await session.aio.call("slow")
     assert outcome.status == kind
     assert stopped == [1]
     assert len(statuses(session)) == left
@@ -292,7 +292,7 @@ async def test_a_plain_function_that_takes_too_long_is_not_waited_for(session: S
         go_on.wait(60)
         return "late"
 
-    outcome = await session.acall("slow")
+    outcome = await session.aio.call("slow")
     assert outcome.status == "uncertain", "it was waited for"
     follow = session.follow(after=session.head.seq, timeout_s=60)
     go_on.set()
@@ -318,7 +318,7 @@ async def test_a_timeout_error_of_the_tool_itself_is_not_the_runtimes(session: S
     async def odd() -> None:
         raise TimeoutError("upstream")
 
-    outcome = await session.acall("odd")
+    outcome = await session.aio.call("odd")
     assert (outcome.status, outcome.error and outcome.error.message) == ("uncertain", "upstream")
 
 
@@ -445,7 +445,7 @@ async def test_a_plain_function_runs_beside_the_loop_with_what_is_around_it(sess
         return threading.get_ident() != here, wakelog.current() is session, call.tool
 
     async with session.turn("go"):
-        outcome = await session.acall("look")
+        outcome = await session.aio.call("look")
     assert outcome.result == (True, True, "look")
 
 

@@ -251,7 +251,7 @@ def test_a_late_end_after_reconciling_is_kept_as_evidence(session: Session[Any])
         return "paid"
 
     outcome = session.call("pay")
-    session.reconcile(outcome.action, "never_ran", by="ada", why="the bank says so")
+    session.calls.reconcile(outcome.action, "never_ran", by="ada", why="the bank says so")
     follow = session.follow(after=session.head.seq, timeout_s=60)
     release.set()
     entry = next(follow)
@@ -357,7 +357,7 @@ def test_approval_stops_the_turn_and_the_same_script_goes_on_when_it_is_given(se
     with pytest.raises(NotAllowedError):
         script()
     assert sent == []
-    session.approve(action, by="boss")
+    session.calls.approve(action, by="boss")
     assert script() == "sent"
     assert sent == ["ada"]
     assert session.state().pending_actions == {}
@@ -376,13 +376,13 @@ def test_a_denied_call_is_an_error_the_agent_can_branch_on(session: Session[Any]
     with pytest.raises(NotAllowedError):
         script()
     (action,) = session.state().pending_actions
-    session.deny(action, by="boss", why="too much")
+    session.calls.deny(action, by="boss", why="too much")
     outcome = script()
     assert (outcome.status, outcome.error) == ("denied", wakelog.events.Failure("denied", "too much"))
 
 
 def test_an_approver_in_the_process_is_asked(session: Session[Any]) -> None:
-    session.runtime.approver = lambda call, arguments: arguments["n"] < 3
+    session._runtime.approver = lambda call, arguments: arguments["n"] < 3
 
     @session.tool(approval=True)
     def act(n: int) -> int:
@@ -393,7 +393,7 @@ def test_an_approver_in_the_process_is_asked(session: Session[Any]) -> None:
 
 
 def test_a_call_can_wait_for_an_approval_given_elsewhere(session: Session[Any], store: wakelog.Store) -> None:
-    session.runtime.approval_wait_s = 30
+    session._runtime.approval_wait_s = 30
 
     @session.tool(approval=True)
     def act() -> str:
@@ -403,7 +403,7 @@ def test_a_call_can_wait_for_an_approval_given_elsewhere(session: Session[Any], 
         other = store.resume("agent")
         for entry in other.follow(after=0):
             if entry.kind == "action.requested":
-                other.approve(entry.body["action"], by="boss")
+                other.calls.approve(entry.body["action"], by="boss")
                 return
 
     thread = threading.Thread(target=approve)
@@ -477,7 +477,7 @@ def test_a_guard_can_refuse_an_effect_but_is_not_asked_about_reads(session: Sess
         if session.state().flags:
             raise NotAllowedError("flagged", kind="flagged")
 
-    session.runtime.guards.append(guard)
+    session._runtime.guards.append(guard)
 
     @session.tool(effect="read")
     def look() -> str:
@@ -505,7 +505,7 @@ def test_a_module_level_tool_is_plain_without_a_session_and_recorded_within_one(
         assert wakelog.current() is session
         assert look(2) == 2
         threads = ThreadPoolExecutor(1)
-        assert threads.submit(session.bind(look), 3).result() == 3
+        assert threads.submit(session.calls.bind(look), 3).result() == 3
         threads.shutdown()
     assert wakelog.current() is None
     assert len(kinds(session)) == 6
@@ -534,7 +534,7 @@ def test_a_bad_policy_is_refused_when_it_is_written(session: Session[Any]) -> No
 
 
 def test_an_effect_on_the_word_of_something_untrusted_can_be_made_to_wait(session: Session[Any]) -> None:
-    session.runtime.asks_untrusted = True
+    session._runtime.asks_untrusted = True
     sent: list[str] = []
 
     @session.tool

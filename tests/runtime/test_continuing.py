@@ -180,7 +180,7 @@ def test_a_call_inside_a_call_that_stops_the_turn_does_not_fail_the_outer_one(de
         script()
     operator = desk.operator
     (action,) = operator.state().pending_actions
-    operator.approve(action)
+    operator.calls.approve(action)
     assert script() == "outer act(1) no 1"
 
 
@@ -192,7 +192,7 @@ def test_files_that_a_call_changed_are_in_view_again_when_it_is_answered_from_th
         def edit(path: str) -> None:
             call = wakelog.current_call()
             assert call is not None
-            session.file(path, "created", action=call.action, after="x" * 3000, added=1)
+            session.files.record(path, "created", action=call.action, after="x" * 3000, added=1)
 
         with session.turn(GOAL):
             edit("a.txt")
@@ -207,7 +207,7 @@ def test_files_that_a_call_changed_are_in_view_again_when_it_is_answered_from_th
     operator = desk.operator
     assert list(operator.state().files_modified) == ["a.txt"]
     last = list(operator.events(kind="file.changed"))[-1]
-    assert operator.value(last, last.body["after"]) == "x" * 3000
+    assert operator.log.value(last, last.body["after"]) == "x" * 3000
 
 
 # Errors

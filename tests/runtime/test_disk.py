@@ -70,7 +70,7 @@ def test_an_outcome_that_cannot_be_recorded_is_loud_and_the_call_uncertain(
         assert _statuses(again) == ["uncertain"]
         assert again.state().turn.status == "interrupted"
     (action,) = again.state().pending_actions
-    again.reconcile(action, "succeeded", output=world.answer(0))
+    again.calls.reconcile(action, "succeeded", output=world.answer(0))
     assert _script(engine, world, disk) == "act(1) no 1"
     assert len(world.done) == 1
     assert again.verify().ok
@@ -144,7 +144,7 @@ def test_a_retry_that_cannot_be_recorded_is_not_begun(disk: FaultyDisk, engine: 
         flaky()
     assert tries == [1]
     disk.before = None
-    Store(engine).session("agent").recover()
+    Store(engine).session("agent").calls.recover()
     assert _statuses(session) == ["uncertain"]
 
 
@@ -161,4 +161,4 @@ def test_a_store_that_was_closed_inside_a_call_leaves_it_uncertain(tmp_path: Pat
         with pytest.raises(UnavailableError), session.turn("go"):
             act(1)
     with Store(SqliteEngine(tmp_path / "log.db")) as store:
-        assert store.session("agent").recover()
+        assert store.session("agent").calls.recover()

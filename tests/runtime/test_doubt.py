@@ -16,7 +16,7 @@ import pytest
 
 import wakelog
 from tests.runtime.lives import Desk, stopped
-from wakelog.runtime.unknown_outcome import leaves_open
+from wakelog.runtime.outcome import leaves_open
 from wakelog.session import Session
 
 
@@ -188,5 +188,5 @@ async def test_an_awaited_tool_that_lost_its_answer_is_uncertain(session: Sessio
     async def send() -> None:
         raise READ_TIMEOUT("lost")
 
-    outcome = await session.acall("send")
+    outcome = await session.aio.call("send")
     assert outcome.status == "uncertain"

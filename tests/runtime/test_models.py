@@ -67,7 +67,7 @@ def test_without_a_context_the_model_is_taken_to_have_seen_all_that_is_in_view(s
 
 def test_with_a_context_the_request_names_the_events_that_were_in_it(session: Session[Any]) -> None:
     with session.turn("go"):
-        context = session.context()
+        context = session.context.window()
         session.model(complete, context)
     (request,) = of(session, "action.requested")
     assert request.header.derived_from == tuple(context.ranges)
@@ -462,7 +462,7 @@ def test_a_model_answer_that_cannot_be_stored_is_refused_too(session: Session[An
 def test_what_people_say_of_a_call_must_be_storable(session: Session[Any]) -> None:
     session.append(InputRequested(request="q", prompt="which one?"))
     with pytest.raises(wakelog.InvalidInputError, match="the answer cannot be stored"):
-        session.answer("q", Cursor())
+        session.calls.answer("q", Cursor())
     assert "q" in session.log.part("pending_actions")
 
 
@@ -500,6 +500,6 @@ def test_a_patch_on_the_word_of_something_unverified_folds_to_what_is_read_later
         look()
         turn.model(lambda messages: "found", messages=["go"])
         session.patch([{"op": "add", "path": "/data/found", "value": 1}])
-    live = session.state_document()
-    assert live == session.state_document(session.head.seq)
+    live = session.log.state()
+    assert live == session.log.state(session.seq(session.head.seq))
     assert session.verify().ok

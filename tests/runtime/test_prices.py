@@ -137,14 +137,14 @@ def test_without_a_price_the_money_stays_unknown_and_the_tokens_are_kept(session
 
 
 def test_a_model_that_costs_nothing_is_known_to(session: Session[Any]) -> None:
-    session.set_budget(usd="1.00")
+    session.budget.set(usd="1.00")
     session.model(answers({"input_tokens": 5, "output_tokens": 1}), [], model="free")
     (outcome,) = session.events(kind="action.succeeded")
     assert outcome.body["cost"]["price"] == "local/free"
 
 
 def test_a_limit_in_money_stops_model_calls(session: Session[Any]) -> None:
-    session.set_budget(usd="0.002")
+    session.budget.set(usd="0.002")
     _, create, _ = CASES["chat"]
     session.model(create, [], model="gpt-x")
     with pytest.raises(wakelog.NotAllowedError) as caught:
@@ -166,10 +166,10 @@ def test_a_limit_in_money_without_a_price_refuses_the_call_before_it_starts(
 
     with pytest.raises(wakelog.NotAllowedError, match="no price is known for the model 'nobody-knows'") as caught:
         if kind == "session":
-            session.set_budget(usd="1.00")
+            session.budget.set(usd="1.00")
             call()
         else:
-            with session.budget(usd="1.00"):
+            with session.budget.limit(usd="1.00"):
                 call()
     assert caught.value.kind == "price-unknown"
     assert str(tmp_path / "prices.toml") in caught.value.hint
@@ -179,19 +179,19 @@ def test_a_limit_in_money_without_a_price_refuses_the_call_before_it_starts(
 
 
 def test_a_limit_in_tokens_needs_no_price(session: Session[Any]) -> None:
-    session.set_budget(tokens=100)
+    session.budget.set(tokens=100)
     session.model(answers({"input_tokens": 5, "output_tokens": 1}), [], model="nobody-knows")
 
 
 def test_a_caller_that_says_what_it_costs_needs_no_price(session: Session[Any]) -> None:
-    session.set_budget(usd="1.00")
+    session.budget.set(usd="1.00")
     policy = wakelog.Policy(effect="model", cost=lambda answer: Cost(usd_micros=7))
     session.model(answers({}), [], model="nobody-knows", policy=policy)
     assert session.state().budget.spent["usd_micros"] == 7
 
 
 def test_a_turn_that_was_stopped_for_want_of_a_price_goes_on_when_there_is_one(session: Session[Any]) -> None:
-    session.set_budget(usd="1.00")
+    session.budget.set(usd="1.00")
     for model, ends in (("nobody-knows", "interrupted"), ("gpt-x", "completed")):
         try:
             with session.turn("go"):

@@ -145,7 +145,7 @@ def test_the_same_effect_is_not_tried_again_in_another_turn_while_it_is_uncertai
     with stopped("uncertain-call"):
         script("something else", retry=True)
     (action,) = desk.operator.state().pending_actions
-    desk.operator.abandon(action, why="the customer does not mind")
+    desk.operator.calls.abandon(action, why="the customer does not mind")
     assert script("something else").startswith("act(1) no 2")
 
 
@@ -177,7 +177,7 @@ def test_a_call_that_was_approved_and_never_started_runs_when_its_turn_is_contin
     with stopped("approval-needed"):
         script()
     (action,) = desk.operator.state().pending_actions
-    desk.operator.approve(action)
+    desk.operator.calls.approve(action)
     assert desk.statuses() == ["requested"]
     assert script() == "act(1) no 1"
 
@@ -187,7 +187,7 @@ def test_a_call_that_was_approved_and_never_started_is_abandoned_when_its_turn_i
     with stopped("approval-needed"):
         script()
     (action,) = desk.operator.state().pending_actions
-    desk.operator.approve(action)
+    desk.operator.calls.approve(action)
     with stopped("approval-needed"):
         script("something else")
     assert desk.kinds()[-2:] == ["action.abandoned", "action.requested"]
@@ -197,7 +197,7 @@ def test_a_call_that_was_approved_and_never_started_is_abandoned_when_its_turn_i
 def test_a_call_that_was_approved_and_cut_is_uncertain_like_any_other(desk: Desk) -> None:
     session, life = desk.process()
     act = session.tool(approval=True)(effect(desk.world, life, "act"))
-    session.runtime.approver = lambda call, arguments: True
+    session._runtime.approver = lambda call, arguments: True
     life.last = life.moments + 9
     with pytest.raises(Killed), session.turn(GOAL):
         act(1)
@@ -220,7 +220,7 @@ def test_a_call_that_was_denied_between_two_runs_is_denied_in_each_run_from_then
     with stopped("approval-needed"):
         script()
     (action,) = desk.operator.state().pending_actions
-    desk.operator.deny(action, why="no")
+    desk.operator.calls.deny(action, why="no")
     for _ in range(2):
         with pytest.raises(Killed):
             script(1)
@@ -246,7 +246,7 @@ def test_a_tool_that_did_not_know_itself_stops_the_same_script_until_it_is_recon
     with stopped("uncertain-call"):
         script()
     (action,) = desk.operator.state().pending_actions
-    desk.operator.reconcile(action, "succeeded", output="sent", by="ada")
+    desk.operator.calls.reconcile(action, "succeeded", output="sent", by="ada")
     assert script() == "sent"
 
 
@@ -259,7 +259,7 @@ def test_reconciling_between_two_runs_decides_what_the_second_does(desk: Desk, o
     with pytest.raises(Killed):
         script()
     (action,) = desk.operator.state().pending_actions
-    desk.operator.reconcile(action, outcome, output="as told", by="ada", why="looked")
+    desk.operator.calls.reconcile(action, outcome, output="as told", by="ada", why="looked")
     before = len(desk.world.done)
     if outcome == "succeeded":
         assert script() == "as told"
@@ -276,7 +276,7 @@ def test_a_call_given_up_after_it_began_is_an_error_and_is_not_run_again(desk: D
     with pytest.raises(Killed):
         script()
     (action,) = desk.operator.state().pending_actions
-    desk.operator.abandon(action, why="too late now")
+    desk.operator.calls.abandon(action, why="too late now")
     with pytest.raises(CallFailedError) as caught:
         script()
     assert caught.value.failure == events.Failure("abandoned", "too late now")
@@ -368,14 +368,14 @@ def test_evidence_that_came_after_the_session_was_closed_decides_when_asked(desk
     thread.start()
     came.wait(60)
     operator = desk.operator
-    operator.close()
+    operator.end()
     (action,) = operator.state().pending_actions
     with pytest.raises(wakelog.InvalidInputError, match="no evidence"):
-        operator.reconcile(action)
+        operator.calls.reconcile(action)
     go_on.set()
     thread.join()
-    assert [e.body["outcome"] for e in operator.evidence(action)] == ["succeeded"]
-    entry = operator.log.entry(operator.reconcile(action))
+    assert [e.body["outcome"] for e in operator.calls.evidence(action)] == ["succeeded"]
+    entry = operator.log.entry(operator.calls.reconcile(action))
     assert (entry.body["outcome"], entry.body["output"], entry.body["by"]) == (
         "succeeded",
         "done after all",
@@ -392,16 +392,16 @@ def test_recover_settles_what_is_open_without_beginning_a_turn(desk: Desk) -> No
             act(1)
     assert desk.statuses() == ["running"] * 3
     operator = desk.operator
-    (action,) = operator.recover()
+    (action,) = operator.calls.recover()
     assert desk.statuses() == ["uncertain"]
-    assert operator.recover() == [action]
+    assert operator.calls.recover() == [action]
 
 
 def test_a_script_is_continued_also_after_somebody_settled_by_recover(desk: Desk) -> None:
     script = dies_inside(desk, after=False, effect="read")
     with pytest.raises(Killed):
         script()
-    desk.operator.recover()
+    desk.operator.calls.recover()
     assert desk.statuses() == []
     assert script() == "act(1) no 1, try 1"
     assert desk.operator.state().turn.attempt == 2

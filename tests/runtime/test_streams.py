@@ -39,7 +39,7 @@ def of(session: Session[Any], kind: str) -> list[Entry]:
 
 
 def output(session: Session[Any], entry: Entry) -> Any:
-    return session.value(entry, entry.body["output"])
+    return session.log.value(entry, entry.body["output"])
 
 
 class Way(msgspec.Struct):
@@ -319,7 +319,7 @@ def test_an_awaited_stream_is_recorded_too(session: Session[Any], remote: Provid
                 ("responses", open_ai.responses.create),
             ):
                 given = WAYS[name].call(remote)[1]
-                stream = await session.amodel(function, **given)
+                stream = await session.aio.model(function, **given)
                 said.append("".join([WAYS[name].text(part) async for part in stream]))
         return said
 
@@ -332,7 +332,7 @@ def test_an_awaited_helper_is_recorded_too(session: Session[Any], remote: Provid
 
     async def script() -> str:
         async with anthropic.AsyncAnthropic(api_key="none", base_url=remote.url, max_retries=0) as client:
-            manager = await session.amodel(client.messages.stream, model="c", messages=ASK, max_tokens=9)
+            manager = await session.aio.model(client.messages.stream, model="c", messages=ASK, max_tokens=9)
             async with manager as stream:
                 return "".join([text async for text in stream.text_stream])
 
@@ -346,7 +346,7 @@ def test_a_cancelled_reader_leaves_no_success(session: Session[Any]) -> None:
         await asyncio.Event().wait()
 
     async def script() -> None:
-        stream = await session.amodel(say, model="local")
+        stream = await session.aio.model(say, model="local")
         assert await anext(stream) == "Hel"
         reader = asyncio.ensure_future(anext(stream))
         await asyncio.sleep(0)
@@ -419,7 +419,7 @@ def test_after_a_crash_an_awaited_stream_is_awaited_again(desk: Desk, remote: Pr
     def script(session: Session[Any]) -> str:
         async def work() -> str:
             async with openai.AsyncOpenAI(api_key="none", base_url=remote.url, max_retries=0) as client:
-                stream = await session.amodel(client.chat.completions.create, **_chat(remote)[1])
+                stream = await session.aio.model(client.chat.completions.create, **_chat(remote)[1])
                 return "".join([_of_chat(part) async for part in stream])
 
         return asyncio.run(work())

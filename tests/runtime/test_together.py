@@ -180,7 +180,7 @@ def test_what_a_fenced_worker_says_late_is_evidence_and_it_can_do_nothing_more(d
     came.wait(60)
     rescuer = found(born(desk.engine, Life()))
     epoch = rescuer.take_lease("rescuer", force=True)
-    assert rescuer.runtime.guard == epoch
+    assert rescuer._runtime.guard == epoch
     rescued = rescuer.tool(name="act")(lambda n: "again")
     with stopped("uncertain-call"), rescuer.turn("go"):
         rescued(1)
@@ -188,13 +188,13 @@ def test_what_a_fenced_worker_says_late_is_evidence_and_it_can_do_nothing_more(d
     go_on.set()
     thread.join()
     assert [e.kind for e in errors if isinstance(e, ConflictError)] in (["fenced"], ["turn-taken-over"])
-    (evidence,) = rescuer.evidence(action)
+    (evidence,) = rescuer.calls.evidence(action)
     assert (evidence.body["outcome"], evidence.body["output"], evidence.body["epoch"]) == (
         "succeeded",
         "done after all",
         epoch - 1,
     )
-    rescuer.reconcile(action)
+    rescuer.calls.reconcile(action)
     with rescuer.turn("go"):
         assert rescued(1) == "done after all"
 

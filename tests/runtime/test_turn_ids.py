@@ -228,7 +228,7 @@ def test_an_uncertain_call_in_a_completed_turn_stays_uncertain(desk: Desk) -> No
 
     assert [script(), script()] == ["uncertain", "uncertain"]
     (action,) = desk.operator.state().pending_actions
-    desk.operator.reconcile(action, "succeeded", output="sent")
+    desk.operator.calls.reconcile(action, "succeeded", output="sent")
     assert script() == "succeeded"
     assert len(desk.world.done) == 1
 
@@ -252,7 +252,7 @@ async def test_an_awaited_turn_is_done_once() -> None:
 
     for is_again in (False, True):
         session = found(born(engine, Life()))
-        assert await session.arun_turn("a", work) == "done"
+        assert await session.aio.run_turn("a", work) == "done"
         async with session.turn(id="b") as turn:
             assert turn.is_done == is_again
     assert ran == [1]

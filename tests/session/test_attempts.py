@@ -119,7 +119,7 @@ def test_attempts_are_summed_up_one_by_one(store: Store) -> None:
             cost = events.Cost(tokens_in=10 * n, usd_micros=n)
             session.append(events.ActionRecorded(action=f"a{n}", tool="t", cost=cost))
             session.append(events.BudgetSpent(cost=events.Cost(usd_micros=100)))
-            session.file(f"{n}.py")
+            session.files.record(f"{n}.py")
     one, two = session.attempts_of(1)
     assert (one.cost.usd_micros, two.cost.usd_micros) == (101, 102)
     assert (one.files, two.files) == (("1.py",), ("2.py",))

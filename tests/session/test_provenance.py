@@ -55,26 +55,26 @@ def test_the_mail_is_traced_to_the_page_by_its_text_and_by_the_window(spam: Sess
 
 def test_the_page_is_followed_to_what_rests_on_it_and_to_nothing_before_it(spam: Session[Any]) -> None:
     sent, chosen = _seq(spam, "action.requested", "send"), _seq(spam, "decision.made")
-    found = spam.taint("web:*")
+    found = spam.trust.taint("web:*")
     assert [(i.seq, i.known, i.may, i.outcome) for i in found.effects] == [(sent, "matched", False, "succeeded")]
     assert [(i.seq, i.known, i.may) for i in found.decisions] == [(chosen, "recorded", True)]
     assert found.facts == ()
-    assert spam.resting_on("unverified").decisions == spam.taint("web:*").decisions
+    assert spam.trust.resting_on("unverified").decisions == spam.trust.taint("web:*").decisions
 
 
 def test_what_is_recorded_in_an_untrusted_block_is_a_source(store: Store) -> None:
     s = store.session("mail")
     with s.turn("read my mail"), untrusted("mail:stranger"):
         s.fact("address", "Harbour Street 12")
-    assert [(i.name, i.trust) for i in s.taint("mail:*").facts] == [("address", "untrusted")]
+    assert [(i.name, i.trust) for i in s.trust.taint("mail:*").facts] == [("address", "untrusted")]
 
 
 def test_endorsing_raises_the_page_and_what_rests_only_on_it(spam: Session[Any]) -> None:
     page, chosen = _seq(spam, "action.succeeded", "fetch"), _seq(spam, "decision.made")
     before = spam.head.seq
-    tried = spam.endorse(page, dry_run=True)
+    tried = spam.trust.endorse(page, dry_run=True)
     assert (tried.seq, spam.head.seq) == (0, before)
-    done = spam.endorse(f"e{page}", by="ada", why="it is our own blog")
+    done = spam.trust.endorse(f"e{page}", by="ada", why="it is our own blog")
     assert done.raised == tried.raised
     assert {page, chosen} <= set(done.raised)
     entry = spam.log.entry(done.seq)
@@ -84,16 +84,16 @@ def test_endorsing_raises_the_page_and_what_rests_only_on_it(spam: Session[Any])
         "ada",
         "it is our own blog",
     )
-    assert not spam.resting_on()
-    assert spam.taint("web:*"), "that it had influence is not taken back"
+    assert not spam.trust.resting_on()
+    assert spam.trust.taint("web:*"), "that it had influence is not taken back"
 
 
 def test_invalidating_tells_what_rests_on_it_and_what_is_safe(spam: Session[Any]) -> None:
     page, chosen = _seq(spam, "action.succeeded", "fetch"), _seq(spam, "decision.made")
     before = spam.head.seq
-    assert spam.invalidate(page, dry_run=True).seq == 0
+    assert spam.trust.invalidate(page, dry_run=True).seq == 0
     assert spam.head.seq == before
-    found = spam.invalidate(page, by="ada", why="poisoned")
+    found = spam.trust.invalidate(page, by="ada", why="poisoned")
     assert spam.log.entry(found.seq).kind == "step.invalidated"
     assert ("decision", f"e{chosen}") in {(k.part, k.name) for k in found.resting}
     assert {(k.part, k.name) for k in found.safe} == {("fact", "before the page"), ("data", "/data/plan")}
@@ -102,15 +102,15 @@ def test_invalidating_tells_what_rests_on_it_and_what_is_safe(spam: Session[Any]
 
 def test_words_about_a_closed_session_are_still_heard(spam: Session[Any]) -> None:
     page = _seq(spam, "action.succeeded", "fetch")
-    spam.close()
-    assert spam.endorse(page, by="ada").seq == spam.head.seq
-    assert spam.invalidate(page, by="ada").seq == spam.head.seq
-    assert [i.part for i in spam.resting_on("untrusted").items] == ["effect", "decision"]
+    spam.end()
+    assert spam.trust.endorse(page, by="ada").seq == spam.head.seq
+    assert spam.trust.invalidate(page, by="ada").seq == spam.head.seq
+    assert [i.part for i in spam.trust.resting_on("untrusted").items] == ["effect", "decision"]
 
 
 def test_nothing_is_written_about_what_is_not_there(spam: Session[Any]) -> None:
     before = spam.head.seq
-    for verb in (spam.endorse, spam.invalidate):
+    for verb in (spam.trust.endorse, spam.trust.invalidate):
         with pytest.raises(NotFoundError):
             verb(before + 10)
     assert spam.head.seq == before
@@ -118,5 +118,5 @@ def test_nothing_is_written_about_what_is_not_there(spam: Session[Any]) -> None:
 
 def test_a_question_can_be_asked_as_of_a_point(spam: Session[Any]) -> None:
     page = _seq(spam, "action.succeeded", "fetch")
-    assert not spam.taint("web:*", at=page)
-    assert spam.taint("web:*", at="@1")
+    assert not spam.trust.taint("web:*", at=page)
+    assert spam.trust.taint("web:*", at="@1")

@@ -25,15 +25,15 @@ EMPTY: dict[str, Verb] = {
     "retract": lambda s: s.retract(""),
     "dead end": lambda s: s.dead_end(""),
     "artefact": lambda s: s.artefact(""),
-    "file": lambda s: s.file(""),
-    "touch": lambda s: s.touch(""),
+    "file": lambda s: s.files.record(""),
+    "touch": lambda s: s.context.touch(""),
     "goal": lambda s: s.set_goal(""),
     "label": lambda s: s.label({"": "a"}),
     "checkpoint": lambda s: s.checkpoint(""),
     "note": lambda s: s.note(""),
-    "spawned": lambda s: s.spawned(""),
-    "returned": lambda s: s.returned(""),
-    "flag": lambda s: s.flag(""),
+    "spawned": lambda s: s.calls.spawned(""),
+    "returned": lambda s: s.calls.returned(""),
+    "flag": lambda s: s.monitors.flag(""),
     "turn": lambda s: s.turn("x", role=""),
     "lease": lambda s: s.take_lease(""),
 }
@@ -41,16 +41,16 @@ LEGAL: dict[str, tuple[Verb, str]] = {
     "fact": (lambda s: s.fact("a", 1, trust="trustd"), "trusted, unverified, untrusted"),
     "message": (lambda s: s.message("user", "x", trust="trustd"), "trusted, unverified, untrusted"),
     "untrusted": (lambda s: wakelog.untrusted("web", "trustd").__enter__(), "trusted, unverified, untrusted"),  # type: ignore[arg-type]
-    "resting on": (lambda s: s.resting_on("trustd"), "trusted, unverified, untrusted"),
-    "file": (lambda s: s.file("a", "edited"), "created, modified, deleted"),
-    "touch": (lambda s: s.touch("a", "db"), "file, app, data_source"),
-    "flag": (lambda s: s.flag("a", severity="bad"), "info, warning, error"),
+    "resting on": (lambda s: s.trust.resting_on("trustd"), "trusted, unverified, untrusted"),
+    "file": (lambda s: s.files.record("a", "edited"), "created, modified, deleted"),
+    "touch": (lambda s: s.context.touch("a", "db"), "file, app, data_source"),
+    "flag": (lambda s: s.monitors.flag("a", severity="bad"), "info, warning, error"),
     "resume": (lambda s: s.turn("x", resume="maybe"), "auto, always, never"),
 }
 NOWHERE: dict[str, Verb] = {
     "checkpoint": lambda s: s.checkpoint("a", 999),
     "note": lambda s: s.note("a", 999),
-    "flag": lambda s: s.flag("a", on=999),
+    "flag": lambda s: s.monitors.flag("a", on=999),
 }
 
 

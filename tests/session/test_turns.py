@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import msgspec
 import pydantic
@@ -31,7 +31,7 @@ def test_an_exception_drops_the_draft_records_the_error_and_goes_on_unchanged(st
         raise ZeroDivisionError("by nothing")
     assert session.data == {"n": 0}
     assert session.state().turn.status == "failed"
-    assert session.state_document()["last_error"]["message"] == "by nothing"
+    assert session.log.state()["last_error"]["message"] == "by nothing"
 
 
 def test_an_interrupt_is_recorded_as_one(store: Store) -> None:
@@ -138,7 +138,7 @@ class AsPydantic(pydantic.BaseModel):
 
 
 @pytest.mark.parametrize("kind", [AsStruct, AsDataclass, AsPydantic])
-def test_data_can_be_a_type_of_the_callers_choice(store: Store, kind: type) -> None:
+def test_data_can_be_a_type_of_the_callers_choice(store: Store, kind: type[Any]) -> None:
     session = store.session(f"s-{kind.__name__}", data=kind)
     with session.turn(user="go") as turn:
         turn.data.plan.append("x")
@@ -170,7 +170,7 @@ def test_older_data_is_brought_forward_by_named_migrations_and_that_is_an_event(
     class Step(msgspec.Struct):
         text: str
 
-    newer = msgspec.defstruct("Triage", [("plan", list[Step], [])])
+    newer: Any = msgspec.defstruct("Triage", [("plan", list[Step], [])])
     with pytest.raises(InvalidInputError) as caught:
         store.resume("s", data=newer, version=2)
     assert caught.value.kind == "schema-mismatch"

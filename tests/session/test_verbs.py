@@ -15,7 +15,7 @@ def test_messages_are_read_from_the_log_and_not_kept_in_the_state(store: Store) 
     session.append(UserMessage("What is 6 x 7?"), ModelMessage(long))
     assert [m.role for m in session.messages()] == ["user", "assistant"]
     assert session.messages()[-1].text == long
-    assert long not in str(session.state_document())
+    assert long not in str(session.log.state())
 
 
 def test_each_verb_leaves_its_trace_in_the_state(store: Store) -> None:
@@ -24,11 +24,11 @@ def test_each_verb_leaves_its_trace_in_the_state(store: Store) -> None:
     decision = session.decide("a", because="b", alternatives=["c"], assumptions=["d"], evidence=[1, "e"])
     session.dead_end("tried", learned="that")
     session.artefact("report", uri="file:r.md")
-    session.file("src/a.py", "created", added=3)
-    session.touch("postgres")
+    session.files.record("src/a.py", "created", added=3)
+    session.context.touch("postgres")
     session.set_goal("h")
     session.label({"team": None, "prod": "yes"})
-    session.set_budget(tokens=20)
+    session.budget.set(tokens=20)
     session.checkpoint("here")
     state = session.state()
     assert state.facts["k"].value == {"deep": [1]}
@@ -125,7 +125,7 @@ def test_nothing_new_takes_effect_while_paused_but_outcomes_are_accepted(store: 
     with pytest.raises(NotAllowedError, match="paused"):
         session.fact("k", 1)
     session.append(events.ActionSucceeded(action="a"))
-    session.resume()
+    session.unpause()
     session.fact("k", 1)
 
 
@@ -137,7 +137,7 @@ def test_close_settles_what_is_open_and_reopen_brings_the_session_back(store: St
         events.ActionStarted(action="w"),
         events.ActionRequested(action="r", tool="grep", effect="read"),
     )
-    session.close()
+    session.end()
     assert {a: p.status for a, p in session.state().pending_actions.items()} == {"w": "uncertain"}
     with pytest.raises(NotAllowedError, match="closed"):
         session.fact("k", 1)
@@ -208,7 +208,7 @@ def test_a_sub_agent_is_a_root_of_its_own_linked_both_ways(store: Store) -> None
     parent = store.session("parent")
     child = store.spawn(parent, "child", task="look around")
     child.fact("seen", 1)
-    parent.returned(child.id, output="done", cost=events.Cost(tokens_out=3))
+    parent.calls.returned(child.id, output="done", cost=events.Cost(tokens_out=3))
     assert child.log.entry(1).body["spawner"].startswith(parent.id)
     assert parent.state().subagents[child.id]["status"] == "completed"
     assert parent.state().budget.spent["tokens"] == 3

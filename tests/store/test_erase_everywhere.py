@@ -167,10 +167,10 @@ def test_a_dry_run_names_forks_and_adopters(place: str, tmp_path: Path) -> None:
         wanted = preview(fork.log, [seq])
         assert set(wanted.events) == {fork.id, parent.id}
         assert wanted.names == ("fact k",)
-        assert CANARY in repr(parent.state_document()), "nothing was done"
+        assert CANARY in repr(parent.log.state()), "nothing was done"
         done = store.erase(fork, seq)
         assert done.events == wanted.events
-        assert CANARY not in repr(parent.state_document())
+        assert CANARY not in repr(parent.log.state())
 
 
 def test_erasing_over_http_is_the_same(shared_server: Running) -> None:

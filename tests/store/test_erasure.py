@@ -8,7 +8,7 @@ import pytest
 import wakelog
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.store.erasure import followers, scan
@@ -23,7 +23,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def _flow(session: Session, *sources: int) -> int:
     flow = tuple((s, s) for s in sources)
-    return session.append(Draft(ev.FactRecorded(key="k", value=1), derived_from=flow)).seq
+    return session.append(EventDraft(ev.FactRecorded(key="k", value=1), derived_from=flow)).seq
 
 
 def _found(session: Session, *targets: int) -> list[tuple[str, int]]:
@@ -80,7 +80,7 @@ def test_ranges_name_all_they_span(store: Store) -> None:
     first = s.message("user", "x")
     for _ in range(20):
         s.message("user", "y")
-    wide = s.append(Draft(ev.FactRecorded(key="k", value=1), derived_from=((1, s.head.seq),))).seq
+    wide = s.append(EventDraft(ev.FactRecorded(key="k", value=1), derived_from=((1, s.head.seq),))).seq
     assert _found(s, first) == [(s.id, wide)]
 
 

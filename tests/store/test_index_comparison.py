@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
             session = store.session(name, labels={"team": "a"})
             with session.turn("question"):
                 session.fact("key", f"value of {name}")
-                session.file("src/a.py", added=1)
+                session.files.record("src/a.py", added=1)
                 session.message("assistant", "an answer")
         store.index.catch_up()
     return tmp_path

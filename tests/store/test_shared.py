@@ -27,7 +27,7 @@ def test_a_session_lives_on_a_server(url: str) -> None:
 
         with session.turn("go") as turn:
             save("a.txt")
-            session.file("a.txt", added=3)
+            session.files.record("a.txt", added=3)
             turn.data["done"] = True
         assert session.diff().of("data")
     with wakelog.open(url) as again:

@@ -8,11 +8,11 @@ from wakelog.timeline.files import changed_files
 def edit(session: wakelog.Session, *paths: str) -> None:
     with session.turn("edit"):
         for path in paths:
-            session.file(path, "modified", added=2, removed=1)
+            session.files.record(path, "modified", added=2, removed=1)
 
 
 def paths(session: wakelog.Session, last: int) -> list[str]:
-    return [f.path for f in session.files(last).files]
+    return [f.path for f in session.files.modified(last).files]
 
 
 def test_each_file_is_told_once_with_turns_count_and_its_last_event() -> None:
@@ -20,7 +20,7 @@ def test_each_file_is_told_once_with_turns_count_and_its_last_event() -> None:
     edit(session, "a", "b")
     edit(session, "a")
     edit(session, "c")
-    found = session.files(5)
+    found = session.files.modified(5)
     assert found.turns == (1, 2, 3)
     assert [f.path for f in found.files] == ["c", "a", "b"]
     a = found.files[1]
@@ -28,7 +28,7 @@ def test_each_file_is_told_once_with_turns_count_and_its_last_event() -> None:
     assert session.log.entry(a.seq).body["path"] == "a"
     assert paths(session, 1) == ["c"]
     assert paths(session, 2) == ["c", "a"]
-    assert [f.path for f in session.files(1, at="@2").files] == ["a"]
+    assert [f.path for f in session.files.modified(1, at="@2").files] == ["a"]
 
 
 def test_turns_that_were_rewound_do_not_count() -> None:
@@ -37,7 +37,7 @@ def test_turns_that_were_rewound_do_not_count() -> None:
         edit(session, f"f{n}")
     session.rewind("@2")
     edit(session, "f7")
-    assert session.files(2).turns == (2, 7)
+    assert session.files.modified(2).turns == (2, 7)
     assert paths(session, 2) == ["f7", "f2"]
     assert paths(session, 5) == ["f7", "f2", "f1"]
     assert paths(session, 0) == ["f7", "f2", "f1"]
@@ -49,7 +49,7 @@ def test_of_a_retried_turn_only_the_attempt_in_view_counts() -> None:
     session = wakelog.open("memory:").session("s")
     for number, attempt in enumerate(session.attempts(2)):
         with attempt:
-            session.file(f"try-{number}", "modified")
+            session.files.record(f"try-{number}", "modified")
             if number == 0:
                 raise ValueError("again")
     assert paths(session, 0) == paths(session, 5) == ["try-1"]
@@ -62,12 +62,12 @@ def test_the_tool_is_that_of_the_call_that_changed_the_file() -> None:
             ev.ActionRecorded(action="x1", tool="edit_file", effect="write"),
             ev.FileChanged(path="a", change="created", action="x1"),
         )
-    assert [(f.tool, f.change) for f in session.files().files] == [("edit_file", "created")]
+    assert [(f.tool, f.change) for f in session.files.modified().files] == [("edit_file", "created")]
 
 
 def test_a_session_without_turns_or_files_has_none_and_files_outside_of_turns_are_in_all() -> None:
     session = wakelog.open("memory:").session("s")
-    assert session.files() == changed_files(session.log, 0)
-    session.file("a", "created")
+    assert session.files.modified() == changed_files(session.log, 0)
+    session.files.record("a", "created")
     assert paths(session, 5) == []
     assert paths(session, 0) == ["a"]

@@ -15,7 +15,7 @@ from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.model.trust import Trust, least_trusted
 from wakelog.model.values import Value
 from wakelog.timeline.compactions import Compaction, compactions_in, subtract
@@ -54,7 +54,7 @@ def compact(log: Log, first: Seq, last: Seq, summary: Value, *, why: str = "") -
     trust = least_trusted(marks)[0]
     source = ", ".join(sorted({s for t, s in marks if t == trust and s}))[:200]
     event = ev.HistoryCompacted(first=first, last=last, summary=summary, why=why)
-    return log.record(Draft(event, derived_from=tuple(inside), trust=trust, source=source))
+    return log.record(EventDraft(event, derived_from=tuple(inside), trust=trust, source=source))
 
 
 def _covered(log: Log, window: Window, first: Seq, last: Seq) -> list[tuple[Seq, Seq]]:
@@ -156,7 +156,7 @@ def inspect(log: Log, seq: Seq, *, count: Count = estimate) -> tuple[Item, ...]:
 def expand(log: Log, seq: Seq, *, why: str = "") -> Seq:
     """Takes a compaction back: what it replaced is in view again."""
     _in_effect(log, seq)
-    return log.record(Draft(ev.HistoryExpanded(compacted=seq, why=why)))
+    return log.record(EventDraft(ev.HistoryExpanded(compacted=seq, why=why)))
 
 
 def _in_effect(log: Log, seq: Seq) -> Compaction:

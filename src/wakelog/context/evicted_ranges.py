@@ -15,7 +15,7 @@ from wakelog.context.handles import Evicted, by_place, evicted_as, output_key, r
 from wakelog.context.window import Window
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 
 
 class _Extent(msgspec.Struct):
@@ -84,7 +84,7 @@ def _joined(extents: list[_Extent], shown: Sequence[Seq]) -> list[_Extent]:
     return out
 
 
-def changes(before: Sequence[Evicted], after: Sequence[Evicted]) -> list[Draft]:
+def changes(before: Sequence[Evicted], after: Sequence[Evicted]) -> list[EventDraft]:
     """The events that bring the list in the state from one to the other."""
     listed, now = {e.key: e for e in before}, {e.key for e in after}
     events: list[ev.Event] = [
@@ -92,4 +92,4 @@ def changes(before: Sequence[Evicted], after: Sequence[Evicted]) -> list[Draft]:
     ]
     why = "listed with its neighbours from now on"
     events += [ev.ContextRestored(key=key, why=why) for key in listed if key not in now]
-    return [Draft(event, actor="runtime") for event in events]
+    return [EventDraft(event, actor="runtime") for event in events]

@@ -21,7 +21,7 @@ from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.timeline.compactions import parse_range
 
 
@@ -118,7 +118,7 @@ def restore(log: Log, key: str | Seq, *, count: Count = estimate) -> Restored:
     if not back:
         return Restored(key, (), gone or (Gone(holder.handle, "not in view"),))
     others = [d for d in changes(window.evicted, after) if getattr(d.event, "key", "") != key]
-    log.append(Draft(ev.ContextRestored(key=key), actor="runtime"), *others)
+    log.append(EventDraft(ev.ContextRestored(key=key), actor="runtime"), *others)
     return Restored(key, tuple(back), gone)
 
 
@@ -192,10 +192,10 @@ def pin(log: Log, key: str | Seq, *, count: Count = estimate) -> Item:
         raise NotFoundError(
             f"there is nothing called {key!r} in the window",
             kind="not-in-window",
-            hint=f"it has left; session.restore({key!r}) brings it back"
+            hint=f"it has left; session.context.restore({key!r}) brings it back"
             if listed
             else "wakelog context lists the keys",
         )
     if not is_pinned(item, window.restored):
-        log.append(Draft(ev.ContextRestored(key=item.key, why="pinned"), actor="runtime"))
+        log.append(EventDraft(ev.ContextRestored(key=item.key, why="pinned"), actor="runtime"))
     return item

@@ -259,7 +259,10 @@ def _too_small(window: Window, leaving: dict[str, int], needed: int, budget: int
     hint = "give it a larger budget, or compact"
     if largest is not None:
         key = output_key(largest.seq) if largest.output_tokens * 2 > largest.tokens else largest.key
-        hint = f"give it a larger budget, compact, or session.evict({key!r}), which takes {largest.tokens:,} tokens"
+        hint = (
+            "give it a larger budget, compact, or"
+            f" session.context.evict({key!r}), which takes {largest.tokens:,} tokens"
+        )
     return NotAllowedError(
         f"what must stay in the window takes {needed:,} tokens of {budget:,}: the durable part, the system's words, the"
         " newest turn, pending calls and what is pinned",

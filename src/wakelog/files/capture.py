@@ -29,7 +29,7 @@ from wakelog.files.manifest import MAX_FILE_BYTES, OVER_LIMIT, Root, Scanner, Se
 from wakelog.files.stamps import is_settled
 from wakelog.log import Log
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 
 MAX_TOTAL_BYTES = 256_000_000
@@ -221,7 +221,7 @@ def record_changes(log: Log, capture: Capture, picture: Picture, *, action: str 
     """Appends what has changed since a picture, as one commit. For those who run their calls themselves."""
     changes = capture.changes(picture, action=action)
     if changes:
-        log.append(*(Draft(change, actor="tool") for change in changes))
+        log.append(*(EventDraft(change, actor="tool") for change in changes))
     return changes
 
 

@@ -33,7 +33,7 @@ from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model import machines
 from wakelog.model.ids import Seq
-from wakelog.model.records import Draft, Head
+from wakelog.model.records import EventDraft, Head
 
 
 class FileResult(msgspec.Struct, frozen=True):
@@ -94,7 +94,7 @@ def refuse_if_not_writable(log: Log) -> None:
 
 
 def _commit(
-    log: Log, at: Seq, drafts: list[Draft], rewind_to: Seq | None, mode: str, why: str, guard: int | None
+    log: Log, at: Seq, drafts: list[EventDraft], rewind_to: Seq | None, mode: str, why: str, guard: int | None
 ) -> Head:
     if rewind_to is not None:
         return log.rewind(rewind_to, mode=mode, why=why, guard=guard, restored=drafts, files=at)
@@ -117,7 +117,7 @@ class _Doing:
     def __init__(self, log: Log, plan: RestorePlan) -> None:
         self._log = log
         self._plan = plan
-        self.drafts: list[Draft] = []
+        self.drafts: list[EventDraft] = []
         self._trees: dict[str, Tree] = {}
         self._stack = contextlib.ExitStack()
         self._rescue: tuple[Tree, Parts] | None = None
@@ -245,7 +245,7 @@ class _Doing:
             folder="" if path.startswith("/") else printable(self._plan.folder)[0],
             why=f"restored to what it was at event {self._plan.at}",
         )
-        self.drafts.append(Draft(event, actor="user"))
+        self.drafts.append(EventDraft(event, actor="user"))
 
 
 def rescue_home(log: Log, folder: str) -> str:

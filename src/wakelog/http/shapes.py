@@ -20,7 +20,7 @@ from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.payloads import as_ref
-from wakelog.model.records import Draft, Head
+from wakelog.model.records import EventDraft, Head
 from wakelog.model.values import INT_MAX, Value
 from wakelog.timeline.selectors import parse_time
 from wakelog.timeline.slices import tool_of
@@ -183,8 +183,8 @@ class EventIn(Question, frozen=True):
     source: str = ""
     trust: Trust = "trusted"
 
-    def draft(self) -> Draft:
-        return Draft(self._event(), self.actor, self.cause, self.derived_from, self.source, self.trust)
+    def draft(self) -> EventDraft:
+        return EventDraft(self._event(), self.actor, self.cause, self.derived_from, self.source, self.trust)
 
     def _event(self) -> ev.Event:
         if self.kind.startswith("x."):

@@ -28,7 +28,7 @@ from wakelog.model import events as ev
 from wakelog.model.document import REWOUND_PARTS
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import Payload, as_ref
-from wakelog.model.records import Draft, Head
+from wakelog.model.records import EventDraft, Head
 from wakelog.model.trust import least_trusted
 from wakelog.model.values import Value
 from wakelog.state.adoption import adopted_parts
@@ -175,7 +175,7 @@ def _steps(log: Log, fork: Log, at: Seq, left: Seq, to: Seq, own: list[Entry], *
     places = {entry.seq: seq + 1 + n for n, entry in enumerate(copied)}
     files = Counter(str(e.body.get("path", "")) for e in copied if e.kind == "file.changed")
     yield Step(
-        Draft(ev.HistoryRewound(to=to, under=base["view"]["rewound"], mode="adopt", why=why), actor="user"),
+        EventDraft(ev.HistoryRewound(to=to, under=base["view"]["rewound"], mode="adopt", why=why), actor="user"),
         lambda: log.state(to),
     )
     trust, source = least_trusted((entry.header.trust, entry.header.source) for entry in own)
@@ -188,7 +188,7 @@ def _steps(log: Log, fork: Log, at: Seq, left: Seq, to: Seq, own: list[Entry], *
         why=why,
     )
     yield Step(
-        Draft(adopted, actor="user", cause=seq - 1, source=source if trust != "trusted" else "", trust=trust),
+        EventDraft(adopted, actor="user", cause=seq - 1, source=source if trust != "trusted" else "", trust=trust),
         lambda: adopted_parts(base, then, shared=left, seq=seq, places=places, files=files),
     )
     for entry in copied:
@@ -203,7 +203,7 @@ def _chosen(own: list[Entry], then: dict[str, Value]) -> Iterator[Entry]:
             yield entry
 
 
-def _copied(fork: Log, entry: Entry, left: Seq, seq: Seq, places: dict[Seq, Seq]) -> Draft:
+def _copied(fork: Log, entry: Entry, left: Seq, seq: Seq, places: dict[Seq, Seq]) -> EventDraft:
     """An event of the fork as it is recorded here."""
     event, header = entry.event, entry.header
     changes: dict[str, Value] = {"occurred_at": event.occurred_at or header.at}
@@ -213,7 +213,7 @@ def _copied(fork: Log, entry: Entry, left: Seq, seq: Seq, places: dict[Seq, Seq]
         changes["evidence"] = tuple(_evidence(fork, each, left, places) for each in event.evidence)
     elif isinstance(event, ev.HistoryCompacted):
         changes["first"], changes["last"] = _range(event, left, places)
-    return Draft(
+    return EventDraft(
         msgspec.structs.replace(event, **changes),
         actor=header.actor,
         cause=seq,

@@ -35,7 +35,7 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, parse_session_id, root_of
 from wakelog.model.names import check_length
 from wakelog.model.payloads import Payload, as_ref
-from wakelog.model.records import Commit, Draft, ForkPoint, Head
+from wakelog.model.records import Commit, EventDraft, ForkPoint, Head
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold
 from wakelog.state.patch import copy
@@ -237,7 +237,7 @@ class Admission:
             event = _with_payloads(event, own, mentioned, find)
             self._refuse_secrets(commit, event)
             delta = decode_delta(record.body) if header.kind in _UNORDERED else None
-            draft = Draft(event, header.actor, header.cause, header.derived_from, header.source, header.trust)
+            draft = EventDraft(event, header.actor, header.cause, header.derived_from, header.source, header.trust)
             steps.append(Step(draft, delta=delta))
         return Unsealed(tuple(steps), Given(b"".join(r.salt for r in commit.records), mentioned))
 

@@ -15,7 +15,7 @@ from wakelog.codec.records import check_event
 from wakelog.errors import NotAllowedError
 from wakelog.log.seal import Step
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 
 Redact = Callable[[ev.Event], tuple[ev.Event, tuple[str, ...]]]
 """From an event to the event without secrets, and the names of what was found."""
@@ -45,10 +45,10 @@ def _default() -> tuple[Redact, Callable[[Iterable[ev.Event]], bool]]:
     return redact_event, are_clean
 
 
-def admit(events: Iterable[ev.Event | Draft], redact: Redact | None) -> list[Step]:
+def admit(events: Iterable[ev.Event | EventDraft], redact: Redact | None) -> list[Step]:
     """What callers append, redacted and checked."""
     steps: list[Step] = []
-    drafts = [given if isinstance(given, Draft) else Draft(given) for given in events]
+    drafts = [given if isinstance(given, EventDraft) else EventDraft(given) for given in events]
     if redact is default_redact and _default()[1]([draft.event for draft in drafts]):
         redact = None
     for draft in drafts:
@@ -62,5 +62,7 @@ def admit(events: Iterable[ev.Event | Draft], redact: Redact | None) -> list[Ste
         steps.append(Step(draft, is_checked=True))
         if found:
             # Sealing fills in the target: the event before it.
-            steps.append(Step(Draft(ev.PayloadRedacted(target=0, markers=found), actor="runtime"), is_checked=True))
+            steps.append(
+                Step(EventDraft(ev.PayloadRedacted(target=0, markers=found), actor="runtime"), is_checked=True)
+            )
     return steps

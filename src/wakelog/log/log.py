@@ -20,7 +20,7 @@ from wakelog.log.retry import retry_on_moved_head
 from wakelog.log.seal import Step, Tip, check_epoch, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id
-from wakelog.model.records import Anchor, Draft, ForkPoint, Head, Heartbeat
+from wakelog.model.records import Anchor, EventDraft, ForkPoint, Head, Heartbeat
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold
 
@@ -62,7 +62,7 @@ class Log(Appender):
         engine: Engine,
         session: SessionId,
         opened: ev.SessionOpened,
-        *events: ev.Event | Draft,
+        *events: ev.Event | EventDraft,
         clock: Clock = now_us,
         redact: Redact | None = default_redact,
     ) -> Log:
@@ -78,7 +78,7 @@ class Log(Appender):
 
     def append(
         self,
-        *events: ev.Event | Draft,
+        *events: ev.Event | EventDraft,
         expect: Seq | None = None,
         commit_id: str = "",
         guard: int | None = None,
@@ -91,7 +91,7 @@ class Log(Appender):
         """
         return self._append(admit(events, self.redact), expect, commit_id, guard)
 
-    def record(self, event: ev.Event | Draft, *more: ev.Event | Draft, guard: int | None = None) -> Seq:
+    def record(self, event: ev.Event | EventDraft, *more: ev.Event | EventDraft, guard: int | None = None) -> Seq:
         """Appends an event, with others right after it, and returns its seq: not the head's, also when a redaction
         was noted."""
         steps = admit((event, *more), self.redact)
@@ -196,9 +196,9 @@ class Log(Appender):
         why: str = "",
         guard: int | None = None,
         expect: Seq | None = None,
-        restored: Sequence[Draft] = (),
+        restored: Sequence[EventDraft] = (),
         files: Seq = 0,
-        then: Sequence[ev.Event | Draft] = (),
+        then: Sequence[ev.Event | EventDraft] = (),
     ) -> Head:
         """Moves the view back to `to` by appending: the restorable parts of the state return to what they were.
 
@@ -209,7 +209,7 @@ class Log(Appender):
         event = ev.HistoryRewound(to=to, under=under, mode=mode, why=why, files=files)  # type: ignore[arg-type]
         # The past is read when the event is sealed: if it was erased meanwhile, a copy read earlier would bring it
         # back.
-        rewound = Step(Draft(event, actor="user"), lambda: self.state(to))
+        rewound = Step(EventDraft(event, actor="user"), lambda: self.state(to))
         steps = [*admit(restored, self.redact), rewound, *admit(then, self.redact)]
         return self._append(steps, expect, guard=guard)
 
@@ -225,7 +225,7 @@ class Log(Appender):
         sealed = seal(
             tip,
             child,
-            [Step(Draft(e, actor="user")) for e in (forked, *inherited)],
+            [Step(EventDraft(e, actor="user")) for e in (forked, *inherited)],
             now=self.clock(),
             fork=ForkPoint(self.id, at, entry.hash),
             force_snapshot=len(self.segments) % DEEP_FORK == 0,
@@ -279,7 +279,7 @@ class Log(Appender):
             epoch: int = self.state()["lease"]["epoch"] + 1
             event = ev.LeaseTaken(epoch=epoch, holder=holder, ttl_us=int(ttl_s * 1e6))
             try:
-                self._append([Step(Draft(event, actor="runtime"))])
+                self._append([Step(EventDraft(event, actor="runtime"))])
             except ConflictError as exc:
                 if exc.kind != "fenced":
                     raise
@@ -322,7 +322,7 @@ class Log(Appender):
         self.engine.beat(self.id, beat)
 
     def release_lease(self, epoch: int) -> Head:
-        return self._append([Step(Draft(ev.LeaseReleased(epoch=epoch), actor="runtime"))], guard=epoch)
+        return self._append([Step(EventDraft(ev.LeaseReleased(epoch=epoch), actor="runtime"))], guard=epoch)
 
     def anchor(self) -> Anchor:
         """The head, to be kept elsewhere and held against a later verification."""

@@ -34,7 +34,7 @@ from wakelog.model import events as ev
 from wakelog.model.document import HOLD_LABEL
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.payloads import Payload
-from wakelog.model.records import Commit, Draft, Head, Record
+from wakelog.model.records import Commit, EventDraft, Head, Record
 from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder().encode
@@ -280,7 +280,7 @@ def _seal_on_head(log: Log, event: ev.Event) -> Commit:
     fold = fold_at(log.engine, log.segments, head.seq).fold
     refuse_if_held(log.engine, log.id, fold.doc)
     tip = Tip(fold, head.seq, head.hash, head.at)
-    sealed = seal(tip, log.id, [Step(Draft(event, actor="user"))], now=log.clock())
+    sealed = seal(tip, log.id, [Step(EventDraft(event, actor="user"))], now=log.clock())
     return msgspec.structs.replace(sealed.commit, snapshot=None)
 
 

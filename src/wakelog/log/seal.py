@@ -37,7 +37,7 @@ from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
 from wakelog.model import events as ev
 from wakelog.model import machines
 from wakelog.model.ids import Seq, SessionId
-from wakelog.model.records import GENESIS, Commit, Draft, ForkPoint, Header, Record
+from wakelog.model.records import GENESIS, Commit, EventDraft, ForkPoint, Header, Record
 from wakelog.model.trust import TRUSTS
 from wakelog.model.values import Value, check_text
 from wakelog.state.effects import Place, effect_of
@@ -72,7 +72,7 @@ class Tip:
 class Step(msgspec.Struct, frozen=True, gc=False):
     """A draft with what only the log can know: for a rewind or an adoption, how to read the state it leads to."""
 
-    draft: Draft
+    draft: EventDraft
     then: Callable[[], dict[str, Value]] | None = None
     is_checked: bool = False
     """The event went through the door (intake.py) already."""
@@ -261,7 +261,7 @@ def _check_place(events: Sequence[ev.Event], fork: ForkPoint | None) -> None:
             raise NotAllowedError("a fork, and only a fork, begins with session.forked", kind="not-a-fork")
 
 
-def _check_draft(draft: Draft, seq: Seq) -> None:
+def _check_draft(draft: EventDraft, seq: Seq) -> None:
     """The parts of a header that callers choose: of the right type, and making sense where the event is to stand."""
     is_bare = draft.cause == 0 and type(draft.cause) is int and draft.derived_from == ()
     if is_bare and draft.actor == "agent" and draft.source == "" and draft.trust == "trusted":

@@ -153,7 +153,7 @@ def event_answer(session: Session[Any], entry: Entry, *, full: bool = False, roo
     if not entry.is_intact:
         said["gone"] = "erased" if entry.record.body else "pruned"
     names = [n for n in entry.body if n != "delta" and (full or n not in _HIDDEN)]
-    whole = {name: session.value(entry, entry.body[name]) for name in names}
+    whole = {name: session.log.value(entry, entry.body[name]) for name in names}
     each = room if full else min(4 * TEXT_MAX, room)
     shown = {name: fit_within(value, each, each if full else TEXT_MAX) for name, value in whole.items()}
     if size(shown) > room:
@@ -166,7 +166,7 @@ def field_answer(session: Session[Any], entry: Entry, field: str, skip: int) -> 
     """One field of an event from a place on; a value that is no text is read as its JSON. None if it has none."""
     if field not in entry.body or field == "delta":
         return None
-    value = session.value(entry, entry.body[field])
+    value = session.log.value(entry, entry.body[field])
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return {"e": entry.seq, "field": field, "trust": entry.header.trust, **read_on(text, skip)}
 

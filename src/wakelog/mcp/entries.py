@@ -19,7 +19,7 @@ from wakelog.codec.canonical import hash_value
 from wakelog.errors import InvalidInputError
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.runtime.values import plain, summarise
 
 Kind = Literal["message", "tool_call", "decision", "fact", "dead_end", "file", "artefact", "goal"]
@@ -128,14 +128,16 @@ def _listed(names: list[str]) -> str:
     return " and ".join(names)
 
 
-def draft(entry: Entry, action: str, client: str) -> Draft:
+def draft(entry: Entry, action: str, client: str) -> EventDraft:
     """An entry as an event, stamped with where it came from."""
     ranges = tuple((n, n) for n in entry.evidence) if entry.kind == "decision" else ()
     made = _KINDS[entry.kind][2](entry, action)
     return claim(made, client, source=entry.source, derived_from=ranges)
 
 
-def claim(event: ev.Event, client: str, *, source: str = "", derived_from: tuple[tuple[int, int], ...] = ()) -> Draft:
+def claim(
+    event: ev.Event, client: str, *, source: str = "", derived_from: tuple[tuple[int, int], ...] = ()
+) -> EventDraft:
     """An event in an agent's words. What it says a user said is its own word too."""
     trust: Trust = "untrusted" if source else "unverified"
-    return Draft(event, actor="agent", derived_from=derived_from, source=source or f"mcp:{client}", trust=trust)
+    return EventDraft(event, actor="agent", derived_from=derived_from, source=source or f"mcp:{client}", trust=trust)

@@ -107,7 +107,7 @@ class Reads:
         """The session's state: goal, facts, decisions, pending actions, files, data. Ask for a key to save tokens."""
         session = self._session(session_id)
         seq = session.seq(at or None)
-        document = session.state_document(seq)
+        document = session.log.state(session.seq(seq))
         if key:
             shown = read_on(_at(document, key), skip)
             more = {"go_on": f'skip={shown["next"]} and at="e{seq}"'} if shown["next"] else {}
@@ -163,7 +163,7 @@ class Reads:
     ) -> str:
         """The files changed in the last turns, the newest first: in which turns, by which tool and event, how often.
         Turns that were rewound do not count."""
-        found = self._session(session_id).files(last)
+        found = self._session(session_id).files.modified(last)
         files = found.files[skip:]
         rows = page(files, lambda f: fit_within(msgspec.to_builtins(f), ROOM, 1000), limit=len(files) or 1)
         more = skip + len(rows)

@@ -25,7 +25,7 @@ from wakelog.mcp.frames import Frame
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.runtime.values import plain, summarise
 from wakelog.session import Session
@@ -183,10 +183,10 @@ class Recorder:
     def _note_gap(self) -> None:
         if self._missed:
             missed = f"{self._missed} messages passed without being recorded"
-            self._append(Draft(ev.GapNoted(missed=missed, source=self._source), actor="runtime"))
+            self._append(EventDraft(ev.GapNoted(missed=missed, source=self._source), actor="runtime"))
             self._missed = 0
 
-    def _append(self, *drafts: Draft) -> Seq:
+    def _append(self, *drafts: EventDraft) -> Seq:
         if self._session is None:
             self._session = self._open_session()
         return self._session.append(*drafts).seq
@@ -231,8 +231,8 @@ class Recorder:
         request = ev.ActionRequested(
             action=call.action, tool=tool, effect=effect, input=given, input_hash=hash_value(given)
         )
-        started = Draft(ev.ActionStarted(action=call.action), actor="runtime")
-        self._append(*self._introduced(passed.scope), Draft(request, source=self._source), started)
+        started = EventDraft(ev.ActionStarted(action=call.action), actor="runtime")
+        self._append(*self._introduced(passed.scope), EventDraft(request, source=self._source), started)
         self._open[key] = call
 
     # Who asks
@@ -250,14 +250,16 @@ class Recorder:
         if isinstance(info, dict) and isinstance(info.get("name"), str):
             client.name, client.version = info["name"][:200], str(info.get("version", ""))[:50]
 
-    def _introduced(self, scope: str) -> list[Draft]:
+    def _introduced(self, scope: str) -> list[EventDraft]:
         """Says once who the client is, with its first call: a client that only looks makes no session."""
         client = self._client(scope)
         if client.is_told or not client.name:
             return []
         client.is_told = True
         about: dict[str, Value] = {"client": client.name, "version": client.version}
-        return [Draft(ev.Foreign(foreign_kind="x.mcp.connected", data=about), actor="runtime", source=self._source)]
+        return [
+            EventDraft(ev.Foreign(foreign_kind="x.mcp.connected", data=about), actor="runtime", source=self._source)
+        ]
 
     def _note_leaving(self, passed: Passed) -> None:
         client = self._client(passed.scope)
@@ -267,7 +269,7 @@ class Recorder:
         lost = {repr(each) for each in passed.lost}
         for request, _, seq in [each for each in client.unread if each[0] in lost]:
             client.unread = [each for each in client.unread if each[0] != request]
-            drafts.append(Draft(ev.NoteAdded(text=f"{client.title} {_NOT_HEARD}", on=seq), actor="runtime"))
+            drafts.append(EventDraft(ev.NoteAdded(text=f"{client.title} {_NOT_HEARD}", on=seq), actor="runtime"))
         if not client.has_left:
             client.has_left = True
             unread: list[Value] = [action for _, action, _ in client.unread]
@@ -275,7 +277,7 @@ class Recorder:
             why = f"{client.title} left" + ("; whether it read its last answers is not known" if unread else "")
             about: dict[str, Value] = {"client": client.name, "unread": unread, "unanswered": waiting, "why": why}
             drafts.append(
-                Draft(ev.Foreign(foreign_kind="x.mcp.left", data=about), actor="runtime", source=self._source)
+                EventDraft(ev.Foreign(foreign_kind="x.mcp.left", data=about), actor="runtime", source=self._source)
             )
         if drafts:
             self._append(*drafts)
@@ -289,14 +291,14 @@ class Recorder:
         elif key in self._reads:
             uri = self._reads.pop(key)
             if result is not None:
-                self._append(Draft(ev.ResourceTouched(resource=uri), actor="runtime", source=self._source))
+                self._append(EventDraft(ev.ResourceTouched(resource=uri), actor="runtime", source=self._source))
         elif key in self._open:
             call = self._open.pop(key)
             event = _outcome(call, frame, (passed.at_ns - call.since_ns) // 1000)
             client = self._client(passed.scope)
             if not passed.is_heard:
                 event = msgspec.structs.replace(event, why=f"{client.title} {_NOT_HEARD}")
-            seq = self._append(Draft(event, actor="tool", source=self._source, trust=self._trust))
+            seq = self._append(EventDraft(event, actor="tool", source=self._source, trust=self._trust))
             if passed.is_heard:
                 client.unread = [*client.unread[-(UNREAD_MAX - 1) :], (key[1], call.action, seq)]
 
@@ -317,14 +319,14 @@ class Recorder:
             if call.effect == "read":
                 cut = ev.ActionFailed(action=call.action, error=ev.Failure("interrupted", why))
             with contextlib.suppress(WakelogError):
-                self._append(Draft(cut, actor="runtime", source=self._source))
+                self._append(EventDraft(cut, actor="runtime", source=self._source))
         self._lists = {k for k in self._lists if scope is not None and k[0] != scope}
         self._reads = {k: v for k, v in self._reads.items() if scope is not None and k[0] != scope}
 
     def _end(self) -> None:
         self._cut()
         if self._closes and self._session is not None:
-            self._session.close(why="the server ended")
+            self._session.end(why="the server ended")
 
 
 def _to_stderr(text: str) -> None:

@@ -133,7 +133,7 @@ def _add_resources(server: MCPServer[Any], place: Place) -> None:
 def _read(store: Store, name: str, what: str) -> str:
     session = store.resume(name)
     if what == "state":
-        return answer(fit(session.state_document(), RESOURCE_MAX))
+        return answer(fit(session.log.state(), RESOURCE_MAX))
     if what == "brief":
         return str(session.brief(2000))
     return answer(fit([event_answer(session, e) for e in session[what]], RESOURCE_MAX))

@@ -58,7 +58,7 @@ class Tools(Reads):
         """Where a session stands, with its brief. A paused one goes on."""
         session = self._session(session_id)
         if session.status == "paused":
-            session.resume(why="resumed through MCP")
+            session.unpause(why="resumed through MCP")
         busy = self._busy(session, ctx)
         room = ANSWER_MAX - len(self._stands(session, **busy)) - 20
         return self._stands(session, brief=brief_within(session, BUDGET, room), **busy)
@@ -142,14 +142,14 @@ class Tools(Reads):
     ) -> str:
         """Says what became of an uncertain call, once you have found out."""
         session = self._session(session_id)
-        session.reconcile(action, outcome, output=output, by=f"mcp:{_client(ctx)}", why=why)
+        session.calls.reconcile(action, outcome, output=output, by=f"mcp:{_client(ctx)}", why=why)
         return self._stands(session)
 
     @told
     def close_session(self, session_id: Id, outcome: str = "completed", why: str = "") -> str:
         """Ends the session. What is still open is settled first."""
         session = self._session(session_id)
-        session.close(outcome, why=why)
+        session.end(outcome, why=why)
         return self._stands(session)
 
 

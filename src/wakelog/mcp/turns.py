@@ -14,6 +14,7 @@ from wakelog.errors import ConflictError, NotFoundError
 from wakelog.log.holder import TurnHold, TurnHolder, living_turn
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
+from wakelog.session.turn import end_turn, start_turn
 from wakelog.timeline.points import attempts_of
 
 _PREFIX = "mcp:"
@@ -33,7 +34,7 @@ class Turns:
             self._let_go(session.id)
             hold = TurnHold(session.log)
             try:
-                session.start_turn(text, actor="agent", source=f"{_PREFIX}{client}", trust="unverified", hold=hold)
+                start_turn(session, text, actor="agent", source=f"{_PREFIX}{client}", trust="unverified", hold=hold)
             except BaseException:
                 hold.let_go()
                 raise
@@ -42,7 +43,7 @@ class Turns:
     def end(self, session: Session[Any], client: str, outcome: Any) -> None:
         with self._lock:
             self._refuse(session, client)
-            session.end_turn(outcome)
+            end_turn(session, outcome)
             self._let_go(session.id)
 
     def refuse_to_record(self, session: Session[Any], client: str) -> None:

@@ -59,7 +59,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     body: bytes
 
 
-class Draft(msgspec.Struct, frozen=True, gc=False):
+class EventDraft(msgspec.Struct, frozen=True, gc=False):
     """An event about to be appended, with what its header should say beyond what the log stamps itself."""
 
     event: Event

@@ -24,7 +24,7 @@ from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, 
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.model.values import INT_MAX, Value
 
 WARN_PERCENT = 80
@@ -148,8 +148,9 @@ def _amount(name: str, value: Any, factor: int) -> int:
 
 
 def check_budget(log: Log) -> None:
-    """NotAllowedError, kind `budget-reached`, when a limit is reached: of the session, or of a `with session.budget(…)`
-    around this call. A session's own limit also pauses it. What running sub-agents spent so far counts."""
+    """NotAllowedError, kind `budget-reached`, when a limit is reached: of the session, or of a `with
+    session.budget.limit(…)` around this call. A session's own limit also pauses it. What running sub-agents
+    spent so far counts."""
     for scope in _open_scopes(log):
         scope.check()
     budget = log.part("budget")
@@ -162,12 +163,12 @@ def check_budget(log: Log) -> None:
     why = how_to_go_on(log, spent)
     # Unless it is paused already, or over: then there is nothing to pause.
     with contextlib.suppress(NotAllowedError):
-        log.append(Draft(ev.SessionPaused(why=why), actor="runtime"))
+        log.append(EventDraft(ev.SessionPaused(why=why), actor="runtime"))
     raise NotAllowedError(why, kind="budget-reached", hint=_raise_command(log, spent), legal=("budget.set",))
 
 
 def limits_money(log: Log) -> bool:
-    """Whether the session, or a `with session.budget(…)` around this call, has a limit in money."""
+    """Whether the session, or a `with session.budget.limit(…)` around this call, has a limit in money."""
     key = KEYS["usd"]
     return key in log.part("budget")["limits"] or any(key in scope.limits for scope in _open_scopes(log))
 
@@ -181,7 +182,7 @@ def note_reached(log: Log, spent: tuple[Use, ...], *, actor: str = "runtime") ->
         if log.engine.known(log.id, commit_id) is None:
             # Refused when the session is over, or when it was noted meanwhile, in other words.
             with contextlib.suppress(NotAllowedError, InvalidInputError):
-                log.append(Draft(event, actor=actor), commit_id=commit_id)
+                log.append(EventDraft(event, actor=actor), commit_id=commit_id)
 
 
 def how_to_go_on(log: Log, spent: tuple[Use, ...]) -> str:
@@ -245,7 +246,7 @@ class BudgetScope:
             raise NotAllowedError(
                 f"the budget of this part of the work is reached: {words}",
                 kind="budget-reached",
-                hint="catch this where the part ends, or give it more: with session.budget(…)",
+                hint="catch this where the part ends, or give it more: with session.budget.limit(…)",
             )
 
     def __enter__(self) -> BudgetScope:
@@ -286,8 +287,8 @@ def set_limits(log: Log, limits: Mapping[str, int | None], *, why: str = "") -> 
     budget, flags = log.part("budget"), log.part("flags")
     kept = {key: limit for key, limit in {**budget["limits"], **limits}.items() if limit is not None}
     before, after = uses(budget), uses({"limits": kept, "spent": budget["spent"]})
-    seq = log.record(Draft(ev.BudgetSet(limits=dict(limits), why=why), actor="user"))
+    seq = log.record(EventDraft(ev.BudgetSet(limits=dict(limits), why=why), actor="user"))
     for old, new in zip(before, after, strict=True):
         if new.level < old.level and (flag := f"budget:{new.unit}") in flags:
-            log.append(Draft(ev.FlagCleared(flag=flag, why="the limit was changed"), actor="user", cause=seq))
+            log.append(EventDraft(ev.FlagCleared(flag=flag, why="the limit was changed"), actor="user", cause=seq))
     return seq

@@ -23,7 +23,7 @@ from wakelog.log import Log
 from wakelog.log.reader import Entry, fold_at
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.monitors import budgets
 from wakelog.monitors.builtin import built_in
 from wakelog.monitors.rules import Finding, Found, Given, Rule, as_findings, fresh
@@ -186,15 +186,15 @@ class Monitor:
         done = Raised(log.id, rule, finding, cause)
         if not self._writes:
             return done
-        draft = Draft(_event(rule, finding), actor=ACTOR, cause=cause)
+        draft = EventDraft(_event(rule, finding), actor=ACTOR, cause=cause)
         if finding.pause and self._may_pause(rule) and self._is_present(finding, cause):
-            pause = Draft(self._paused(finding), actor=ACTOR, cause=cause)
+            pause = EventDraft(self._paused(finding), actor=ACTOR, cause=cause)
             if head := self._append([draft, pause], commit_id):
                 return msgspec.structs.replace(done, seq=self._place(finding, head), has_paused=True)
         head = self._append([draft], commit_id)
         return msgspec.structs.replace(done, seq=self._place(finding, head)) if head else None
 
-    def _append(self, drafts: list[Draft], commit_id: str) -> Seq:
+    def _append(self, drafts: list[EventDraft], commit_id: str) -> Seq:
         """The new head; 0 when the session takes no such event now, or another monitor wrote this one first."""
         try:
             return self.log.append(*drafts, commit_id=commit_id).seq

@@ -172,7 +172,7 @@ async def _walk_async(run: _Run, steps: list[PlanStep]) -> None:
     asking = run.steps(steps)
     asked = next(asking, None)
     while asked is not None:
-        outcome = await run.session.acall(*asked)
+        outcome = await run.session.aio.call(*asked)
         try:
             asked = asking.send(outcome)
         except StopIteration:
@@ -232,7 +232,7 @@ def _tools(plan: Plan, session: Any, tools: Tools) -> dict[str, Any]:
     """The tool of each name in the plan; all must be there before anything is called."""
     given = dict(tools) if isinstance(tools, Mapping) else {_name(tool): tool for tool in tools}
     found = {step.tool: given.get(step.tool, step.tool) for step in plan.steps}
-    known = {*given, *session.runtime.tools}
+    known = {*given, *session._runtime.tools}
     missing = sorted({step.tool for step in plan.steps} - known)
     if missing:
         there = ", ".join(sorted(known)) or "none"
@@ -249,5 +249,5 @@ def _name(tool: Callable[..., Any]) -> str:
 
 
 def _is_async(tool: Any, session: Any) -> bool:
-    bound = session.runtime.tools.get(tool) if isinstance(tool, str) else getattr(tool, "tool", None)
+    bound = session._runtime.tools.get(tool) if isinstance(tool, str) else getattr(tool, "tool", None)
     return bool(bound.is_async) if bound is not None else inspect.iscoroutinefunction(tool)

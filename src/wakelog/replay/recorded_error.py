@@ -11,8 +11,8 @@ import builtins
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from wakelog.errors import UncertainError
 from wakelog.model.events import Failure
-from wakelog.runtime.unknown_outcome import UncertainError
 
 
 def exception_of(

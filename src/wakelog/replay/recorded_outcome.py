@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import msgspec
 
-from wakelog.errors import NotFoundError
+from wakelog.errors import NotFoundError, UncertainError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import Payload
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.replay.recorded_error import exception_of
 from wakelog.replay.recording import Step
-from wakelog.runtime.ambient import Mark
-from wakelog.runtime.call_end import status_of
-from wakelog.runtime.call_values import Given
-from wakelog.runtime.flow import Flow
-from wakelog.runtime.outcome import Status
-from wakelog.runtime.tools import Tool
-from wakelog.runtime.unknown_outcome import UncertainError
+from wakelog.runtime.ambient import Flow, Mark
+from wakelog.runtime.outcome import Status, status_of
+from wakelog.runtime.tools import Given, Tool
 
 
 class Recalled(msgspec.Struct, frozen=True):
@@ -113,7 +109,7 @@ def record_again(
     return first + next((i for i, e in enumerate(recalled.entries) if e.seq == step.outcome), 0)
 
 
-def _again(flow: Flow, given: Given, entry: Entry, origin: Log) -> Draft:
+def _again(flow: Flow, given: Given, entry: Entry, origin: Log) -> EventDraft:
     """An event as it was recorded. What it rests on is what it rests on now."""
     event, mark = entry.event, Mark(entry.header.trust, entry.header.source)
     values = {name: _fetched(origin, entry, name) for name in event.payload_fields if name in entry.body}

@@ -28,12 +28,11 @@ from wakelog.replay.report import Mode, Row, sentence
 from wakelog.runtime.ambient import current_call, inside
 from wakelog.runtime.call import Runtime
 from wakelog.runtime.call_history import by_key
-from wakelog.runtime.call_values import Given
 from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.policy import SAFE
-from wakelog.runtime.recorded_stream import answered_again
-from wakelog.runtime.streams import is_stream
-from wakelog.runtime.tools import Do, Steps
+from wakelog.runtime.resume import give_again
+from wakelog.runtime.streams import answered_again, is_stream
+from wakelog.runtime.tools import Do, Given, Steps
 from wakelog.runtime.values import plain, without
 from wakelog.state.patch import equal
 
@@ -187,7 +186,7 @@ class ReplayRuntime(Runtime):
         past = by_key(self.log, made.key)[0] if made.key else None
         if past is None or not past.is_answer:
             return None
-        return self._repeat(self.prepare(given), self.log.entry(past.settled))
+        return give_again(self, self.prepare(given), self.log.entry(past.settled))
 
     # What is different
 

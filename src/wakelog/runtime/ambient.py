@@ -1,6 +1,12 @@
-"""What is around a call: the current session, the call being made, and whether what is read here can be trusted.
+"""What is around a call: the current session, the call being made, and how far what is read here can be trusted.
 
-All of it travels in context variables, so it follows tasks, and threads that were started through `carry`.
+The session, the call and the mark travel in context variables, so they follow tasks, and threads that were started
+through `carry`.
+
+`Flow` stamps what rests on what, so that the model need not say it. A model call rests on what was in its window; its
+answer is trusted as little as the least trusted of that (its *exposure*). What the agent then asks for, decides or
+notes in the same turn was caused by that answer, and inherits its mark. A tool's result has the trust its policy gives
+it, for a pure tool at most that of its input.
 """
 
 from __future__ import annotations
@@ -14,7 +20,11 @@ from typing import Any, ParamSpec, TypeVar
 import msgspec
 
 from wakelog.errors import InvalidInputError
+from wakelog.log import Log
+from wakelog.model import events as ev
 from wakelog.model.events import Cost
+from wakelog.model.ids import Seq
+from wakelog.model.records import EventDraft
 from wakelog.model.trust import TRUSTS, Trust, distrust
 
 P = ParamSpec("P")
@@ -101,7 +111,7 @@ def answering(session: Any) -> Any:
     """The runtime that answers calls of a session here. While a replay is open that is the replay's, also for tools
     that were bound to another session before, unless that one has a turn of its own open."""
     replay = _replay.get()
-    return session.runtime if replay is None or current() is session else replay
+    return session._runtime if replay is None or current() is session else replay
 
 
 def inside() -> str:
@@ -147,3 +157,63 @@ def carry(function: Callable[P, R]) -> Callable[P, R]:
         return context.copy().run(function, *args, **kwargs)
 
     return carried
+
+
+Ranges = tuple[tuple[Seq, Seq], ...]
+
+
+class Flow:
+    """The newest model answer of the open turn, and its mark."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.cause: Seq = 0
+        self.mark = TRUSTED
+        self._results: dict[str, tuple[Seq, Mark]] = {}
+
+    def new_turn(self) -> None:
+        """A new input: nothing of this turn has been said by the model yet."""
+        self.cause, self.mark = 0, TRUSTED
+        self._results.clear()
+
+    def result(self, action: str, seq: Seq, mark: Mark) -> None:
+        """A call came back: a message that gives its answer to the model will rest on it."""
+        self._results[action] = (seq, mark)
+
+    def answered(self, seq: Seq, mark: Mark) -> None:
+        """The model's answer at `seq` is what the agent now acts on."""
+        self.cause, self.mark = seq, mark
+
+    def draft(
+        self,
+        event: ev.Event,
+        *,
+        actor: str = "agent",
+        mark: Mark = TRUSTED,
+        derived_from: Ranges = (),
+        answers: str = "",
+    ) -> EventDraft:
+        """An event with its header: what the agent says rests on the model's newest answer, a message that `answers` a
+        call on its result. `mark` is that of the events it was derived from."""
+        mark = mark.lowered(mark_here())
+        cause = 0
+        if answers in self._results:
+            seq, of_result = self._results[answers]
+            derived_from, mark = (*derived_from, (seq, seq)), mark.lowered(of_result)
+        if actor == "agent":
+            cause, mark = self.cause, self.mark_of_agent(mark)
+        return EventDraft(
+            event, actor=actor, cause=cause, derived_from=derived_from, source=mark.source, trust=mark.trust
+        )
+
+    def mark_of_agent(self, mark: Mark = TRUSTED) -> Mark:
+        """The mark of what the agent does now."""
+        return mark.lowered(self.mark)
+
+    def window(self) -> tuple[Ranges, Mark]:
+        """What a model may have seen when nobody said what it was shown: everything in view, and for its trust
+        everything ever met, which the state knows without looking."""
+        least = TRUSTED
+        for source, met in self.log.part("trust").items():
+            least = least.lowered(Mark(met["trust"], source))
+        return tuple(self.log.view()), least

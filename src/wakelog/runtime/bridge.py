@@ -1,4 +1,4 @@
-"""The one async bridge: any verb of a session, awaited in a worker thread.
+"""The one async bridge: a plain function, awaited in a worker thread.
 
 Engines and verbs are plain synchronous calls. `await session.aio.append(…)` runs the same method in a thread, under
 asyncio or, where anyio is installed, under trio as well. Durability is awaited without blocking the loop.
@@ -9,61 +9,49 @@ from __future__ import annotations
 import contextvars
 import functools
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+R = TypeVar("R")
 
 
-class Aio:
-    """`aio.name(…)` is `await`-able and does what `target.name(…)` does."""
+async def in_thread(function: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+    """Runs any function in a worker thread. A cancelled append may still land; ask again with the same commit
+    id."""
+    work = functools.partial(function, *args, **kwargs)
+    if on_asyncio():
+        import asyncio
 
-    def __init__(self, target: Any) -> None:
-        self._target = target
+        return await asyncio.to_thread(work)
+    import anyio.to_thread
 
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        method = getattr(self._target, name)
+    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
-        @functools.wraps(method)
-        async def awaited(*args: Any, **kwargs: Any) -> Any:
-            return await self.call(method, *args, **kwargs)
 
-        return awaited
+async def in_thread_to_the_end(function: Callable[..., R], *args: Any) -> R:
+    """The same, but a cancellation meanwhile waits until the call is over, and then goes on."""
+    if on_asyncio():
+        import asyncio
 
-    async def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Runs any function in a worker thread. A cancelled append may still land; ask again with the same commit
-        id."""
-        work = functools.partial(function, *args, **kwargs)
-        if on_asyncio():
-            import asyncio
+        # A future, not a task: nobody can cancel it, also when the loop is shut down.
+        context = contextvars.copy_context()
+        work = asyncio.get_running_loop().run_in_executor(None, functools.partial(context.run, function, *args))
+        cancelled: asyncio.CancelledError | None = None
+        while not work.done():
+            try:
+                await asyncio.wait({work})
+            except asyncio.CancelledError as exc:
+                cancelled = exc  # however often
+        if cancelled is not None:
+            raise cancelled from work.exception()
+        return work.result()
+    import anyio.lowlevel
+    import anyio.to_thread
 
-            return await asyncio.to_thread(work)
-        import anyio.to_thread
-
-        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
-
-    async def call_to_the_end(self, function: Callable[..., Any], *args: Any) -> Any:
-        """The same, but a cancellation meanwhile waits until the call is over, and then goes on."""
-        if on_asyncio():
-            import asyncio
-
-            # A future, not a task: nobody can cancel it, also when the loop is shut down.
-            context = contextvars.copy_context()
-            work = asyncio.get_running_loop().run_in_executor(None, functools.partial(context.run, function, *args))
-            cancelled: asyncio.CancelledError | None = None
-            while not work.done():
-                try:
-                    await asyncio.wait({work})
-                except asyncio.CancelledError as exc:
-                    cancelled = exc  # however often
-            if cancelled is not None:
-                raise cancelled from work.exception()
-            return work.result()
-        import anyio.lowlevel
-        import anyio.to_thread
-
-        with anyio.CancelScope(shield=True):
-            result = await anyio.to_thread.run_sync(functools.partial(function, *args))
-        await anyio.lowlevel.checkpoint_if_cancelled()  # now, and not somewhere inside the next call
-        return result
+    with anyio.CancelScope(shield=True):
+        result = await anyio.to_thread.run_sync(functools.partial(function, *args))
+    await anyio.lowlevel.checkpoint_if_cancelled()  # now, and not somewhere inside the next call
+    return result
 
 
 def on_asyncio() -> bool:

@@ -19,11 +19,9 @@ from wakelog.model.usage import Usage, usage_of
 from wakelog.model.values import Value
 from wakelog.monitors.budgets import limits_money
 from wakelog.monitors.prices import Price, Prices, built_in
-from wakelog.runtime.ambient import Mark
-from wakelog.runtime.call_values import Given
-from wakelog.runtime.flow import Flow
+from wakelog.runtime.ambient import Flow, Mark
 from wakelog.runtime.policy import Policy
-from wakelog.runtime.tools import Tool
+from wakelog.runtime.tools import Given, Tool
 from wakelog.runtime.values import bind, plain
 
 SHOWN = ("messages", "input", "contents", "prompt", "system", "instructions")

@@ -12,7 +12,7 @@ from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.machines import ACTION, legal_for_action
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.runtime.ambient import Mark
 from wakelog.runtime.values import storable, summarise
 
@@ -30,7 +30,7 @@ def decide_approval(log: Log, action: str, is_approved: bool, *, by: str = "", w
             hint="wakelog pending",
             legal=legal_for_action(pending["status"]),
         )
-    return log.record(Draft(kind(action=action, by=by, why=why), actor="user"))
+    return log.record(EventDraft(kind(action=action, by=by, why=why), actor="user"))
 
 
 def reconcile(
@@ -85,11 +85,11 @@ def reconcile(
     )
     actor = "user" if mark is None else "runtime"
     found_by = mark or Mark()
-    settled = Draft(event, actor=actor, source=found_by.source, trust=found_by.trust)
+    settled = EventDraft(event, actor=actor, source=found_by.source, trust=found_by.trust)
     if pending["status"] == "uncertain":
         return log.record(settled)
     unknown = ev.ActionUncertain(action=action, why=end_of_holder(log))
-    return log.record(Draft(unknown, actor=actor), settled) + 1
+    return log.record(EventDraft(unknown, actor=actor), settled) + 1
 
 
 def answer(log: Log, request: str, given: Any, *, by: str = "", why: str = "") -> Seq:
@@ -105,14 +105,16 @@ def answer(log: Log, request: str, given: Any, *, by: str = "", why: str = "") -
             f"{given!r} is none of the answers to {request}", kind="bad-answer", hint=f"one of {', '.join(options)}"
         )
     return log.record(
-        Draft(ev.InputAnswered(request=request, answer=storable(given, "the answer"), by=by, why=why), actor="user")
+        EventDraft(
+            ev.InputAnswered(request=request, answer=storable(given, "the answer"), by=by, why=why), actor="user"
+        )
     )
 
 
 def abandon(log: Log, action: str, *, why: str = "") -> Seq:
     """Gives a call up: whatever became of it no longer matters."""
     _pending(log, action)
-    return log.record(Draft(ev.ActionAbandoned(action=action, why=why), actor="user"))
+    return log.record(EventDraft(ev.ActionAbandoned(action=action, why=why), actor="user"))
 
 
 def evidence(log: Log, action: str) -> list[Entry]:

@@ -1,17 +1,39 @@
-"""What came of a call, typed, so that the next step can branch on it instead of parsing prose."""
+"""What came of a call: as a typed value, as the event that says so, and back from that event.
+
+Some errors leave an effect open: the call was sent, perhaps, and no answer came back. A timeout, a lost connection, a
+cancellation say nothing about the other side. For a call with effects such an error makes the call *uncertain*, and it
+is not sent again by itself. Clients have classes of their own for these; they are known by the names of the classes an
+error is made from, so that no client need be imported. An error that carries an answer of the other side, such as an
+HTTP status, is an answer. A tool that knows better raises `NotSentError` or `UncertainError`.
+"""
 
 from __future__ import annotations
 
 import builtins
 import contextlib
+import errno
 from typing import Any, Literal
 
 import msgspec
 
-from wakelog.errors import CallFailedError, NotAllowedError, UnavailableError, WakelogError
+from wakelog.errors import (
+    CallFailedError,
+    InvalidInputError,
+    NotAllowedError,
+    NotSentError,
+    UnavailableError,
+    UncertainError,
+    WakelogError,
+)
+from wakelog.log.reader import Entry
+from wakelog.model import events as ev
 from wakelog.model.events import Failure
 from wakelog.model.ids import Seq
-from wakelog.runtime.unknown_outcome import is_unsure
+from wakelog.model.parts import content_text
+from wakelog.runtime.ambient import inside
+from wakelog.runtime.models import stop_reason
+from wakelog.runtime.tools import End, Running
+from wakelog.runtime.values import storable, summarise, text_of
 
 Status = Literal["succeeded", "failed", "timed_out", "denied", "uncertain"]
 
@@ -101,3 +123,178 @@ def is_stop(error: BaseException | None) -> bool:
     if isinstance(error, UnavailableError) or (isinstance(error, WakelogError) and error.kind in STOPS):
         return True
     return is_unsure(error)
+
+
+OPEN = frozenset(
+    {
+        *("TimeoutError", "Timeout", "TimeoutException", "TimeoutExpired", "ConnectTimeout", "ReadTimeout"),
+        *("ConnectionError", "ConnectError", "NetworkError", "TransportError", "ProtocolError", "SSLError"),
+        *("APIConnectionError", "APITimeoutError", "URLError", "gaierror", "herror"),
+        *("CancelledError", "Cancelled", "BrokenExecutor", "IncompleteRead", "IncompleteReadError", "BadStatusLine"),
+        *("ClientConnectionError", "ClientPayloadError", "ChunkedEncodingError", "ContentDecodingError"),
+        *("ConnectionClosed", "ConnectionClosedError", "HTTPClientError", "SMTPServerDisconnected"),
+        *("DeadlineExceeded", "ServiceUnavailable", "GatewayTimeout", "AMQPConnectionError", "KafkaTimeoutError"),
+    }
+)
+"""Classes of errors after which nobody knows, in Python and in the usual clients."""
+ANSWERS = frozenset({"HTTPError", "HTTPStatusError", "APIStatusError", "ClientResponseError", "SMTPResponseException"})
+"""Classes of errors that are an answer of the other side; some are made from one of the above."""
+_UNREACHED = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.ENETRESET, errno.EHOSTUNREACH, errno.EHOSTDOWN})
+
+
+def leaves_open(error: BaseException, outer: BaseException | None = None) -> bool:
+    """Whether an error says nothing about the effect: by itself, or by the error it was raised from or while handling.
+    `outer` is what the caller was handling when it made the call, which is not the tool's."""
+    found: BaseException | None = error
+    while found is not None and found is not outer:
+        each, found = found, found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+        if isinstance(each, NotSentError):
+            return False
+        if isinstance(each, UncertainError) or _is_open(each):
+            return True
+    return False
+
+
+def _is_open(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(leaves_open, error.exceptions))
+    if isinstance(error, OSError) and error.errno in _UNREACHED:
+        return True
+    for cls in type(error).__mro__:
+        if cls.__name__ in ANSWERS:
+            return False
+        if cls.__name__ in OPEN:
+            return True
+    return False
+
+
+def mark_unsure(error: BaseException, action: str) -> None:
+    """Notes on an error that it came from a call which is uncertain now."""
+    error.__dict__["wakelog_uncertain"] = action
+
+
+def is_unsure(error: BaseException | None) -> bool:
+    """Whether an error came from a call which is uncertain: who lets it pass has stopped, and not failed."""
+    while error is not None and "wakelog_uncertain" not in error.__dict__:
+        error = error.__cause__
+    return error is not None
+
+
+def ending(running: Running, end: End) -> tuple[ev.Event, Status]:
+    """The event that ends a call. Where nobody can know whether an effect happened, that is what it says."""
+    call, policy = running.call, running.given.tool.policy
+    spent = cost_of(running, end)
+    _store_result(running, end)
+    if not running.is_open:
+        return _recorded(running, end, spent), "failed" if end.how == "interrupted" else end.how
+    if end.how == "succeeded":
+        return _succeeded(running, end, spent), "succeeded"
+    assert end.error is not None
+    if not end.is_known and not policy.is_safe and policy.uncertain != "fail":
+        error = end.error if end.how == "failed" else None
+        return ev.ActionUncertain(action=call.action, error=error, why=end.error.message), "uncertain"
+    if end.how == "timed_out":
+        return ev.ActionTimedOut(action=call.action, after_us=end.took_us, cost=spent), "timed_out"
+    failed = ev.ActionFailed(action=call.action, error=end.error, output=end.output, cost=spent, stream=end.stream)
+    return failed, "failed"
+
+
+def _store_result(running: Running, end: End) -> None:
+    """Makes of a result what is stored. One that cannot be stored could not be given again: the call ran, and its
+    caller is told now, not after a crash."""
+    if end.how != "succeeded":
+        return
+    try:
+        end.output = storable(end.result, f"the result of {running.call.tool}")
+    except InvalidInputError as exc:
+        end.how, end.exception = "failed", exc
+        end.error = ev.Failure(exc.kind, f"it ran, but {exc.message}")
+
+
+def retrying(running: Running, end: End) -> ev.Event:
+    """The event of a try that failed and is followed by another."""
+    action, spent = running.call.action, cost_of(running, end)
+    if end.how == "timed_out":
+        return ev.ActionTimedOut(action=action, after_us=end.took_us, retry=True, cost=spent)
+    assert end.error is not None
+    return ev.ActionFailed(action=action, error=end.error, retry=True, cost=spent)
+
+
+def _succeeded(running: Running, end: End, spent: ev.Cost) -> ev.ActionSucceeded:
+    is_model = running.given.tool.policy.effect == "model"
+    return ev.ActionSucceeded(
+        action=running.call.action,
+        output=end.output,
+        output_summary=_summary(running, end),
+        cost=spent,
+        stop_reason=stop_reason(end.output) if is_model else "",
+        stream=end.stream,
+    )
+
+
+def _recorded(running: Running, end: End, spent: ev.Cost) -> ev.ActionRecorded:
+    """Request and outcome in one, for a call without effects."""
+    call, policy = running.call, running.given.tool.policy
+    return ev.ActionRecorded(
+        action=call.action,
+        tool=call.tool,
+        effect=policy.effect,
+        outcome="failed" if end.how == "interrupted" else end.how,
+        input=running.input,
+        input_hash=running.input_hash,
+        output=end.output,
+        output_summary=_summary(running, end),
+        error=end.error,
+        cost=spent,
+        why=running.given.why,
+        inside=inside(),
+    )
+
+
+def _summary(running: Running, end: End) -> str:
+    # The effect has happened: a summary that cannot be made must not cost the record of it. Likewise below.
+    summary = running.given.tool.policy.summary
+    if summary is not None and end.error is None:
+        with contextlib.suppress(Exception):
+            return text_of(summary(end.result), str)
+    return summarise(content_text(end.output) or end.output)
+
+
+def cost_of(running: Running, end: End) -> ev.Cost:
+    """What a try used up: its time, what the tool reported, and what its result tells."""
+    told, policy = running.call.cost, running.given.tool.policy
+    found = ev.Cost()
+    if policy.cost is not None and (end.how == "succeeded" or end.stream):
+        with contextlib.suppress(Exception):
+            found = msgspec.convert(policy.cost(end.output if end.stream else end.result), ev.Cost)
+    return msgspec.structs.replace(
+        found,
+        tokens_in=told.tokens_in + found.tokens_in,
+        tokens_out=told.tokens_out + found.tokens_out,
+        usd_micros=told.usd_micros + found.usd_micros,
+        duration_us=end.took_us,
+    )
+
+
+def failure_of(exc: BaseException, retry_on: tuple[type[BaseException], ...] = ()) -> ev.Failure:
+    if isinstance(exc, InvalidInputError) and exc.kind in ("unknown-tool", "bad-arguments"):
+        return ev.Failure(exc.kind, exc.message)  # the runtime's own, told to a model
+    return ev.Failure(type(exc).__name__, text_of(exc, str)[:2000], isinstance(exc, retry_on))
+
+
+def status_of(entry: Entry) -> tuple[Status, ev.Failure | None]:
+    """A recorded outcome as it would have been given when it was made."""
+    kind, body = entry.kind, entry.body
+    outcome = body.get("outcome", "succeeded")
+    if kind == "action.denied":
+        return "denied", ev.Failure("denied", str(body.get("why") or f"denied by {body.get('by') or 'somebody'}"))
+    if kind == "action.abandoned":
+        return "failed", ev.Failure("abandoned", str(body.get("why") or "given up"))
+    if kind == "action.timed_out" or outcome == "timed_out":
+        return "timed_out", ev.Failure("timeout", "no answer in time")
+    if kind == "action.failed" or outcome == "failed":
+        error = msgspec.convert(
+            body.get("error") or {"type": "failed", "message": str(body.get("why", ""))}, ev.Failure
+        )
+        return "denied" if body.get("reused") and error.type == "denied" else "failed", error
+    return "succeeded", None

@@ -1,8 +1,4 @@
-"""What all groups of verbs share: the log, the name, the data's type, and how points are given.
-
-The verbs of a session are in groups, one file each: recording, reading, moving, … `Session` (session.py) is all of
-them together.
-"""
+"""What all verbs share: the log, the name, the data's type, how points are given, and how an event is recorded."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, SessionId
-from wakelog.model.records import Draft, Head
+from wakelog.model.records import EventDraft, Head
 from wakelog.monitors.prices import Prices, built_in
 from wakelog.runtime.ambient import Mark
 from wakelog.runtime.call import Runtime
@@ -26,6 +22,8 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 Where = Seq | str | None
 """A point: an event's seq, a selector such as "@5" or "t:2h ago", or None for now."""
+What = Seq | str
+"""An event's seq, a selector ("e12", "@3"), a key of the state ("/facts/x"), a file or a line of it ("src/a.py:12")."""
 
 
 class Keeper(Protocol):
@@ -64,8 +62,8 @@ class Base(Generic[S]):
     def __init__(self, log: Log, *, name: str = "", data_type: DataType[S] | None = None) -> None:
         self.log = log
         self.name = name
-        self.data_type: DataType[S] = data_type or DataType()
-        self.runtime = Runtime(log)
+        self._data_type: DataType[S] = data_type or DataType()
+        self._runtime = Runtime(log)
 
     @property
     def id(self) -> SessionId:
@@ -79,20 +77,24 @@ class Base(Generic[S]):
     def status(self) -> str:
         return self.head.status
 
-    def prices(self) -> Prices:
+    def _prices(self) -> Prices:
         """The prices by which model calls are paid for: the store's."""
         return self.store.prices if self.store is not None else built_in()
 
     @property
     def _is_answering(self) -> bool:
         """Whether a turn is open here that was completed before, and is only answered from the record."""
-        return self.runtime.turn is not None and self.runtime.turn.is_done
+        return self._runtime.turn is not None and self._runtime.turn.is_done
 
     def seq(self, where: Where = None) -> Seq:
         """The event a point stands for."""
         if where is None:
             return self.head.seq
         return where if isinstance(where, int) else resolve_point(self.log, where)
+
+    def _upto(self, where: Where) -> Seq | None:
+        """The same, where None is told from the newest event: then the state that is kept is used."""
+        return None if where is None else self.seq(where)
 
     def _existing(self, where: Where) -> Seq:
         """The event a point stands for, which must be there."""
@@ -104,7 +106,7 @@ class Base(Generic[S]):
         return seq
 
     def append(
-        self, *events: ev.Event | Draft, expect: Seq | None = None, commit_id: str = "", guard: int | None = None
+        self, *events: ev.Event | EventDraft, expect: Seq | None = None, commit_id: str = "", guard: int | None = None
     ) -> Head:
         """Appends typed events as one durable commit. See `Log.append`. In a turn that is done it writes nothing."""
         if self._is_answering:
@@ -112,12 +114,12 @@ class Base(Generic[S]):
         return self.log.append(*events, expect=expect, commit_id=commit_id, guard=guard)
 
     def _record(self, event: ev.Event, *, actor: str = "agent", source: str = "", trust: Trust = "trusted") -> Seq:
-        return self._write(self.runtime.flow.draft(event, actor=actor, mark=Mark(trust, source)))
+        return self._write(self._runtime.flow.draft(event, actor=actor, mark=Mark(trust, source)))
 
-    def _write(self, draft: Draft) -> Seq:
+    def _write(self, draft: EventDraft) -> Seq:
         """Records an event, unless another process has taken over the turn or the lease. In a turn that is done nothing
         is recorded again; then it is the seq of that turn's end."""
-        turn = self.runtime.turn
+        turn = self._runtime.turn
         if turn is not None and turn.record is not None and turn.is_done:
             return turn.record.ended
-        return self.log.record(self.runtime.placed(draft), guard=self.runtime.guard)
+        return self.log.record(self._runtime.placed(draft), guard=self._runtime.guard)

@@ -1,15 +1,18 @@
-"""Verbs that keep watch: monitors beside the work, flags, budgets, and what it all cost."""
+"""`session.budget`: what it may spend, and what it spent. `session.monitors`: rules beside the work, and flags.
+
+Both stop an agent that runs away, and say so.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wakelog.errors import NotFoundError
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.monitors.budgets import Amount, BudgetScope, limits_of, set_limits
-from wakelog.session.base import Base, S, Where, check_text
+from wakelog.monitors.budgets import Amount, BudgetScope, Use, left_of, limits_of, set_limits, uses
+from wakelog.session.base import Base, Where, check_text
 
 if TYPE_CHECKING:
     from wakelog.index.results import Costs
@@ -20,15 +23,57 @@ LOOK_BACK = 10_000
 """How many events a monitor that is installed on a long session looks back over; `wakelog watch` looks at all."""
 
 
-class Guarding(Base[S]):
-    """What stops an agent that runs away, and says so."""
+class Budget:
+    """Limits in money, tokens and seconds."""
+
+    def __init__(self, session: Base[Any]) -> None:
+        self._session = session
+
+    def set(self, /, *, why: str = "", **limits: Amount) -> Seq:
+        """Sets limits for the session: `usd="1.00"`, `tokens=50_000`, `seconds=300`; None lifts one. What was spent
+        already counts. Reaching one pauses the session."""
+        return set_limits(self._session.log, limits_of(limits), why=why)
+
+    def limit(self, **limits: Amount) -> BudgetScope:
+        """Limits for a part of the work, counted from the beginning of a `with`: `with
+        session.budget.limit(usd="1.00"):`. When one is reached, the next call is refused with NotAllowedError, kind
+        `budget-reached`."""
+        return BudgetScope(self._session.log, limits_of(limits))
+
+    def spent(self) -> tuple[Use, ...]:
+        """What the session spent, in usd, tokens and seconds, beside the limit of each."""
+        return uses(self._session.log.part("budget"))
+
+    def left(self) -> dict[str, int] | None:
+        """What is left of each limit, with sub-agents counted, as the state counts it; None when there is no limit."""
+        return left_of(self._session.log)
+
+    def cost(
+        self, by: str = "turn", *, turns: tuple[int, int] | None = None, since: int | None = None, utc: bool = True
+    ) -> Costs:
+        """What this session and its sub-agents cost, each amount once: by turn, tool, model, session, agent, day or
+        `label:NAME`. Of a fork, what it spent itself; with `turns`, also what it shares."""
+        session = self._session
+        if session.store is not None:
+            return session.store.index.costs(session.id, by=by, turns=turns, since=since, utc=utc)
+        from wakelog.index.index import Index
+
+        with Index(session.log.engine, None) as index:
+            return index.costs(session.id, by=by, turns=turns, since=since, utc=utc)
+
+
+class Monitors:
+    """Rules that look at what is recorded, and flags."""
+
+    def __init__(self, session: Base[Any]) -> None:
+        self._session = session
 
     @property
     def guards(self) -> list[Callable[[], None]]:
         """Called before each call with effects and after each outcome; one may raise, or pause the session."""
-        return self.runtime.guards
+        return self._session._runtime.guards
 
-    def monitor(self, *rules: Given, pause: bool | Collection[str] | None = None) -> Monitor:
+    def add(self, *rules: Given, pause: bool | Collection[str] | None = None) -> Monitor:
         """Has rules look at everything that is recorded from now on, and at the newest of what was: those given, or
         else all that are built in. What they find is flagged in the log.
 
@@ -38,60 +83,33 @@ class Guarding(Base[S]):
         from wakelog.monitors.builtin import built_in
         from wakelog.monitors.monitor import Monitor, pausing
 
-        on_effect = self.store.on_effect if self.store is not None else "flag"
-        self.runtime.asks_untrusted = on_effect == "ask"
+        session = self._session
+        on_effect = session.store.on_effect if session.store is not None else "flag"
+        session._runtime.asks_untrusted = on_effect == "ask"
         monitor = Monitor(
-            self.log,
+            session.log,
             rules or built_in(on_effect=on_effect),
             pause=pausing(on_effect) if pause is None else pause,
-            after=max(0, self.head.seq - LOOK_BACK),
+            after=max(0, session.head.seq - LOOK_BACK),
         )
         self.guards.append(monitor.guard)
         return monitor
 
-    def flag(
-        self,
-        name: str,
-        message: str = "",
-        *,
-        severity: ev.Severity = "warning",
-        on: Where = None,
-    ) -> Seq:
+    def flag(self, name: str, message: str = "", *, severity: ev.Severity = "warning", on: Where = None) -> Seq:
         """Points at something in the session, or at one event of it, by hand."""
         check_text(name, "a flag's name")
-        targets = (self._existing(on),) if on is not None else ()
+        targets = (self._session._existing(on),) if on is not None else ()
         event = ev.FlagRaised(flag=name, message=message, severity=severity, targets=targets)
-        return self._record(event, actor="user")
+        return self._session._record(event, actor="user")
 
     def clear_flag(self, name: str, *, why: str = "") -> Seq:
         """Takes a flag down: it was dealt with. What raised it is still in the log."""
-        standing = self.log.part("flags")
+        session, name_here = self._session, self._session.name or self._session.id
+        standing = session.log.part("flags")
         if name not in standing:
             raise NotFoundError(
-                f"there is no flag {name!r} on {self.name or self.id} (there is: {', '.join(standing) or 'none'})",
+                f"there is no flag {name!r} on {name_here} (there is: {', '.join(standing) or 'none'})",
                 kind="flag-not-found",
-                hint=f"wakelog flag ls {self.name or self.id}",
+                hint=f"wakelog flag ls {name_here}",
             )
-        return self._record(ev.FlagCleared(flag=name, why=why), actor="user")
-
-    def set_budget(self, *, why: str = "", **limits: Amount) -> Seq:
-        """Sets limits for the session: `usd="1.00"`, `tokens=50_000`, `seconds=300`; None lifts one. What was spent
-        already counts. Reaching one pauses the session."""
-        return set_limits(self.log, limits_of(limits), why=why)
-
-    def budget(self, **limits: Amount) -> BudgetScope:
-        """Limits for a part of the work, counted from the beginning of a `with`: `with session.budget(usd="1.00"):`.
-        When one is reached, the next call is refused with NotAllowedError, kind `budget-reached`."""
-        return BudgetScope(self.log, limits_of(limits))
-
-    def cost(
-        self, by: str = "turn", *, turns: tuple[int, int] | None = None, since: int | None = None, utc: bool = True
-    ) -> Costs:
-        """What this session and its sub-agents cost, each amount once: by turn, tool, model, session, agent, day or
-        `label:NAME`. Of a fork, what it spent itself; with `turns`, also what it shares."""
-        if self.store is not None:
-            return self.store.index.costs(self.id, by=by, turns=turns, since=since, utc=utc)
-        from wakelog.index.index import Index
-
-        with Index(self.log.engine, None) as index:
-            return index.costs(self.id, by=by, turns=turns, since=since, utc=utc)
+        return session._record(ev.FlagCleared(flag=name, why=why), actor="user")

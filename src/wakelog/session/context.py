@@ -1,20 +1,20 @@
-"""Verbs about the model's window: what is in it, what left it, and the handoff to the next run.
+"""`session.context`: what is in the model's window, what left it, and what was summed up.
 
-The room they call is imported when one of them is: most programs that open a session never ask.
+The room behind it is imported when a verb is called: most programs that open a session never ask.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
+from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
-from wakelog.session.base import Base, S, Where
+from wakelog.session.base import Base, Where, check_text
 from wakelog.timeline.selectors import resolve_range
 
 if TYPE_CHECKING:
-    from wakelog.context.brief import Brief
     from wakelog.context.compaction import Summary
     from wakelog.context.eviction import Restored
     from wakelog.context.handles import Evicted
@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from wakelog.context.token_count import Count
 
 
-class Remembering(Base[S]):
-    """The window in a budget, and what outlives it."""
+class Window:
+    """The window in a budget."""
 
-    def context(
+    def __init__(self, session: Base[Any]) -> None:
+        self._session = session
+
+    def window(
         self,
         budget: int | None = None,
         *,
@@ -51,66 +54,71 @@ class Remembering(Base[S]):
         from wakelog.context.token_count import estimate
 
         return make_context(
-            self.log,
+            self._session.log,
             budget,
             shape=shape,
             policy=policy or oldest_first,
             count=count or estimate,
             pinned=pinned,
             headroom=headroom,
-            record=record and not self._is_answering,
-            at=None if at is None else self.seq(at),
+            record=record and not self._session._is_answering,
+            at=self._session._upto(at),
         )
 
     def evict(self, key: str | Seq) -> Evicted:
         """Takes something out of the window: `e12`, only a call's answer as `e12:output`, or a range, `e5..e40`."""
         from wakelog.context.eviction import evict
 
-        return evict(self.log, key)
+        return evict(self._session.log, key)
 
     def restore(self, key: str | Seq) -> Restored:
         """Brings back what left the window, and keeps it there for this turn. What was pruned or erased meanwhile is
         told as `gone`."""
         from wakelog.context.eviction import restore
 
-        return restore(self.log, key)
+        return restore(self._session.log, key)
 
     def pin(self, key: str | Seq) -> Item:
         """Keeps something in the window until the turn is over."""
         from wakelog.context.eviction import pin
 
-        return pin(self.log, key)
+        return pin(self._session.log, key)
 
     def compact(self, first: Seq | str, last: Seq | str, summary: Value, *, why: str = "") -> Seq:
         """Lets a summary stand for what was said and done from `first` to `last` ("@1", "@8"), in view only. It is
         trusted as far as the least trusted thing in the range. Returns what `expand` takes back."""
         from wakelog.context.compaction import compact
 
-        begin = first if isinstance(first, int) else resolve_range(self.log, first).first
-        end = last if isinstance(last, int) else resolve_range(self.log, last).last
-        return compact(self.log, begin, end, summary, why=why)
+        log = self._session.log
+        begin = first if isinstance(first, int) else resolve_range(log, first).first
+        end = last if isinstance(last, int) else resolve_range(log, last).last
+        return compact(log, begin, end, summary, why=why)
 
     def compactions(self, at: Where = None) -> list[Summary]:
         """The compactions in effect, oldest first."""
         from wakelog.context.compaction import compactions
 
-        return compactions(self.log, None if at is None else self.seq(at))
+        return compactions(self._session.log, self._session._upto(at))
 
     def replaced(self, compaction: Seq) -> tuple[Item, ...]:
         """What a compaction stands for, without taking it back."""
         from wakelog.context.compaction import inspect
 
-        return inspect(self.log, compaction)
+        return inspect(self._session.log, compaction)
 
     def expand(self, compaction: Seq, *, why: str = "") -> Seq:
         """Takes a compaction back: what it replaced is in view again."""
         from wakelog.context.compaction import expand
 
-        return expand(self.log, compaction, why=why)
+        return expand(self._session.log, compaction, why=why)
 
-    def brief(self, budget: int = 2000, *, at: Where = None, count: Count | None = None) -> Brief:
-        """The handoff for the next run, machine or agent, in at most `budget` tokens; `str()` of it is the text."""
-        from wakelog.context.brief import make_brief
-        from wakelog.context.token_count import estimate
-
-        return make_brief(self.log, budget, at=None if at is None else self.seq(at), count=count or estimate)
+    def touch(
+        self,
+        resource: str,
+        category: Literal["file", "app", "data_source"] = "data_source",
+        *,
+        mode: Literal["read", "write"] = "read",
+    ) -> Seq:
+        """Records that a file, app or data source is in use: it joins the working set."""
+        check_text(resource, "a resource")
+        return self._session._record(ev.ResourceTouched(resource=resource, category=category, mode=mode))

@@ -1,13 +1,16 @@
-"""Verbs about files on disk: capturing what calls change, comparing, and going back."""
+"""`session.files`: what calls change on disk. Capturing it, comparing, and going back."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
-from wakelog.session.base import Base, S, Where
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq
+from wakelog.session.base import Base, Where, check_text
 from wakelog.session.undo import project_of
+from wakelog.timeline.files import ChangedFiles, changed_files
 from wakelog.timeline.selectors import resolve_change
 
 if TYPE_CHECKING:
@@ -17,19 +20,13 @@ if TYPE_CHECKING:
     from wakelog.files.restore import Restored
 
 
-class Filing(Base[S]):
-    """What calls do to files, opt-in."""
+class Files:
+    """What a session did to files."""
 
-    @property
-    def capture(self) -> Capture | None:
-        """What watches files around each call with effects; None unless `capture_files` was called."""
-        return self.runtime.capture
+    def __init__(self, session: Base[Any]) -> None:
+        self._session = session
 
-    @capture.setter
-    def capture(self, capture: Capture | None) -> None:
-        self.runtime.capture = capture
-
-    def capture_files(
+    def capture(
         self,
         *roots: str | os.PathLike[str],
         folder: str | os.PathLike[str] | None = None,
@@ -49,37 +46,44 @@ class Filing(Base[S]):
         whole = [folder if folder is not None else project_folder()]
         capture = Capture(roots or whole, folder=folder, exclude=self._own_files(), cache=cache, **given)
         capture.before()
-        self.capture = capture
+        self._session._runtime.capture = capture
         return capture
 
     def _own_files(self) -> list[str]:
         """The store's files, which change with every event."""
         from wakelog.files.restore import rescue_home
 
-        path = self.log.engine.abilities.path
+        path = self._session.log.engine.abilities.path
         if path is None:
             return []
         stem = path.with_name(path.stem)
-        return [str(path), f"{stem}.index.db", str(path.with_name("index.db")), rescue_home(self.log, "")]
+        return [str(path), f"{stem}.index.db", str(path.with_name("index.db")), rescue_home(self._session.log, "")]
 
-    def file_diff(
-        self,
-        a: Where = None,
-        b: Where = None,
-        *,
-        paths: Iterable[str] = (),
-        other: Base[S] | None = None,
+    def record(
+        self, /, path: str, change: Literal["created", "modified", "deleted"] = "modified", **fields: Any
+    ) -> Seq:
+        """Records a changed file; also `added`, `removed`, `before`, `after`, `action`, `why`."""
+        check_text(path, "a file's path")
+        return self._session._record(ev.FileChanged(path=path, change=change, **fields))
+
+    def modified(self, last: int = 5, *, at: Where = None) -> ChangedFiles:
+        """The files changed in the last turns in view: in which turns, by which tool and event, how often. 0 is all."""
+        return changed_files(self._session.log, last, at=self._session._upto(at))
+
+    def diff(
+        self, a: Where = None, b: Where = None, *, paths: Iterable[str] = (), other: Base[Any] | None = None
     ) -> list[FileDiff]:
         """What changed in files from `a` to `b`, from the contents in the log; by default in the last turn. One place
-        alone means what it changed, as for `diff`."""
+        alone means what it changed, as for `Session.diff`."""
         from wakelog.files.file_diff import file_diff
 
+        session = self._session
         if b is None and other is None:
-            a, b = resolve_change(self.log, a)
-        target = other or self
-        return file_diff(self.log, 0 if a is None else self.seq(a), target.log, target.seq(b), paths=paths)
+            a, b = resolve_change(session.log, a)
+        target = other or session
+        return file_diff(session.log, 0 if a is None else session.seq(a), target.log, target.seq(b), paths=paths)
 
-    def restore_files(
+    def restore(
         self,
         at: Where,
         *,
@@ -97,9 +101,9 @@ class Filing(Base[S]):
         from wakelog.files.restore import Restored, restore
         from wakelog.files.restore_plan import plan_restore
 
-        to = self.seq(at) or 1
-        project = project_of(self.log, self.capture)
-        plan = plan_restore(self.log, to, folder=project.folder, roots=project.roots, paths=paths, force=force)
+        log, to = self._session.log, self._session.seq(at) or 1
+        project = project_of(log, self._session._runtime.capture)
+        plan = plan_restore(log, to, folder=project.folder, roots=project.roots, paths=paths, force=force)
         if dry_run:
             return Restored(plan, (), 0, plan.head)
-        return restore(self.log, plan, rewind_to=to if state else None, why=why)
+        return restore(log, plan, rewind_to=to if state else None, why=why)

@@ -1,41 +1,50 @@
-"""Verbs that read: state, events, messages, diff, blame, at any point."""
+"""Verbs that read: state, events, messages, diff, blame, why, at any point; and what was recorded, run again.
+
+What few programs call for is imported when it is called for.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from wakelog.diff.blame import Blame, blame
 from wakelog.diff.turn_diff import TurnDiff, turn_diff
+from wakelog.errors import InvalidInputError
 from wakelog.log.reader import Entry
 from wakelog.log.verify import VerifyReport, verify
 from wakelog.model.document import State
 from wakelog.model.ids import Seq
 from wakelog.model.records import Anchor
-from wakelog.model.values import Value
-from wakelog.session.base import Base, S, Where
-from wakelog.timeline.files import ChangedFiles, changed_files
+from wakelog.session.base import Base, S, What, Where
 from wakelog.timeline.messages import Message, read_messages
 from wakelog.timeline.selectors import Point, Range, resolve_change, resolve_range
 from wakelog.timeline.slices import Slice, read_slice
 
+if TYPE_CHECKING:
+    from wakelog.compare.comparison import Comparison
+    from wakelog.compare.trajectory import Course, Extent
+    from wakelog.context.brief import Brief
+    from wakelog.context.token_count import Count
+    from wakelog.provenance.why import Why
+    from wakelog.replay.call_match import Order
+    from wakelog.replay.recorded_runtime import Effects
+    from wakelog.replay.replay import Replay
+    from wakelog.replay.report import Mode
+    from wakelog.session.session import Session
 
-class Reading(Base[S]):
+Side = str | Base[Any]
+"""One side of a comparison: a place in this session ("@5.1", "@3..@7"), or a whole session (a fork, or any other)."""
+
+
+class Reads(Base[S]):
     """What a session holds, and whether it was altered."""
 
     def state(self, at: Where = None) -> State:
         """The typed state at a point, or now."""
-        return msgspec.convert(self.state_document(at), State)
-
-    def state_document(self, at: Where = None) -> dict[str, Value]:
-        """The same as plain JSON."""
-        return self.log.state(None if at is None else self.seq(at))
-
-    def state_hash(self, at: Where = None) -> str:
-        """Equal for equal states, however they were reached."""
-        return self.log.state_hash(None if at is None else self.seq(at))
+        return msgspec.convert(self.log.state(self._upto(at)), State)
 
     def events(self, **filters: Any) -> Iterator[Entry]:
         """Events by position and content: `after`, `upto`, `turn`, `attempt`, `since`, `until`, `kind`, `tool`."""
@@ -46,14 +55,10 @@ class Reading(Base[S]):
         found: Point | Range = resolve_range(self.log, selector)
         return self.log.entries(after=found.first - 1, upto=found.last)
 
-    def value(self, entry: Entry, value: Value) -> Value:
-        """A value from an event's body, fetched if it was stored beside it."""
-        return self.log.value(entry, value)
-
     def messages(self, at: Where = None, *, compacted: bool = True) -> list[Message]:
         """The messages in view, oldest first. What was rewound is not among them; it is still in the log. Where a range
         was compacted its summary stands, unless the raw messages are asked for."""
-        return read_messages(self.log, None if at is None else self.seq(at), compacted=compacted)
+        return read_messages(self.log, self._upto(at), compacted=compacted)
 
     def diff(self, a: Where = None, b: Where = None, *, other: Base[Any] | None = None) -> TurnDiff:
         """What changed from `a` to `b`, with event, tool and reason; by default what the last turn changed.
@@ -73,9 +78,22 @@ class Reading(Base[S]):
         """Who last wrote each key below a pointer: event, turn, tool and reason."""
         return blame(self.log, pointer, self.seq(at))
 
-    def files(self, last: int = 5, *, at: Where = None) -> ChangedFiles:
-        """The files changed in the last turns in view: in which turns, by which tool and event, how often. 0 is all."""
-        return changed_files(self.log, last, at=None if at is None else self.seq(at))
+    def why(self, what: What, *, at: Where = None, depth: int = 12, steps: int = 60, wide: bool = False) -> Why:
+        """Where something came from. Every edge says how it is known; the origins are at the end.
+
+        `depth` and `steps` limit what is laid out (0: no limit), never what is walked. With `wide`, a model call whose
+        window is not recorded is taken to have seen the earlier turns too.
+        """
+        from wakelog.provenance.why import why
+
+        return why(self.log, what, at=self._upto(at), depth=depth, steps=steps, wide=wide)
+
+    def brief(self, budget: int = 2000, *, at: Where = None, count: Count | None = None) -> Brief:
+        """The handoff for the next run, machine or agent, in at most `budget` tokens; `str()` of it is the text."""
+        from wakelog.context.brief import make_brief
+        from wakelog.context.token_count import estimate
+
+        return make_brief(self.log, budget, at=self._upto(at), count=count or estimate)
 
     def follow(self, *, after: Seq | None = None, timeout_s: float | None = None) -> Iterator[Entry]:
         """Events as they come, from any process, each once and in order."""
@@ -89,3 +107,73 @@ class Reading(Base[S]):
     def anchor(self) -> Anchor:
         """The head, to be kept elsewhere."""
         return self.log.anchor()
+
+    def attempts_of(self, turn: int | None = None, *, forks: bool = False) -> list[Course]:
+        """All attempts of a turn, side by side, with outcome, steps, time and cost; by default of the newest turn that
+        was tried more than once. With `forks`, also what forks did in its place."""
+        from wakelog.compare.trajectory import attempts, read_course, tried_again
+
+        number = tried_again(self.log) if turn is None else turn
+        return [read_course(extent) for extent in attempts(self.log, number, self.name, forks=forks)]
+
+    def compare(self, *sides: Side, other: Base[Any] | None = None) -> Comparison:
+        """Lays attempts, turns, forks or sessions side by side, step by step; pins the first divergence, says what lay
+        behind it and what followed. The first side is what the others are held against.
+
+        Without sides: the attempts of the newest turn that was tried again. One session: this one against it. With
+        `other`, all places but the first are in that session; a place given once is meant in both.
+        """
+        from wakelog.compare.comparison import compare
+
+        return compare(*self._extents(sides, other))
+
+    def _extents(self, sides: tuple[Side, ...], other: Base[Any] | None) -> list[Extent]:
+        if other is not None:
+            first = sides[0] if sides else ""
+            rest = sides[1:] or (first if isinstance(first, str) else "",)
+            return [_in(self, first), *(_in(other, side) for side in rest)]
+        if not sides:
+            from wakelog.compare.trajectory import attempts, tried_again
+
+            return attempts(self.log, tried_again(self.log), self.name, forks=True)
+        if len(sides) == 1 and not isinstance(sides[0], str):
+            return [_in(self, ""), _in(self, sides[0])]
+        return [_in(self, side) for side in sides]
+
+    def replay(
+        self,
+        where: Where = None,
+        *,
+        mode: Mode = "strict",
+        effects: Effects = "refuse",
+        order: Order = "recorded",
+        record: bool = False,
+    ) -> Replay[Session[S]]:
+        """Runs the agent's own code again from a point: `with session.replay("@4..@7") as replay: run(replay.session)`.
+
+        `strict` answers every call from the record and runs nothing; whatever is different is a DivergenceError that
+        names the step. It happens in memory and leaves no trace, unless told to `record`. `fill` answers what is
+        recorded and runs the rest; `live` runs everything and compares. Both happen in a fork, made first, and refuse
+        calls that write or reach outside unless `effects="allow"`. `replay.report` tells what was the same.
+
+        One call after another is expected in the recorded `order`; calls made side by side are not.
+        """
+        from wakelog.session.replayed import open_replay
+
+        return open_replay(cast("Session[S]", self), where, mode, effects, order, record)
+
+
+def _in(session: Base[Any], side: Side) -> Extent:
+    from wakelog.compare.trajectory import select_extent
+    from wakelog.timeline.selectors import parse_selector
+
+    if not isinstance(side, str):
+        return select_extent(side.log, name=side.name)
+    named = parse_selector(side).session if side else ""
+    if named and named not in (session.name, session.id):
+        raise InvalidInputError(
+            f"{side!r} names another session than {session.name or session.id}",
+            kind="bad-selector",
+            hint=f"pass it as a session: session.compare(store.resume({named!r}))",
+        )
+    return select_extent(session.log, side, session.name)

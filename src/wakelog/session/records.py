@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
 
 from wakelog.errors import InvalidInputError
 from wakelog.model import events as ev
@@ -14,7 +13,7 @@ from wakelog.runtime.ambient import Mark
 from wakelog.session.base import Base, S, Where, check_list, check_text
 
 
-class Recording(Base[S]):
+class Records(Base[S]):
     """What the agent said, did, learned and decided."""
 
     def message(
@@ -33,7 +32,7 @@ class Recording(Base[S]):
         check_text(role, "a message's role")
         event = ev.MessageAdded(role=role, content=content, name=name, action=action, why=why)
         actor = "user" if role == "user" else "tool" if action else "agent"
-        return self._write(self.runtime.flow.draft(event, actor=actor, mark=Mark(trust, source), answers=action))
+        return self._write(self._runtime.flow.draft(event, actor=actor, mark=Mark(trust, source), answers=action))
 
     def decide(
         self,
@@ -77,22 +76,6 @@ class Recording(Base[S]):
         check_text(name, "an artefact's name")
         return self._record(ev.ArtefactRecorded(name=name, uri=uri, media=media, content=content, why=why))
 
-    def file(self, path: str, change: Literal["created", "modified", "deleted"] = "modified", **fields: Any) -> Seq:
-        """Records a changed file; also `added`, `removed`, `before`, `after`, `action`, `why`."""
-        check_text(path, "a file's path")
-        return self._record(ev.FileChanged(path=path, change=change, **fields))
-
-    def touch(
-        self,
-        resource: str,
-        category: Literal["file", "app", "data_source"] = "data_source",
-        *,
-        mode: Literal["read", "write"] = "read",
-    ) -> Seq:
-        """Records that a file, app or data source is in use: it joins the working set."""
-        check_text(resource, "a resource")
-        return self._record(ev.ResourceTouched(resource=resource, category=category, mode=mode))
-
     def set_goal(self, goal: str | None, *, why: str = "") -> Seq:
         """Sets what the session is for; None: nothing any longer."""
         check_text(goal, "a goal")
@@ -115,17 +98,3 @@ class Recording(Base[S]):
         """A remark on an event, or on the session."""
         check_text(text, "a note's text")
         return self._record(ev.NoteAdded(text=text, on=0 if on == 0 else self._existing(on)), actor="user")
-
-    def spawned(self, session: str, task: str = "") -> Seq:
-        """Records that a sub-agent's session was started; `Store.spawn` opens and records one."""
-        check_text(session, "a sub-agent's session")
-        return self._record(ev.SubagentSpawned(session=session, task=task))
-
-    def returned(
-        self, session: str, outcome: str = "completed", *, output: Value = None, cost: ev.Cost | None = None
-    ) -> Seq:
-        """Records a sub-agent's result and what it cost."""
-        check_text(session, "a sub-agent's session")
-        return self._record(
-            ev.SubagentReturned(session=session, outcome=outcome, output=output, cost=cost or ev.Cost())
-        )

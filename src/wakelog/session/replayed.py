@@ -8,7 +8,6 @@ from typing import Any, get_args
 import msgspec
 
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
 from wakelog.model.values import Value
 from wakelog.replay.call_match import Matcher, Order
 from wakelog.replay.recorded_runtime import Effects, ReplayRuntime, caller
@@ -16,7 +15,7 @@ from wakelog.replay.recording import read_recording
 from wakelog.replay.replay import Replay, check_choice
 from wakelog.replay.report import Mode
 from wakelog.replay.scratch import scratch_log
-from wakelog.runtime.turn_start import Resume
+from wakelog.runtime.resume import Resume
 from wakelog.session.base import S, Where
 from wakelog.session.session import Session
 from wakelog.session.turn import Turn
@@ -25,24 +24,16 @@ from wakelog.session.turn import Turn
 class ReplayedSession(Session[S]):
     """What a replay hands to the agent."""
 
-    runtime: ReplayRuntime
+    _runtime: ReplayRuntime
 
     def turn(self, user: Value = None, **how: Any) -> Turn[S]:
         """A turn: the next one of the recording."""
-        self.runtime.main = caller()
+        self._runtime.main = caller()
         return super().turn(user, **how)
 
-    def begin_turn(
-        self, turn: Turn[S], started: ev.TurnStarted, said: list[Draft], resume: Resume = "never"
-    ) -> tuple[int, int]:
+    def _opening(self, started: ev.TurnStarted, resume: Resume) -> tuple[ev.TurnStarted, Resume]:
         # The recorded turn is what answers here, whether its id is known to be completed or not.
-        started = msgspec.structs.replace(started, id="")
-        return super().begin_turn(turn, self.runtime.opens(started), said, "never")
-
-    def start_turn(self, user: Value = None, **how: Any) -> int:
-        self.runtime.main = caller()
-        self.runtime.opens(ev.TurnStarted(input=user))
-        return super().start_turn(user, **how)
+        return self._runtime.opens(msgspec.structs.replace(started, id="")), "never"
 
 
 def open_replay(
@@ -59,13 +50,13 @@ def open_replay(
     else:
         log = scratch_log(session.log, recording.start)
     replayed: ReplayedSession[S] = ReplayedSession(
-        log, name="" if is_fork else session.name, data_type=session.data_type
+        log, name="" if is_fork else session.name, data_type=session._data_type
     )
     runtime = ReplayRuntime(log, Matcher(recording, order), mode, effects, is_scratch=not is_fork)
-    before = session.runtime
+    before = session._runtime
     runtime.tools.update(before.tools)
     runtime.approver, runtime.approval_wait_s = before.approver, before.approval_wait_s
     runtime.capture = before.capture if is_fork else None
-    replayed.runtime = runtime
+    replayed._runtime = runtime
     replayed.store = session.store if is_fork else None
     return Replay(replayed, runtime, recording, is_fork=is_fork)

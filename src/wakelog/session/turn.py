@@ -14,31 +14,34 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import msgspec
 
 from wakelog.errors import ConflictError, WakelogError
+from wakelog.log.holder import TurnHold, end_of_holder
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
+from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft, Head
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import enter_session
-from wakelog.runtime.call_end import failure_of
-from wakelog.runtime.outcome import is_stop
-from wakelog.runtime.recovery import unanswered
+from wakelog.runtime.bridge import in_thread_to_the_end
+from wakelog.runtime.outcome import failure_of, is_stop
+from wakelog.runtime.resume import refuse_if_leased, settle_pending, unanswered
 from wakelog.runtime.values import plain
 from wakelog.session.notebook import turn_html
 from wakelog.state.diff import diff
 from wakelog.state.patch import copy, equal
 
 if TYPE_CHECKING:
-    from wakelog.runtime.turn_start import Resume
+    from wakelog.runtime.resume import Resume
     from wakelog.session.session import Session
 
 S = TypeVar("S")
 R = TypeVar("R")
+TurnOutcome = Literal["completed", "failed", "interrupted"]
 LARGE_DRAFT_BYTES = 1 << 20
 
 
@@ -46,7 +49,7 @@ class Turn(Generic[S]):
     """One turn of a session. Use it in a `with` (or `async with`)."""
 
     def __init__(
-        self, session: Session[S], started: ev.TurnStarted, said: list[Draft], *, resume: Resume = "never"
+        self, session: Session[S], started: ev.TurnStarted, said: list[EventDraft], *, resume: Resume = "never"
     ) -> None:
         self.session = session
         self._resume: Resume = resume
@@ -70,7 +73,7 @@ class Turn(Generic[S]):
             self._base = self.session.log.state()["data"]
             if len(msgspec.json.encode(self._base)) > LARGE_DRAFT_BYTES:
                 warnings.warn("the data is over 1 MB and a draft costs all of it; use session.patch()", stacklevel=2)
-            self._draft = self.session.data_type.load(self._base)
+            self._draft = self.session._data_type.load(self._base)
         return self._draft  # type: ignore[no-any-return]
 
     @data.setter
@@ -83,9 +86,9 @@ class Turn(Generic[S]):
         return turn_html(self)
 
     def __enter__(self) -> Turn[S]:
-        self.number, self.attempt = self.session.begin_turn(self, self._started, self._said, self._resume)
+        self.number, self.attempt = self.session._begin_turn(self, self._started, self._said, self._resume)
         self._outer = enter_session(self.session)
-        opened = self.session.runtime.turn
+        opened = self.session._runtime.turn
         if opened is not None and opened.record is not None:
             self.is_done, self.result = opened.is_done, opened.record.output
         return self
@@ -105,19 +108,19 @@ class Turn(Generic[S]):
                 self._fail(exc)
                 raise
         finally:
-            self.session.finish_turn(self)
+            self.session._finish_turn(self)
             enter_session(self._outer)
 
     async def __aenter__(self) -> Turn[S]:
         try:
-            await self.session.aio.call_to_the_end(self.__enter__)
+            await in_thread_to_the_end(self.__enter__)
             # Entering took place in a worker thread, which has its own idea of what is around it.
             self._outer = enter_session(self.session)
             return self
         except BaseException as error:
             # Cancelled while it began: Python will not call __aexit__, and the turn must not stay open.
             if self.number:
-                await self.session.aio.call_to_the_end(self.__exit__, type(error), error, None)
+                await in_thread_to_the_end(self.__exit__, type(error), error, None)
             raise
 
     async def __aexit__(
@@ -125,7 +128,7 @@ class Turn(Generic[S]):
     ) -> None:
         # To the end: a cancelled turn is recorded as such before the cancellation goes on.
         try:
-            await self.session.aio.call_to_the_end(self.__exit__, kind, error, trace)
+            await in_thread_to_the_end(self.__exit__, kind, error, trace)
         finally:
             enter_session(self._outer)
 
@@ -135,7 +138,7 @@ class Turn(Generic[S]):
 
     async def amodel(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """The same for a client that is awaited."""
-        return await self.session.amodel(function, *args, **kwargs)
+        return await self.session.aio.model(function, *args, **kwargs)
 
     def _fail(self, error: BaseException) -> None:
         """Records how the turn ended. What goes on is the error, whether that can be recorded or not."""
@@ -151,17 +154,17 @@ class Turn(Generic[S]):
         except WakelogError as exc:
             error.add_note(f"the end of turn @{self.number} could not be recorded: {exc.message}")
 
-    def _end(self, ended: ev.TurnEnded, *before: Draft, expect: Seq | None = None) -> None:
+    def _end(self, ended: ev.TurnEnded, *before: EventDraft, expect: Seq | None = None) -> None:
         """Ends the turn, unless another process has taken it over; with it, calls whose outcome is lost."""
-        runtime = self.session.runtime
+        runtime = self.session._runtime
         lost = unanswered(self.session.log, self.number, runtime.at_work, resumes=ended.outcome == "interrupted")
-        draft = runtime.placed(Draft(ended, actor="runtime"))
+        draft = runtime.placed(EventDraft(ended, actor="runtime"))
         self.session.append(*before, *lost, draft, expect=expect, guard=runtime.guard)
 
     def _commit(self) -> None:
         """Ends the turn with the draft's patch on the head it belongs to: the data must be what the draft started
         from."""
-        patch = diff(self._base, self.session.data_type.dump(self._draft), "/data") if self._base is not None else []
+        patch = diff(self._base, self.session._data_type.dump(self._draft), "/data") if self._base is not None else []
         ended = ev.TurnEnded(output=plain(self.result))
         if not patch:
             self._end(ended)
@@ -171,7 +174,7 @@ class Turn(Generic[S]):
             seen = self.session.log.head().seq
             if not equal(self.session.log.state(seen)["data"], self._base):
                 raise self._lost(seen)
-            patched = self.session.runtime.flow.draft(ev.StatePatched(patch=copy(patch)))
+            patched = self.session._runtime.flow.draft(ev.StatePatched(patch=copy(patch)))
             self._end(ended, patched, expect=seen)
 
         retry_on_moved_head(self.session.log.id, f"to end turn @{self.number} of", attempt)
@@ -184,3 +187,38 @@ class Turn(Generic[S]):
             hint="run it again: it continues, and no call is repeated; or use session.patch() for small changes",
             head_seq=seq,
         )
+
+
+# Turns without a `with`, for surfaces: the process that ends one need not be the one that began it.
+
+
+def start_turn(
+    session: Session[Any],
+    user: Value = None,
+    *,
+    source: str = "",
+    trust: Trust = "trusted",
+    role: str = "user",
+    actor: str = "user",
+    hold: TurnHold | None = None,
+) -> int:
+    """Begins a turn and returns its number. One that was left open is first recorded as interrupted; one that a living
+    process has is refused. With a `hold`, which the caller keeps until the turn is over, the turn is this process's
+    own. `actor` is whose word the input is: an agent that tells what it was asked is not the user."""
+    log, runtime, left = session.log, session._runtime, []
+    begun = ev.TurnStarted(input=user, holder=hold.text if hold is not None else "")
+    if log.part("turn")["status"] == "open":
+        refuse_if_leased(runtime)
+        left = settle_pending(log, end_of_holder(log))
+    opening: list[ev.Event | EventDraft] = [EventDraft(begun, source=source, trust=trust)]
+    if user is not None:
+        opening.append(EventDraft(ev.MessageAdded(role=role, content=user), actor=actor, source=source, trust=trust))
+    runtime.flow.new_turn()
+    session.append(*left, *opening)
+    number: int = log.part("turn")["number"]
+    return number
+
+
+def end_turn(session: Session[Any], outcome: TurnOutcome = "completed", *, why: str = "") -> Head:
+    """Ends the turn that `start_turn` began."""
+    return session.append(EventDraft(ev.TurnEnded(outcome=outcome, why=why), actor="runtime"))

@@ -8,7 +8,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from wakelog.config.folders import cached_index
 from wakelog.config.guards import Guards
@@ -22,7 +22,7 @@ from wakelog.log.removal import delete
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId, is_session_id, root_id
 from wakelog.model.names import check_name
-from wakelog.model.records import Draft, Head
+from wakelog.model.records import EventDraft, Head
 from wakelog.model.values import check_text
 from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from wakelog.monitors.store_watch import Watcher
     from wakelog.store.erasure import Erased
 
+S = TypeVar("S")
 DEFAULT_FOLDER = ".wakelog"
 FILES = (".db", ".sqlite", ".sqlite3")
 PAGE = 1000
@@ -157,6 +158,26 @@ def _postgres(url: str, create: bool) -> Engine:
     return engine
 
 
+class Reading(TypedDict, total=False):
+    """The keywords of `Store.resume`."""
+
+    version: int
+    migrate: Migrations | None
+    even_damaged: bool
+
+
+class Opening(TypedDict, total=False):
+    """The keywords of `Store.session`."""
+
+    version: int
+    migrate: Migrations | None
+    goal: str | None
+    agent: str
+    labels: Mapping[str, str] | None
+    limits: Mapping[str, Amount] | None
+    spawner: str
+
+
 class Store:
     """All sessions of one engine. Close it, or use it in a `with`."""
 
@@ -167,6 +188,14 @@ class Store:
         self.has_settings = False
         """Whether settings say what new sessions may spend, and what untrusted effects lead to."""
 
+    @overload
+    def session(self, name: str, *, data: type[S], **opening: Unpack[Opening]) -> Session[S]: ...
+    @overload
+    def session(
+        self, name: str, *, data: dict[str, Any] | None = None, **opening: Unpack[Opening]
+    ) -> Session[dict[str, Any]]: ...
+    @overload
+    def session(self, name: str, *, data: S, **opening: Unpack[Opening]) -> Session[S]: ...
     def session(
         self,
         name: str,
@@ -184,7 +213,7 @@ class Store:
 
         `data` is the initial value of the session's own part, or its type (msgspec, dataclass, TypedDict, Pydantic,
         JSON Schema); on an existing session it only tells the type. `goal`, `labels` and `limits` count at creation;
-        limits are as for `Session.set_budget`, and without them those of the settings hold.
+        limits are as for `Session.budget.set`, and without them those of the settings hold.
         """
         kind, first = initial(data)
         data_type: DataType[Any] = DataType(kind, version=version, migrate=migrate)
@@ -223,6 +252,14 @@ class Store:
         except ConflictError:
             return Log(self.engine, session, clock=self.clock, redact=self.redact), False
 
+    @overload
+    def resume(self, name_or_id: str, *, data: type[S], **reading: Unpack[Reading]) -> Session[S]: ...
+    @overload
+    def resume(
+        self, name_or_id: str, *, data: dict[str, Any] | None = None, **reading: Unpack[Reading]
+    ) -> Session[dict[str, Any]]: ...
+    @overload
+    def resume(self, name_or_id: str, *, data: S, **reading: Unpack[Reading]) -> Session[S]: ...
     def resume(
         self,
         name_or_id: str,
@@ -270,9 +307,7 @@ class Store:
         page = self.engine.sessions(after=full[:-1] + chr(ord(full[-1]) - 1), limit=1000)
         return [h for h in page if h.session.startswith(full)]
 
-    def fork(
-        self, session: Session[Any], at: int | str | None = None, *, name: str = "", why: str = ""
-    ) -> Session[Any]:
+    def fork(self, session: Session[S], at: int | str | None = None, *, name: str = "", why: str = "") -> Session[S]:
         """Forks a session; a name is bound to the fork, and must be free. The same as `Session.fork`."""
         forked = session.fork(at, name=name, why=why)
         forked.store = self
@@ -283,7 +318,7 @@ class Store:
         it is given limits, it may spend what its spawner has left."""
         opening.setdefault("limits", left_of(parent.log))
         child = self.session(name, goal=task or None, spawner=f"{parent.id}@{parent.head.seq}", **opening)
-        parent.spawned(child.id, task)
+        parent.calls.spawned(child.id, task)
         return child
 
     def log(self, name: str, *, goal: str | None = None, labels: Mapping[str, str] | None = None) -> Log:
@@ -341,8 +376,8 @@ class Store:
         writes: bool = True,
     ) -> Watcher:
         """Rules over all sessions, or one, whoever writes them: those given, or else all that are built in. Its `look`
-        tells what is new. See `Session.monitor` for `pause`; `ended` takes in closed sessions; without `writes` nothing
-        is flagged."""
+        tells what is new. See `Session.monitors.add` for `pause`; `ended` takes in ended sessions; without `writes`
+        nothing is flagged."""
         from wakelog.monitors.builtin import built_in
         from wakelog.monitors.monitor import pausing
         from wakelog.monitors.store_watch import Watcher
@@ -432,7 +467,7 @@ class Store:
 
 def _bring_forward(session: Session[Any]) -> None:
     """Checks an existing session's data against the type it is opened with, migrating it when it is older."""
-    data_type = session.data_type
+    data_type = session._data_type
     if data_type.kind is None:
         return
     state = session.log.state()
@@ -447,4 +482,4 @@ def _bring_forward(session: Session[Any]) -> None:
     changes: list[ev.Event] = [ev.LabelsSet(labels={LABEL: data_type.label}, why=why)]
     if patch:
         changes.insert(0, ev.StatePatched(patch=patch, why=why))
-    session.append(*(Draft(change, actor="runtime") for change in changes), expect=session.head.seq)
+    session.append(*(EventDraft(change, actor="runtime") for change in changes), expect=session.head.seq)

@@ -17,7 +17,7 @@ import msgspec
 from wakelog.log.seal import Step, Tip, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id, root_id
-from wakelog.model.records import GENESIS, Commit, Draft, ForkPoint, Record
+from wakelog.model.records import GENESIS, Commit, EventDraft, ForkPoint, Record
 from wakelog.state.fold import Fold
 from wakelog.state.patch import copy
 
@@ -64,7 +64,7 @@ class Writer:
         """The next commit; the writer moves on as if it had been stored."""
         self._now += 1000
         fork, self._fork = self._fork, None
-        steps = [Step(Draft(event)) for event in events]
+        steps = [Step(EventDraft(event)) for event in events]
         sealed = seal(
             self._tip,
             self.session,
@@ -83,7 +83,12 @@ class Writer:
         """A commit for the same place as the next one: what another writer with the same knowledge would send."""
         self._now += 1000
         sealed = seal(
-            self._tip, self.session, [Step(Draft(e)) for e in events], now=self._now, commit_id=commit_id, guard=guard
+            self._tip,
+            self.session,
+            [Step(EventDraft(e)) for e in events],
+            now=self._now,
+            commit_id=commit_id,
+            guard=guard,
         )
         sealed.undo()
         return sealed.commit

@@ -10,7 +10,7 @@ import pytest
 import wakelog
 from tests.cli.look.world import HOSTILE, START_US, Clock, call, fixed_bytes, think
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -47,7 +47,7 @@ def _spender(store: Store, clock: Clock) -> None:
         think(s, clock, "Here is a first part.", tokens=1500, usd_micros=700_000)
         think(s, clock, "Here is the rest.", tokens=2000, usd_micros=320_000)
     fork = store.fork(s, name="thrifty", why="with a smaller model")
-    fork.set_budget(usd="2.00")
+    fork.budget.set(usd="2.00")
     with fork.turn(user="once more"):
         think(fork, clock, "Shorter.", tokens=100, usd_micros=40_000)
 
@@ -65,14 +65,14 @@ def _boss(store: Store, clock: Clock) -> None:
         think(s, clock, "I will ask a helper.", tokens=100, usd_micros=10_000)
         helper = store.spawn(s, "helper", task="look it up", agent="helper")
         think(helper, clock, "Found it.", tokens=300, usd_micros=30_000)
-        helper.close()
+        helper.end()
         cost = ev.Cost(tokens_in=1200, tokens_out=300, usd_micros=30_000, duration_us=2_000_000)
-        s.returned(helper.id, output="found", cost=cost)
+        s.calls.returned(helper.id, output="found", cost=cost)
 
 
 def _hanging(store: Store, clock: Clock) -> None:
     s = store.session("hanging", limits={"seconds": 10})
-    s.append(Draft(ev.BudgetSpent(cost=ev.Cost(duration_us=9_000_000)), actor="runtime"))
+    s.append(EventDraft(ev.BudgetSpent(cost=ev.Cost(duration_us=9_000_000)), actor="runtime"))
     s.append(ev.TurnStarted(input="deploy"))
     s.append(ev.ActionRequested(action="d1", tool="deploy", effect="external"), ev.ActionStarted(action="d1"))
 
@@ -82,4 +82,4 @@ def _hostile(store: Store, clock: Clock) -> None:
     for _ in range(3):
         cost = ev.Cost(usd_micros=1000)
         call(s, clock, HOSTILE, {"q": HOSTILE}, error=ev.Failure("io"), cost=cost, source="")
-    s.flag(HOSTILE, HOSTILE)
+    s.monitors.flag(HOSTILE, HOSTILE)

@@ -49,7 +49,7 @@ def test_ls_shows_the_sessions_asked_for(look: Cli, args: tuple[str, ...], names
 def test_ls_hides_archived_sessions_until_asked(cli: Cli, tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         for name in ("kept", "put-away"):
-            store.session(name).close()
+            store.session(name).end()
         store.resume("put-away").archive()
     store_at = ("--store", str(tmp_path), "--json")
     assert [s["name"] for s in cli("ls", *store_at).data] == ["kept"]

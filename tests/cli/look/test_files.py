@@ -17,8 +17,8 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Path:
         session = opened.session("edits", goal="a goal that is rather long, " * 8)
         for n in range(1, 5):
             with session.turn(f"edit {n}"):
-                session.file(f"{DEEP}/file_{n}.py", "modified", added=n)
-                session.file(f"{DEEP}/shared.py", "modified")
+                session.files.record(f"{DEEP}/file_{n}.py", "modified", added=n)
+                session.files.record(f"{DEEP}/shared.py", "modified")
         session.rewind("@3")
     return tmp_path
 

@@ -7,6 +7,7 @@ import pytest
 import wakelog
 from tests.cli.conftest import Cli
 from wakelog.index import newest
+from wakelog.session.turn import start_turn
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Path:
                 )
         fork = store.fork(store.resume("s11"), name="forked")
         fork.fact("a", 1)
-        store.resume("s10").close("failed")
+        store.resume("s10").end("failed")
     return tmp_path
 
 
@@ -66,7 +67,7 @@ def test_ps_looks_at_the_newest_and_says_so_and_programs_get_all(many: Path, cli
 def test_of_sessions_that_rest_a_person_is_shown_some(many: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wakelog.cli.commands.ps.MOST", 4)
     with wakelog.open(many / ".wakelog") as store:
-        store.resume("s0").start_turn("left open")
+        start_turn(store.resume("s0"), "left open")
         store.index.catch_up()
     shown = cli("ps").out
     assert "s0" in shown

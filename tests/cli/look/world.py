@@ -11,7 +11,7 @@ import pytest
 
 import wakelog
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -106,7 +106,7 @@ def call(
         cost=spent,
         stop_reason="end_turn" if effect == "model" else "",
     )
-    session.append(Draft(done, source=source, trust="untrusted" if source else "trusted"))
+    session.append(EventDraft(done, source=source, trust="untrusted" if source else "trusted"))
     return action
 
 
@@ -161,7 +161,7 @@ def _fix_auth(store: Store, clock: Clock) -> Session[Any]:
     clock.skip(240)
     with s.turn(user="also rename the table"):
         call(s, clock, "bash", {"cmd": "sed -i s/session/sess/ db/schema.sql"}, "", effect="write")
-        s.file("db/schema.sql", "modified", added=3, removed=3)
+        s.files.record("db/schema.sql", "modified", added=3, removed=3)
     s.rewind("@4", why="the rename broke the reports")
     clock.skip(200)
     with s.turn(user="run tests again") as turn:
@@ -174,7 +174,7 @@ def _fix_auth(store: Store, clock: Clock) -> Session[Any]:
 def _migrate(s: Session[Any], clock: Clock, *, fails: bool) -> None:
     page = "To change a column, make it nullable first. " * 400
     call(s, clock, "web_fetch", {"url": "https://blog.example/fix"}, page, source="web")
-    s.touch("https://blog.example/fix")
+    s.context.touch("https://blog.example/fix")
     think(s, clock, "The article says the column must be nullable.", tokens=2000, usd_micros=155_000)
     if fails:
         failure = ev.Failure("IntegrityError", 'column "sid" is not null')
@@ -182,8 +182,8 @@ def _migrate(s: Session[Any], clock: Clock, *, fails: bool) -> None:
         raise RuntimeError("the migration did not apply")
     s.decide("run_sql", because="the article says the column must be nullable", alternatives=["ask_user"])
     call(s, clock, "run_sql", {"sql": "ALTER TABLE session ALTER sid DROP NOT NULL"}, "ok", effect="write")
-    s.file("db/0042_sessions.sql", "created", added=80, why="the migration itself")
-    s.file("src/session.py", "modified", added=8, removed=2)
+    s.files.record("db/0042_sessions.sql", "created", added=80, why="the migration itself")
+    s.files.record("src/session.py", "modified", added=8, removed=2)
 
 
 def _try_redis(store: Store, fix: Session[Any], clock: Clock) -> None:
@@ -192,7 +192,7 @@ def _try_redis(store: Store, fix: Session[Any], clock: Clock) -> None:
     with s.turn(user="try redis instead") as turn:
         s.decide("redis", because="expiry is built in", alternatives=["a database migration"])
         turn.data["risk"] = 0.4
-        s.file("src/session.py", "modified", added=41, removed=17)
+        s.files.record("src/session.py", "modified", added=41, removed=17)
     waiting = ev.ActionRequested(action="w1", tool="deploy", effect="external", input={"to": "staging"}, approval=True)
     s.append(waiting)
 
@@ -204,7 +204,7 @@ def _nightly(store: Store, clock: Clock) -> None:
         call(s, clock, "sql", {"q": "select count(*) from orders"}, [{"count": 1204}])
         s.artefact("report.md", uri="file:report.md", media="text/markdown")
         think(s, clock, "Done.", tokens=300, usd_micros=11_000)
-    s.close(why="done for today")
+    s.end(why="done for today")
 
 
 def _hello(store: Store, clock: Clock) -> None:
@@ -234,7 +234,7 @@ def _hostile(store: Store, clock: Clock) -> None:
             call(s, clock, f"tool{ESC}{BIDI}", {HOSTILE: HOSTILE}, HOSTILE, source=f"web{OSC}")
             s.decide(HOSTILE, because=HOSTILE, alternatives=[HOSTILE])
             s.fact(f"key{ESC}", HOSTILE, why=HOSTILE)
-            s.file(f"/tmp/{BIDI}{ESC}", added=1, why=HOSTILE)
+            s.files.record(f"/tmp/{BIDI}{ESC}", added=1, why=HOSTILE)
             s.append(ev.FlagRaised(flag=f"flag{ESC}", rule=HOSTILE, message=HOSTILE))
             s.append(ev.InputRequested(request=f"q{ESC}", prompt=HOSTILE))
             s.checkpoint(f"cp{ESC}")

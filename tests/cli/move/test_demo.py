@@ -17,7 +17,7 @@ def test_built_twice_is_the_same(name: str) -> None:
         store = Store(MemoryEngine())
         build(name, store.engine, at_us=1_800_000_000_000_000)
         heads = list(store.sessions())
-        states.append([(h.session, h.name, h.seq, h.at, store.resume(h.session).state_hash()) for h in heads])
+        states.append([(h.session, h.name, h.seq, h.at, store.resume(h.session).log.state_hash()) for h in heads])
     assert states[0] == states[1]
 
 

@@ -2,7 +2,7 @@
 
 from tests.cli.conftest import Cli
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.store import Store
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -25,7 +25,7 @@ def test_cascade_reaches_into_forks(move: Cli, store: Store) -> None:
     parent = store.session("parent")
     said = parent.message("user", "the secret")
     fork = store.fork(parent, name="child")
-    copied = fork.append(Draft(ev.FactRecorded(key="k", value="the secret"), derived_from=((said, said),))).seq
+    copied = fork.append(EventDraft(ev.FactRecorded(key="k", value="the secret"), derived_from=((said, said),))).seq
     data = move("erase", "-s", "parent", f"e{said}", "--why", "t", "--cascade", "--yes", "--json").data
     assert [(f["session"], f["seq"]) for f in data["cascade"]] == [(fork.id, copied)]
     assert not store.resume("child").log.entry(copied).is_intact

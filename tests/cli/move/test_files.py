@@ -43,7 +43,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain_terminal: None) 
 
 
 def _work(session: Session[Any], folder: Path) -> None:
-    session.capture_files(folder, folder=folder)
+    session.files.capture(folder, folder=folder)
 
     @session.tool
     def shell(command: str) -> str:
@@ -153,16 +153,16 @@ def test_rewinds_undone_and_done_again_end_where_they_should(cli: Cli, shop: Pat
         session = store.resume("fix-auth")
         run("git checkout -q db/schema.sql; echo 'alter table t;' >> db/schema.sql", shop)
         git = git_state(shop)
-        seen = [(session.state_hash(), tree(shop))]
+        seen = [(session.log.state_hash(), tree(shop))]
         for point in ("@2", "@1"):
             assert cli("rewind", point, "--what", "state,files", "--yes").code == 7, (
                 "the call to stripe was not captured"
             )
-            seen.append((session.state_hash(), tree(shop)))
+            seen.append((session.log.state_hash(), tree(shop)))
         cli("undo")
-        assert (session.state_hash(), tree(shop)) == seen[1]
+        assert (session.log.state_hash(), tree(shop)) == seen[1]
         cli("undo")
-        assert session.state_hash() == seen[0][0]
+        assert session.log.state_hash() == seen[0][0]
         held = {"conf.ini", "dump.bin"}  # one held a secret, the other is too large: copies are in the rescue folder
         assert {p: f for p, f in seen[0][1].items() if p not in held} == tree(shop)
         assert sorted(p.name for p in (shop / ".wakelog/rescue").rglob("*.*") if p.is_file()) == [
@@ -170,7 +170,7 @@ def test_rewinds_undone_and_done_again_end_where_they_should(cli: Cli, shop: Pat
             *sorted(held),
         ]
         cli("redo")
-        assert (session.state_hash(), tree(shop)) == seen[1]
+        assert (session.log.state_hash(), tree(shop)) == seen[1]
     assert git_state(shop) == git
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.cli.conftest import Cli
 from wakelog.diff.rewind_preview import preview_rewind
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.store import Store
 
 
@@ -78,7 +78,8 @@ def test_preview_lists_only_effects_that_may_have_happened(store: Store) -> None
             session.append(ev.ActionStarted(action=tool))
     session.append(ev.ActionDenied(action="denied"), ev.ActionSucceeded(action="ran"))
     session.append(
-        Draft(ev.ActionUncertain(action="gone")), Draft(ev.ActionReconciled(action="gone", outcome="never_ran"))
+        EventDraft(ev.ActionUncertain(action="gone")),
+        EventDraft(ev.ActionReconciled(action="gone", outcome="never_ran")),
     )
     session.append(ev.ActionRecorded(action="r", tool="imported", effect="write"))
     effects = preview_rewind(session.log, start).effects
@@ -88,7 +89,7 @@ def test_preview_lists_only_effects_that_may_have_happened(store: Store) -> None
 def test_hostile_names_are_inert_in_the_preview(move: Cli, store: Store) -> None:
     session = store.session("x\x1b[31mred")
     session.fact("a", 1)
-    session.file("evil\x1b]0;t\x07.py", added=1)
+    session.files.record("evil\x1b]0;t\x07.py", added=1)
     session.append(ev.ActionRecorded(action="r", tool="\u202etool", effect="external"))
     for args in (
         ("rewind", f"{session.name}@0", "--dry-run"),

@@ -130,7 +130,7 @@ async def test_calls_answer_as_without_the_proxy_and_are_recorded(
     with wakelog.open(store) as opened:
         session = opened.resume("rec")
         asked = list(session.events(kind="action.requested"))
-        assert [(e.body["tool"], session.value(e, e.body.get("input") or {})) for e in asked] == [
+        assert [(e.body["tool"], session.log.value(e, e.body.get("input") or {})) for e in asked] == [
             (t, a) for t, a, _ in calls
         ]
         ended = {e.body["action"]: e for e in session.events(kind=("action.succeeded", "action.failed"))}

@@ -59,7 +59,7 @@ def close_command(ctx: Context, session: str, why: str, outcome: str) -> None:
     found = ctx.session(session)
     pending = found.state_document()["pending_actions"]
     settled = sorted(action for action, entry in pending.items() if entry["status"] != "uncertain")
-    _move(ctx, session, lambda s: s.close(outcome, why=why), "wakelog reopen {}", settled=settled)
+    _move(ctx, session, lambda s: s.end(outcome, why=why), "wakelog reopen {}", settled=settled)
 
 
 @click.command("reopen")

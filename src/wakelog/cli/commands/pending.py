@@ -170,7 +170,7 @@ def reconcile_command(
         _show(ctx, found)
         return NO
     is_told = outcome == "evidence"
-    seq = found.session.reconcile(
+    seq = found.session.calls.reconcile(
         found.action, "" if is_told else outcome, output=_value(output), by=by or ("" if is_told else _me()), why=why
     )
     said = found.session.log.entry(seq).body["outcome"]
@@ -180,7 +180,7 @@ def reconcile_command(
 
 def _show(ctx: Context, found: _Pending) -> None:
     """What is known of a call that nobody knows the outcome of."""
-    evidence = found.session.evidence(found.action)
+    evidence = found.session.calls.evidence(found.action)
     told = [
         {"seq": e.seq, "outcome": e.body.get("outcome", ""), "output": fetched(found.session, e, e.body.get("output"))}
         for e in evidence
@@ -224,7 +224,7 @@ def answer_command(ctx: Context, session: str, request: str, given: str, why: st
       wakelog answer fix-bug apply-on-production yes -m "after the backup"
     """
     found = _find(ctx.session(session), request)
-    seq = found.session.answer(found.action, given, by=_me(), why=why)
+    seq = found.session.calls.answer(found.action, given, by=_me(), why=why)
     _tell(ctx, found, seq, f"{found.action} is answered: {given}")
 
 
@@ -239,7 +239,7 @@ def _settling(name: str, verb: str, done: str, doc: str) -> click.Command:
     def command(ctx: Context, session: str, action: str, why: str) -> None:
         found = _find(ctx.session(session), action)
         who = {} if verb == "abandon" else {"by": _me()}
-        seq = getattr(found.session, verb)(found.action, why=why, **who)
+        seq = getattr(found.session.calls, verb)(found.action, why=why, **who)
         has_begun = found.entry["status"] in ("running", "uncertain")
         more = ("; it is not run again" if has_begun else "; it never ran") if verb == "abandon" else ""
         _tell(ctx, found, seq, f"{found.action} is {done}{more}")

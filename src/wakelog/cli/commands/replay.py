@@ -311,7 +311,7 @@ def _sets(changes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 def _show_plan(ctx: Context, session: Session[Any], where: str, sets: dict[str, str]) -> int:
     from wakelog.replay.plan_run import parameters
 
-    plan = session.workflow(where)
+    plan = session.calls.workflow(where)
     given: dict[str, Value] = {}
     if sets:
         texts = {p.name for p in plan.parameters if isinstance(p.value, str)} | {str(p.value) for p in plan.parameters}

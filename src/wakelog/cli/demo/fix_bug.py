@@ -6,7 +6,7 @@ from typing import Any
 
 from wakelog.cli.demo.scene import Scene
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 
 _SESSION_PY = """LIFETIME = 300
@@ -117,7 +117,7 @@ def _fix(scene: Scene, s: Session[Any]) -> None:
             source="web:docs.example",
             trust="unverified",
         )
-        s.touch("https://docs.example/sessions")
+        s.context.touch("https://docs.example/sessions")
         scene.think(s, "They advise an id per session, so that one can be revoked.", tokens=(5600, 110))
 
 
@@ -148,9 +148,9 @@ def _ship(scene: Scene, s: Session[Any]) -> None:
         s.artefact("migration-0042", uri="db://staging/0042", why="applied on staging")
     first, last = s.attempts_of(1)[0].first, s.attempts_of(8)[-1].last
     summary = "Tokens lived 300 s; now a week. Tests pass. Docs advise revocable sessions."
-    s.append(Draft(ev.HistoryCompacted(first=first, last=last, summary=summary), actor="runtime"))
+    s.append(EventDraft(ev.HistoryCompacted(first=first, last=last, summary=summary), actor="runtime"))
     failed = next(e.seq for e in s.events(kind="action.failed"))
-    s.append(Draft(ev.ContextEvicted(key="test output of @2", handle=failed, tokens=658), actor="runtime"))
+    s.append(EventDraft(ev.ContextEvicted(key="test output of @2", handle=failed, tokens=658), actor="runtime"))
     scene.wait(15)
     with s.turn("push the branch"):
         given = {"remote": "origin", "branch": "fix-lifetime"}

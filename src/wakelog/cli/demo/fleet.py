@@ -6,7 +6,7 @@ from typing import Any
 
 from wakelog.cli.demo.scene import Scene
 from wakelog.model import events as ev
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 
 COUNT = 40
@@ -64,11 +64,11 @@ def _working(scene: Scene, s: Session[Any], end: int) -> None:
 
 
 def _closed(scene: Scene, s: Session[Any], end: int) -> None:
-    s.close()
+    s.end()
 
 
 def _archived(scene: Scene, s: Session[Any], end: int) -> None:
-    s.close()
+    s.end()
     s.archive(why="reviewed")
 
 
@@ -89,8 +89,8 @@ def _stuck(scene: Scene, s: Session[Any], end: int) -> None:
 
 def _over_budget(scene: Scene, s: Session[Any], end: int) -> None:
     s.append(
-        Draft(ev.BudgetSpent(cost=ev.Cost(usd_micros=214_000, tokens_in=61_000)), actor="runtime"),
-        Draft(ev.BudgetReached(limit="usd_micros"), actor="runtime"),
+        EventDraft(ev.BudgetSpent(cost=ev.Cost(usd_micros=214_000, tokens_in=61_000)), actor="runtime"),
+        EventDraft(ev.BudgetReached(limit="usd_micros"), actor="runtime"),
     )
     s.pause(why="the budget is spent")
 
@@ -111,7 +111,7 @@ def _loop(scene: Scene, s: Session[Any], end: int) -> None:
         scene.call(s, "search", {"q": "owner of billing"}, "0 results")
         scene.wait(20)
     s.append(
-        Draft(
+        EventDraft(
             ev.FlagRaised(flag="loop", rule="same-call", message="search was called 14 times with the same input"),
             actor="runtime",
         )

@@ -9,7 +9,7 @@ from typing import Any
 from wakelog.model import events as ev
 from wakelog.model.events import Effect, Trust
 from wakelog.model.ids import Seq, SessionId, fork_id, root_id
-from wakelog.model.records import Draft
+from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.store import Store
@@ -56,10 +56,10 @@ class Scene:
 
     def ask(self, session: Session[Any], text: str) -> None:
         """A turn's beginning, for turns whose process dies before their end."""
-        session.append(ev.TurnStarted(input=text), Draft(ev.MessageAdded(role="user", content=text), actor="user"))
+        session.append(ev.TurnStarted(input=text), EventDraft(ev.MessageAdded(role="user", content=text), actor="user"))
 
     def add(self, session: Session[Any], event: ev.Event, **header: Any) -> Seq:
-        return session.append(Draft(event, **header)).seq
+        return session.append(EventDraft(event, **header)).seq
 
     # Calls
 
@@ -68,9 +68,9 @@ class Scene:
         self._calls += 1
         action = f"{tool}-{self._calls}"
         header = {name: fields.pop(name) for name in ("derived_from", "trust", "source") if name in fields}
-        session.append(Draft(ev.ActionRequested(action=action, tool=tool, input=given, **fields), **header))
+        session.append(EventDraft(ev.ActionRequested(action=action, tool=tool, input=given, **fields), **header))
         if not fields.get("approval"):
-            session.append(Draft(ev.ActionStarted(action=action), actor="runtime"))
+            session.append(EventDraft(ev.ActionStarted(action=action), actor="runtime"))
         return action
 
     def call(
@@ -97,7 +97,7 @@ class Scene:
             outcome = ev.ActionFailed(action=action, error=ev.Failure("error", error), output=output, cost=cost)
         else:
             outcome = ev.ActionSucceeded(action=action, output=output, output_summary=summary, cost=cost)
-        return session.append(Draft(outcome, actor="tool", source=source, trust=trust)).seq
+        return session.append(EventDraft(outcome, actor="tool", source=source, trust=trust)).seq
 
     def write(self, session: Session[Any], path: str, change: Any = "modified", **fields: Any) -> None:
         """A call that writes a file, and the file's change."""
@@ -105,8 +105,8 @@ class Scene:
         self.wait(0.1)
         cost = ev.Cost(duration_us=SECOND // 10)
         session.append(
-            Draft(ev.ActionSucceeded(action=action, output_summary="written", cost=cost), actor="tool"),
-            Draft(ev.FileChanged(path=path, change=change, action=action, **fields), actor="tool"),
+            EventDraft(ev.ActionSucceeded(action=action, output_summary="written", cost=cost), actor="tool"),
+            EventDraft(ev.FileChanged(path=path, change=change, action=action, **fields), actor="tool"),
         )
 
     def think(self, session: Session[Any], says: str, *, tokens: tuple[int, int] = (3000, 200), **header: Any) -> Seq:
@@ -125,4 +125,4 @@ class Scene:
         )
         succeeded = ev.ActionSucceeded(action=action, output_summary=says[:80], cost=cost, stop_reason="end_turn")
         message = ev.MessageAdded(role="assistant", content=says, action=action)
-        return session.append(Draft(succeeded, actor="runtime"), Draft(message, **header)).seq
+        return session.append(EventDraft(succeeded, actor="runtime"), EventDraft(message, **header)).seq

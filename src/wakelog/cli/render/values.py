@@ -27,7 +27,7 @@ def fetched(session: Session[object], entry: Entry, value: Value, limit: int = P
     if ref is None or (limit and ref.size > limit):
         return value
     try:
-        return session.value(entry, value)
+        return session.log.value(entry, value)
     except NotFoundError:
         return {"$erased": entry.seq}
 

@@ -79,7 +79,7 @@ def file_diff(call: Call, query: FileDiffQuery) -> FilesAnswer:
     """What changed in files between two points, from the contents in the log; by default in the last turn."""
     session = call.session()
     other = call.space.session(query.other) if query.other else None
-    return FilesAnswer(tuple(session.file_diff(query.a or None, query.b or None, paths=query.path, other=other)))
+    return FilesAnswer(tuple(session.files.diff(query.a or None, query.b or None, paths=query.path, other=other)))
 
 
 @route("POST", "/sessions/{session}/adopt", scope="write")

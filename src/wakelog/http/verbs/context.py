@@ -99,7 +99,7 @@ def brief(call: Call, query: BriefQuery) -> Brief:
 @route("GET", "/sessions/{session}/context", by_head=True)
 def context(call: Call, query: ContextQuery) -> ContextAnswer:
     """Shows what a model would see now, or at a point. Nothing is recorded."""
-    made = call.session().context(
+    made = call.session().context.window(
         query.budget,
         shape=query.shape,
         pinned=query.pinned,
@@ -113,41 +113,41 @@ def context(call: Call, query: ContextQuery) -> ContextAnswer:
 @route("POST", "/sessions/{session}/context", scope="write")
 def make_context(call: Call, body: MakeContext) -> ContextAnswer:
     """The messages to send to a model; what leaves the window is recorded, and stays out until it is restored."""
-    made = call.session().context(body.budget, shape=body.shape, pinned=body.pinned, headroom=body.headroom)
+    made = call.session().context.window(body.budget, shape=body.shape, pinned=body.pinned, headroom=body.headroom)
     return ContextAnswer.of(made)
 
 
 @route("POST", "/sessions/{session}/evict", scope="write")
 def evict(call: Call, body: WindowKey) -> Evicted:
     """Takes something out of the window."""
-    return call.session().evict(body.key)
+    return call.session().context.evict(body.key)
 
 
 @route("POST", "/sessions/{session}/restore", scope="write")
 def restore(call: Call, body: WindowKey) -> Restored:
     """Brings back what left the window."""
-    return call.session().restore(body.key)
+    return call.session().context.restore(body.key)
 
 
 @route("POST", "/sessions/{session}/pin", scope="write")
 def pin(call: Call, body: WindowKey) -> Item:
     """Keeps something in the window until the turn is over."""
-    return call.session().pin(body.key)
+    return call.session().context.pin(body.key)
 
 
 @route("GET", "/sessions/{session}/compactions", by_head=True)
 def compactions(call: Call, query: At) -> Compactions:
     """The compactions in effect, oldest first."""
-    return Compactions(tuple(call.session().compactions(query.at or None)))
+    return Compactions(tuple(call.session().context.compactions(query.at or None)))
 
 
 @route("POST", "/sessions/{session}/compact", scope="write")
 def compact(call: Call, body: Compact) -> Recorded:
     """Replaces a part of the conversation by a summary, in view only; the log keeps all of it."""
-    return Recorded(call.session().compact(body.first, body.last, body.summary, why=body.why))
+    return Recorded(call.session().context.compact(body.first, body.last, body.summary, why=body.why))
 
 
 @route("POST", "/sessions/{session}/expand", scope="write")
 def expand(call: Call, body: Expand) -> Recorded:
     """Undoes a compaction."""
-    return Recorded(call.session().expand(body.compaction, why=body.why))
+    return Recorded(call.session().context.expand(body.compaction, why=body.why))

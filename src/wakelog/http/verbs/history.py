@@ -134,12 +134,12 @@ def state(call: Call, query: StateQuery) -> StateAnswer:
     """The state at a point, or now; all of it or one part."""
     session = call.session()
     at = session.seq(query.at or None)
-    document = session.state_document(at) if at else {}
+    document = session.log.state(session.seq(at)) if at else {}
     try:
         value = get(document, query.pointer)
     except InvalidInputError as exc:
         raise InvalidInputError(exc.message, kind="bad-pointer", hint="a pointer looks like /facts/deploy") from exc
-    return StateAnswer(session.id, at, session.state_hash(at) if at else "", value)
+    return StateAnswer(session.id, at, session.log.state_hash(session.seq(at)) if at else "", value)
 
 
 @route("GET", "/sessions/{session}/events", by_head=True)
@@ -217,7 +217,7 @@ def blame(call: Call, query: BlameQuery) -> BlameAnswer:
 @route("GET", "/sessions/{session}/files", by_head=True)
 def changed_files(call: Call, query: ChangedFilesQuery) -> ChangedFiles:
     """The files changed in the last turns in view: in which turns, by which tool and event, how often."""
-    return call.session().files(query.last, at=query.at or None)
+    return call.session().files.modified(query.last, at=query.at or None)
 
 
 @route("GET", "/sessions/{session}/preview", by_head=True)

@@ -112,13 +112,13 @@ def pause(call: Call, body: Reason) -> HeadAnswer:
 @route("POST", "/sessions/{session}/resume", scope="write")
 def resume(call: Call, body: Resume) -> HeadAnswer:
     """Continues a paused session."""
-    return HeadAnswer.of(call.session().resume(host=body.host, why=body.why))
+    return HeadAnswer.of(call.session().unpause(host=body.host, why=body.why))
 
 
 @route("POST", "/sessions/{session}/close", scope="write")
 def close(call: Call, body: Close) -> HeadAnswer:
     """Ends a session; open calls are settled first."""
-    return HeadAnswer.of(call.session().close(body.outcome, why=body.why))
+    return HeadAnswer.of(call.session().end(body.outcome, why=body.why))
 
 
 @route("POST", "/sessions/{session}/reopen", scope="write")

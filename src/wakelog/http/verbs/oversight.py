@@ -104,19 +104,19 @@ def flags(call: Call) -> FlagsAnswer:
 @route("POST", "/sessions/{session}/flag", scope="write")
 def flag(call: Call, body: Flag) -> Recorded:
     """Raises a flag."""
-    return Recorded(call.session().flag(body.name, body.message, severity=body.severity, on=body.on or None))
+    return Recorded(call.session().monitors.flag(body.name, body.message, severity=body.severity, on=body.on or None))
 
 
 @route("POST", "/sessions/{session}/clear-flag", scope="write")
 def clear_flag(call: Call, body: ClearFlag) -> Recorded:
     """Clears a flag; its history stays in the log."""
-    return Recorded(call.session().clear_flag(body.name, why=body.why))
+    return Recorded(call.session().monitors.clear_flag(body.name, why=body.why))
 
 
 @route("POST", "/sessions/{session}/budget", scope="write")
 def set_budget(call: Call, body: SetBudget) -> Recorded:
     """Sets limits. What was spent already counts, and reaching one pauses the session."""
-    return Recorded(call.session().set_budget(why=body.why, **body.given()))
+    return Recorded(call.session().budget.set(why=body.why, **body.given()))
 
 
 @route("GET", "/sessions/{session}/cost")
@@ -125,7 +125,7 @@ def cost(call: Call, query: CostQuery) -> Costs:
     turns = None
     if query.first_turn is not None or query.last_turn is not None:
         turns = (query.first_turn or 0, query.last_turn if query.last_turn is not None else 1 << 53)
-    return call.session().cost(query.by, turns=turns, since=time_of(query.since, call.now))
+    return call.session().budget.cost(query.by, turns=turns, since=time_of(query.since, call.now))
 
 
 @route("GET", "/cost")
@@ -142,13 +142,13 @@ def cost_of_all(call: Call, query: CostAllQuery) -> Costs:
 @route("POST", "/sessions/{session}/approve", scope="write")
 def approve(call: Call, body: Decide) -> Recorded:
     """Lets a call that waits for approval run."""
-    return Recorded(call.session().approve(body.action, by=body.by or call.key.name, why=body.why))
+    return Recorded(call.session().calls.approve(body.action, by=body.by or call.key.name, why=body.why))
 
 
 @route("POST", "/sessions/{session}/deny", scope="write")
 def deny(call: Call, body: Decide) -> Recorded:
     """Refuses a call that waits for approval."""
-    return Recorded(call.session().deny(body.action, by=body.by or call.key.name, why=body.why))
+    return Recorded(call.session().calls.deny(body.action, by=body.by or call.key.name, why=body.why))
 
 
 @route("POST", "/sessions/{session}/reconcile", scope="write")
@@ -156,20 +156,20 @@ def reconcile(call: Call, body: Reconcile) -> Recorded:
     """Records the outcome of an uncertain call."""
     session = call.session()
     by = body.by or call.key.name
-    return Recorded(session.reconcile(body.action, body.outcome, output=body.output, by=by, why=body.why))
+    return Recorded(session.calls.reconcile(body.action, body.outcome, output=body.output, by=by, why=body.why))
 
 
 @route("POST", "/sessions/{session}/answer", scope="write")
 def answer(call: Call, body: GiveAnswer) -> Recorded:
     """Answers a question that an agent asked a person."""
     by = body.by or call.key.name
-    return Recorded(call.session().answer(body.request, body.answer, by=by, why=body.why))
+    return Recorded(call.session().calls.answer(body.request, body.answer, by=by, why=body.why))
 
 
 @route("POST", "/sessions/{session}/abandon", scope="write")
 def abandon(call: Call, body: Decide) -> Recorded:
     """Gives up a pending call."""
-    return Recorded(call.session().abandon(body.action, why=body.why))
+    return Recorded(call.session().calls.abandon(body.action, why=body.why))
 
 
 @route("GET", "/sessions/{session}/evidence/{action}", by_head=True)
@@ -177,11 +177,11 @@ def evidence(call: Call) -> Evidence:
     """Lists what late or fenced workers have reported about a pending call."""
     session = call.session()
     tools: dict[str, str] = {}
-    return Evidence(tuple(record_of(session.log, e, tools) for e in session.evidence(call.path["action"])))
+    return Evidence(tuple(record_of(session.log, e, tools) for e in session.calls.evidence(call.path["action"])))
 
 
 @route("POST", "/sessions/{session}/recover", scope="write")
 def recover(call: Call, body: Recover) -> Uncertain:
     """Settles the calls that a dead process left open, by each call's own policy. Use it only when no other process
     works on the session."""
-    return Uncertain(tuple(call.session().recover(why=body.why, force=body.force)))
+    return Uncertain(tuple(call.session().calls.recover(why=body.why, force=body.force)))

@@ -62,7 +62,7 @@ def why(call: Call, query: WhyQuery) -> Why:
 @route("GET", "/sessions/{session}/taint", by_head=True)
 def taint(call: Call, query: TaintQuery) -> Taint:
     """Shows everything influenced by a source: decisions, facts, data, files, and calls with effects."""
-    return call.session().taint(
+    return call.session().trust.taint(
         query.source, at=query.at or None, parts=query.part or None, items=query.items, wide=query.wide
     )
 
@@ -70,7 +70,7 @@ def taint(call: Call, query: TaintQuery) -> Taint:
 @route("GET", "/sessions/{session}/resting-on", by_head=True)
 def resting_on(call: Call, query: RestingQuery) -> Taint:
     """Shows everything influenced by input of at most this trust."""
-    return call.session().resting_on(
+    return call.session().trust.resting_on(
         query.trust, at=query.at or None, parts=query.part or None, items=query.items, wide=query.wide
     )
 
@@ -78,10 +78,12 @@ def resting_on(call: Call, query: RestingQuery) -> Taint:
 @route("POST", "/sessions/{session}/endorse", scope="write")
 def endorse(call: Call, body: Judge) -> Endorsed:
     """Marks events as trusted, and with them everything that depends on nothing else."""
-    return call.session().endorse(body.targets, by=body.by or call.key.name, why=body.why, dry_run=body.dry_run)
+    return call.session().trust.endorse(body.targets, by=body.by or call.key.name, why=body.why, dry_run=body.dry_run)
 
 
 @route("POST", "/sessions/{session}/invalidate", scope="write")
 def invalidate(call: Call, body: Judge) -> Blast:
     """Marks events as wrong, and lists everything they influenced. Nothing is undone."""
-    return call.session().invalidate(body.targets, by=body.by or call.key.name, why=body.why, dry_run=body.dry_run)
+    return call.session().trust.invalidate(
+        body.targets, by=body.by or call.key.name, why=body.why, dry_run=body.dry_run
+    )

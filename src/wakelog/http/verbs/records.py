@@ -11,6 +11,7 @@ from wakelog.http.routes import Call, route
 from wakelog.http.shapes import HeadAnswer, NotEmpty, Position
 from wakelog.model.events import Trust
 from wakelog.model.values import Value
+from wakelog.session import turn
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -66,13 +67,13 @@ class Patch(Question, frozen=True):
 def start_turn(call: Call, body: StartTurn) -> Started:
     """Begins a turn. One that was left open is first recorded as interrupted, and its calls are settled."""
     session = call.session()
-    return Started(session.start_turn(body.user, source=body.source, trust=body.trust, role=body.role))
+    return Started(turn.start_turn(session, body.user, source=body.source, trust=body.trust, role=body.role))
 
 
 @route("POST", "/sessions/{session}/end-turn", scope="write")
 def end_turn(call: Call, body: EndTurn) -> HeadAnswer:
     """Ends the turn that is open."""
-    return HeadAnswer.of(call.session().end_turn(body.outcome, why=body.why))
+    return HeadAnswer.of(turn.end_turn(call.session(), body.outcome, why=body.why))
 
 
 @route("POST", "/sessions/{session}/checkpoint", scope="write")

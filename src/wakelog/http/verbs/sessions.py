@@ -146,7 +146,7 @@ def open_session(call: Call, body: NewSession) -> HeadAnswer:
 def get_session(call: Call) -> SessionAnswer:
     """Shows a session: head, lease holder, goal, labels, turn, pending calls, flags, budget."""
     session = call.session()
-    state = session.state_document()
+    state = session.log.state()
     return SessionAnswer(
         head=HeadAnswer.of(session.head),
         holder=session.log.living_holder(),

@@ -1,0 +1,192 @@
+"""`session.aio`: the verbs of a session, to be awaited.
+
+Each runs the same method in a worker thread and has its signature, so that types are known here too. `call`, `model`
+and `run_turn` take coroutine functions and await them. Turns need nothing of this: `async with session.turn(…)`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+
+from wakelog.model.values import Value
+from wakelog.runtime.ambient import answering
+from wakelog.runtime.bridge import in_thread
+from wakelog.runtime.models import model_call
+from wakelog.runtime.outcome import Outcome
+from wakelog.runtime.policy import Policy
+from wakelog.runtime.resume import check_turn_id
+from wakelog.runtime.streams import unwrapped
+from wakelog.runtime.tools import drive_async
+from wakelog.runtime.values import revive
+from wakelog.session.budget import Budget, Monitors
+from wakelog.session.calls import Calls
+from wakelog.session.context import Window
+from wakelog.session.files import Files
+from wakelog.session.session import MODEL, Session
+from wakelog.session.trust import Trusts
+
+if TYPE_CHECKING:
+    from wakelog.session.turn import Turn
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Awaited(Generic[P, R]):
+    """A verb with the signature it has, awaited."""
+
+    def __init__(self, verb: Callable[Concatenate[Any, P], R]) -> None:
+        self._verb = verb
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, verbs: AwaitedVerbs, owner: type | None = None) -> Callable[P, Coroutine[Any, Any, R]]:
+        method: Callable[P, R] = getattr(verbs._target, self._name)
+
+        @functools.wraps(self._verb)
+        async def awaited(*args: P.args, **kwargs: P.kwargs) -> R:
+            return await in_thread(method, *args, **kwargs)
+
+        return awaited
+
+
+class AwaitedVerbs:
+    """The verbs of one object."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+
+
+class AwaitedCalls(AwaitedVerbs):
+    pending = Awaited(Calls.pending)
+    approve = Awaited(Calls.approve)
+    deny = Awaited(Calls.deny)
+    reconcile = Awaited(Calls.reconcile)
+    answer = Awaited(Calls.answer)
+    abandon = Awaited(Calls.abandon)
+    evidence = Awaited(Calls.evidence)
+    recover = Awaited(Calls.recover)
+    workflow = Awaited(Calls.workflow)
+    spawned = Awaited(Calls.spawned)
+    returned = Awaited(Calls.returned)
+
+
+class AwaitedWindow(AwaitedVerbs):
+    window = Awaited(Window.window)
+    evict = Awaited(Window.evict)
+    restore = Awaited(Window.restore)
+    pin = Awaited(Window.pin)
+    compact = Awaited(Window.compact)
+    compactions = Awaited(Window.compactions)
+    replaced = Awaited(Window.replaced)
+    expand = Awaited(Window.expand)
+    touch = Awaited(Window.touch)
+
+
+class AwaitedFiles(AwaitedVerbs):
+    capture = Awaited(Files.capture)
+    record = Awaited(Files.record)
+    modified = Awaited(Files.modified)
+    diff = Awaited(Files.diff)
+    restore = Awaited(Files.restore)
+
+
+class AwaitedBudget(AwaitedVerbs):
+    set = Awaited(Budget.set)
+    spent = Awaited(Budget.spent)
+    left = Awaited(Budget.left)
+    cost = Awaited(Budget.cost)
+
+
+class AwaitedMonitors(AwaitedVerbs):
+    add = Awaited(Monitors.add)
+    flag = Awaited(Monitors.flag)
+    clear_flag = Awaited(Monitors.clear_flag)
+
+
+class AwaitedTrust(AwaitedVerbs):
+    taint = Awaited(Trusts.taint)
+    resting_on = Awaited(Trusts.resting_on)
+    endorse = Awaited(Trusts.endorse)
+    invalidate = Awaited(Trusts.invalidate)
+
+
+class Aio(AwaitedVerbs):
+    """The verbs of a session."""
+
+    _target: Session[Any]
+
+    append = Awaited(Session.append)
+    seq = Awaited(Session.seq)
+    message = Awaited(Session.message)
+    decide = Awaited(Session.decide)
+    fact = Awaited(Session.fact)
+    retract = Awaited(Session.retract)
+    dead_end = Awaited(Session.dead_end)
+    artefact = Awaited(Session.artefact)
+    set_goal = Awaited(Session.set_goal)
+    label = Awaited(Session.label)
+    checkpoint = Awaited(Session.checkpoint)
+    note = Awaited(Session.note)
+    patch = Awaited(Session.patch)
+    state = Awaited(Session.state)
+    messages = Awaited(Session.messages)
+    diff = Awaited(Session.diff)
+    blame = Awaited(Session.blame)
+    why = Awaited(Session.why)
+    brief = Awaited(Session.brief)
+    verify = Awaited(Session.verify)
+    anchor = Awaited(Session.anchor)
+    attempts_of = Awaited(Session.attempts_of)
+    compare = Awaited(Session.compare)
+    rewind = Awaited(Session.rewind)
+    undo = Awaited(Session.undo)
+    redo = Awaited(Session.redo)
+    fork = Awaited(Session.fork)
+    adopt = Awaited(Session.adopt)
+    pause = Awaited(Session.pause)
+    unpause = Awaited(Session.unpause)
+    end = Awaited(Session.end)
+    reopen = Awaited(Session.reopen)
+    archive = Awaited(Session.archive)
+    take_lease = Awaited(Session.take_lease)
+    release_lease = Awaited(Session.release_lease)
+
+    def __init__(self, session: Session[Any]) -> None:
+        super().__init__(session)
+        self.calls = AwaitedCalls(session.calls)
+        self.context = AwaitedWindow(session.context)
+        self.files = AwaitedFiles(session.files)
+        self.budget = AwaitedBudget(session.budget)
+        self.monitors = AwaitedMonitors(session.monitors)
+        self.trust = AwaitedTrust(session.trust)
+
+    async def call(
+        self, tool: str | Callable[..., Any], input: Mapping[str, Any] | None = None, *, id: str = ""
+    ) -> Outcome:
+        """`Session.call`, awaited; a plain function runs in a worker thread."""
+        session = self._target
+        outcome: Outcome = await drive_async(answering(session).conduct(session._given(tool, input, id)))
+        return outcome
+
+    async def model(
+        self, function: Callable[..., Any], /, *args: Any, context: Any = None, policy: Policy = MODEL, **kwargs: Any
+    ) -> Any:
+        """`Session.model` for a client that is awaited."""
+        runtime = answering(self._target)
+        given = model_call(runtime.flow, function, args, kwargs, context, policy, self._target._prices)
+        return unwrapped(await drive_async(runtime.conduct(given)), policy.retry_on)
+
+    async def run_turn(
+        self, id: str, function: Callable[[Turn[Any]], Awaitable[R]], user: Value = None, **how: Any
+    ) -> R:
+        """`Session.run_turn` for a coroutine function."""
+        check_turn_id(id)
+        async with self._target.turn(user, id=id, **how) as turn:
+            if turn.is_done:
+                return cast("R", revive(function, turn.result))
+            turn.result = result = await function(turn)
+            return result
