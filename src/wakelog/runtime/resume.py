@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, UnavailableError
+from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
 from wakelog.log import Log
-from wakelog.log.retry import retry_on_moved_head
 from wakelog.log.holder import TurnHold, end_of_holder, hold_turn, refuse_if_held
 from wakelog.log.reader import Entry
+from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft

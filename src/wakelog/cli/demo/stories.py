@@ -11,7 +11,7 @@ from wakelog.cli.demo.scene import Scene
 from wakelog.engine import Engine
 from wakelog.errors import UnsupportedError
 from wakelog.model import events as ev
-from wakelog.model.records import Commit, Draft, Record
+from wakelog.model.records import Commit, EventDraft, Record
 
 
 def build_crash(scene: Scene) -> None:
@@ -24,14 +24,14 @@ def build_crash(scene: Scene) -> None:
     charge = scene.request(s, "charge_card", given, effect="external", key="order-4711")
     scene.wait(35)  # here the process was killed
 
-    s.append(Draft(ev.SessionResumed(host="worker-2", why="worker-1 stopped answering"), actor="runtime"))
-    s.append(Draft(ev.ActionUncertain(action=charge, why="its process ended before the answer came"), actor="runtime"))
+    s.append(EventDraft(ev.SessionResumed(host="worker-2", why="worker-1 stopped answering"), actor="runtime"))
+    s.append(EventDraft(ev.ActionUncertain(action=charge, why="its process ended before the answer came"), actor="runtime"))
     with s.turn("go on") as t:  # first ends the turn that was left open, as interrupted
         t.data["order"] = 4711
         found = {"key": "order-4711", "status": "charged", "charge": "ch_9"}
         scene.call(s, "find_charge", {"key": "order-4711"}, found, summary="charged once")
         s.append(
-            Draft(
+            EventDraft(
                 ev.ActionReconciled(
                     action=charge, outcome="succeeded", output=found, by="find_charge", why="found under the same key"
                 ),
@@ -45,10 +45,10 @@ def build_crash(scene: Scene) -> None:
     mail = scene.request(s, "send_email", {"to": "ada@example.com", "template": "receipt"}, effect="external")
     scene.wait(50)  # killed again
 
-    s.append(Draft(ev.SessionResumed(host="worker-3", why="worker-2 stopped answering"), actor="runtime"))
+    s.append(EventDraft(ev.SessionResumed(host="worker-3", why="worker-2 stopped answering"), actor="runtime"))
     s.append(
-        Draft(ev.ActionUncertain(action=mail, why="no key, and the mail server keeps no record"), actor="runtime"),
-        Draft(ev.TurnEnded(outcome="interrupted", why="the process ended inside it"), actor="runtime"),
+        EventDraft(ev.ActionUncertain(action=mail, why="no key, and the mail server keeps no record"), actor="runtime"),
+        EventDraft(ev.TurnEnded(outcome="interrupted", why="the process ended inside it"), actor="runtime"),
     )
 
 
@@ -154,11 +154,11 @@ def build_big(scene: Scene) -> None:
         scene.progress(PER_TURN)
 
 
-def _turn(turn: int, size: int) -> list[ev.Event | Draft]:
+def _turn(turn: int, size: int) -> list[ev.Event | EventDraft]:
     ask = f"go on with part {turn}"
-    out: list[ev.Event | Draft] = [
+    out: list[ev.Event | EventDraft] = [
         ev.TurnStarted(input=ask),
-        Draft(ev.MessageAdded(role="user", content=ask), actor="user"),
+        EventDraft(ev.MessageAdded(role="user", content=ask), actor="user"),
     ]
     number = 0
     while len(out) < size - 4:
@@ -181,5 +181,5 @@ def _turn(turn: int, size: int) -> list[ev.Event | Draft]:
     out.append(ev.StatePatched(patch=patch))
     while len(out) < size - 1:
         out.append(ev.MessageAdded(role="assistant", content=f"Part {turn}: {number} files read."))
-    out.append(Draft(ev.TurnEnded(), actor="runtime"))
+    out.append(EventDraft(ev.TurnEnded(), actor="runtime"))
     return out
