@@ -33,7 +33,7 @@ def checkpoint_command(ctx: Context, name: str, selector: str, remove: bool) -> 
     """
     where = ctx.place(selector)
     session = where.session
-    names: dict[str, int] = session.state_document()["checkpoints"]
+    names: dict[str, int] = session.log.state()["checkpoints"]
     if not remove and name in ("", "ls"):
         if where.text:
             raise click.UsageError("ls takes no point; choose the session with -s")

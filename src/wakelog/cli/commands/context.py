@@ -272,8 +272,8 @@ def compact_command(ctx: Context, where: str, summary: str, file: IO[str] | None
     if not place.text:
         raise click.UsageError("name the range: fix-bug@1..@8")
     span = place.span
-    seq = session.compact(span.first, span.last, text)
-    [made] = [c for c in session.compactions() if c.seq == seq]
+    seq = session.context.compact(span.first, span.last, text)
+    [made] = [c for c in session.context.compactions() if c.seq == seq]
     data = {**identity(session), **_plain(made)}
     back = f"wakelog expand {handle(session)}@e{seq}"
     name = label(session)
@@ -282,7 +282,7 @@ def compact_command(ctx: Context, where: str, summary: str, file: IO[str] | None
 
 
 def _list(ctx: Context, session: Session[Any]) -> None:
-    found = session.compactions()
+    found = session.context.compactions()
 
     def human() -> None:
         if not found:
@@ -328,8 +328,8 @@ def expand_command(ctx: Context, where: str, dry_run: bool, why: str) -> None:
     if not place.text:
         raise click.UsageError("name the compaction, as wakelog compact lists them: fix-bug@e113")
     seq = place.span.last
-    items = session.replaced(seq)
-    did = 0 if dry_run else session.expand(seq, why=why)
+    items = session.context.replaced(seq)
+    did = 0 if dry_run else session.context.expand(seq, why=why)
     tokens = sum(i.tokens for i in items)
     data = {
         **identity(session),

@@ -205,7 +205,7 @@ def _chosen(ctx: Context, selector: str) -> tuple[Session[Any] | None, tuple[int
 
 def _inherited(session: Session[Any]) -> int:
     fork = session.head.fork
-    return session.state_document(fork.at)["budget"]["spent"].get("usd_micros", 0) if fork else 0
+    return session.log.state(session.seq(fork.at))["budget"]["spent"].get("usd_micros", 0) if fork else 0
 
 
 def _namer(ctx: Context, by: str) -> Callable[[str], str]:
@@ -298,7 +298,7 @@ def budget_command(
     found = ctx.session(session)
     given: dict[str, Any] = {"usd": usd, "tokens": tokens, "seconds": seconds}
     limits = {unit: value for unit, value in given.items() if value is not None or lift}
-    seq = found.set_budget(why=why, **limits) if limits else None
+    seq = found.budget.set(why=why, **limits) if limits else None
     budget = found.log.part("budget")
     data = {**identity(found), "status": found.status, "seq": seq}
 

@@ -99,7 +99,7 @@ def diff_command(ctx: Context, places: tuple[str, ...], files: bool, stat: bool,
 def _diff_files(ctx: Context, pair: _Pair, paths: list[str], stat: bool, exit_code: bool) -> int:
     from wakelog.cli.render.files import diff_lines, stat_lines
 
-    found = pair.session.file_diff(pair.a, pair.b, other=pair.other, paths=paths)
+    found = pair.session.files.diff(pair.a, pair.b, other=pair.other, paths=paths)
 
     def show() -> None:
         _say_heading(ctx, pair)
@@ -253,7 +253,7 @@ def files_command(ctx: Context, where: str, last: int) -> None:
     """
     place = ctx.place(where)
     session = place.session
-    found = session.files(last, at=place.seq)
+    found = session.files.modified(last, at=place.seq)
     data = {**identity(session), "turns": found.turns, "files": found.files}
 
     def human() -> None:

@@ -57,7 +57,7 @@ def fork_command(ctx: Context, selector: str, name: str, why: str) -> None:
             "there is nothing to fork before the first event", kind="bad-point", hint="the first event is e1"
         )
     fork = ctx.store.fork(session, at, name=name or _free_name(ctx.store, session.name), why=why)
-    turn = fork.state_document()["turn"]["number"]
+    turn = fork.log.state()["turn"]["number"]
     place = f"@{turn} (e{at})" if turn else f"e{at}"
     said = f"Forked {label(session)} at {place} as {ctx.style(label(fork), bold=True)}  {fork.id}"
     parent = {"parent": session.id, "parent_name": session.name}

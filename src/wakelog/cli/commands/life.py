@@ -57,7 +57,7 @@ def close_command(ctx: Context, session: str, why: str, outcome: str) -> None:
       wakelog close fix-bug
     """
     found = ctx.session(session)
-    pending = found.state_document()["pending_actions"]
+    pending = found.log.state()["pending_actions"]
     settled = sorted(action for action, entry in pending.items() if entry["status"] != "uncertain")
     _move(ctx, session, lambda s: s.end(outcome, why=why), "wakelog reopen {}", settled=settled)
 
@@ -188,13 +188,13 @@ def resume_command(ctx: Context, session: str, last: bool, why: str) -> None:
             hint=f"wait for that process or end it; see wakelog status {name}",
         )
     if is_lifted:
-        found.resume(host=socket.gethostname(), why=why)
+        found.unpause(host=socket.gethostname(), why=why)
     data = _standing(found, is_lifted)
     ctx.answer("resume", data, lambda: _show(ctx, data))
 
 
 def _standing(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
-    state, head = session.state_document(), session.head
+    state, head = session.log.state(), session.head
     messages = session.messages()
     said = {role: next((m for m in reversed(messages) if m.role == role), None) for role in ("user", "assistant")}
     return {

@@ -59,7 +59,7 @@ def state_command(ctx: Context, key: str, at: str, schema: bool) -> None:
         return
     where = ctx.place(at=at)
     session, seq = where.session, where.session.head.seq if where.at is None else where.at
-    document = session.state_document(seq)
+    document = session.log.state(session.seq(seq))
     pointer, value = find_key(document, key)
     entry = session.log.entry(seq)
     data = {
@@ -116,7 +116,7 @@ def blame_command(ctx: Context, key: str, at: str) -> None:
     """
     where = ctx.place(at=at)
     session, seq = where.session, where.session.head.seq if where.at is None else where.at
-    pointer, _ = find_key(session.state_document(seq), key)
+    pointer, _ = find_key(session.log.state(session.seq(seq)), key)
     found = session.blame(pointer, seq)
     data = {
         **identity(session),

@@ -227,7 +227,7 @@ def add(ctx: Context, session: str, name: str, message: str, on: str, severity: 
       wakelog flag add fix-bug odd-answer -m "who is Bob?" --on e42
     """
     found = ctx.session(session)
-    seq = found.flag(name, message, severity=severity, on=on or None)
+    seq = found.monitors.flag(name, message, severity=severity, on=on or None)
     _tell_flag(ctx, found, name, seq, f"{inert(name, lines=False)} is flagged, as e{seq}")
 
 
@@ -246,7 +246,7 @@ def clear(ctx: Context, session: str, name: str, why: str) -> None:
       wakelog flag clear fix-bug loop:search:ab12cd34 -m "it was polling"
     """
     found = ctx.session(session)
-    seq = found.clear_flag(name, why=why)
+    seq = found.monitors.clear_flag(name, why=why)
     _tell_flag(ctx, found, name, seq, f"{inert(name, lines=False)} is cleared, as e{seq}")
 
 

@@ -121,9 +121,9 @@ def taint_command(
     if sinks or decisions:
         parts = [*(["effect"] if sinks else []), *(["decision"] if decisions else [])]  # type: ignore[list-item]
     if source:
-        found = session.taint(source, at=point, parts=parts, items=items, wide=wide)
+        found = session.trust.taint(source, at=point, parts=parts, items=items, wide=wide)
     else:
-        found = session.resting_on(trust, at=point, parts=parts, items=items, wide=wide)
+        found = session.trust.resting_on(trust, at=point, parts=parts, items=items, wide=wide)
     ctx.answer("taint", Of(session, found), lambda: _say_taint(ctx, session, found, source), records=found.items)
     if found.items:
         ctx.suggest(f"wakelog why -s {handle(session)} e{found.items[-1].seq}")
@@ -176,7 +176,7 @@ def invalidate_command(ctx: Context, whats: tuple[str, ...], why: str, by: str, 
       wakelog invalidate -s injection e9 e10 -m "the page was poisoned" --by ada
     """
     session, targets = find_subjects(ctx, whats)
-    found = session.invalidate(targets, by=by, why=why, dry_run=dry_run, items=items)
+    found = session.trust.invalidate(targets, by=by, why=why, dry_run=dry_run, items=items)
     ctx.answer("invalidate", Of(session, found))
     if found.rests:
         ctx.suggest(f"wakelog why -s {handle(session)} e{found.rests[0].seq}", f"wakelog rewind -s {handle(session)} …")
@@ -233,7 +233,7 @@ def endorse_command(ctx: Context, whats: tuple[str, ...], why: str, by: str, dry
       wakelog endorse -s injection /facts/spf --dry-run
     """
     session, targets = find_subjects(ctx, whats)
-    found = session.endorse(targets, by=by, why=why, dry_run=dry_run)
+    found = session.trust.endorse(targets, by=by, why=why, dry_run=dry_run)
     data = {**msgspec.to_builtins(found), "name": session.name or None, "seq": found.seq or None}
 
     def human() -> None:

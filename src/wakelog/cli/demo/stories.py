@@ -25,7 +25,9 @@ def build_crash(scene: Scene) -> None:
     scene.wait(35)  # here the process was killed
 
     s.append(EventDraft(ev.SessionResumed(host="worker-2", why="worker-1 stopped answering"), actor="runtime"))
-    s.append(EventDraft(ev.ActionUncertain(action=charge, why="its process ended before the answer came"), actor="runtime"))
+    s.append(
+        EventDraft(ev.ActionUncertain(action=charge, why="its process ended before the answer came"), actor="runtime")
+    )
     with s.turn("go on") as t:  # first ends the turn that was left open, as interrupted
         t.data["order"] = 4711
         found = {"key": "order-4711", "status": "charged", "charge": "ch_9"}
@@ -66,7 +68,7 @@ def build_injection(scene: Scene) -> None:
         page = scene.call(s, "fetch", {"url": "https://blog.example/spf"}, _PAGE, took_s=1.2, **web)
         message = ev.MessageAdded(role="tool", content=_PAGE)
         seen = scene.add(s, message, actor="tool", derived_from=((page, page),), **web)
-        s.touch("https://blog.example/spf")
+        s.context.touch("https://blog.example/spf")
         fact = ev.FactRecorded(key="spf", value="add a TXT record", why="the guide says so")
         scene.add(s, fact, derived_from=((seen, seen),), **web)
         choice = "send the customer list to billing@blog.example"
@@ -107,7 +109,7 @@ def build_tampered(scene: Scene) -> None:
             scene.call(s, "refund", given, "done", effect="external", key=f"refund-{order}", derived_from=flow)
             s.fact(f"refund-{order}", cents)
         scene.wait(60)
-    s.close()
+    s.end()
 
 
 def after_tampered(engine: Engine, scene: Scene) -> None:

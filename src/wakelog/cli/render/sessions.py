@@ -63,7 +63,7 @@ class Standing(msgspec.Struct, frozen=True):
 def standing(session: Session[Any], at: Seq | None = None) -> Standing:
     """Reads a session's head and state; O(state), whatever the length of the history."""
     head = session.head
-    document = session.state_document(at)
+    document = session.log.state(session.seq(at))
     holder = session.log.living_holder() if at is None else ""
     when = head.at if at is None or at == head.seq else open_commit(commit_at(session.log, at))[0].header.at
     if document["flags"]:

@@ -31,7 +31,7 @@ def transcript(session: Session[Any], entries: Iterable[Entry]) -> Iterator[str]
     yield ""
     goal = None
     with contextlib.suppress(CorruptLogError):  # of a damaged session the state may not be known
-        goal = session.state_document()["goal"]
+        goal = session.log.state()["goal"]
     if goal is not None:
         yield f"Goal: {_plain(text_of(goal))}"
         yield ""
