@@ -29,7 +29,7 @@ demo: venv ## run the demo
 	$(PY) examples/demo.py
 
 test: venv ## run the tests, without the slow ones
-	$(PY) -m pytest -q -n 2 --dist worksteal -m "not slow"
+	$(PY) -m pytest -q -n 2 --dist worksteal --hypothesis-profile=quick -m "not slow"
 
 test-all: venv ## run every test
 	$(PY) -m pip install -qq -c constraints.txt -e '.[test-all]'

@@ -5,7 +5,10 @@ are marked `seeded`. What a fresh seed finds becomes an explicit example, or a s
 """
 
 import os
+from collections.abc import Iterable
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 FIXED = 20_260_101
@@ -15,5 +18,16 @@ EXAMPLES = 60
 
 
 def examples(number: int) -> int:
-    """So many examples in an ordinary run, and as many times more as the profile has when searching."""
+    """So many examples in a whole run, a third in a quick one, and as many times more as the profile has when
+    searching."""
     return max(1, number * settings().max_examples // EXAMPLES)
+
+
+def some(cases: Iterable[Any], quick: int = 1) -> list[Any]:
+    """The first cases for every run, and the others, which are more of the same, for `make test-all`."""
+    listed = list(cases)
+    return [*listed[:quick], *(pytest.param(*_values(case), marks=pytest.mark.slow) for case in listed[quick:])]
+
+
+def _values(case: Any) -> tuple[Any, ...]:
+    return case if isinstance(case, tuple) else (case,)

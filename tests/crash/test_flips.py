@@ -10,6 +10,7 @@ import pytest
 
 from tests.crash.answers import Questions, is_complaint, small_store
 from tests.crash.workload import opened
+from tests.seeds import some
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import WakelogError
 from wakelog.state import snapshots
@@ -91,7 +92,7 @@ def _ask(file: Path, questions: Questions, right: dict[str, Any]) -> tuple[list[
 
 
 @pytest.mark.usefixtures("_no_hanging")
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("chunk", some(range(CHUNKS)))
 def test_a_changed_byte_is_found_or_changes_nothing(
     tmp_path: Path, whole: tuple[bytes, Questions, dict[str, Any]], chunk: int
 ) -> None:

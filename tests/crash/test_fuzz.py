@@ -15,12 +15,13 @@ import pytest
 
 from tests.crash.answers import Questions, small_store
 from tests.crash.workload import opened
+from tests.seeds import some
 from wakelog.codec.pack import pack_payloads, pack_records, pack_snapshot, unpack_records
 from wakelog.engines.sqlite.rows import checksum
 from wakelog.model.records import Record
 
 SEED = 11
-ROUNDS = [*range(25), *(pytest.param(number, marks=pytest.mark.slow) for number in range(25, 600))]
+ROUNDS = some(range(600), 8)
 COLUMNS = (
     "first, last, at, epoch, status, turn, turn_first, turn_last, kinds, paths, commit_id, fingerprint, prev, hash"
 )

@@ -21,7 +21,7 @@ from wakelog.log.removal import delete, erase, prune
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 
-SAMPLE = 14
+SAMPLE = 6
 SEED = 20
 both_sizes = pytest.mark.parametrize("sample", [SAMPLE, pytest.param(0, marks=pytest.mark.slow)])
 

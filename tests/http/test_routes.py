@@ -37,8 +37,21 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def calm(running: Running) -> Iterator[World]:
+    """A world that is only read."""
+    made = World(running, "calm")
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def world(running: Running) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, running: Running, calm: World) -> Iterator[World]:
+    """A world for one test; where a route only reads, the one that all of them share."""
+    name = request.node.callspec.params["name"]
+    if ROUTES[name].scope == "read" and EXAMPLES[name](calm).before is None:
+        yield calm
+        return
     made = World(running, f"a{next(_numbers)}")
     yield made
     made.close()

@@ -18,7 +18,7 @@ ENV = {
     k: v for k, v in os.environ.items() if not k.startswith(("WAKELOG_", "CLICOLOR")) and k not in ("NO_COLOR", "CI")
 }
 ENV |= {"TZ": "UTC", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
-SESSIONS, ROUNDS = 3, 12
+SESSIONS, ROUNDS = 3, 8
 
 WRITER = f"""
 import sys
