@@ -88,14 +88,7 @@ def query(call: Call, body: Sql) -> Table:
 @route("GET", "/sessions/{session}/turns")
 def turns(call: Call, query: TurnsQuery) -> Page[TurnInfo]:
     """A session's turns, attempt by attempt, and what each came to."""
-    return call.space.store.index.turns(
-        call.head().session,
-        last_turns=query.last_turns,
-        rewound=query.rewound,
-        newest_first=query.newest_first,
-        after=query.after,
-        limit=query.limit,
-    )
+    return call.space.store.index.turns(call.head().session, **msgspec.structs.asdict(query))
 
 
 @route("GET", "/files")
