@@ -23,7 +23,7 @@ import msgspec
 from wakelog.errors import InvalidInputError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
-from wakelog.state.patch import escape, tokens_of
+from wakelog.state.patch import escape, get, tokens_of
 
 if TYPE_CHECKING:
     from wakelog.replay.plan_run import Carried, Tools
@@ -322,14 +322,11 @@ def count_items(output: Value, pointer: str) -> int | None:
 
 
 def _at(value: Value, pointer: str) -> Value:
-    for token in tokens_of(pointer):
-        if type(value) is dict and token in value:
-            value = value[token]
-        elif type(value) is list and token.isdigit() and int(token) < len(value):
-            value = value[int(token)]
-        else:
-            return None
-    return value
+    """What is at a pointer; None when nothing is."""
+    try:
+        return get(value, pointer)
+    except InvalidInputError:
+        return None
 
 
 def _pointer(tokens: Iterable[str]) -> str:
