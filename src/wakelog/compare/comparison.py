@@ -18,6 +18,7 @@ from wakelog.compare.trajectory import Course, Extent, read_course
 from wakelog.diff.turn_diff import Change
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
+from wakelog.model.html import box, table, text
 from wakelog.model.ids import Seq
 
 WINDOWS_MAX = 100
@@ -74,9 +75,7 @@ class Comparison(msgspec.Struct, frozen=True):
         return self.pairs[0].divergence
 
     def _repr_html_(self) -> str:
-        from wakelog.compare.notebook import comparison_html
-
-        return comparison_html(self)
+        return _html(self)
 
     def __bool__(self) -> bool:
         """Whether anything differs."""
@@ -194,3 +193,30 @@ def _parted(a: Extent, b: Extent) -> Seq:
 def _after(extent: Extent, parted: Seq) -> Extent:
     """What is left of a course behind what is shared."""
     return msgspec.structs.replace(extent, first=parted + 1) if parted else extent
+
+
+def _html(found: Comparison) -> str:
+    """Where the courses part, and their steps side by side."""
+    inside: list[str] = []
+    for pair, words in zip(found.pairs, str(found).splitlines(), strict=True):
+        inside.append(f"<div>{text(words, 1000)}</div>")
+        inside += _pair_rows(pair)
+    names = " ".join(course.name for course in found.courses)
+    return box(f"{len(found.courses)} courses", inside, f"wakelog compare {names}")
+
+
+def _pair_rows(pair: Pair) -> list[str]:
+    rows = []
+    for row in pair.rows:
+        a, b = pair.steps(row)
+        what = ", ".join(row.what or row.minor)
+        verdict = f"{row.verdict}: {what}" if what else row.verdict
+        rows.append(table([[_cell(a), _cell(b), f'<span class="dim">{text(verdict)}</span>']]))
+    return rows
+
+
+def _cell(step: Step | None) -> str:
+    if step is None:
+        return "·"
+    said = "" if step.gone or step.input is None else text(step.input, 60)
+    return f"e{step.seq} {text(step.kind)} {text(step.name, 40)} {text(step.gone or step.outcome)} {said}"

@@ -30,7 +30,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class Call(msgspec.Struct, frozen=True):
+class ShownCall(msgspec.Struct, frozen=True):
     id: str
     name: str
     input: dict[str, Any]
@@ -46,16 +46,16 @@ class Said(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class Calls(msgspec.Struct):
+class ShownCalls(msgspec.Struct):
     """Calls that were asked for together."""
 
-    calls: list[Call]
+    calls: list[ShownCall]
     group: Seq
     until: Seq
     """Before this event not all of them were answered."""
 
 
-Exchange = Said | Calls
+Exchange = Said | ShownCalls
 
 
 def exchanges(items: Sequence[Item]) -> list[Exchange]:
@@ -130,12 +130,12 @@ class _Linker:
         missing = error("unanswered", "no answer to it is in view")
         return missing.text, True
 
-    def _call(self, turn: int, name: str, input: Value, answer: str, is_error: bool) -> Call:
+    def _call(self, turn: int, name: str, input: Value, answer: str, is_error: bool) -> ShownCall:
         self._numbers[turn] += 1
         is_gone = isinstance(input, bytes) or (isinstance(input, dict) and input.keys() & {"$erased", "gone"})
         value = text_of(input) if is_gone else input
         given = value if isinstance(value, dict) else {} if value is None else {"input": value}
-        return Call(
+        return ShownCall(
             f"call_{turn}_{self._numbers[turn]}",
             valid_name(name),
             given,
@@ -143,14 +143,14 @@ class _Linker:
             is_error,
         )
 
-    def _ask(self, call: Call, group: Seq, seq: Seq, until: Seq) -> None:
+    def _ask(self, call: ShownCall, group: Seq, seq: Seq, until: Seq) -> None:
         """Adds a call: to those before it when one answer asked for them, or when they were under way together."""
         last = self._out[-1] if self._out else None
-        if isinstance(last, Calls) and ((group and group == last.group) or seq < last.until):
+        if isinstance(last, ShownCalls) and ((group and group == last.group) or seq < last.until):
             last.calls.append(call)
             last.until = max(last.until, until)
         else:
-            self._out.append(Calls([call], group, until))
+            self._out.append(ShownCalls([call], group, until))
 
 
 def _what(name: str, input: Value) -> bytes:

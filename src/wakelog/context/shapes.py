@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from wakelog.context.conversation import Call, Calls, Exchange, Said, exchanges, valid_name
+from wakelog.context.conversation import Exchange, Said, ShownCall, ShownCalls, exchanges, valid_name
 from wakelog.context.items import Item
 from wakelog.model.parts import Image, Text, Thinking, flat
 
@@ -69,7 +69,7 @@ def _openai(talk: Sequence[Exchange]) -> Shaped:
     return Shaped(out)
 
 
-def _function(call: Call) -> Message:
+def _function(call: ShownCall) -> Message:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _json(call.input)}}
 
 
@@ -130,7 +130,7 @@ def _anthropic(talk: Sequence[Exchange]) -> Shaped:
     system = "\n\n".join(flat(e.parts) for e in talk if isinstance(e, Said) and e.role == "system")
     said: list[Message] = []
     for each in talk:
-        if isinstance(each, Calls):
+        if isinstance(each, ShownCalls):
             _add(said, "assistant", [_tool_use(call) for call in each.calls])
             _add(said, "user", [_tool_result(call) for call in each.calls])
         elif each.role != "system":
@@ -183,11 +183,11 @@ def _text(text: str) -> Message:
     return {"type": "text", "text": text}
 
 
-def _tool_use(call: Call) -> Message:
+def _tool_use(call: ShownCall) -> Message:
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": call.input}
 
 
-def _tool_result(call: Call) -> Message:
+def _tool_result(call: ShownCall) -> Message:
     return {"type": "tool_result", "tool_use_id": call.id, "content": call.answer, "is_error": call.is_error}
 
 

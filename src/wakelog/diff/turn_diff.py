@@ -12,11 +12,11 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.diff.notebook import diff_html
 from wakelog.diff.writers import Writer, Writers
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.document import empty_document
+from wakelog.model.html import box, table, text
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
@@ -85,7 +85,7 @@ class TurnDiff(msgspec.Struct, frozen=True):
         return tuple(sentence(c.after) for c in self.of("decisions") if c.how != "removed")
 
     def _repr_html_(self) -> str:
-        return diff_html(self)
+        return _html(self)
 
     def __bool__(self) -> bool:
         return bool(self.changes)
@@ -211,3 +211,24 @@ def _has(doc: Value, pointer: str) -> bool:
         else:
             return False
     return True
+
+
+_SIGNS = {"added": "+", "changed": "~", "removed": "−"}
+
+
+def _html(found: TurnDiff) -> str:
+    """The changes, each with its event and reason."""
+    (session_a, a), (session_b, b) = found.a, found.b
+    other = "" if session_a == session_b else f"{session_b}"
+    title = f"{len(found.changes)} changes, e{a} → {text(other)}e{b}"
+    return box(title, [table([_change_row(c)]) for c in found.changes], f"wakelog diff {session_a}e{a} {other}e{b}")
+
+
+def _change_row(change: Change) -> list[str]:
+    writer = change.writer
+    by = f"e{writer.seq} {text(writer.tool)}" if writer else ""
+    why = text(writer.why, 120) if writer and writer.why else ""
+    if writer and why and writer.known != "recorded":
+        why += f" ({writer.known})"
+    values = " → ".join(text(v, 80) for v in (change.before, change.after) if v is not None)
+    return [_SIGNS[change.how], text(change.pointer, 120), values, by, why]

@@ -26,14 +26,15 @@ def call_text(tool: str, given: Value, beside: Value = None) -> str:
     names = [*(n for n in first if n in given), *(n for n in given if n not in first)]
     # What a model was shown is only a hash, and its name is said already.
     names = [n for n in names if n != "shown" and not (n == "model" and given[n] == tool)]
-    shown = [f"{n}={_value(given[n], other.get(n) if other and n in first else None)}" for n in names]
+    shown = [f"{n}={value_text(given[n], other.get(n) if other and n in first else None)}" for n in names]
     kept = len(shown)
     while kept > max(1, len(first)) and sum(len(s) + 2 for s in shown[:kept]) > LINE:
         kept -= 1
     return f"{tool}({', '.join(shown[:kept] + ['…'] * (kept < len(shown)))})"
 
 
-def _value(value: Any, other: Any = None) -> str:
+def value_text(value: Any, other: Any = None) -> str:
+    """A value on one line; a text beside another is shown where they part."""
     if isinstance(value, str) and isinstance(other, str):
         return _around(value, other)
     if isinstance(value, str):
@@ -49,8 +50,3 @@ def _around(text: str, other: str) -> str:
     at = next((i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))
     start = max(0, at - SHORT // 2)
     return ("…" if start else "") + repr(text[start : start + SHORT]) + ("…" if start + SHORT < len(text) else "")
-
-
-def value_text(value: Any, beside: Any = None) -> str:
-    """A value on one line."""
-    return _value(value, beside)

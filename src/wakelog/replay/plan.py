@@ -15,7 +15,7 @@ does not hold the value, so that it must be given."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -23,7 +23,7 @@ import msgspec
 from wakelog.errors import InvalidInputError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
-from wakelog.state.patch import tokens_of
+from wakelog.state.patch import escape, get, tokens_of
 
 if TYPE_CHECKING:
     from wakelog.replay.plan_run import Carried, Tools
@@ -282,3 +282,52 @@ def _cut_out(reference: Reference, text: str) -> str:
 
 def _as_text(value: Value) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def gone_through(output: Value, uses: Iterable[Reference]) -> dict[str, int]:
+    """The lists in a result that later steps took items of, by pointer, and how many each had.
+
+    A recording holds one call for each item that a loop went through, and not the loop, so a run that meets another
+    number of items stops before the first. One item of several is a choice; two, or the only one, may have been a loop.
+    The lines of a text are a list when each of them was used.
+    """
+    taken: dict[str, set[str]] = {}
+    pieces: dict[str, set[str]] = {}
+    for use in uses:
+        tokens = tokens_of(use.pointer)
+        for place, token in enumerate(tokens):
+            pointer = _pointer(tokens[:place])
+            if type(_at(output, pointer)) is list:
+                taken.setdefault(pointer, set()).add(token)
+        if use.line:
+            taken.setdefault(use.pointer, set()).add(str(use.line))
+        elif use.between is not None:
+            pieces.setdefault(use.pointer, set()).add(str(use.recorded))
+    counts = {pointer: count_items(output, pointer) or 0 for pointer in (*taken, *pieces)}
+    found = {p: counts[p] for p, items in taken.items() if len(items) > 1 or counts[p] == 1}
+    for pointer, used in pieces.items():
+        text = _at(output, pointer)
+        lines = lines_of(text) if isinstance(text, str) else []
+        if len(lines) > 1 and all(any(piece in line for piece in used) for line in lines):
+            found[pointer] = counts[pointer]
+    return found
+
+
+def count_items(output: Value, pointer: str) -> int | None:
+    """How many items a list has, or lines a text; None when neither is there."""
+    value = _at(output, pointer)
+    if type(value) is list:
+        return len(value)
+    return len(lines_of(value)) if isinstance(value, str) else None
+
+
+def _at(value: Value, pointer: str) -> Value:
+    """What is at a pointer; None when nothing is."""
+    try:
+        return get(value, pointer)
+    except InvalidInputError:
+        return None
+
+
+def _pointer(tokens: Iterable[str]) -> str:
+    return "".join(f"/{escape(token)}" for token in tokens)

@@ -15,8 +15,7 @@ from wakelog.errors import InvalidInputError
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.replay.call_text import call_text, value_text
-from wakelog.replay.lists import count_items
-from wakelog.replay.plan import Plan, PlanStep, check, fill
+from wakelog.replay.plan import Plan, PlanStep, check, count_items, fill
 from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.values import plain
 

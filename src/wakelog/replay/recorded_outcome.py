@@ -7,6 +7,11 @@ again.
 
 from __future__ import annotations
 
+import ast
+import builtins
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import msgspec
 
 from wakelog.errors import NotFoundError, UncertainError
@@ -17,7 +22,6 @@ from wakelog.model.ids import Seq
 from wakelog.model.payloads import Payload
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
-from wakelog.replay.recorded_error import exception_of
 from wakelog.replay.recording import Step
 from wakelog.runtime.ambient import Flow, Mark
 from wakelog.runtime.outcome import Status, status_of
@@ -92,7 +96,7 @@ def _exception(error: ev.Failure, status: Status, tool: Tool, seq: Seq) -> Excep
     elif status == "uncertain" and error.type == "UncertainError":
         found = UncertainError(error.message)
     else:
-        found = exception_of(error, tool.function, tool.policy.retry_on)
+        found = _exception_of(error, tool.function, tool.policy.retry_on)
     if found is not None:
         found.add_note(f"recorded as event {seq}; the call was not run again")
     return found
@@ -142,3 +146,46 @@ def _in_one(step: Step, recalled: Recalled, origin: Log) -> ev.ActionRecorded:
         stream=recalled.stream,
         why=f"answered from the record: e{step.outcome} of {name}",
     )
+
+
+def _exception_of(
+    failure: ev.Failure, function: Callable[..., Any], raises: tuple[type[BaseException], ...] = ()
+) -> Exception | None:
+    """An exception like the one that was raised; None when its class is not known here. The record has its class's name
+    and its message. The class is looked for where the tool would have found it, then among the builtins, then among all
+    exceptions that are loaded, where the name must be the only one of its kind."""
+    found = _find(failure.type, function, raises)
+    if found is None:
+        return None
+    text = _message(found, failure.message)
+    try:
+        return found(text)
+    except Exception:
+        # Its constructor wants more than was recorded. An exception with the right class and text is still the best.
+        error = found.__new__(found)
+        error.args = (text,)
+        return error
+
+
+def _find(name: str, function: Callable[..., Any], raises: tuple[type[BaseException], ...]) -> type[Exception] | None:
+    near = getattr(function, "__globals__", {}).get(name)
+    for candidate in (*(c for c in raises if c.__name__ == name), near, getattr(builtins, name, None), UncertainError):
+        if isinstance(candidate, type) and issubclass(candidate, Exception) and candidate.__name__ == name:
+            return candidate
+    loaded = {c for c in _below(Exception) if c.__name__ == name}
+    return loaded.pop() if len(loaded) == 1 else None
+
+
+def _below(cls: type[Exception]) -> Iterator[type[Exception]]:
+    for child in cls.__subclasses__():
+        yield child
+        yield from _below(child)
+
+
+def _message(cls: type[Exception], text: str) -> Any:
+    if not issubclass(cls, KeyError):
+        return text
+    try:
+        return ast.literal_eval(text)  # a KeyError's text is the repr of its key
+    except (ValueError, SyntaxError):
+        return text

@@ -18,16 +18,11 @@ from wakelog.compare.trajectory import select_extent
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
+from wakelog.model.calls import ASKS, Call, Calls, outcome_of, text_in
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import as_ref
 from wakelog.model.values import Value
 from wakelog.timeline.points import attempts_of
-
-_BEGINS = ("action.requested", "action.recorded")
-_ENDS = frozenset({"action.succeeded", "action.failed", "action.timed_out", "action.uncertain"})
-_WITH_OUTCOME = ("action.recorded", "action.reconciled")
-_PARTS = frozenset({"action.approved", "action.denied", "action.started", "action.reconciled", "file.changed"}) | _ENDS
-"""Events that belong to a call that was begun before them."""
 
 _INTERRUPTS = ("CancelledError", "Cancelled", "KeyboardInterrupt", "SystemExit", "GeneratorExit")
 
@@ -149,6 +144,7 @@ def _in_view(log: Log, first: Seq, last: Seq) -> Iterator[Entry]:
 class _Open(msgspec.Struct):
     """A step while its events come in."""
 
+    call: Call
     first: Entry
     request: Entry
     place: int
@@ -161,6 +157,11 @@ class _Open(msgspec.Struct):
     why: str = ""
     is_void: bool = False
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it is known what the agent was told, or why it was told nothing."""
+        return bool(self.outcome or self.cut)
+
 
 class _Reading:
     """One pass over the events of a range."""
@@ -169,7 +170,9 @@ class _Reading:
         self.log = log
         self.turns: list[Begun] = []
         self.steps: list[_Open] = []
-        self._open: dict[str, _Open] = {}
+        self._calls = Calls(Call)
+        self._of_call: dict[Seq, _Open] = {}
+        """By the request."""
         self._places: dict[int, int] = {}
 
     def take(self, entry: Entry) -> None:
@@ -186,9 +189,9 @@ class _Reading:
         elif kind == "payload.redacted":
             for step in self.steps:
                 step.redacted = step.redacted or body.get("target") in step.seqs
-        elif kind in _BEGINS:
+        elif kind in ASKS:
             self._begin(entry, entry)
-        elif kind in _PARTS:
+        else:
             self._join(entry)
 
     def _cut(self, why: str) -> None:
@@ -205,13 +208,13 @@ class _Reading:
         self._places[header.turn] = len(self.turns)
 
     def _begin(self, entry: Entry, request: Entry) -> _Open:
-        step = _Open(entry, request, self._places.get(entry.header.turn, 0), [])
+        call = self._calls.take(request.seq, request.kind, request.header, request.body)
+        assert call is not None
+        step = _Open(call, entry, request, self._places.get(entry.header.turn, 0), [])
         self.steps.append(step)
-        action = request.body.get("action")
-        if type(action) is str:
-            self._open[action] = step
+        self._of_call[request.seq] = step
         self._add(step, request)
-        if entry.kind == "action.recorded":
+        if call.settled:
             _settle(step, entry)
         return step
 
@@ -221,7 +224,7 @@ class _Reading:
             step.gone = "erased" if entry.record.body else "pruned"
 
     def _join(self, entry: Entry) -> None:
-        step = self._open.get(str(entry.body.get("action", "")))
+        step = self._part_of(entry)
         if step is None:
             step = self._begun_before(entry)
         elif not step.outcome or entry.kind == "file.changed":
@@ -229,30 +232,37 @@ class _Reading:
         if step is not None and not step.outcome:
             _settle(step, entry)
 
+    def _part_of(self, entry: Entry) -> _Open | None:
+        """The call that an event belongs to. What a late worker says is no part of what the agent was told."""
+        if entry.kind == "action.evidence":
+            return None
+        call = self._calls.take(entry.seq, entry.kind, entry.header, entry.body)
+        return self._of_call[call.request] if call is not None else None
+
     def _begun_before(self, entry: Entry) -> _Open | None:
         """A call that an attempt out of view asked for, and that this one went on with."""
         begins = entry.kind == "action.started" or (entry.kind == "action.reconciled" and _is_ours(entry))
-        if not begins or not entry.header.cause:
+        request = self.log.entry(entry.header.cause) if begins and entry.header.cause else None
+        if request is None or request.kind not in ASKS:
             return None
-        request = self.log.entry(entry.header.cause)
         step = self._begin(entry, request)
         for earlier in self.log.entries(after=request.seq, upto=entry.seq):
-            if earlier.kind in _PARTS and earlier.body.get("action") == entry.body.get("action"):
+            if earlier.body.get("action") == step.call.action and self._part_of(earlier) is step:
                 self._add(step, earlier)
         return step
 
     def look_on(self, last: Seq) -> None:
         """Outcomes of calls that were still open at the end of the range."""
-        waiting = {str(s.request.body.get("action")): s for s in self.steps if not s.outcome and not s.cut}
+        waiting = sum(not step.is_over for step in self.steps)
         for entry in self.log.entries(after=last) if waiting else ():
-            action = str(entry.body.get("action", ""))
-            step = waiting.get(action)
-            if step is None or entry.kind not in _PARTS:
+            step = self._part_of(entry)
+            if step is None or step.is_over:
                 continue
             self._add(step, entry)
             _settle(step, entry)
-            if step.outcome or step.cut:
-                del waiting[action]
+            waiting -= step.is_over
+            if not waiting:
+                return
 
     def recording(self, name: str, last: Seq) -> Recording:
         """What was read. It begins with its first turn, or its first call outside of one."""
@@ -271,52 +281,47 @@ def _is_ours(entry: Entry) -> bool:
 def _settle(step: _Open, entry: Entry) -> None:
     """What an event says about how a call ended, as the agent was told."""
     kind, body = entry.kind, entry.body
-    error = body.get("error")
+    told, error = outcome_of(kind, body), body.get("error")
     if kind == "action.started":
         step.cut = ""
-    elif kind not in (*_ENDS, *_WITH_OUTCOME, "action.denied") or (body.get("retry") and not _is_ours(entry)):
+    elif not told or told == "abandoned" or (body.get("retry") and not _is_ours(entry)):
         return
-    elif kind in _ENDS and kind != "action.succeeded" and _is_ours(entry):
+    elif kind in ("action.failed", "action.timed_out", "action.uncertain") and _is_ours(entry):
         step.cut = str(body.get("why") or "its process is gone")
     elif kind == "action.reconciled" and not _is_ours(entry):
         pass  # a person's word, which came too late for the agent
-    elif body.get("outcome") == "never_ran":
+    elif told == "never_ran":
         step.is_void = True  # it was asked for anew, and that is a step of its own
     elif type(error) is dict and error.get("type") == "interrupted":
         step.cut = f"it was interrupted ({error.get('message', '')})"
     elif kind == "action.uncertain" and body.get("why") in _INTERRUPTS:
         step.cut = f"it was interrupted ({body['why']})"
     else:
-        told = body.get("outcome", "succeeded") if kind in _WITH_OUTCOME else kind.partition(".")[2]
-        step.status, step.outcome, step.cut, step.why = str(told), entry.seq, "", str(body.get("why", ""))
+        step.status, step.outcome, step.cut, step.why = told, entry.seq, "", str(body.get("why", ""))
 
 
 def _step(number: int, step: _Open) -> Step:
-    body = step.request.body
+    body, call = step.request.body, step.call
     return Step(
         number=number,
         place=step.place,
         turn=step.first.header.turn,
         seq=step.first.seq,
-        action=_text(body.get("action")),
-        tool=_text(body.get("tool")),
-        effect=_text(body.get("effect")) or "external",
+        action=call.action,
+        tool=call.tool,
+        effect=call.effect,
         input=body.get("input"),
-        input_hash=_text(body.get("input_hash")),
+        input_hash=call.input_hash,
         params=body["params"] if type(body.get("params")) is dict else {},
-        context_hash=_text(body.get("context_hash")),
+        context_hash=text_in(body, "context_hash"),
         status=step.status,
         outcome=step.outcome,
         seqs=tuple(step.seqs),
-        inside=_text(body.get("inside")),
+        inside=text_in(body, "inside"),
         gone=step.gone,
         redacted=step.redacted,
         cut=step.cut if not step.outcome else "",
     )
-
-
-def _text(value: Value) -> str:
-    return value if type(value) is str else ""
 
 
 def _parallel(steps: tuple[Step, ...]) -> frozenset[int]:

@@ -18,11 +18,12 @@ from typing import Any, Generic, TypeVar
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.model.values import Value
 from wakelog.replay.agent_run import drive_agent, drive_agent_async
-from wakelog.replay.final_state import differing_keys
 from wakelog.replay.recorded_runtime import ReplayRuntime
 from wakelog.replay.recording import Begun, Recording
 from wakelog.replay.report import Report
 from wakelog.runtime.ambient import enter_replay
+from wakelog.state.diff import diff
+from wakelog.state.patch import equal, escape, tokens_of
 
 T = TypeVar("T")
 
@@ -81,7 +82,7 @@ class Replay(Generic[T]):
         """What is different in the end; nothing can be said of a replay that did not come there."""
         if self._error or self.runtime.failed is not None or self.runtime.matcher.place != len(self.recording.turns):
             return ()
-        return differing_keys(self.recording.log.state(self.recording.last), self.runtime.log.state())
+        return _differing_keys(self.recording.log.state(self.recording.last), self.runtime.log.state())
 
     def run(self, agent: str | Callable[..., Any]) -> Any:
         """Runs an agent: a function, or `"module:function"`. One that takes `(session, input)` is called once for each
@@ -151,3 +152,60 @@ class Replay(Generic[T]):
 def check_choice(value: str, known: tuple[str, ...], what: str) -> None:
     if value not in known:
         raise InvalidInputError(f"{value!r} is not {what}", kind="bad-replay", hint=f"one of {', '.join(known)}")
+
+
+_PLACES = frozenset({"seq", "turn", "last", "evidence", "trust"})
+_BY_NAME = ("labels", "facts", "artefacts")
+_IN_ORDER = ("decisions_made", "dead_ends")
+
+
+def _differing_keys(recorded: dict[str, Value], replayed: dict[str, Value]) -> tuple[str, ...]:
+    """Pointers to what is different in goal, labels, facts, decisions, dead ends, artefacts and data. What was erased
+    since can no longer be compared."""
+    return tuple(dict.fromkeys(_differing(recorded, replayed)))
+
+
+def _differing(a: dict[str, Value], b: dict[str, Value]) -> Iterator[str]:
+    if not _same(a["goal"], b["goal"]):
+        yield "/goal"
+    for part in _BY_NAME:
+        for name in dict.fromkeys((*a[part], *b[part])):
+            if name not in a[part] or name not in b[part] or not _same(_said(a[part][name]), _said(b[part][name])):
+                yield f"/{part}/{escape(name)}"
+    for part in _IN_ORDER:
+        one, two = (list(map(_said, state[part].values())) for state in (a, b))
+        for n in range(max(len(one), len(two))):
+            if n >= len(one) or n >= len(two) or not _same(one[n], two[n]):
+                keys = list(b[part]) if n < len(two) else list(a[part])
+                yield f"/{part}/{escape(keys[n])}"
+    for op in diff(a["data"], b["data"], "/data"):
+        if not _is_erased(op, a):
+            yield op["path"]
+
+
+def _said(entry: Value) -> Value:
+    return {k: v for k, v in entry.items() if k not in _PLACES} if type(entry) is dict else entry
+
+
+def _same(a: Value, b: Value) -> bool:
+    if type(a) is dict and "$erased" in a:
+        return True
+    if type(a) is dict and type(b) is dict:
+        return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
+    if type(a) is list and type(b) is list:
+        return len(a) == len(b) and all(map(_same, a, b))
+    return equal(a, b)
+
+
+def _is_erased(op: dict[str, Value], recorded: dict[str, Value]) -> bool:
+    node: Value = recorded
+    for token in tokens_of(op["path"]):
+        if type(node) is dict and "$erased" in node:
+            return True
+        if type(node) is dict and token in node:
+            node = node[token]
+        elif type(node) is list and token.isdigit() and int(token) < len(node):
+            node = node[int(token)]
+        else:
+            return False
+    return type(node) is dict and "$erased" in node

@@ -18,8 +18,18 @@ import msgspec
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.model.values import Value
-from wakelog.replay.lists import gone_through
-from wakelog.replay.plan import FORMS, LeftOut, Parameter, Plan, PlanStep, PlanTurn, Reference, lines_of, references
+from wakelog.replay.plan import (
+    FORMS,
+    LeftOut,
+    Parameter,
+    Plan,
+    PlanStep,
+    PlanTurn,
+    Reference,
+    gone_through,
+    lines_of,
+    references,
+)
 from wakelog.replay.recorded_outcome import recall
 from wakelog.replay.recording import Recording, Step, Where, read_recording
 from wakelog.runtime.values import HIDDEN
