@@ -19,7 +19,7 @@ from wakelog.model.values import Value
 from wakelog.provenance.targets import is_key
 from wakelog.session import Session
 from wakelog.state.patch import escape, tokens_of
-from wakelog.timeline.selectors import Range, Selector, parse_selector, resolve_range
+from wakelog.timeline.selectors import Range, Selector, parse_selector, parse_time, resolve_change, resolve_range
 
 if TYPE_CHECKING:
     from wakelog.index.results import SessionInfo
@@ -32,8 +32,8 @@ class Place(msgspec.Struct, frozen=True):
 
     session: Session[Any]
     text: str = ""
-    names_session: bool = False
-    """Whether the words name the session, as opposed to the one of `-s` or the newest being meant."""
+    named: str = ""
+    """The session as the words name it; empty when the one of `-s` or the newest is meant."""
     at: Seq | None = None
     """The event that `--at` names; None is now."""
 
@@ -50,6 +50,13 @@ class Place(msgspec.Struct, frozen=True):
     def events(self) -> Range:
         """The events it covers; an error where nothing had happened yet."""
         return something(self.session, self.text)
+
+    @property
+    def change(self) -> tuple[Seq, Seq]:
+        """The points before and after what it changed; without text, what the last turn changed."""
+        for text in filter(None, self.text.split("..")):
+            span_of(self.session, text)  # says what there is instead, where there is no such place
+        return resolve_change(self.session.log, self.text or None)
 
     @property
     def seq(self) -> Seq | None:
@@ -72,7 +79,7 @@ def find_place(ctx: Context, text: str = "", at: str = "") -> Place:
                 f"--at {at} names another session than {text}", kind="bad-selector", hint="name it once"
             )
         seq = something(session, looked.first or "@").last
-    return Place(session, spot, bool(selector.session), seq)
+    return Place(session, spot, selector.session, seq)
 
 
 def find_session(ctx: Context, name: str) -> SessionId:
@@ -112,6 +119,11 @@ def _newest(ctx: Context, place: int) -> SessionId:
             hint="wakelog demo makes some",
         )
     return newest[place].session
+
+
+def find_time(ctx: Context, text: str | None) -> int:
+    """The time that words such as 2h, today or 2026-11-15T18:00 name; 0 for none."""
+    return parse_time(text, ctx.store.clock()) if text else 0
 
 
 def list_sessions(index: Any, **filters: Any) -> Iterator[SessionInfo]:
@@ -203,7 +215,7 @@ def _as_of(ctx: Context, session: Session[Any], at: str) -> Seq | None:
 def find_subjects(ctx: Context, words: Sequence[str]) -> tuple[Session[Any], list[str]]:
     """The session that all the words are about, and what of it. A session named once is meant for the rest."""
     found = [find_subject(ctx, word) for word in words]
-    if any(each.names_session and each.session.id != found[0].session.id for each in found):
+    if any(each.named and each.session.id != found[0].session.id for each in found):
         raise InvalidInputError(
             "these events belong to different sessions",
             kind="across-sessions",

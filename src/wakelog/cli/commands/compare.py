@@ -33,7 +33,6 @@ from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.store import open as open_store
 from wakelog.timeline.points import attempts_of
-from wakelog.timeline.selectors import parse_selector
 
 _LOOKS = {"completed": ("done", "green"), "failed": ("failed", "red"), "open": ("open", "blue")}
 _COLUMNS = (
@@ -106,10 +105,9 @@ def _extents(ctx: Context, sides: tuple[str, ...], store: Store | None) -> list[
 def _extent(ctx: Context, side: str, *, store: Store | None = None, session: str = "") -> Extent:
     """A side of the comparison; a place without a session is in the session of the first side."""
     place = ctx.place(side)
-    found = place.session if place.names_session or not session else ctx.place(session).session
+    found = place.session if place.named or not session else ctx.place(session).session
     if store is not None:
-        named = parse_selector(side).session
-        found = store.resume(store.find(named or found.name or found.id))
+        found = store.resume(store.find(place.named or found.name or found.id))
     if place.text:
         span_of(found, place.text)  # for its error, which names what is near
     return select_extent(found.log, place.text, found.name)

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from wakelog.cli.context import Context, common, why_option
+from wakelog.cli.places import find_time
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle, identity, plain_budget, title
@@ -23,7 +24,6 @@ from wakelog.model.values import Value
 from wakelog.monitors.budgets import reached, show, uses
 from wakelog.monitors.prices import AMOUNTS, Price, Prices
 from wakelog.session import Session
-from wakelog.timeline.selectors import parse_time
 
 _COLORS = {1: "yellow", 2: "red"}
 _COLUMNS = (
@@ -162,7 +162,7 @@ def cost_command(
         None if session is None else session.id,
         by=by or ("session" if session is None else "turn"),
         turns=turns,
-        since=parse_time(since, ctx.store.clock()) if since else None,
+        since=find_time(ctx, since) or None,
         utc=ctx.utc,
     )
     name = _namer(ctx, costs.by)

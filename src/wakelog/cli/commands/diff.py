@@ -22,7 +22,6 @@ from wakelog.errors import InvalidInputError
 from wakelog.model.ids import Seq
 from wakelog.session import Session
 from wakelog.timeline.files import ChangedFile, ChangedFiles
-from wakelog.timeline.selectors import resolve_change
 
 _COLUMNS = (
     Column("file", least=24, cut="middle"),
@@ -135,12 +134,10 @@ def _pair(ctx: Context, spots: list[str]) -> _Pair:
                 kind="bad-selector",
                 hint="compare the ends: wakelog diff @3 @7",
             )
-        other = b.session if b.names_session else a.session
+        other = b.session if b.named else a.session
         return _Pair(a.session, span_of(a.session, a.text or "@").last, other, span_of(other, b.text or "@").last)
     where = ctx.place(spots[0] if spots else "")
-    for text in filter(None, where.text.split("..")):
-        span_of(where.session, text)  # says what there is instead, where there is no such place
-    first, last = resolve_change(where.session.log, where.text or None)
+    first, last = where.change
     return _Pair(where.session, first, where.session, last)
 
 

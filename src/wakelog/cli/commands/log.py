@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from wakelog.cli.context import Context, at_option, common
-from wakelog.cli.places import Place
+from wakelog.cli.places import Place, find_time
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.events import brief, show_line
 from wakelog.cli.render.flags import mark_flags
@@ -23,7 +23,7 @@ from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
 from wakelog.timeline.points import attempts_of, first_commit, seq_at_time
-from wakelog.timeline.selectors import Range, parse_time
+from wakelog.timeline.selectors import Range
 
 TURNS, EVENTS, PAGE = 40, 100, 512
 
@@ -79,7 +79,7 @@ def log_command(
     span = Range(1, session.head.seq)
     try:
         stand = standing(session, place.at)
-        span = _span(place, since, until, stand.seq)
+        span = _span(place, find_time(ctx, since), find_time(ctx, until), stand.seq)
         if events or kinds or tool or not stand.document["turn"]["number"]:
             entries = _events(session, span, kinds, tool, reverse)
             _answer_events(ctx, session, stand, entries, EVENTS if limit is None else limit)
@@ -92,17 +92,16 @@ def log_command(
     return 0
 
 
-def _span(place: Place, since: str | None, until: str | None, last: Seq) -> Range:
+def _span(place: Place, since: int, until: int, last: Seq) -> Range:
     """The events asked for, both ends included."""
     first, session = 1, place.session
     if place.text:
         found = place.span
         first, last = (found.first if place.is_range else 1), min(found.last, last)
-    now = session.log.clock()
     if since:
-        first = max(first, seq_at_time(session.log, parse_time(since, now) - 1) + 1)
+        first = max(first, seq_at_time(session.log, since - 1) + 1)
     if until:
-        last = min(last, seq_at_time(session.log, parse_time(until, now)))
+        last = min(last, seq_at_time(session.log, until))
     return Range(max(first, 1), last)
 
 

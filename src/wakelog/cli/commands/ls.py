@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from wakelog.cli.context import Context, common
-from wakelog.cli.places import list_sessions
+from wakelog.cli.places import find_time, list_sessions
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless, short_id, status_sign
@@ -18,7 +18,6 @@ from wakelog.cli.text import age, glyph, money
 from wakelog.index.index import Index
 from wakelog.index.newest import is_far_behind, newest_index
 from wakelog.index.results import SessionInfo
-from wakelog.timeline.selectors import parse_time
 
 LIMIT, PAGE, SPARE = 50, 200, 50
 
@@ -78,7 +77,7 @@ def ls_command(
         "failed": True if failed else None,
         "live": True if live else None,
         "name_glob": name,
-        "since": parse_time(since, ctx.store.clock()) if since else 0,
+        "since": find_time(ctx, since),
     }
     # A filter may be about the oldest session; without one, the first page is known before the rest is.
     is_first_page = bool(limit) and limit <= PAGE and not any(filters.values()) and is_far_behind(ctx.store.index)

@@ -286,7 +286,7 @@ def _where(ctx: Context, place: Place, start: str) -> str:
     last = last or first
     if start:
         begin = ctx.place(start)
-        if begin.names_session or begin.is_range:
+        if begin.named or begin.is_range:
             raise click.UsageError("--from names one place of the same session, such as @4")
         first, last = begin.text, last or "@"
     text = first + (f"..{last}" if last and last != first else "")

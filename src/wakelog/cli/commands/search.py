@@ -10,6 +10,7 @@ import click
 
 from wakelog.cli.context import Context, common
 from wakelog.cli.errors import NO
+from wakelog.cli.places import find_time
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless
 from wakelog.cli.render.table import GAP, Cell, Column, say_table
@@ -17,7 +18,6 @@ from wakelog.cli.render.values import plain_value, scalar, text_of
 from wakelog.cli.text import age, fit, glyph, inert, pad, width
 from wakelog.index.results import Hit, Table
 from wakelog.index.sql import ROWS_MAX, VIEWS
-from wakelog.timeline.selectors import parse_time
 
 LIMIT, ALL = 20, 10_000
 _NARROW = 8
@@ -60,7 +60,7 @@ def search_command(
         text,
         session=session,
         kind=kind,
-        since=parse_time(since, ctx.store.clock()) if since else 0,
+        since=find_time(ctx, since),
         limit=ALL if names or counts else limit,
     )
     hits = list(page)

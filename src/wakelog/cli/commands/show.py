@@ -99,7 +99,7 @@ def _find(ctx: Context, places: tuple[str, ...]) -> list[_Shown]:
     found: list[_Shown] = []
     for text in places or ("@",):
         place = ctx.place(text)
-        found.append(_one(place.session if place.names_session or not found else found[-1].session, place.text))
+        found.append(_one(place.session if place.named or not found else found[-1].session, place.text))
     # What a search prints, `fix-auth@7 e40`, means that event, not the turn as well.
     if len(found) == 2 and places[0][-1:].isdigit() and found[1].kind == "event" and found[0].kind == "turn":
         first, second = found

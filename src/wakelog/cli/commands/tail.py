@@ -19,7 +19,6 @@ from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq, SessionId
 from wakelog.session import Session
 from wakelog.timeline.points import walk_back
-from wakelog.timeline.selectors import parse_selector
 
 LINES, PAGE = 10, 1000
 NEWS_S = 0.5
@@ -82,7 +81,7 @@ def tail_command(
       wakelog tail fix-auth
       wakelog tail -f --all
     """
-    if session and parse_selector(session).first:
+    if session and ctx.place(session).text:
         raise InvalidInputError(
             f"{session!r} is a position; tail takes a session", kind="bad-selector", hint="use wakelog log for a range"
         )
