@@ -1,13 +1,17 @@
 """The pictures of the README show what there is now. After a change: .venv/bin/python docs/pictures.py"""
 
 import ast
+import runpy
 from xml.sax.saxutils import escape
 
-from docs.pictures import PICTURES, ROOT, draw_architecture
+from tests.docs.pages import ROOT
+
+PICTURES = ROOT / "docs" / "pictures"
 
 
 def test_the_architecture_is_drawn_from_its_table() -> None:
-    assert (PICTURES / "architecture.svg").read_text(encoding="utf-8") == draw_architecture()
+    drawn = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["draw_architecture"]()
+    assert (PICTURES / "architecture.svg").read_text(encoding="utf-8") == drawn
 
 
 def test_the_recording_has_the_words_of_the_demo() -> None:
