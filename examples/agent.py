@@ -1,7 +1,7 @@
 """A small agent that keeps its session in wakelog: no framework, no model, no network.
 
-It fixes a setting and tells the team. Its tools are plain functions with `@session.tool` above them. What it has done
-is in the session, not in this process: kill it at any moment and run it again, and it goes on where it was.
+It fixes a setting and tells the team. Its tools are plain functions with `@session.tool` above them. Its progress is in
+the session, not in this process: kill it at any moment and run it again, and it continues where it was.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def main(folder: Path, answer_after_s: float = 0) -> None:
 
         @session.tool(effect="external")
         def post(message: str) -> str:
-            """The team's channel is a file here. What is posted there cannot be taken back."""
+            """The team's channel is a file here. A post cannot be taken back."""
             print(f"  post {message!r}", flush=True)
             with (folder / "channel.txt").open("a", encoding="utf-8") as channel:
                 channel.write(message + "\n")
                 channel.flush()
                 os.fsync(channel.fileno())
-            time.sleep(answer_after_s)  # posted, and the answer has not come back
+            time.sleep(answer_after_s)  # posted, but the answer has not arrived
             return "posted"
 
         def find_out() -> None:

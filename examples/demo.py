@@ -26,19 +26,19 @@ def main() -> int:
 
         title("an agent works, and is killed (kill -9) inside its last call")
         run_and_kill(folder)
-        title("the same script is simply run again: what is done is not repeated, and what is uncertain not guessed")
+        title("run the same script again: finished calls are not repeated, and wakelog does not guess the cut one")
         agent(folder, expect=1)
         wakelog(folder, "pending")
-        title("somebody looks at the channel: the message is there. So that is what is recorded")
+        title("somebody checks the channel: the message is there, so record that")
         print(read_channel(folder), end="", flush=True)
         wakelog(folder, "reconcile", "fix-login", uncertain_call(folder), "--succeeded", "-m", "it is in the channel")
-        title("and the script is run once more")
+        title("run the script once more: it finishes")
         agent(folder, expect=0)
         sent = len(read_channel(folder).splitlines())
         print(f"messages in the channel: {sent}", flush=True)
 
         wakelog(folder, "log", why="what happened, turn by turn")
-        wakelog(folder, "diff", "@1", "@2", why="what the second turn changed, by whom and why")
+        wakelog(folder, "diff", "@1", "@2", why="what the second turn changed, by which call, and why")
         wakelog(folder, "brief", why="what the next run should know")
         wakelog(folder, "verify", why="was it altered?")
     return 0 if sent == 1 else 1
