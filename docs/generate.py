@@ -419,7 +419,9 @@ def _engine_abilities(old: str) -> str:
             continue
         names = [n for n, m in vars(cls).items() if inspect.isfunction(m) and (n[0] != "_" or n == "__call__")]
         methods = [f"`{n.replace('__call__', field)}{_signature(vars(cls)[n])}`" for n in names if n != "__init__"]
-        rows.append([f"`{field}`", "<br>".join(methods), " ".join(inspect.cleandoc(cls.__doc__ or "").split())])
+        rows.append(
+            [f"`{field}`", "<br>".join([f"`{kind}`", *methods]), " ".join(inspect.cleandoc(cls.__doc__ or "").split())]
+        )
     return _table(("ability", "what it is", "what for"), rows)
 
 
