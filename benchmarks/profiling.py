@@ -142,7 +142,7 @@ def _each(items: list[Any], work: Callable[[Any], Any]) -> float:
     return time.perf_counter() - start
 
 
-def _seal_all(admitted: list[list[sealing.Step]]) -> Iterator[Commit]:
+def _seal_all(admitted: list[list[sealing.SealStep]]) -> Iterator[Commit]:
     tip = sealing.Tip(Fold())
     sealing.seal(tip, _SESSION, admit([ev.SessionOpened(name="bench")], None), now=1)
     for steps in admitted:
@@ -152,7 +152,7 @@ def _seal_all(admitted: list[list[sealing.Step]]) -> Iterator[Commit]:
 # Inside sealing
 
 
-def _time_inside(admitted: list[list[sealing.Step]]) -> dict[str, float]:
+def _time_inside(admitted: list[list[sealing.SealStep]]) -> dict[str, float]:
     """Seconds in each group of functions that sealing calls."""
     spent: dict[str, list[int]] = {}
     with contextlib.ExitStack() as stack:

@@ -35,7 +35,7 @@ from wakelog.model import machines
 from wakelog.model.document import State, empty_document
 from wakelog.model.records import GENESIS, Header
 from wakelog.state import digest
-from wakelog.state.effects import Place, effect_of
+from wakelog.state.effects import EventPlace, effect_of
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))  # for when this file is run by its path
@@ -293,7 +293,7 @@ def _chain_example(old: str) -> str:
     prev, doc, lines = GENESIS, dict[str, Any](), []
     told = [ev.SessionOpened(goal="say hello"), ev.MessageAdded(role="user", content="hello", why="first contact")]
     for seq, event in enumerate(told, 1):
-        delta = effect_of(doc, event, Place(seq, 0))
+        delta = effect_of(doc, event, EventPlace(seq, 0))
         if delta:
             doc = delta[0]["value"]
         body = join_body(encode_event(event, PayloadCollector({})), encode_delta(delta) if delta else b"")

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.engine import Change, Known, Surgery
+from wakelog.engine import FeedChange, Known, Surgery
 from wakelog.engines.remote import wire
 from wakelog.http import problems, shapes
 from wakelog.http.openapi import document, field_docs
@@ -37,7 +37,7 @@ SHOWN: dict[str, tuple[type, ...]] = {
     "http-wire": (
         wire.Submit,
         wire.Answers,
-        wire.Answer,
+        wire.SubmitAnswer,
         Commit,
         Record,
         ForkPoint,
@@ -45,12 +45,12 @@ SHOWN: dict[str, tuple[type, ...]] = {
         wire.Read,
         wire.Commits,
         Known,
-        Change,
+        FeedChange,
         Snapshot,
         Heartbeat,
         Surgery,
-        wire.Wait,
-        wire.News,
+        wire.WaitRequest,
+        wire.NewsAnswer,
     ),
 }
 

@@ -46,7 +46,7 @@ class Pending(Protocol):
         ...
 
 
-class Change(msgspec.Struct, frozen=True):
+class FeedChange(msgspec.Struct, frozen=True):
     """A session that has something new; `cursor` continues after it."""
 
     session: SessionId
@@ -102,7 +102,7 @@ class Leases(Protocol):
 class Feed(Protocol):
     """What is new in the store."""
 
-    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
         """Sessions with commits since `cursor`, at least once each, in the order they were stored."""
         ...
 

@@ -5,11 +5,11 @@ import pytest
 
 from wakelog.cli.app import ALIASES, SECTIONS, SHORT, app
 from wakelog.session import Session
-from wakelog.session.budget import Budget, Monitors
-from wakelog.session.calls import Calls
-from wakelog.session.context import Window
+from wakelog.session.budget import Monitors, SessionBudget
+from wakelog.session.calls import SessionCalls
+from wakelog.session.context import SessionContext
 from wakelog.session.files import Files
-from wakelog.session.trust import Trusts
+from wakelog.session.trust import SessionTrust
 from wakelog.store import Store
 
 COMMANDS = [name for section in SECTIONS.values() for name in section]
@@ -75,7 +75,6 @@ DONE_BY = {
     "Session.why": "why",
     "Store.cost": "cost",
     "Store.delete": "delete",
-    "Store.prices": "cost",
     "Store.erase": "erase",
     "Store.find": "ls",
     "Store.fork": "fork",
@@ -124,12 +123,12 @@ NOT_DONE = {
 def _verbs() -> set[str]:
     found = {f"{cls.__name__}.{name}" for cls in (Session, Store) for name in _public(cls)} - {"Session.aio"}
     spaces = {
-        "calls": Calls,
-        "context": Window,
+        "calls": SessionCalls,
+        "context": SessionContext,
         "files": Files,
-        "budget": Budget,
+        "budget": SessionBudget,
         "monitors": Monitors,
-        "trust": Trusts,
+        "trust": SessionTrust,
     }
     found -= {f"Session.{space}" for space in spaces}
     return found | {f"Session.{space}.{name}" for space, cls in spaces.items() for name in _public(cls)}

@@ -18,7 +18,7 @@ from tests.http.asking import Asker
 from wakelog.cli.demo import build
 from wakelog.http.server import serving
 from wakelog.http.state import Settings
-from wakelog.mcp.lazy_store import Place
+from wakelog.mcp.lazy_store import LazyStore
 from wakelog.mcp.tools import Tools
 from wakelog.session import Session
 from wakelog.store import Store
@@ -56,7 +56,7 @@ class World:
         return reply.json
 
     def tool(self, name: str, /, **arguments: Any) -> Any:
-        said = getattr(Tools(Place.of(self.store)), name)(**arguments)
+        said = getattr(Tools(LazyStore.of(self.store)), name)(**arguments)
         return json.loads(said) if said[:1] in "{[" else said
 
 

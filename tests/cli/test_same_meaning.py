@@ -11,7 +11,7 @@ from tests.cli.conftest import Cli
 from tests.http.asking import Asker
 from wakelog.http.server import serving
 from wakelog.http.state import Settings
-from wakelog.mcp.lazy_store import Place
+from wakelog.mcp.lazy_store import LazyStore
 from wakelog.mcp.tools import Tools
 from wakelog.store import Store
 
@@ -57,7 +57,7 @@ def test_a_diff_means_the_same_in_library_command_line_http_and_mcp(
     told = cli("diff", *words, "--json", "--store", str(tmp_path / "store")).data
     assert (told["a"]["seq"], told["b"]["seq"]) == ends
     assert [c["pointer"] for c in told["changes"]] == keys
-    said = json.loads(Tools(Place.of(store)).diff(session.id, a, b))
+    said = json.loads(Tools(LazyStore.of(store)).diff(session.id, a, b))
     assert (said["from"], said["to"]) == ends
     assert [c["key"] for c in said["changes"]] == keys
     with serving(Settings(url=str(tmp_path / "store"), rate=0)) as running:
@@ -78,7 +78,7 @@ def test_what_is_a_place_is_no_name_for_a_session_anywhere(store: Store, cli: Cl
     result = cli("fork", "agent", "--name", name, "--json", "--store", str(tmp_path / "store"))
     assert (result.code, result.error["kind"]) == (2, "bad-name")
     with pytest.raises(Exception, match="cannot name a session"):
-        Tools(Place.of(store)).fork(session.id, name=name)
+        Tools(LazyStore.of(store)).fork(session.id, name=name)
     with serving(Settings(url=str(tmp_path / "store"), rate=0)) as running:
         asker = Asker(running.url, running.key)
         assert asker.post("/v1/sessions/agent/fork", {"name": name}).kind == "bad-name"

@@ -41,7 +41,7 @@ from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.payloads import Payload, as_ref
 from wakelog.model.records import FORMAT_VERSION, Header, Record
-from wakelog.testing.builders import Writer, fact, message, new_session, raw_commit, raw_record
+from wakelog.testing.builders import CommitWriter, fact, message, new_session, raw_commit, raw_record
 from wakelog.testing.strategies import MOVES, knowledge
 
 headers = st.builds(
@@ -81,7 +81,7 @@ def test_a_body_comes_back_as_the_same_event(event: ev.Event) -> None:
 
 
 def test_the_hashes_are_what_the_format_says() -> None:
-    writer = Writer()
+    writer = CommitWriter()
     commit = writer.open(fact("a"), message("b"))
     chain = bytes(32)
     for seq, record in enumerate(commit.records, 1):
@@ -96,7 +96,7 @@ def test_the_hashes_are_what_the_format_says() -> None:
 
 
 def test_equal_bodies_have_salts_of_their_own() -> None:
-    commit = Writer().open(fact("a"), fact("a"))
+    commit = CommitWriter().open(fact("a"), fact("a"))
     assert len({r.salt for r in commit.records}) == 3
     assert len({json.loads(r.header)["body_hash"] for r in commit.records}) == 3
 
@@ -212,7 +212,7 @@ def test_own_kinds_do_not_touch_the_state() -> None:
 
 def _with_future(**header: Any) -> tuple[Log, list[Record]]:
     """A session with an unknown kind, unknown fields of a known kind, and unknown fields of a header."""
-    writer = Writer()
+    writer = CommitWriter()
     opened = writer.open()
     records = [
         raw_record(

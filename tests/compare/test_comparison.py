@@ -9,7 +9,7 @@ import wakelog
 from wakelog import InvalidInputError, NotFoundError, events
 from wakelog.compare import comparison as comparing
 from wakelog.compare.comparison import Pair
-from wakelog.compare.divergence import Finding
+from wakelog.compare.divergence import DivergenceFactor
 from wakelog.compare.steps import gather
 from wakelog.log.removal import erase, prune
 from wakelog.model.records import EventDraft
@@ -55,7 +55,7 @@ def tried(store: Store, first: Work, second: Work, *, prompts: tuple[str, str] =
     return session.compare("@1.1", "@1.2").pairs[0]
 
 
-def behind(pair: Pair, what: str) -> Finding:
+def behind(pair: Pair, what: str) -> DivergenceFactor:
     assert pair.divergence is not None
     return next(finding for finding in pair.divergence.behind if finding.what == what)
 

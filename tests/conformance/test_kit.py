@@ -11,7 +11,7 @@ from tests.conformance.broken import Asked, Given, Pass, Serving, serving_broken
 from tests.conformance.faults import ALSO, FAULTS
 from wakelog.conformance import all_checks, run
 from wakelog.conformance.kit import CAPABILITIES, GROUPS
-from wakelog.conformance.wire import Client
+from wakelog.conformance.wire import WireClient
 from wakelog.errors import InvalidInputError, NotAllowedError, UnavailableError
 
 GROUP_OF = {each.name: each.group for each in all_checks()}
@@ -83,7 +83,7 @@ def test_what_is_not_offered_is_skipped_where_it_may_be_missing(served: Serving)
 
 def test_a_check_cleans_up(served: Serving) -> None:
     assert list(run(served.url, served.key, only=["sessions", "moving"]))
-    rows = Client(served.url, served.key).ask("GET", "/v1/sessions?limit=1000").ok()["rows"]
+    rows = WireClient(served.url, served.key).ask("GET", "/v1/sessions?limit=1000").ok()["rows"]
     assert not [row["name"] for row in rows if row["status"] != "deleted"]
 
 

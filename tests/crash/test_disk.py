@@ -18,7 +18,7 @@ from wakelog.log.removal import erase
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.records import Head
-from wakelog.testing.builders import Writer, message
+from wakelog.testing.builders import CommitWriter, message
 from wakelog.testing.faults import FaultyDisk, Operation, failing, full_after
 
 
@@ -153,7 +153,7 @@ def test_an_erasure_on_a_full_disk_is_done_or_not_and_says_which(
 def test_a_failed_sync_leaves_the_answer_unknown_and_asking_again_settles_it(
     disk: FaultyDisk, engine: SqliteEngine, kind: str
 ) -> None:
-    writer = Writer()
+    writer = CommitWriter()
     engine.submit(writer.open()).result()
     commit = writer.seal(message("x" * 9000), message("y"), commit_id="chosen")
     for _ in range(3):

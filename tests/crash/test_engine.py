@@ -30,7 +30,7 @@ from wakelog.log.removal import delete
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.model.records import Head
-from wakelog.testing.builders import Writer, fact, message
+from wakelog.testing.builders import CommitWriter, fact, message
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def engine(tmp_path: Path) -> Iterator[SqliteEngine]:
         yield engine
 
 
-def _opened_writer(engine: SqliteEngine) -> Writer:
-    writer = Writer()
+def _opened_writer(engine: SqliteEngine) -> CommitWriter:
+    writer = CommitWriter()
     engine.submit(writer.open()).result()
     return writer
 
@@ -221,7 +221,7 @@ def test_kinds_and_paths_of_any_text_are_told_as_they_were_given(engine: SqliteE
 
 def test_closing_ends_every_wait_and_nothing_more_is_written(engine: SqliteEngine) -> None:
     log = named(engine, "alpha")
-    queued = engine.submit(Writer().open())
+    queued = engine.submit(CommitWriter().open())
     heard: list[str] = []
     waiting = threading.Event()
 

@@ -10,12 +10,12 @@ import asyncpg
 import pytest
 
 from tests.engines.postgres_server import Server
-from wakelog.engine import Change
+from wakelog.engine import FeedChange
 from wakelog.engines.postgres import PostgresEngine, feed
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.rows import to_row
 from wakelog.model.ids import root_of
-from wakelog.testing.builders import Writer, fact
+from wakelog.testing.builders import CommitWriter, fact
 
 
 @pytest.fixture
@@ -25,17 +25,17 @@ def engine(postgres: Server, tmp_path: Path) -> Iterator[PostgresEngine]:
     made.close()
 
 
-def follow(engine: PostgresEngine, cursor: str = "", limit: int = 100) -> tuple[list[Change], str]:
+def follow(engine: PostgresEngine, cursor: str = "", limit: int = 100) -> tuple[list[FeedChange], str]:
     """All that is new, and the cursor after it."""
-    found: list[Change] = []
+    found: list[FeedChange] = []
     while page := engine.changes(cursor, limit):
         found += page
         cursor = page[-1].cursor
     return found, cursor
 
 
-def opened(engine: PostgresEngine) -> Writer:
-    writer = Writer()
+def opened(engine: PostgresEngine) -> CommitWriter:
+    writer = CommitWriter()
     engine.submit(writer.open()).result()
     return writer
 
@@ -152,11 +152,11 @@ def test_who_stores_nothing_does_not_hold_the_horizon_back(engine: PostgresEngin
 
 def test_many_writers_and_readers_at_once(engine: PostgresEngine, postgres: Server) -> None:
     count, writers = 40, 6
-    told: list[list[Change]] = []
+    told: list[list[FeedChange]] = []
     names: list[Any] = [opened(engine) for _ in range(writers)]
     stop = threading.Event()
 
-    def write(writer: Writer) -> None:
+    def write(writer: CommitWriter) -> None:
         own = PostgresEngine(postgres.url, ns=engine.ns)
         for number in range(count):
             own.submit(writer.seal(fact(str(number)))).result()

@@ -21,7 +21,7 @@ from wakelog.errors import (
     WakelogError,
 )
 from wakelog.model import events as ev
-from wakelog.testing.builders import Writer, fact, message
+from wakelog.testing.builders import CommitWriter, fact, message
 from wakelog.testing.contract import EngineContract
 from wakelog.testing.contract.base import given, in_parallel, opened, store, stored
 
@@ -73,7 +73,7 @@ def test_more_appends_than_one_group_takes_are_all_stored(engine: SqliteEngine) 
 def test_eight_threads_on_many_sessions_lose_nothing(engine: SqliteEngine) -> None:
     groups = [[opened(engine) for _ in range(6)] for _ in range(8)]
 
-    def work(writers: list[Writer]) -> None:
+    def work(writers: list[CommitWriter]) -> None:
         for i in range(20):
             pending = [engine.submit(w.seal(fact(f"{i}"), message("m" * 600))) for w in writers]
             assert [p.result().seq for p in pending] == [2 * i + 3] * len(writers)
@@ -184,7 +184,7 @@ def test_a_store_that_may_only_be_read_is_read(read_only: Path) -> None:
     assert session is not None
     assert [c.first for c in engine.read(session)] == [1, 2]
     with pytest.raises(NotAllowedError) as refused:
-        store(engine, Writer().open())
+        store(engine, CommitWriter().open())
     assert refused.value.kind == "read-only"
     engine.close()
 
@@ -228,7 +228,7 @@ def _flipped(value: object) -> object:
 
 
 def test_nothing_of_a_deleted_session_stays_in_the_files(engine: SqliteEngine, path: Path) -> None:
-    writer, kept = Writer(), opened(engine)
+    writer, kept = CommitWriter(), opened(engine)
     # Long and varied enough that some of it lies in pages of its own.
     noise = [f"SECRET-MARKER {i} {os.urandom(300).hex()}" for i in range(50)]
     store(engine, writer.open(goal="SECRET-MARKER"), *(writer.seal(message(t), fact(t), snapshot=True) for t in noise))

@@ -16,7 +16,7 @@ from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
 from wakelog.files.capture import Capture, record_changes
 from wakelog.files.restore import restore
 from wakelog.files.restore_plan import RestorePlan, plan_restore
-from wakelog.files.tree_writer import Tree, locate
+from wakelog.files.tree_writer import OpenRoot, locate
 from wakelog.log.removal import erase
 from wakelog.model import events as ev
 from wakelog.model.records import EventDraft
@@ -342,7 +342,7 @@ def test_what_comes_into_being_meanwhile_is_not_replaced(
 
 def test_two_restores_at_once_are_refused(agent: Agent, repo: Path) -> None:
     agent("echo 1 > f")
-    with Tree(str(repo)) as held, held.locked(), pytest.raises(ConflictError) as caught:
+    with OpenRoot(str(repo)) as held, held.locked(), pytest.raises(ConflictError) as caught:
         agent.session.files.restore("@0")
     assert caught.value.kind == "restore-under-way"
 

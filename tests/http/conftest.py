@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
-from wakelog.http.server import Running, serving
+from wakelog.http.server import RunningServer, serving
 from wakelog.http.state import Settings
 
-Serve = Callable[..., Running]
+Serve = Callable[..., RunningServer]
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     """Starts servers; each is stopped in the end."""
     with ExitStack() as stack:
 
-        def start(url: str | Path | None = None, *, clock: Any = None, **settings: Any) -> Running:
+        def start(url: str | Path | None = None, *, clock: Any = None, **settings: Any) -> RunningServer:
             options = {"clock": clock} if clock else {}
             folder = str(tmp_path / "store" if url is None else url)
             return stack.enter_context(serving(Settings(url=folder, **settings), **options))
@@ -28,5 +28,5 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
 
 @pytest.fixture(params=["sqlite", ON_POSTGRES])
-def running(request: pytest.FixtureRequest, serve: Serve, tmp_path: Path) -> Running:
+def running(request: pytest.FixtureRequest, serve: Serve, tmp_path: Path) -> RunningServer:
     return serve(postgres_url(request, tmp_path) if request.param == "postgres" else None, rate=0)

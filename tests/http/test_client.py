@@ -24,15 +24,17 @@ from wakelog.errors import (
 )
 from wakelog.http.keys import make_key
 from wakelog.http.problems import status_of
-from wakelog.http.server import Running
-from wakelog.testing.builders import Writer, fact
+from wakelog.http.server import RunningServer
+from wakelog.testing.builders import CommitWriter, fact
 from wakelog.testing.contract.base import given, opened, store, stored
 
 Answer = Callable[[socket.socket], None]
 
 
 @contextmanager
-def between(running: Running, *faults: Callable[[socket.socket, bytes, Callable[[], bytes]], None]) -> Iterator[str]:
+def between(
+    running: RunningServer, *faults: Callable[[socket.socket, bytes, Callable[[], bytes]], None]
+) -> Iterator[str]:
     """A relay in front of a server. Each request meets the next fault: it is given the client's socket, the request,
     and how to have the server answer it; after the last one, requests pass as they are."""
     host, _, port = running.url.removeprefix("http://").partition(":")
@@ -139,10 +141,10 @@ FAULTS = [drops_request, drops_answer, cuts_answer, says_bad_gateway, says_too_m
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_an_append_whose_answer_is_lost_is_asked_again_and_stored_once(running: Running, fault: Any) -> None:
+def test_an_append_whose_answer_is_lost_is_asked_again_and_stored_once(running: RunningServer, fault: Any) -> None:
     with between(running, passes, fault, fault) as url:
         engine = RemoteEngine(url, running.key)
-        writer = Writer()
+        writer = CommitWriter()
         commit = writer.open(fact("a"))
         head = engine.submit(commit).result()
         assert (head.seq, head.hash) == (2, commit.hash)
@@ -152,11 +154,13 @@ def test_an_append_whose_answer_is_lost_is_asked_again_and_stored_once(running: 
 
 
 @pytest.mark.parametrize("fault", [drops_request, drops_answer, says_bad_gateway])
-def test_when_patience_is_over_the_answer_is_unknown_and_asking_again_settles_it(running: Running, fault: Any) -> None:
+def test_when_patience_is_over_the_answer_is_unknown_and_asking_again_settles_it(
+    running: RunningServer, fault: Any
+) -> None:
     # The first question introduces the engine; a kept connection that fails is tried once more at once.
     with between(running, passes, *[fault] * 2) as url:
         engine = RemoteEngine(url, running.key, patience_s=0.0)
-        writer = Writer()
+        writer = CommitWriter()
         commit = writer.open()
         with pytest.raises(UnavailableError) as unknown:
             engine.submit(commit).result()
@@ -173,7 +177,7 @@ def test_when_patience_is_over_the_answer_is_unknown_and_asking_again_settles_it
         engine.close()
 
 
-def test_a_log_goes_on_through_lost_answers(running: Running) -> None:
+def test_a_log_goes_on_through_lost_answers(running: RunningServer) -> None:
     faults = [passes, *([passes] * 3 + [drops_answer] + [passes] * 2 + [drops_request] + [cuts_answer]) * 3]
     with between(running, *faults) as url, wakelog.open(url, key=running.key) as behind:
         session = behind.session("s")
@@ -192,7 +196,7 @@ def test_where_no_server_is_it_is_told_at_once() -> None:
     assert "wakelog serve" in told.value.hint
 
 
-def test_what_is_no_wakelog_server_is_told(running: Running) -> None:
+def test_what_is_no_wakelog_server_is_told(running: RunningServer) -> None:
     def something_else(client: socket.socket, request: bytes, served: Callable[[], bytes]) -> None:
         client.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 2\r\n\r\nhi")
 
@@ -225,7 +229,9 @@ def test_addresses() -> None:
     assert parse_address("http://[::1]:8425").netloc == "[::1]:8425"
 
 
-def test_a_key_is_needed_and_is_taken_from_the_environment(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_is_needed_and_is_taken_from_the_environment(
+    running: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(NotAllowedError) as told:
         wakelog.open(running.url)
     assert told.value.kind == "key-missing"
@@ -238,13 +244,13 @@ def test_a_key_is_needed_and_is_taken_from_the_environment(running: Running, mon
 
 
 @pytest.mark.parametrize("key", ["wlk_a_b\n", "wlk_a_b\r\nX-Other: 1", "wlk_ä_b"])
-def test_a_key_that_cannot_be_sent_is_refused_at_home(running: Running, key: str) -> None:
+def test_a_key_that_cannot_be_sent_is_refused_at_home(running: RunningServer, key: str) -> None:
     with pytest.raises(NotAllowedError) as told:
         wakelog.open(running.url, key=key)
     assert told.value.kind == "key-refused"
 
 
-def test_a_redirect_is_not_followed(running: Running) -> None:
+def test_a_redirect_is_not_followed(running: RunningServer) -> None:
     def redirects(client: socket.socket, request: bytes, served: Callable[[], bytes]) -> None:
         client.sendall(
             b"HTTP/1.1 307 Temporary\r\nlocation: " + running.url.encode() + b"\r\ncontent-length: 0\r\n\r\n"
@@ -255,7 +261,7 @@ def test_a_redirect_is_not_followed(running: Running) -> None:
     assert told.value.kind == "not-a-server"
 
 
-def test_a_reader_reads_and_is_told_that_it_may_not_write(running: Running) -> None:
+def test_a_reader_reads_and_is_told_that_it_may_not_write(running: RunningServer) -> None:
     with wakelog.open(running.url, key=running.key) as writing:
         writing.session("s").fact("k", 1)
     key, token = make_key("reader", "read", ("default",), now=running.server.clock())
@@ -270,14 +276,14 @@ def test_a_reader_reads_and_is_told_that_it_may_not_write(running: Running) -> N
         assert [e.seq for e in session.events()] == [1, 2]
 
 
-def test_a_namespace_that_is_not_there_is_made_unless_that_is_not_wanted(running: Running) -> None:
+def test_a_namespace_that_is_not_there_is_made_unless_that_is_not_wanted(running: RunningServer) -> None:
     with pytest.raises(NotFoundError):
         wakelog.open(f"{running.url}/ns/fresh", key=running.key, create=False)
     wakelog.open(f"{running.url}/ns/fresh", key=running.key).close()
     wakelog.open(f"{running.url}/ns/fresh", key=running.key, create=False).close()
 
 
-def test_errors_arrive_as_what_they_were(running: Running) -> None:
+def test_errors_arrive_as_what_they_were(running: RunningServer) -> None:
     engine = RemoteEngine(running.url, running.key)
     writer = opened(engine)
     late = writer.rival(fact("late"))
@@ -286,7 +292,7 @@ def test_errors_arrive_as_what_they_were(running: Running) -> None:
         engine.submit(late).result()
     assert (told.value.kind, told.value.head_seq) == ("head-moved", 2)
     with pytest.raises(NotFoundError) as missing:
-        engine.head(Writer().session)
+        engine.head(CommitWriter().session)
     assert missing.value.kind == "session-not-found"
     engine.close()
 
@@ -301,7 +307,7 @@ def test_every_class_of_errors_survives_the_way() -> None:
     assert type(wire.error_of(strange)) is WakelogError
 
 
-def test_appends_of_many_threads_share_requests(running: Running) -> None:
+def test_appends_of_many_threads_share_requests(running: RunningServer) -> None:
     engine = RemoteEngine(running.url, running.key)
     sent: list[int] = []
     original = engine._lane._send
@@ -315,7 +321,7 @@ def test_appends_of_many_threads_share_requests(running: Running) -> None:
     sent.clear()
     barrier = threading.Barrier(12)
 
-    def write(writer: Writer) -> None:
+    def write(writer: CommitWriter) -> None:
         barrier.wait()
         for n in range(10):
             engine.submit(writer.seal(fact(f"k{n}"))).result()
@@ -332,7 +338,7 @@ def test_appends_of_many_threads_share_requests(running: Running) -> None:
     engine.close()
 
 
-def test_a_forked_process_asks_on_connections_of_its_own(running: Running) -> None:
+def test_a_forked_process_asks_on_connections_of_its_own(running: RunningServer) -> None:
     with wakelog.open(running.url, key=running.key) as shared:
         session = shared.session("s")
         reading, writing = os.pipe()
@@ -357,7 +363,7 @@ def test_a_forked_process_asks_on_connections_of_its_own(running: Running) -> No
         assert session.verify().ok
 
 
-def test_a_kept_connection_that_the_server_closed_is_replaced(running: Running) -> None:
+def test_a_kept_connection_that_the_server_closed_is_replaced(running: RunningServer) -> None:
     connections = Connections(running.url, {"Authorization": f"Bearer {running.key}"})
     assert connections.ask("GET", "/v1/info", b"", 10, {}).status == 200
     idle = connections._pool.pool
@@ -369,7 +375,7 @@ def test_a_kept_connection_that_the_server_closed_is_replaced(running: Running) 
     connections.close()
 
 
-def test_the_index_behind_a_server_is_the_servers(running: Running, tmp_path: Path) -> None:
+def test_the_index_behind_a_server_is_the_servers(running: RunningServer, tmp_path: Path) -> None:
     with wakelog.open(running.url, key=running.key) as shared:
         session = shared.session("s", labels={"team": "a"})
         with session.turn(user="find the zebra"):

@@ -19,7 +19,7 @@ from tests.seeds import SEED, examples
 from wakelog.http.guards import Rates
 from wakelog.http.openapi import document
 from wakelog.http.routes import all_routes
-from wakelog.http.server import Running, serving
+from wakelog.http.server import RunningServer, serving
 from wakelog.http.state import Settings
 
 STREAMS = {route.name for route in all_routes() if route.media == "text/event-stream"}
@@ -31,7 +31,7 @@ _numbers = count()
 class Target:
     """A server with a world in it."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: RunningServer) -> None:
         self.running = running
         self.world = World(running, "default")
 

@@ -11,7 +11,7 @@ from tests.http.asking import Asker
 from tests.http.conftest import Serve
 from wakelog.errors import NotAllowedError
 from wakelog.http.guards import Doors, Rates
-from wakelog.http.server import Running
+from wakelog.http.server import RunningServer
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_only_pages_of_its_own_or_of_trusted_origins_are_answered(origin: str, l
         assert refused.value.kind == "wrong-origin"
 
 
-def test_a_rebound_name_or_a_strange_page_gets_nothing_even_with_a_key(running: Running) -> None:
+def test_a_rebound_name_or_a_strange_page_gets_nothing_even_with_a_key(running: RunningServer) -> None:
     asker = Asker(running.url, running.key)
     for headers, kind in (
         ({"Host": "evil.example"}, "wrong-host"),
@@ -120,7 +120,7 @@ def test_who_asks_too_often_is_told_to_wait_and_others_are_not(serve: Serve) -> 
     assert Asker(running.url, token).get("/v1/info").status == 200
 
 
-def test_wrong_keys_from_one_address_are_slowed_down_and_a_right_one_is_not(running: Running) -> None:
+def test_wrong_keys_from_one_address_are_slowed_down_and_a_right_one_is_not(running: RunningServer) -> None:
     wrong = Asker(running.url, "wlk_aaaaaaaa_wrong")
     assert {wrong.get("/v1/info").status for _ in range(80)} == {401, 429}
     assert Asker(running.url, running.key).get("/v1/info").status == 200
@@ -167,13 +167,13 @@ def test_a_head_that_does_not_come_is_not_waited_for(serve: Serve, monkeypatch: 
 
 
 @pytest.mark.parametrize("media", ["text/plain", "", "application/x-www-form-urlencoded", "multipart/form-data"])
-def test_a_body_of_another_type_is_refused(media: str, running: Running) -> None:
+def test_a_body_of_another_type_is_refused(media: str, running: RunningServer) -> None:
     reply = Asker(running.url, running.key).post("/v1/sessions", b'{"name": "s"}', **{"Content-Type": media})
     assert (reply.status, reply.kind) == (415, "wrong-media")
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"name": 1}', b'{"name": "a", "x": 1}', b"\xff", b"[" * 100000])
-def test_a_body_that_does_not_fit_is_refused_with_the_place(body: bytes, running: Running) -> None:
+def test_a_body_that_does_not_fit_is_refused_with_the_place(body: bytes, running: RunningServer) -> None:
     reply = Asker(running.url, running.key).post("/v1/sessions", body, **{"Content-Type": "application/json"})
     assert (reply.status, reply.kind) == (400, "bad-request")
 
@@ -181,7 +181,7 @@ def test_a_body_that_does_not_fit_is_refused_with_the_place(body: bytes, running
 @pytest.mark.parametrize(
     "query", ["x=1", "limit=0", "limit=1001", "limit=a", "live=maybe", "limit=1&limit=2", "name=%ff"]
 )
-def test_a_query_that_does_not_fit_is_refused(query: str, running: Running) -> None:
+def test_a_query_that_does_not_fit_is_refused(query: str, running: RunningServer) -> None:
     reply = Asker(running.url, running.key).get(f"/v1/sessions?{query}")
     assert (reply.status, reply.kind) == (400, "bad-request")
 
@@ -228,7 +228,9 @@ def test_more_requests_at_once_than_it_can_hold_are_turned_away(serve: Serve, mo
     assert asker.get("/v1/info").status == 200
 
 
-def test_a_fault_of_its_own_is_told_without_its_insides(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_its_own_is_told_without_its_insides(
+    running: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = running.server.spaces.get("default").engine
 
     def broken(name: str) -> None:
@@ -240,12 +242,12 @@ def test_a_fault_of_its_own_is_told_without_its_insides(running: Running, monkey
     assert b"very inside" not in reply.content
 
 
-def _connected(running: Running) -> socket.socket:
+def _connected(running: RunningServer) -> socket.socket:
     host, _, port = running.url.removeprefix("http://").partition(":")
     return socket.create_connection((host, int(port)), timeout=60)
 
 
-def _head(running: Running, *headers: str) -> bytes:
+def _head(running: RunningServer, *headers: str) -> bytes:
     lines = [
         "POST /v1/sessions HTTP/1.1",
         "Host: 127.0.0.1",

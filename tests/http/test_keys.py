@@ -14,7 +14,7 @@ from tests.http.conftest import Serve
 from wakelog.errors import ConflictError, CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.http.keys import ANY, SCOPES, Keys, check_namespace, make_key
 from wakelog.http.namespaces import Spaces
-from wakelog.http.server import Running
+from wakelog.http.server import RunningServer
 from wakelog.http.shared import SharedKeys
 from wakelog.testing.contract.base import in_parallel
 
@@ -143,7 +143,7 @@ def test_some_names_are_no_namespaces(name: str) -> None:
 # With a server
 
 
-def test_a_key_made_while_the_server_runs_is_let_in_and_a_revoked_one_refused_at_once(running: Running) -> None:
+def test_a_key_made_while_the_server_runs_is_let_in_and_a_revoked_one_refused_at_once(running: RunningServer) -> None:
     mine = Spaces(running.server.settings.url).keys()  # another process would do it so
     for n in range(3):
         key, token = make_key(f"ci{n}", "read", ("default",), now=running.server.clock())
@@ -175,7 +175,7 @@ def test_the_launch_key_is_good_for_one_launch(serve: Serve) -> None:
     assert Asker(second.url, first.key).get("/v1/info").status == 401
 
 
-def test_refused_keys_are_not_told_apart(running: Running) -> None:
+def test_refused_keys_are_not_told_apart(running: RunningServer) -> None:
     key, token = make_key("ci", "read", ("default",), now=0, expires=1)
     running.server.keys.add(key)
     replies = [Asker(running.url, each).get("/v1/info") for each in (token, token + "x", "wlk_zzzzzzzz_y")]
@@ -183,7 +183,7 @@ def test_refused_keys_are_not_told_apart(running: Running) -> None:
 
 
 def test_what_is_logged_names_the_key_by_its_id_and_no_content(
-    running: Running, caplog: pytest.LogCaptureFixture
+    running: RunningServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "wakelog.http")
     asker = Asker(running.url, running.key)

@@ -20,7 +20,7 @@ from tests.http.processes import ServerProcess
 from wakelog.errors import UnavailableError
 from wakelog.http.keys import Scope, make_key
 from wakelog.http.protocol import HEAD_MAX, HEADERS_MAX
-from wakelog.http.server import Running
+from wakelog.http.server import RunningServer
 from wakelog.http.shares import Queue, Share, Who
 
 JSON = {"Content-Type": "application/json"}
@@ -28,13 +28,13 @@ MSGPACK = {"Content-Type": "application/msgpack"}
 MB = 1 << 20
 
 
-def _key(running: Running, name: str, scope: Scope = "read") -> str:
+def _key(running: RunningServer, name: str, scope: Scope = "read") -> str:
     key, token = make_key(name, scope, ("default",), now=running.server.clock())
     running.server.keys.add(key)
     return token
 
 
-def _connected(running: Running) -> socket.socket:
+def _connected(running: RunningServer) -> socket.socket:
     host, _, port = running.url.removeprefix("http://").partition(":")
     return socket.create_connection((host, int(port)), timeout=20)
 

@@ -11,7 +11,7 @@ import pytest
 from tests.http.asking import Asker
 from wakelog.http.openapi import document, field_docs
 from wakelog.http.routes import all_routes
-from wakelog.http.server import Running, serving
+from wakelog.http.server import RunningServer, serving
 from wakelog.http.shapes import EventRecord
 from wakelog.http.state import Settings
 from wakelog.log.intake import OWN_KINDS
@@ -22,7 +22,7 @@ ROUTES = {route.name: route for route in all_routes()}
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     with serving(Settings(url=str(tmp_path_factory.mktemp("served")), rate=0)) as running:
         yield running
 
@@ -77,5 +77,5 @@ def test_fields_carry_what_is_written_under_them() -> None:
     assert described["description"] == "The chain's hash after this event."
 
 
-def test_it_is_served_to_anyone(running: Running) -> None:
+def test_it_is_served_to_anyone(running: RunningServer) -> None:
     assert Asker(running.url).get("/openapi.json").json == json.loads(msgspec.json.encode(DOCUMENT))

@@ -7,7 +7,7 @@ import pytest
 
 from wakelog.engine import Engine
 from wakelog.engines.remote import RemoteEngine
-from wakelog.http.server import Running, serving
+from wakelog.http.server import RunningServer, serving
 from wakelog.http.state import Settings
 from wakelog.testing.contract import EngineContract
 
@@ -15,7 +15,7 @@ from wakelog.testing.contract import EngineContract
 class TestRemote(EngineContract):
     """Every test has a namespace of its own on one server."""
 
-    server: ClassVar[Running]
+    server: ClassVar[RunningServer]
 
     @pytest.fixture(scope="class", autouse=True)
     @classmethod

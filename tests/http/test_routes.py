@@ -12,7 +12,7 @@ from tests.http.world import EXAMPLES, MARK, Example, World
 from wakelog.http.guards import Rates
 from wakelog.http.keys import SCOPES, Key, make_key
 from wakelog.http.routes import Route, all_routes
-from wakelog.http.server import Running
+from wakelog.http.server import RunningServer
 
 ROUTES = {route.name: route for route in all_routes()}
 ABOUT_A_SPACE = {name: route for name, route in ROUTES.items() if route.reach == "space"}
@@ -20,7 +20,7 @@ STREAMS = {name for name, route in ROUTES.items() if route.media == "text/event-
 _numbers = count()
 
 
-def key_for(running: Running, scope: Any, *spaces: str) -> str:
+def key_for(running: RunningServer, scope: Any, *spaces: str) -> str:
     """A key in the server's file."""
     key, token = make_key(f"k{next(_numbers)}", scope, spaces, now=running.server.clock())
     running.server.keys.add(key)
@@ -28,7 +28,7 @@ def key_for(running: Running, scope: Any, *spaces: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     from wakelog.http.server import serving
     from wakelog.http.state import Settings
 
@@ -38,7 +38,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture(scope="module")
-def calm(running: Running) -> Iterator[World]:
+def calm(running: RunningServer) -> Iterator[World]:
     """A world that is only read."""
     made = World(running, "calm")
     yield made
@@ -46,7 +46,7 @@ def calm(running: Running) -> Iterator[World]:
 
 
 @pytest.fixture
-def world(request: pytest.FixtureRequest, running: Running, calm: World) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, running: RunningServer, calm: World) -> Iterator[World]:
     """A world for one test; where a route only reads, the one that all of them share."""
     name = request.node.callspec.params["name"]
     if ROUTES[name].scope == "read" and EXAMPLES[name](calm).before is None:
@@ -83,7 +83,7 @@ def test_every_route_is_documented() -> None:
 
 
 @pytest.mark.parametrize("name", ROUTES)
-def test_it_answers_what_it_is_asked_as_documented(name: str, running: Running, world: World) -> None:
+def test_it_answers_what_it_is_asked_as_documented(name: str, running: RunningServer, world: World) -> None:
     example = EXAMPLES[name](world)
     if example.before is not None:
         example.before(world)
@@ -95,7 +95,7 @@ def test_it_answers_what_it_is_asked_as_documented(name: str, running: Running, 
 
 
 @pytest.mark.parametrize("name", [n for n, r in ROUTES.items() if r.reach != "anyone"])
-def test_without_a_key_it_says_only_that_one_is_needed(name: str, running: Running, victim: World) -> None:
+def test_without_a_key_it_says_only_that_one_is_needed(name: str, running: RunningServer, victim: World) -> None:
     route, example = ROUTES[name], EXAMPLES[name](victim)
     url = victim.url if route.reach == "space" else running.url
     for key in ("", "wlk_aaaaaaaa_wrong", "nonsense"):
@@ -106,7 +106,7 @@ def test_without_a_key_it_says_only_that_one_is_needed(name: str, running: Runni
 
 
 @pytest.mark.parametrize("name", ABOUT_A_SPACE)
-def test_each_scope_may_do_what_it_is_for_and_no_more(name: str, running: Running, world: World) -> None:
+def test_each_scope_may_do_what_it_is_for_and_no_more(name: str, running: RunningServer, world: World) -> None:
     route = ROUTES[name]
     too_little = SCOPES[: SCOPES.index(route.scope)]
     before = world.store.engine.head(world.session.id)
@@ -123,7 +123,7 @@ def test_each_scope_may_do_what_it_is_for_and_no_more(name: str, running: Runnin
 
 
 @pytest.mark.parametrize("name", ["namespaces", "metrics"])
-def test_what_is_about_the_whole_server_needs_a_key_that_sees_all_of_it(name: str, running: Running) -> None:
+def test_what_is_about_the_whole_server_needs_a_key_that_sees_all_of_it(name: str, running: RunningServer) -> None:
     path = ROUTES[name].full_path
     assert Asker(running.url, key_for(running, "admin", "default")).get(path).status == 403
     assert Asker(running.url, key_for(running, "read", "*")).get(path).status == 200
@@ -133,7 +133,7 @@ def test_what_is_about_the_whole_server_needs_a_key_that_sees_all_of_it(name: st
 
 
 @pytest.fixture(scope="module")
-def victim(running: Running) -> Iterator[World]:
+def victim(running: RunningServer) -> Iterator[World]:
     made = World(running, "victim")
     yield made
     made.close()
@@ -141,7 +141,7 @@ def victim(running: Running) -> Iterator[World]:
 
 @pytest.mark.parametrize("name", ABOUT_A_SPACE)
 def test_a_key_of_another_namespace_cannot_tell_it_from_one_that_is_not_there(
-    name: str, running: Running, victim: World
+    name: str, running: RunningServer, victim: World
 ) -> None:
     route, example = ROUTES[name], EXAMPLES[name](victim)
     asker = Asker(f"{running.url}/ns/victim", stranger(running))
@@ -152,7 +152,9 @@ def test_a_key_of_another_namespace_cannot_tell_it_from_one_that_is_not_there(
 
 
 @pytest.mark.parametrize("name", ABOUT_A_SPACE)
-def test_nothing_of_one_namespace_is_seen_or_changed_from_another(name: str, running: Running, victim: World) -> None:
+def test_nothing_of_one_namespace_is_seen_or_changed_from_another(
+    name: str, running: RunningServer, victim: World
+) -> None:
     """The same request, with all its names and ids, from within another namespace by a key that may do everything
     there."""
     route, example = ROUTES[name], EXAMPLES[name](victim)
@@ -172,7 +174,7 @@ BRINGS_IT = {"take_bundle"}
 """Requests that carry the content themselves."""
 
 
-def test_a_key_without_a_namespace_in_the_address_goes_to_its_own(running: Running, victim: World) -> None:
+def test_a_key_without_a_namespace_in_the_address_goes_to_its_own(running: RunningServer, victim: World) -> None:
     key = key_for(running, "admin", "victim")
     assert Asker(running.url, key).get("/v1/info").json["namespace"] == "victim"
     assert Asker(running.url, running.key).get("/v1/info").json["namespace"] == "default"
@@ -180,14 +182,14 @@ def test_a_key_without_a_namespace_in_the_address_goes_to_its_own(running: Runni
 
 
 @pytest.mark.parametrize("name", ["../victim", "..", "a/b", "A", "", "x" * 64, ".hidden", "a b", "a%00b"])
-def test_a_namespace_cannot_be_named_so_that_it_leads_elsewhere(name: str, running: Running) -> None:
+def test_a_namespace_cannot_be_named_so_that_it_leads_elsewhere(name: str, running: RunningServer) -> None:
     from tests.http.asking import segment
 
     reply = Asker(f"{running.url}/ns/{segment(name)}", running.key).post("/v1/namespace")
     assert reply.status in (400, 404)
 
 
-def test_a_namespace_is_made_by_who_may_write_and_only_looked_at_by_who_may_read(running: Running) -> None:
+def test_a_namespace_is_made_by_who_may_write_and_only_looked_at_by_who_may_read(running: RunningServer) -> None:
     reader, writer = key_for(running, "read", "later"), key_for(running, "write", "later")
     assert Asker(running.url, reader).get("/v1/info").kind == "namespace-not-found"
     assert Asker(running.url, writer).get("/v1/info").kind == "namespace-not-found"
@@ -196,7 +198,7 @@ def test_a_namespace_is_made_by_who_may_write_and_only_looked_at_by_who_may_read
     assert "later" in Asker(running.url, running.key).get("/v1/namespaces").json["namespaces"]
 
 
-def stranger(running: Running) -> str:
+def stranger(running: RunningServer) -> str:
     return key_for(running, "admin", "strangers")
 
 
@@ -209,7 +211,7 @@ def _content(world: World) -> Any:
     return [(head, list(engine.read(head.session))) for head in engine.sessions()], engine.find(world.session.name)
 
 
-def test_routes_are_found_by_their_segments_as_they_were_sent(running: Running) -> None:
+def test_routes_are_found_by_their_segments_as_they_were_sent(running: RunningServer) -> None:
     asker = Asker(running.url, running.key)
     for name in ("a/b", "a%2Fb", "ü ✓", "events", "head", "?x=1", "#"):
         assert asker.post("/v1/sessions", {"name": name}).status == 200
@@ -223,18 +225,18 @@ def test_routes_are_found_by_their_segments_as_they_were_sent(running: Running) 
 @pytest.mark.parametrize(
     "path", ["/", "/v1", "/v1/", "/nope", "/v1/sessions/", "/v1//head", "/v1/sessions/x/%ff", "/ns"]
 )
-def test_what_is_no_route_is_told(path: str, running: Running) -> None:
+def test_what_is_no_route_is_told(path: str, running: RunningServer) -> None:
     reply = Asker(running.url, running.key).get(path)
     assert (reply.status, reply.kind) == (404, "no-such-route")
 
 
-def test_a_method_that_a_route_does_not_have_is_told_with_those_it_has(running: Running) -> None:
+def test_a_method_that_a_route_does_not_have_is_told_with_those_it_has(running: RunningServer) -> None:
     for path, allowed in (("/v1/sessions", "GET, POST"), ("/v1/sessions/x/head", "GET"), ("/healthz", "GET")):
         reply = Asker(running.url, running.key).ask("PUT", path)
         assert (reply.status, reply.headers["allow"]) == (405, allowed)
 
 
-def test_the_server_says_who_it_talks_to_only_to_its_log(running: Running) -> None:
+def test_the_server_says_who_it_talks_to_only_to_its_log(running: RunningServer) -> None:
     reply = Asker(running.url, running.key).get("/v1/info", headers={"X-Request-Id": "mine-1"})
     assert reply.headers["x-request-id"] == "mine-1"
     assert "server" not in reply.headers

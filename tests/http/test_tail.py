@@ -15,7 +15,7 @@ from tests.seeds import SEED
 from wakelog.http import notifications as hub
 from wakelog.http import shapes
 from wakelog.http.keys import make_key
-from wakelog.http.server import Running
+from wakelog.http.server import RunningServer
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -23,12 +23,12 @@ BIG = "x" * 4000
 
 
 @pytest.fixture
-def asker(running: Running) -> Asker:
+def asker(running: RunningServer) -> Asker:
     return Asker(running.url, running.key)
 
 
 @pytest.fixture
-def store(running: Running) -> Iterator[Store]:
+def store(running: RunningServer) -> Iterator[Store]:
     with wakelog.open(running.url, key=running.key) as opened:
         yield opened
 
@@ -122,7 +122,7 @@ def test_a_tail_broken_off_anywhere_goes_on_without_gap_or_repetition(
     assert seqs(seen) == list(range(1, total + 1)), f"seed {SEED}"
 
 
-def test_what_another_process_writes_comes_too(asker: Asker, running: Running, session: Session[Any]) -> None:
+def test_what_another_process_writes_comes_too(asker: Asker, running: RunningServer, session: Session[Any]) -> None:
     with Tail(asker, "/v1/sessions/s/tail") as tail, Tail(asker, "/v1/tail") as feed:
         assert tail._block() == feed._block() == "retry: 1000"
         with wakelog.open(running.server.settings.url) as other:  # the same files, without the server
@@ -159,7 +159,7 @@ def test_a_reader_that_does_not_read_at_all_is_cut_off(serve: Serve) -> None:
 
 
 def test_many_watchers_share_one_reading_and_one_encoding(
-    asker: Asker, running: Running, session: Session[Any], monkeypatch: pytest.MonkeyPatch
+    asker: Asker, running: RunningServer, session: Session[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoded: list[int] = []
     original = shapes.record_of
@@ -271,7 +271,7 @@ def test_a_place_in_the_feed_that_is_none_is_told_at_once(last: str, asker: Aske
 
 
 def test_after_everybody_has_left_the_next_watcher_finds_the_feed_again(
-    asker: Asker, running: Running, session: Session[Any], monkeypatch: pytest.MonkeyPatch
+    asker: Asker, running: RunningServer, session: Session[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hub, "LINGER_S", 0.0)
     for n in range(3):
@@ -288,7 +288,7 @@ def test_after_everybody_has_left_the_next_watcher_finds_the_feed_again(
 
 @pytest.mark.parametrize("path", ["/v1/sessions/s/tail", "/v1/tail"])
 def test_what_came_while_nobody_watched_is_told_to_who_comes_back(
-    path: str, asker: Asker, running: Running, session: Session[Any]
+    path: str, asker: Asker, running: RunningServer, session: Session[Any]
 ) -> None:
     with Tail(asker, path) as tail:
         assert tail._block() == "retry: 1000"

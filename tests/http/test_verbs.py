@@ -11,13 +11,13 @@ import wakelog
 from tests.http.asking import Asker, Reply
 from tests.http.conftest import Serve
 from wakelog.http.routes import all_routes
-from wakelog.http.server import Running
+from wakelog.http.server import RunningServer
 from wakelog.session import Session
-from wakelog.session.budget import Budget, Monitors
-from wakelog.session.calls import Calls
-from wakelog.session.context import Window
+from wakelog.session.budget import Monitors, SessionBudget
+from wakelog.session.calls import SessionCalls
+from wakelog.session.context import SessionContext
 from wakelog.session.files import Files
-from wakelog.session.trust import Trusts
+from wakelog.session.trust import SessionTrust
 from wakelog.store import Store
 from wakelog.testing.builders import new_session
 
@@ -48,16 +48,23 @@ ROUTED_AS = {
     "follow": "tail",
     "unpause": "resume",
 }
-SPACES = {"calls": Calls, "context": Window, "files": Files, "budget": Budget, "monitors": Monitors, "trust": Trusts}
+SPACES = {
+    "calls": SessionCalls,
+    "context": SessionContext,
+    "files": Files,
+    "budget": SessionBudget,
+    "monitors": Monitors,
+    "trust": SessionTrust,
+}
 
 
 @pytest.fixture
-def asker(running: Running) -> Asker:
+def asker(running: RunningServer) -> Asker:
     return Asker(running.url, running.key)
 
 
 @pytest.fixture
-def store(running: Running) -> Iterator[Store]:
+def store(running: RunningServer) -> Iterator[Store]:
     with wakelog.open(running.url, key=running.key) as opened:
         yield opened
 
@@ -234,7 +241,7 @@ def test_an_event_that_does_not_fit_is_refused_and_nothing_is_stored(
     assert session.head == before
 
 
-def test_secrets_are_taken_out_of_what_is_appended(asker: Asker, session: Session[Any], running: Running) -> None:
+def test_secrets_are_taken_out_of_what_is_appended(asker: Asker, session: Session[Any], running: RunningServer) -> None:
     body = {"events": [{"kind": "note.added", "body": {"text": f"it is {SECRET}"}}]}
     reply = asker.post("/v1/sessions/s/events", body)
     assert reply.status == 200
@@ -243,7 +250,7 @@ def test_secrets_are_taken_out_of_what_is_appended(asker: Asker, session: Sessio
     assert SECRET.encode() not in told
 
 
-def test_a_library_that_does_not_redact_cannot_store_a_secret_through_a_server(running: Running) -> None:
+def test_a_library_that_does_not_redact_cannot_store_a_secret_through_a_server(running: RunningServer) -> None:
     with wakelog.open(running.url, key=running.key, redact=None) as careless:
         session = careless.session("s")
         with pytest.raises(wakelog.NotAllowedError) as refused:
@@ -326,7 +333,7 @@ def test_messagepack_says_the_same_as_json(asker: Asker, session: Session[Any]) 
     assert asker.post("/v1/sessions", body, **{"Content-Type": "application/msgpack"}).json["name"] == "packed"
 
 
-def test_it_is_ready_until_its_store_cannot_be_read(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_ready_until_its_store_cannot_be_read(running: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     asker = Asker(running.url)
     assert asker.get("/healthz").json == asker.get("/readyz").json == {"status": "ok"}
     engine = running.server.spaces.get("default").engine
@@ -352,7 +359,7 @@ def test_metrics_count_without_naming_anybody(asker: Asker, session: Session[Any
 
 
 @pytest.mark.parametrize("field", ["prev", "hash", "first", "session", "records"])
-def test_surgery_by_a_commit_that_is_made_up_is_refused(field: str, running: Running) -> None:
+def test_surgery_by_a_commit_that_is_made_up_is_refused(field: str, running: RunningServer) -> None:
     asker = Asker(running.url, running.key)
     with wakelog.open(running.url, key=running.key) as store:
         session = store.session("s")
@@ -371,7 +378,7 @@ def test_surgery_by_a_commit_that_is_made_up_is_refused(field: str, running: Run
         assert [head.session for head in store.sessions()] == [session.id]
 
 
-def test_a_sign_of_life_with_another_epoch_or_holder_is_refused(running: Running) -> None:
+def test_a_sign_of_life_with_another_epoch_or_holder_is_refused(running: RunningServer) -> None:
     asker = Asker(running.url, running.key)
     with wakelog.open(running.url, key=running.key) as store:
         session = store.session("s")

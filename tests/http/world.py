@@ -16,10 +16,10 @@ from wakelog import events as ev
 from wakelog.engine import Surgery
 from wakelog.engines.remote import wire
 from wakelog.http.routes import Route
-from wakelog.http.server import Running
+from wakelog.http.server import RunningServer
 from wakelog.log.bundle import export_bundle
 from wakelog.log.log import Log
-from wakelog.log.seal import Step, Tip, seal
+from wakelog.log.seal import SealStep, Tip, seal
 from wakelog.model.records import Commit, EventDraft
 from wakelog.session import Session
 from wakelog.session.turn import start_turn
@@ -33,7 +33,7 @@ MARK = "zebra"
 class World:
     """One namespace of a server."""
 
-    def __init__(self, running: Running, space: str) -> None:
+    def __init__(self, running: RunningServer, space: str) -> None:
         self.space = space
         self.mark = f"{MARK}-{space}"
         self.url = f"{running.url}/ns/{space}"
@@ -75,7 +75,7 @@ class World:
         head = log.head()
         doc = log.state()
         tip = Tip(Fold(doc), head.seq, head.hash, head.at)
-        return seal(tip, log.id, [Step(EventDraft(e)) for e in events], now=head.at).commit
+        return seal(tip, log.id, [SealStep(EventDraft(e)) for e in events], now=head.at).commit
 
     def bundle(self) -> bytes:
         import io

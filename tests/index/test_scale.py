@@ -9,7 +9,7 @@ import pytest
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.index import Index
-from wakelog.log.seal import Step, Tip, seal
+from wakelog.log.seal import SealStep, Tip, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId, root_id
 from wakelog.model.records import EventDraft
@@ -24,7 +24,7 @@ def fill(engine: Engine, sessions: int, turns: int) -> list[SessionId]:
         session = root_id(START_US, number.to_bytes(10, "big"))
         tip = Tip(Fold())
         opened = ev.SessionOpened(name=f"s{number}", labels={"group": str(number % 10)})
-        commits = [seal(tip, session, [Step(EventDraft(opened))], now=START_US + number).commit]
+        commits = [seal(tip, session, [SealStep(EventDraft(opened))], now=START_US + number).commit]
         for turn in range(turns):
             events = [
                 ev.TurnStarted(input=f"question {turn} of session{number}"),
@@ -33,7 +33,7 @@ def fill(engine: Engine, sessions: int, turns: int) -> list[SessionId]:
                 ev.TurnEnded(outcome="failed" if turn % 7 == 6 else "completed"),
             ]
             now = START_US + number + turn * 1_000_000
-            commits.append(seal(tip, session, [Step(EventDraft(e)) for e in events], now=now).commit)
+            commits.append(seal(tip, session, [SealStep(EventDraft(e)) for e in events], now=now).commit)
         engine.submit(*commits).result()
         ids.append(session)
     return ids

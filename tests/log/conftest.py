@@ -13,7 +13,7 @@ from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.remote import RemoteEngine
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.http.server import Running
+from wakelog.http.server import RunningServer
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.testing.builders import START_US, new_session
@@ -29,7 +29,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     if request.param == "sqlite":
         engine = SqliteEngine(tmp_path / "store" / "log.db")
     elif request.param == "http":
-        running: Running = request.getfixturevalue("shared_server")
+        running: RunningServer = request.getfixturevalue("shared_server")
         engine = RemoteEngine(new_space(running), running.key)
     elif request.param == "postgres":
         from wakelog.engines.postgres import PostgresEngine

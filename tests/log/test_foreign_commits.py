@@ -25,7 +25,7 @@ from wakelog.model.document import HOLD_LABEL
 from wakelog.model.ids import SessionId
 from wakelog.model.payloads import Payload
 from wakelog.model.records import Commit, EventDraft, Head, Record
-from wakelog.testing.builders import START_US, Writer, fact, message, new_session, raw_commit, raw_record
+from wakelog.testing.builders import START_US, CommitWriter, fact, message, new_session, raw_commit, raw_record
 from wakelog.testing.contract import EngineContract
 from wakelog.testing.contract.base import opened, store, stored
 
@@ -142,7 +142,7 @@ def test_every_kind_of_move_a_log_makes_is_taken_in(log: Log, engine: CheckedEng
 
 
 def test_calls_open_at_a_fork_must_be_abandoned_in_it(log: Log, engine: CheckedEngine) -> None:
-    writer = Writer()
+    writer = CommitWriter()
     store(engine, writer.open(), writer.seal(ev.ActionRequested(action="a", tool="t")))
     with pytest.raises(InvalidInputError, match="not abandoned"):
         engine.submit(writer.forked().seal_fork()).result()
@@ -155,23 +155,23 @@ class Forgery:
     """A commit with one thing wrong."""
 
     name: str
-    make: Callable[[Writer], Commit]
+    make: Callable[[CommitWriter], Commit]
 
 
-def _replaced(**changes: Any) -> Callable[[Writer], Commit]:
+def _replaced(**changes: Any) -> Callable[[CommitWriter], Commit]:
     return lambda writer: msgspec.structs.replace(writer.rival(fact("a"), message(BIG)), **changes)
 
 
-def _raw(kind: str, body: dict[str, Any], **header: Any) -> Callable[[Writer], Commit]:
-    def make(writer: Writer) -> Commit:
+def _raw(kind: str, body: dict[str, Any], **header: Any) -> Callable[[CommitWriter], Commit]:
+    def make(writer: CommitWriter) -> Commit:
         record = raw_record(writer.seq + 1, kind, body, at=START_US + 10**9, **header)
         return raw_commit(writer.session, [record], prev=writer.hash)
 
     return make
 
 
-def _altered(change: Callable[[Record], Record]) -> Callable[[Writer], Commit]:
-    def make(writer: Writer) -> Commit:
+def _altered(change: Callable[[Record], Record]) -> Callable[[CommitWriter], Commit]:
+    def make(writer: CommitWriter) -> Commit:
         commit = writer.rival(fact("a"))
         return msgspec.structs.replace(commit, records=tuple(map(change, commit.records)))
 
@@ -275,9 +275,9 @@ def test_a_commit_ahead_of_the_head_never_reaches_the_engine(engine: CheckedEngi
 
 
 def test_a_session_must_begin_with_its_opening_and_under_its_own_id(engine: CheckedEngine) -> None:
-    writer = Writer()
+    writer = CommitWriter()
     for wrong in ("not-an-id", f"{writer.session}.00000000"):
-        commit = msgspec.structs.replace(Writer().open(), session=SessionId(wrong))
+        commit = msgspec.structs.replace(CommitWriter().open(), session=SessionId(wrong))
         with pytest.raises(InvalidInputError):
             engine.submit(commit).result()
     record = raw_record(1, "note.added", {"text": "x"})
@@ -397,9 +397,9 @@ def test_the_base_of_a_prune_is_the_state_there(engine: CheckedEngine, log: Log)
             engine.operate(Surgery((_writer_on(log).rival(event),), (), stale_from={}))
 
 
-def _writer_on(log: Log) -> Writer:
+def _writer_on(log: Log) -> CommitWriter:
     """A writer at the head of an existing session."""
-    writer = Writer(log.id)
+    writer = CommitWriter(log.id)
     head = log.head()
     tip = writer._tip
     tip.fold.doc.update(log.state())

@@ -20,7 +20,7 @@ from wakelog.log.removal import erase, prune
 from wakelog.log.verify import verify, verify_session
 from wakelog.model import events as ev
 from wakelog.model.records import Anchor, Commit, Record
-from wakelog.testing.builders import Writer, fact, message, new_session, raw_commit, raw_record
+from wakelog.testing.builders import CommitWriter, fact, message, new_session, raw_commit, raw_record
 
 BIG = "larger than what stays in a body " * 40
 replace = msgspec.structs.replace
@@ -287,7 +287,7 @@ def test_an_anchor_of_another_session_is_refused(log: Log) -> None:
 
 
 def test_time_that_goes_back_is_found() -> None:
-    writer = Writer()
+    writer = CommitWriter()
     opened = writer.open()
     late = raw_commit(writer.session, [raw_record(2, "note.added", {"text": "t"}, at=5)], prev=opened.hash)
     engine = MemoryEngine()
@@ -296,7 +296,7 @@ def test_time_that_goes_back_is_found() -> None:
 
 
 def test_a_state_hash_that_is_not_the_folds_is_found() -> None:
-    writer = Writer()
+    writer = CommitWriter()
     body = {
         "name": "c",
         "at": 1,
@@ -333,7 +333,7 @@ def test_a_state_hash_that_is_not_the_folds_is_found() -> None:
     "kind", ["note.added", "file.changed", "payload.erased", "range.pruned", "history.rewound", "turn.ended"]
 )
 def test_a_body_that_makes_no_sense_is_a_fault_and_never_a_crash(kind: str, body: bytes) -> None:
-    writer = Writer()
+    writer = CommitWriter()
     opened = writer.open()
     engine = MemoryEngine()
     engine.submit(opened, raw_commit(writer.session, [raw_record(2, kind, body)], prev=opened.hash)).result()

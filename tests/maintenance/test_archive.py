@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.engines.test_blobs import s3  # noqa: F401 - a fixture
-from wakelog.config.retention_policy import Policy
+from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.objects import Objects
 from wakelog.engines.sqlite import SqliteEngine
@@ -160,7 +160,7 @@ def test_a_blob_store_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch)
 
 def test_retention_puts_into_the_archive_before_anything_goes(store: Store, place: str) -> None:
     closed = store.resume("b")
-    planned = plan(store, Policy(keep_us=0, action="delete"), store.clock())
+    planned = plan(store, RetentionPolicy(keep_us=0, action="delete"), store.clock())
     assert [p.name for p in planned if p.action == "delete"] == ["b"]
     (done,) = apply(store, planned, archive_to=place)
     assert done.done
@@ -170,7 +170,7 @@ def test_retention_puts_into_the_archive_before_anything_goes(store: Store, plac
 
 
 def test_what_cannot_be_archived_does_not_go(store: Store, tmp_path: Path) -> None:
-    planned = plan(store, Policy(keep_us=0, action="delete"), store.clock())
+    planned = plan(store, RetentionPolicy(keep_us=0, action="delete"), store.clock())
     (tmp_path / "archive").mkdir()
     place = str(tmp_path / "archive")
     objects_in_the_way = tmp_path / "archive" / store.resume("b").id

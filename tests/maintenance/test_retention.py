@@ -7,7 +7,7 @@ import pytest
 
 import wakelog
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
-from wakelog.config.retention_policy import Policy
+from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.errors import InvalidInputError
 from wakelog.maintenance.holds import place_hold
 from wakelog.maintenance.retention import Planned, apply, plan
@@ -17,7 +17,7 @@ from wakelog.store import Store
 
 DAY = 86_400_000_000
 NOW = 1000 * DAY
-OLD = Policy(keep_us=90 * DAY, action="delete")
+OLD = RetentionPolicy(keep_us=90 * DAY, action="delete")
 
 
 class Clock:
@@ -54,14 +54,14 @@ def make(store: Store, clock: Clock) -> Callable[..., Session]:
     return make
 
 
-def _plan(store: Store, policy: Policy) -> dict[str, tuple[str, str]]:
+def _plan(store: Store, policy: RetentionPolicy) -> dict[str, tuple[str, str]]:
     return {p.name: (p.action, p.reason) for p in plan(store, policy, NOW)}
 
 
 def test_default_policy_keeps_everything_for_ever(store: Store, make: Callable[..., Session]) -> None:
     make("old", age_days=900)
-    assert plan(store, Policy(), NOW) == []
-    assert str(Policy()) == "everything is kept for ever"
+    assert plan(store, RetentionPolicy(), NOW) == []
+    assert str(RetentionPolicy()) == "everything is kept for ever"
 
 
 def test_only_ended_sessions_past_their_time_go(store: Store, make: Callable[..., Session]) -> None:
@@ -81,28 +81,28 @@ def test_planning_changes_nothing(store: Store, make: Callable[..., Session]) ->
     make("old")
     before = list(store.sessions())
     for action in ("archive", "prune", "delete"):
-        plan(store, Policy(keep_us=0, action=action), NOW)
+        plan(store, RetentionPolicy(keep_us=0, action=action), NOW)
     assert list(store.sessions()) == before
 
 
 def test_newest_ones_are_kept(store: Store, make: Callable[..., Session]) -> None:
     for n in range(5):
         make(f"s{n}", age_days=200 - n)
-    found = _plan(store, Policy(keep_us=90 * DAY, keep_last=2, action="delete"))
+    found = _plan(store, RetentionPolicy(keep_us=90 * DAY, keep_last=2, action="delete"))
     assert [name for name, (action, _) in found.items() if action == "skip"] == ["s3", "s4"]
 
 
 def test_size_takes_the_oldest_first_and_stops_in_time(store: Store, make: Callable[..., Session]) -> None:
     for n in range(6):
         make(f"s{n}", age_days=200 - n)
-    sizes = {p.name: p.bytes for p in plan(store, Policy(max_bytes=0, action="delete"), NOW)}
+    sizes = {p.name: p.bytes for p in plan(store, RetentionPolicy(max_bytes=0, action="delete"), NOW)}
     limit = sum(sizes.values()) - sizes["s0"] - 1
-    assert _plan(store, Policy(max_bytes=limit, action="delete")).keys() == {"s0", "s1"}
+    assert _plan(store, RetentionPolicy(max_bytes=limit, action="delete")).keys() == {"s0", "s1"}
 
 
 def test_archive_cannot_serve_a_size(store: Store) -> None:
     with pytest.raises(InvalidInputError):
-        plan(store, Policy(max_bytes=1, action="archive"), NOW)
+        plan(store, RetentionPolicy(max_bytes=1, action="archive"), NOW)
 
 
 def test_held_sessions_are_shown_as_skipped(store: Store, make: Callable[..., Session], clock: Clock) -> None:
@@ -121,7 +121,7 @@ def test_what_a_live_fork_reads_through_stays(store: Store, make: Callable[..., 
     fork = store.fork(parent, 2, name="child")
     clock.now = NOW
     for action in ("delete", "prune"):
-        found = _plan(store, Policy(keep_us=90 * DAY, action=action))
+        found = _plan(store, RetentionPolicy(keep_us=90 * DAY, action=action))
         assert found["parent"] == ("skip", "its fork child reads through it")
     clock.now = NOW - 95 * DAY
     fork.end()
@@ -136,7 +136,7 @@ def test_a_leased_session_stays(store: Store, make: Callable[..., Session], cloc
     session = make("busy", closed=False)
     session.take_lease("worker", ttl_s=1e9)
     clock.now = NOW + 200 * DAY
-    policy = Policy(keep_us=90 * DAY, statuses=("open", "active"), action="delete")
+    policy = RetentionPolicy(keep_us=90 * DAY, statuses=("open", "active"), action="delete")
     [planned] = plan(store, policy, clock.now)
     assert (planned.action, planned.reason) == ("skip", "it is being written by worker")
 
@@ -145,7 +145,7 @@ def test_a_leased_session_stays(store: Store, make: Callable[..., Session], cloc
 def test_apply_does_what_was_planned(store: Store, make: Callable[..., Session], action: str) -> None:
     session = make("old")
     state = session.log.state_hash()
-    policy = Policy(keep_us=90 * DAY, action=action)  # type: ignore[arg-type]
+    policy = RetentionPolicy(keep_us=90 * DAY, action=action)  # type: ignore[arg-type]
     [applied] = apply(store, plan(store, policy, NOW))
     assert applied.done
     if action == "delete":

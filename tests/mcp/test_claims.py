@@ -11,7 +11,7 @@ from mcp.client.stdio import StdioServerParameters
 
 import wakelog
 from tests.mcp.test_server import call, client, refused
-from wakelog.mcp.lazy_store import Place
+from wakelog.mcp.lazy_store import LazyStore
 from wakelog.mcp.server import build_server
 
 pytestmark = pytest.mark.anyio
@@ -68,7 +68,7 @@ async def test_the_mark_of_a_goal_goes_back_with_it(store: wakelog.Store) -> Non
 
 async def test_connecting_and_looking_make_no_store_and_the_first_write_does(tmp_path: Path) -> None:
     folder = tmp_path / "project" / ".wakelog"
-    place = Place(lambda create: wakelog.open(folder, create=create))
+    place = LazyStore(lambda create: wakelog.open(folder, create=create))
     async with Client(build_server(place)) as c:
         assert await call(c, "list_sessions") == {"sessions": [], "next": None}
         assert "session-not-found" in await refused(c, "get_state", session_id="s")
@@ -85,7 +85,7 @@ async def test_connecting_and_looking_make_no_store_and_the_first_write_does(tmp
 
 async def test_a_store_made_elsewhere_meanwhile_is_found(tmp_path: Path) -> None:
     folder = tmp_path / "store"
-    place = Place(lambda create: wakelog.open(folder, create=create))
+    place = LazyStore(lambda create: wakelog.open(folder, create=create))
     async with Client(build_server(place)) as c:
         await call(c, "list_sessions")
         with wakelog.open(folder) as other:

@@ -12,7 +12,7 @@ from wakelog.model.events import Effect, Trust
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.monitors.monitor import Monitor
-from wakelog.monitors.rules import Finding, Given
+from wakelog.monitors.rules import Given, RuleFinding
 from wakelog.testing.builders import START_US, new_session
 
 SECOND = 1_000_000
@@ -86,7 +86,7 @@ class Play:
 
     # Looking
 
-    def found(self, *rules: Given) -> list[Finding]:
+    def found(self, *rules: Given) -> list[RuleFinding]:
         """What rules find in all of it, in one pass; nothing is written."""
         return [raised.finding for raised in Monitor(self.log, rules, writes=False).catch_up()]
 

@@ -30,7 +30,7 @@ from wakelog.monitors.budgets import (
     uses,
 )
 from wakelog.monitors.monitor import Monitor
-from wakelog.monitors.session_rules import Budget
+from wakelog.monitors.session_rules import BudgetRule
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -129,7 +129,7 @@ def test_who_resumes_without_raising_the_limit_is_stopped_again_and_who_raises_i
 def test_the_runtime_and_a_monitor_together_note_it_once() -> None:
     play = Play(limits={"tokens": 100})
     play.spend(tokens=100)
-    Monitor(play.log, [Budget]).catch_up()
+    Monitor(play.log, [BudgetRule]).catch_up()
     with contextlib.suppress(NotAllowedError):
         check_budget(play.log)
     kinds = [e.kind for e in play.log.entries()]
@@ -139,7 +139,7 @@ def test_the_runtime_and_a_monitor_together_note_it_once() -> None:
 def test_setting_a_limit_takes_down_the_flag_of_the_old_one() -> None:
     play = Play(limits={"tokens": 100})
     play.spend(tokens=100)
-    monitor = Monitor(play.log, [Budget])
+    monitor = Monitor(play.log, [BudgetRule])
     monitor.catch_up()
     set_limits(play.log, {"tokens": 1000})
     assert play.log.state()["flags"] == {}

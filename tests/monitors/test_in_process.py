@@ -10,8 +10,8 @@ import pytest
 import wakelog
 from wakelog.errors import NotAllowedError, NotFoundError
 from wakelog.log.reader import Entry
-from wakelog.monitors.rules import Finding
-from wakelog.monitors.session_view import Seen
+from wakelog.monitors.rules import RuleFinding
+from wakelog.monitors.session_view import SessionView
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -64,9 +64,9 @@ def test_without_pause_the_agent_is_only_pointed_at(session: Session[Any]) -> No
 
 
 def test_an_own_rule_in_the_process(session: Session[Any]) -> None:
-    def no_production(entry: Entry, seen: Seen) -> Finding | None:
+    def no_production(entry: Entry, seen: SessionView) -> RuleFinding | None:
         if entry.kind == "action.requested" and "production" in str(entry.body.get("input")):
-            return Finding("production", "touches production", pause=True)
+            return RuleFinding("production", "touches production", pause=True)
         return None
 
     @session.tool
@@ -137,8 +137,8 @@ def test_a_monitor_on_an_old_session_looks_at_its_newest_events(
 ) -> None:
     monkeypatch.setattr("wakelog.session.budget.LOOK_BACK", 20)
 
-    def spy(entry: Entry, seen: Seen) -> Finding:
-        return Finding(f"saw-{entry.seq}")
+    def spy(entry: Entry, seen: SessionView) -> RuleFinding:
+        return RuleFinding(f"saw-{entry.seq}")
 
     for number in range(50):
         session.fact("k", number)

@@ -7,7 +7,7 @@ import pytest
 from tests.monitors.play import SECOND, Play
 from wakelog.model import events as ev
 from wakelog.monitors.monitor import Monitor
-from wakelog.monitors.session_rules import Budget, LeaseTakeover, PendingEvicted, Stall
+from wakelog.monitors.session_rules import BudgetRule, LeaseTakeover, PendingEvicted, Stall
 
 # Budget
 
@@ -15,12 +15,12 @@ from wakelog.monitors.session_rules import Budget, LeaseTakeover, PendingEvicted
 def test_a_budget_warns_at_eighty_percent_and_pauses_at_a_hundred() -> None:
     play = Play(limits={"usd_micros": 1_000_000})
     play.spend(usd_micros=799_999)
-    assert play.flags(Budget) == []
+    assert play.flags(BudgetRule) == []
     play.spend(usd_micros=1)
     play.spend(usd_micros=100_000)
     play.spend(usd_micros=100_000)
     play.spend(usd_micros=500_000)
-    near, reached = play.found(Budget)
+    near, reached = play.found(BudgetRule)
     assert (near.flag, near.severity, near.pause) == ("budget:usd", "warning", False)
     assert near.message == "nearly reached: $0.80 of $1.00 (80 %)"
     assert (reached.flag, reached.severity, reached.pause) == ("budget:usd", "error", True)
@@ -30,13 +30,13 @@ def test_a_budget_warns_at_eighty_percent_and_pauses_at_a_hundred() -> None:
 def test_every_unit_has_its_own_flag_and_one_event_may_reach_several() -> None:
     play = Play(limits={"tokens": 100, "duration_us": 10 * SECOND})
     play.spend(tokens=100, seconds=10)
-    assert play.flags(Budget) == ["budget:tokens", "budget:seconds"]
+    assert play.flags(BudgetRule) == ["budget:tokens", "budget:seconds"]
 
 
 def test_without_a_limit_nothing_is_reached() -> None:
     play = Play()
     play.spend(usd_micros=10**12)
-    assert play.flags(Budget) == []
+    assert play.flags(BudgetRule) == []
 
 
 def test_raising_or_lifting_a_limit_clears_the_flag() -> None:
@@ -46,23 +46,23 @@ def test_raising_or_lifting_a_limit_clears_the_flag() -> None:
     play.add(ev.BudgetSet(limits={"tokens": 1000}), actor="user")
     play.spend(tokens=850)
     play.add(ev.BudgetSet(limits={"tokens": None}), actor="user")
-    assert play.flags(Budget) == [
+    assert play.flags(BudgetRule) == [
         "budget:tokens",
         "budget:tokens",
         "-budget:tokens",
         "budget:tokens",
         "-budget:tokens",
     ]
-    assert [f.severity for f in play.found(Budget)][:2] == ["error", "warning"]
+    assert [f.severity for f in play.found(BudgetRule)][:2] == ["error", "warning"]
 
 
 def test_a_fork_of_a_session_that_had_nearly_spent_its_budget_is_told_so() -> None:
     play = Play(limits={"tokens": 100})
     play.spend(tokens=85)
     early = play.log.fork()
-    assert [r.finding.flag for r in Monitor(early, [Budget]).catch_up()] == ["budget:tokens"]
-    Monitor(play.log, [Budget]).catch_up()
-    assert Monitor(play.log.fork(), [Budget]).catch_up() == [], "it has its parent's flag"
+    assert [r.finding.flag for r in Monitor(early, [BudgetRule]).catch_up()] == ["budget:tokens"]
+    Monitor(play.log, [BudgetRule]).catch_up()
+    assert Monitor(play.log.fork(), [BudgetRule]).catch_up() == [], "it has its parent's flag"
 
 
 # Stall

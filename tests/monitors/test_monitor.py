@@ -17,9 +17,9 @@ from wakelog.log.verify import verify
 from wakelog.model import events as ev
 from wakelog.monitors.monitor import Monitor
 from wakelog.monitors.repetition_rules import Loop, RepeatedFailure
-from wakelog.monitors.rules import Finding
-from wakelog.monitors.session_rules import Budget
-from wakelog.monitors.session_view import Seen
+from wakelog.monitors.rules import RuleFinding
+from wakelog.monitors.session_rules import BudgetRule
+from wakelog.monitors.session_view import SessionView
 
 
 def fail(play: Play, times: int = 3) -> None:
@@ -128,13 +128,13 @@ def test_a_budget_that_was_raised_meanwhile_pauses_nothing() -> None:
     play = Play(limits={"tokens": 10})
     play.spend(tokens=20)
     play.add(ev.BudgetSet(limits={"tokens": 100}), actor="user")
-    assert [r.has_paused for r in Monitor(play.log, [Budget], pause=True).catch_up()] == [False, False]
+    assert [r.has_paused for r in Monitor(play.log, [BudgetRule], pause=True).catch_up()] == [False, False]
 
 
 def test_a_reached_budget_pauses_by_default_and_says_how_to_go_on() -> None:
     play = Play(limits={"usd_micros": 5_000_000})
     play.spend(usd_micros=5_020_000)
-    [raised] = Monitor(play.log, [Budget]).catch_up()
+    [raised] = Monitor(play.log, [BudgetRule]).catch_up()
     assert raised.has_paused
     reached = [e for e in play.log.entries() if e.kind == "budget.reached"]
     assert [e.body["limit"] for e in reached] == ["usd_micros"]
@@ -147,7 +147,7 @@ def test_without_writes_it_only_looks() -> None:
     fail(play)
     play.spend(tokens=5)
     head = play.log.head()
-    found = Monitor(play.log, [RepeatedFailure, Budget], pause=True, writes=False).catch_up()
+    found = Monitor(play.log, [RepeatedFailure, BudgetRule], pause=True, writes=False).catch_up()
     assert [raised.rule for raised in found] == ["repeated-failure", "budget"]
     assert play.log.head() == head
 
@@ -174,7 +174,7 @@ def test_a_pruned_beginning_is_passed_over_and_the_state_after_it_is_known() -> 
     prune(play.log, play.log.head().seq)
     play.spend(tokens=30)
     fail(play, 2)
-    monitor = Monitor(Log(play.log.engine, play.log.id, clock=play.clock), [RepeatedFailure, Budget])
+    monitor = Monitor(Log(play.log.engine, play.log.id, clock=play.clock), [RepeatedFailure, BudgetRule])
     assert [raised.finding.flag for raised in monitor.catch_up()] == ["budget:tokens"]
     assert monitor.seq <= play.log.head().seq
 
@@ -246,7 +246,7 @@ def test_a_finding_is_not_lost_when_the_store_fails_in_between(monkeypatch: pyte
 
 
 def test_a_rule_that_fails_is_retired_and_that_is_flagged_while_the_others_go_on() -> None:
-    def broken(entry: object, seen: Seen) -> Finding | None:
+    def broken(entry: object, seen: SessionView) -> RuleFinding | None:
         raise KeyError("oops")
 
     play = Play()
@@ -260,7 +260,10 @@ def test_a_rule_that_fails_is_retired_and_that_is_flagged_while_the_others_go_on
     assert monitor.catch_up() == []
 
 
-@pytest.mark.parametrize("answer", ["a text", 7, [Finding("x"), "y"], Finding("x", message=3), Finding("\ud800")])  # type: ignore[arg-type]
+NOT_A_TEXT = RuleFinding("x", message=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("answer", ["a text", 7, [RuleFinding("x"), "y"], NOT_A_TEXT, RuleFinding("\ud800")])
 def test_a_rule_that_returns_something_else_is_retired_as_well(answer: object) -> None:
     play = Play()
     monitor = Monitor(play.log, [lambda entry, seen: answer])  # type: ignore[list-item, return-value]

@@ -12,8 +12,8 @@ from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.monitors.builtin import built_in
 from wakelog.monitors.monitor import Monitor
-from wakelog.monitors.rules import Finding, fresh, load_rules
-from wakelog.monitors.session_view import Seen
+from wakelog.monitors.rules import RuleFinding, fresh, load_rules
+from wakelog.monitors.session_view import SessionView
 
 
 class Greedy:
@@ -24,14 +24,14 @@ class Greedy:
     def __init__(self) -> None:
         self.files = 0
 
-    def look(self, entry: Entry, seen: Seen) -> Finding | None:
+    def look(self, entry: Entry, seen: SessionView) -> RuleFinding | None:
         self.files += entry.kind == "file.changed"
-        return Finding("greedy", f"{self.files} files") if self.files == 2 else None
+        return RuleFinding("greedy", f"{self.files} files") if self.files == 2 else None
 
 
-def no_secrets_file(entry: Entry, seen: Seen) -> Finding | None:
+def no_secrets_file(entry: Entry, seen: SessionView) -> RuleFinding | None:
     if entry.kind == "file.changed" and entry.body["path"].endswith(".env"):
-        return Finding("secrets-file", entry.body["path"], "error", (entry.seq,), pause=True)
+        return RuleFinding("secrets-file", entry.body["path"], "error", (entry.seq,), pause=True)
     return None
 
 
@@ -63,7 +63,7 @@ def test_an_own_rule_may_pause_when_it_is_named() -> None:
 def test_what_a_rule_is_shown_is_the_state_around_the_event() -> None:
     shown: list[tuple[int, str, str, int]] = []
 
-    def spy(entry: Entry, seen: Seen) -> None:
+    def spy(entry: Entry, seen: SessionView) -> None:
         before = seen.before.turn.get("status", "")
         shown.append((entry.seq, before, seen.state["turn"]["status"], len(seen.open)))
 
@@ -86,7 +86,7 @@ def test_what_a_rule_is_shown_is_the_state_around_the_event() -> None:
 def test_the_view_is_the_one_that_the_log_tells() -> None:
     views: dict[int, list[tuple[int, int]]] = {}
 
-    def spy(entry: Entry, seen: Seen) -> None:
+    def spy(entry: Entry, seen: SessionView) -> None:
         views[entry.seq] = seen.view()
 
     play = Play()

@@ -10,7 +10,7 @@ import pytest
 import wakelog
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from tests.http.servers import new_space, shared_server
-from wakelog.http.server import Running
+from wakelog.http.server import RunningServer
 from wakelog.store import Store
 
 __all__ = ["shared_server"]
@@ -23,7 +23,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     ticks = count(START_US, 1_000_000)
     url, key = "memory:", ""
     if request.param == "http":
-        running: Running = request.getfixturevalue("shared_server")
+        running: RunningServer = request.getfixturevalue("shared_server")
         url, key = new_space(running), running.key
     elif request.param == "postgres":
         url = postgres_url(request, tmp_path)

@@ -7,7 +7,7 @@ import pytest
 
 from wakelog.model import events as ev
 from wakelog.model.document import REWOUND_PARTS, empty_document
-from wakelog.state.effects import Place, effect_of
+from wakelog.state.effects import EventPlace, effect_of
 from wakelog.state.fold import Fold
 from wakelog.state.patch import equal
 from wakelog.state.rewind import restore, rewind_delta
@@ -28,7 +28,7 @@ def after(*events: ev.Event, doc: Doc | None = None, turn: int = 3, **place: str
     doc = empty_document() if doc is None else deepcopy(doc)
     fold = Fold(doc)
     for seq, event in enumerate(events, 1):
-        fold.apply(deepcopy(effect_of(fold.doc, event, Place(seq, turn, **place))))
+        fold.apply(deepcopy(effect_of(fold.doc, event, EventPlace(seq, turn, **place))))
     return fold.doc
 
 
@@ -307,7 +307,7 @@ def test_every_kind_has_its_row() -> None:
 def test_opening_gives_the_whole_initial_state() -> None:
     opened = ev.SessionOpened(goal="g", labels={"l": "1"}, limits={"tokens": 9}, data={"d": [1]})
     fold = Fold()
-    fold.apply(deepcopy(effect_of({}, opened, Place(1, 0))))
+    fold.apply(deepcopy(effect_of({}, opened, EventPlace(1, 0))))
     assert changed(fold.doc) == {
         "goal": "g",
         "labels": {"l": "1"},
@@ -333,7 +333,7 @@ def test_effects_change_nothing_they_are_given() -> None:
     for events, _ in ROWS.values():
         doc = after(*events[:-1])
         before = deepcopy(doc)
-        effect_of(doc, events[-1], Place(9, 3))
+        effect_of(doc, events[-1], EventPlace(9, 3))
         assert equal(doc, before)
 
 

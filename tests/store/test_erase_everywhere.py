@@ -17,7 +17,7 @@ from wakelog.engine import StoreFinding
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.engines.postgres import rewrite as rewriting
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.http.server import Running
+from wakelog.http.server import RunningServer
 from wakelog.log import Log, verify
 from wakelog.maintenance.scrub import open_pass, scrub
 from wakelog.store import Store
@@ -173,7 +173,7 @@ def test_a_dry_run_names_forks_and_adopters(place: str, tmp_path: Path) -> None:
         assert CANARY not in repr(parent.log.state())
 
 
-def test_erasing_over_http_is_the_same(shared_server: Running) -> None:
+def test_erasing_over_http_is_the_same(shared_server: RunningServer) -> None:
     with wakelog.open(new_space(shared_server), key=shared_server.key, redact=None) as store:
         session, targets, own = fill(store)
         assert store.erase(session, targets).pending == ""
@@ -182,7 +182,7 @@ def test_erasing_over_http_is_the_same(shared_server: Running) -> None:
         assert in_store(store) == []
 
 
-def test_a_scrub_over_http_goes_on_where_it_stopped(shared_server: Running) -> None:
+def test_a_scrub_over_http_goes_on_where_it_stopped(shared_server: RunningServer) -> None:
     with wakelog.open(new_space(shared_server), key=shared_server.key) as store:
         for name in "abc":
             store.session(name)

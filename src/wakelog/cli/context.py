@@ -40,7 +40,7 @@ def open_store(url: str, **how: Any) -> Store:
     return open(url, **how)
 
 
-class Context:
+class CommandContext:
     """One run of one command."""
 
     def __init__(self, options: dict[str, Any]) -> None:
@@ -273,7 +273,7 @@ def common(function: F) -> F:
         **kwargs: Any,
     ) -> Any:
         meta = click.get_current_context().meta
-        context = Context(
+        context = CommandContext(
             {
                 "store_url": store_url or meta.get("wakelog.store"),
                 "session": session_name,

@@ -15,7 +15,7 @@ from typing import IO, cast
 import click
 
 from wakelog.atomic_file import atomic_file
-from wakelog.cli.context import Context
+from wakelog.cli.context import CommandContext
 from wakelog.engines.objects import Objects, is_url, split_url
 from wakelog.errors import NotAllowedError
 
@@ -98,7 +98,7 @@ def _zipped(raw: IO[bytes]) -> Iterator[IO[bytes]]:
 class Progress:
     """Counts steps. Nothing is shown for work that is over in half a second, or where nobody is looking."""
 
-    def __init__(self, ctx: Context, what: str, total: int = 0) -> None:
+    def __init__(self, ctx: CommandContext, what: str, total: int = 0) -> None:
         self._what, self._total = what, total
         self._is_shown = sys.stderr.isatty() and not ctx.quiet and ctx.is_for_people
         self._count = 0

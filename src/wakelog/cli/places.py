@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from wakelog.cli.context import Context
+from wakelog.cli.context import CommandContext
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, WakelogError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
@@ -64,7 +64,7 @@ class Place(msgspec.Struct, frozen=True):
         return self.events.last if self.text else None
 
 
-def find_place(ctx: Context, text: str = "", at: str = "") -> Place:
+def find_place(ctx: CommandContext, text: str = "", at: str = "") -> Place:
     """What a selector stands for, looked at from `at`, which may itself name the session: `--at fix-auth@5`."""
     selector = parse_selector(text) if text else Selector("", "", "")
     session = ctx.session(selector.session)
@@ -82,7 +82,7 @@ def find_place(ctx: Context, text: str = "", at: str = "") -> Place:
     return Place(session, spot, selector.session, seq)
 
 
-def find_session(ctx: Context, name: str) -> SessionId:
+def find_session(ctx: CommandContext, name: str) -> SessionId:
     """The session with that name or id, or the only one whose name begins so; `.` is the newest, `-` the one before."""
     if name in (".", "-"):
         return _newest(ctx, 0 if name == "." else 1)
@@ -110,7 +110,7 @@ def find_session(ctx: Context, name: str) -> SessionId:
     )
 
 
-def _newest(ctx: Context, place: int) -> SessionId:
+def _newest(ctx: CommandContext, place: int) -> SessionId:
     newest = sorted(ctx.store.sessions(), key=lambda h: h.at, reverse=True)
     if len(newest) <= place:
         raise NotFoundError(
@@ -121,7 +121,7 @@ def _newest(ctx: Context, place: int) -> SessionId:
     return newest[place].session
 
 
-def find_time(ctx: Context, text: str | None) -> int:
+def find_time(ctx: CommandContext, text: str | None) -> int:
     """The time that words such as 2h, today or 2026-11-15T18:00 name; 0 for none."""
     return parse_time(text, ctx.store.clock()) if text else 0
 
@@ -182,7 +182,7 @@ def refuse_if_moved(session: Session[Any], seen: Seq) -> None:
 # What `why` and its like are asked about
 
 
-def find_subject(ctx: Context, text: str, at: str = "") -> Place:
+def find_subject(ctx: CommandContext, text: str, at: str = "") -> Place:
     """What is asked about: `fix-auth@e12` names a session and an event of it; a key, a file or a source is itself."""
     if text and not is_key(text):
         try:
@@ -203,7 +203,7 @@ def find_subject(ctx: Context, text: str, at: str = "") -> Place:
     return Place(here, text, at=_as_of(ctx, here, at))
 
 
-def _as_of(ctx: Context, session: Session[Any], at: str) -> Seq | None:
+def _as_of(ctx: CommandContext, session: Session[Any], at: str) -> Seq | None:
     if not at:
         return None
     selector = parse_selector(at)
@@ -212,7 +212,7 @@ def _as_of(ctx: Context, session: Session[Any], at: str) -> Seq | None:
     return something(session, selector.first or "@").last
 
 
-def find_subjects(ctx: Context, words: Sequence[str]) -> tuple[Session[Any], list[str]]:
+def find_subjects(ctx: CommandContext, words: Sequence[str]) -> tuple[Session[Any], list[str]]:
     """The session that all the words are about, and what of it. A session named once is meant for the rest."""
     found = [find_subject(ctx, word) for word in words]
     if any(each.named and each.session.id != found[0].session.id for each in found):

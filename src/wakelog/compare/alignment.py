@@ -26,7 +26,7 @@ from wakelog.model.values import Value
 Verdict = Literal["same", "differs", "only a", "only b", "unknown"]
 
 
-class Row(msgspec.Struct, frozen=True):
+class AlignedStep(msgspec.Struct, frozen=True):
     """One step of each course, or of one of them, by its place in the course (from 0)."""
 
     a: int | None
@@ -38,7 +38,7 @@ class Row(msgspec.Struct, frozen=True):
     """What differs and does not count: `ids or times`, `tries`, `reused`."""
 
 
-def align(log_a: Log, a: tuple[Step, ...], log_b: Log, b: tuple[Step, ...]) -> Iterator[Row]:
+def align(log_a: Log, a: tuple[Step, ...], log_b: Log, b: tuple[Step, ...]) -> Iterator[AlignedStep]:
     """Every step of both courses, in order, each in one row."""
     ends = (len(a), len(b))
     i = j = 0
@@ -51,11 +51,11 @@ def align(log_a: Log, a: tuple[Step, ...], log_b: Log, b: tuple[Step, ...]) -> I
 
 def _between(
     log_a: Log, a: tuple[Step, ...], i: int, end_a: int, log_b: Log, b: tuple[Step, ...], j: int, end_b: int
-) -> Iterator[Row]:
+) -> Iterator[AlignedStep]:
     alike = common([_alike(s) for s in a[i:end_a]], [_alike(s) for s in b[j:end_b]])
     for pair_a, pair_b in [*((i + x, j + y) for x, y in alike), (end_a, end_b)]:
-        yield from (Row(n, None, "only a") for n in range(i, pair_a))
-        yield from (Row(None, n, "only b") for n in range(j, pair_b))
+        yield from (AlignedStep(n, None, "only a") for n in range(i, pair_a))
+        yield from (AlignedStep(None, n, "only b") for n in range(j, pair_b))
         if (pair_a, pair_b) != (end_a, end_b):
             yield _row(log_a, a[pair_a], pair_a, log_b, b[pair_b], pair_b)
         i, j = pair_a + 1, pair_b + 1
@@ -65,11 +65,11 @@ def _alike(step: Step) -> tuple[str, str]:
     return (step.kind, "" if step.kind == "model" else step.name)
 
 
-def _row(log_a: Log, a: Step, at_a: int, log_b: Log, b: Step, at_b: int) -> Row:
+def _row(log_a: Log, a: Step, at_a: int, log_b: Log, b: Step, at_b: int) -> AlignedStep:
     what, minor = _differences(log_a, a, log_b, b)
     if (a.gone or b.gone) and (a.key != b.key or a.result != b.result):
-        return Row(at_a, at_b, "unknown", (), minor)
-    return Row(at_a, at_b, "differs" if what else "same", what, minor)
+        return AlignedStep(at_a, at_b, "unknown", (), minor)
+    return AlignedStep(at_a, at_b, "differs" if what else "same", what, minor)
 
 
 _CONTENT = {"input": "prompt", "tool": "input", "model": "input", "decision": "choice", "fact": "value"}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
-from wakelog.compare.alignment import Row, align
+from wakelog.compare.alignment import AlignedStep, align
 from wakelog.compare.divergence import Divergence, Pairing, state_changes
 from wakelog.compare.steps import Step
 from wakelog.compare.trajectory import Course, Extent, read_course
@@ -30,7 +30,7 @@ class Pair(msgspec.Struct, frozen=True):
 
     a: Course
     b: Course
-    rows: tuple[Row, ...]
+    rows: tuple[AlignedStep, ...]
     divergence: Divergence | None
     """None: they did the same."""
     ends: tuple[Change, ...]
@@ -54,7 +54,7 @@ class Pair(msgspec.Struct, frozen=True):
     def minor(self) -> int:
         return sum(row.verdict == "same" and bool(row.minor) for row in self.rows)
 
-    def steps(self, row: Row) -> tuple[Step | None, Step | None]:
+    def steps(self, row: AlignedStep) -> tuple[Step | None, Step | None]:
         """The two steps of a row."""
         return (
             self.a.steps[row.a] if row.a is not None else None,
@@ -139,7 +139,7 @@ def _pair(one: Extent, other: Extent) -> Pair:
     return Pair(a, b, tuple(rows), divergence, ends, parted, tuple(notes))
 
 
-def _first(pairing: Pairing, rows: list[Row], notes: list[str]) -> int | None:
+def _first(pairing: Pairing, rows: list[AlignedStep], notes: list[str]) -> int | None:
     """The row where the courses part. Where only the hash of a model's window differs, its items are looked at: the
     same items under other ids are no difference."""
     looked = 0

@@ -18,8 +18,8 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.compare.alignment import Row, enumerate_said, model_of, parameters_of, told
-from wakelog.compare.model_windows import Item, Windows
+from wakelog.compare.alignment import AlignedStep, enumerate_said, model_of, parameters_of, told
+from wakelog.compare.model_windows import WindowItem, Windows
 from wakelog.compare.normal_form import digest, steady
 from wakelog.compare.step_values import is_whole, whole
 from wakelog.compare.steps import Step
@@ -47,7 +47,7 @@ class Difference(msgspec.Struct, frozen=True):
     """Too large to be fetched: told apart by its hash."""
 
 
-class Finding(msgspec.Struct, frozen=True):
+class DivergenceFactor(msgspec.Struct, frozen=True):
     """One thing that went into the step, held against the same thing on the other side."""
 
     what: str
@@ -56,8 +56,8 @@ class Finding(msgspec.Struct, frozen=True):
     note: str = ""
     """Why it is unknown, or what a difference amounts to."""
     differences: tuple[Difference, ...] = ()
-    only_a: tuple[Item, ...] = ()
-    only_b: tuple[Item, ...] = ()
+    only_a: tuple[WindowItem, ...] = ()
+    only_b: tuple[WindowItem, ...] = ()
     changes: tuple[Change, ...] = ()
     """Of the state: what is different on the second side."""
 
@@ -81,7 +81,7 @@ class Divergence(msgspec.Struct, frozen=True):
     b: int | None
     """The next step on each side (from 0); None when that side had ended."""
     differences: tuple[Difference, ...]
-    behind: tuple[Finding, ...]
+    behind: tuple[DivergenceFactor, ...]
     followed_a: tuple[Followed, ...]
     followed_b: tuple[Followed, ...]
 
@@ -94,7 +94,7 @@ class Pairing:
         self.log_b, self.b = log_b, b
         self.windows = Windows(log_a, log_b, shared)
 
-    def explain(self, rows: Sequence[Row], at: int) -> Divergence:
+    def explain(self, rows: Sequence[AlignedStep], at: int) -> Divergence:
         """All about the row where the courses part."""
         row = rows[at]
         i, j = _next(rows, at, "a"), _next(rows, at, "b")
@@ -135,65 +135,65 @@ class Pairing:
 
     # What lay behind it
 
-    def _behind(self, i: int | None, a: Step | None, j: int | None, b: Step | None) -> list[Finding]:
+    def _behind(self, i: int | None, a: Step | None, j: int | None, b: Step | None) -> list[DivergenceFactor]:
         findings = [self._prompt(i, j)]
         call_a, call_b = deciding_call(self.a, i), deciding_call(self.b, j)
         if call_a is None or call_b is None:
             sides = [c.name for c, call in ((self.a, call_a), (self.b, call_b)) if call is None]
             note = "no model call recorded before it" + (f" in {sides[0]}" if len(sides) == 1 else "")
-            findings += [Finding(what, "unknown", note) for what in ("model", "parameters", "context")]
+            findings += [DivergenceFactor(what, "unknown", note) for what in ("model", "parameters", "context")]
         else:
             findings += [self._model(call_a, call_b), self._parameters(call_a, call_b), self.context(call_a, call_b)]
         return [*findings, self._state(a, b)]
 
-    def _prompt(self, i: int | None, j: int | None) -> Finding:
+    def _prompt(self, i: int | None, j: int | None) -> DivergenceFactor:
         a, b = _prompt_of(self.a, i), _prompt_of(self.b, j)
         if a is None or b is None:
-            return Finding("prompt", "unknown", "no input of a turn is among the steps")
+            return DivergenceFactor("prompt", "unknown", "no input of a turn is among the steps")
         if a.gone or b.gone:
-            return Finding("prompt", "unknown", f"it was {a.gone or b.gone}")
+            return DivergenceFactor("prompt", "unknown", f"it was {a.gone or b.gone}")
         if a.exact_key == b.exact_key or a.key == b.key:
-            return Finding("prompt", "same", "" if a.exact_key == b.exact_key else "but for ids or times")
+            return DivergenceFactor("prompt", "same", "" if a.exact_key == b.exact_key else "but for ids or times")
         found = differences("prompt", whole(self.log_a, a.input), whole(self.log_b, b.input))
-        return Finding("prompt", "differs", differences=tuple(found))
+        return DivergenceFactor("prompt", "differs", differences=tuple(found))
 
-    def _model(self, a: Step, b: Step) -> Finding:
+    def _model(self, a: Step, b: Step) -> DivergenceFactor:
         if model_of(a) == model_of(b):
-            return Finding("model", "same", model_of(a))
-        return Finding("model", "differs", differences=(Difference("model", "", model_of(a), model_of(b)),))
+            return DivergenceFactor("model", "same", model_of(a))
+        return DivergenceFactor("model", "differs", differences=(Difference("model", "", model_of(a), model_of(b)),))
 
-    def _parameters(self, a: Step, b: Step) -> Finding:
+    def _parameters(self, a: Step, b: Step) -> DivergenceFactor:
         found = tuple(differences("parameters", parameters_of(a), parameters_of(b)))
         if found:
-            return Finding("parameters", "differs", differences=found)
+            return DivergenceFactor("parameters", "differs", differences=found)
         if not a.params and not b.params:
-            return Finding("parameters", "unknown", "none recorded")
-        return Finding("parameters", "same")
+            return DivergenceFactor("parameters", "unknown", "none recorded")
+        return DivergenceFactor("parameters", "same")
 
-    def context(self, a: Step, b: Step) -> Finding:
+    def context(self, a: Step, b: Step) -> DivergenceFactor:
         """What only one of two model calls was shown."""
         if a.context_hash and a.context_hash == b.context_hash:
-            return Finding("context", "same")
+            return DivergenceFactor("context", "same")
         if not a.derived_from or not b.derived_from:
             if a.context_hash and b.context_hash:
-                return Finding("context", "differs", "its items were not recorded")
-            return Finding("context", "unknown", "not recorded")
+                return DivergenceFactor("context", "differs", "its items were not recorded")
+            return DivergenceFactor("context", "unknown", "not recorded")
         only_a, only_b = self.windows.compare(a.derived_from, b.derived_from)
         if only_a or only_b:
-            return Finding("context", "differs", only_a=tuple(only_a), only_b=tuple(only_b))
-        return Finding("context", "same", "the same items" if a.context_hash != b.context_hash else "")
+            return DivergenceFactor("context", "differs", only_a=tuple(only_a), only_b=tuple(only_b))
+        return DivergenceFactor("context", "same", "the same items" if a.context_hash != b.context_hash else "")
 
-    def _state(self, a: Step | None, b: Step | None) -> Finding:
+    def _state(self, a: Step | None, b: Step | None) -> DivergenceFactor:
         at_a = a.seq - 1 if a is not None else self.a.last
         at_b = b.seq - 1 if b is not None else self.b.last
         try:
             changes = state_changes(self.log_a, at_a, self.log_b, at_b)
         except NotFoundError as exc:
-            return Finding("state", "unknown", exc.message)
-        return Finding("state", "differs", changes=changes) if changes else Finding("state", "same")
+            return DivergenceFactor("state", "unknown", exc.message)
+        return DivergenceFactor("state", "differs", changes=changes) if changes else DivergenceFactor("state", "same")
 
 
-def _next(rows: Sequence[Row], at: int, side: str) -> int | None:
+def _next(rows: Sequence[AlignedStep], at: int, side: str) -> int | None:
     """The first step of a side at or after a row."""
     return next((place for row in rows[at:] if (place := getattr(row, side)) is not None), None)
 

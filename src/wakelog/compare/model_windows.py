@@ -27,7 +27,7 @@ _SHOWN = (
 _NAMED = ("role", "name", "tool", "key", "path", "change")
 
 
-class Item(msgspec.Struct, frozen=True):
+class WindowItem(msgspec.Struct, frozen=True):
     """An event in one window that the other does not have."""
 
     seq: Seq
@@ -47,7 +47,7 @@ class Windows:
         self._shared = shared
         self._known: tuple[dict[Seq, bytes], dict[Seq, bytes]] = ({}, {})
 
-    def compare(self, a: Ranges, b: Ranges) -> tuple[list[Item], list[Item]]:
+    def compare(self, a: Ranges, b: Ranges) -> tuple[list[WindowItem], list[WindowItem]]:
         """What is only in the first window, and what only in the second, in order."""
         seqs_a, seqs_b = list(_seqs(a)), list(_seqs(b))
         # Up to where the histories part, one seq is one event.
@@ -75,7 +75,7 @@ class Windows:
         named = [entry.body.get(name) for name in _NAMED]
         return digest(entry.kind, named, steady(whole(self._logs[side], shown)))
 
-    def _items(self, side: int, digests: dict[Seq, bytes], wanted: Counter[bytes]) -> list[Item]:
+    def _items(self, side: int, digests: dict[Seq, bytes], wanted: Counter[bytes]) -> list[WindowItem]:
         items = []
         # The newest of several equal ones is the one too many: the earlier are matched.
         for seq, found in reversed(digests.items()):
@@ -85,11 +85,11 @@ class Windows:
         return items[::-1]
 
 
-def _item(entry: Entry) -> Item:
+def _item(entry: Entry) -> WindowItem:
     shown, body, header = _shown(entry), entry.body, entry.header
     content = next(iter(shown.values()), None) if len(shown) == 1 else shown
     name = next((body[n] for n in ("role", "tool", "key", "path") if type(body.get(n)) is str), "")
-    return Item(entry.seq, entry.kind, name, content, header.trust, header.source, not entry.is_intact)
+    return WindowItem(entry.seq, entry.kind, name, content, header.trust, header.source, not entry.is_intact)
 
 
 def _shown(entry: Entry) -> dict[str, Value]:

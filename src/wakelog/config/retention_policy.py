@@ -12,7 +12,7 @@ Action = Literal["archive", "prune", "delete"]
 ENDED = ("closed", "archived")
 
 
-class Policy(msgspec.Struct, frozen=True):
+class RetentionPolicy(msgspec.Struct, frozen=True):
     """What to keep. The default keeps everything for ever."""
 
     keep_us: int | None = None

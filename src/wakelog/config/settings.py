@@ -18,7 +18,7 @@ import msgspec
 
 from wakelog.config.amounts import FOREVER, UNLIMITED, parse_age, parse_size
 from wakelog.config.guards import Guards
-from wakelog.config.retention_policy import Policy
+from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.errors import InvalidInputError
 from wakelog.monitors.budgets import limits_of
 
@@ -37,7 +37,7 @@ class Setting(msgspec.Struct, frozen=True):
     """Whether a project's file cannot set it: what protects a person is not for the folder they work in to decide."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class SettingValue(msgspec.Struct, frozen=True):
     """A value in force: `origin` is argument, environment, project, user or default; `where` the variable or file."""
 
     key: str
@@ -113,20 +113,20 @@ SETTINGS: dict[str, Setting] = {
 }
 
 
-def load(cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> dict[str, Found]:
+def load(cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> dict[str, SettingValue]:
     """Every setting with its value and origin."""
     environ = os.environ if environ is None else environ
-    out = {s.key: Found(s.key, s.default, "default", "") for s in SETTINGS.values()}
+    out = {s.key: SettingValue(s.key, s.default, "default", "") for s in SETTINGS.values()}
     for origin, file in (("user", user_file(environ)), ("project", project_file(cwd))):
         if file is None or not file.is_file():
             continue
         for key, value in read(file, is_project=origin == "project").items():
-            out[key] = Found(key, value, origin, str(file))
+            out[key] = SettingValue(key, value, origin, str(file))
     for setting in SETTINGS.values():
         raw = environ.get(setting.variable)
         if raw:
             value = check(setting.key, raw, setting.variable)
-            out[setting.key] = Found(setting.key, value, "environment", setting.variable)
+            out[setting.key] = SettingValue(setting.key, value, "environment", setting.variable)
     return out
 
 
@@ -163,10 +163,10 @@ def check(key: str, value: Any, where: str) -> str | int | bool:
         raise InvalidInputError(f"{where}: {key}: {exc.message}", kind="bad-setting", hint=exc.hint) from exc
 
 
-def policy(found: Mapping[str, Found]) -> Policy:
+def policy(found: Mapping[str, SettingValue]) -> RetentionPolicy:
     """The retention policy that the settings describe."""
     value = {key: each.value for key, each in found.items()}
-    return Policy(
+    return RetentionPolicy(
         keep_us=parse_age(str(value["retention.keep"])),
         max_bytes=parse_size(str(value["retention.max_size"])),
         keep_last=int(value["retention.keep_last"]),
@@ -174,7 +174,7 @@ def policy(found: Mapping[str, Found]) -> Policy:
     )
 
 
-def guards(found: Mapping[str, Found]) -> Guards:
+def guards(found: Mapping[str, SettingValue]) -> Guards:
     """What the settings say about budgets and untrusted effects."""
     limits = {unit: str(found[f"budget.{unit}"].value) for unit in ("usd", "tokens", "seconds")}
     given = {unit: limit for unit, limit in limits.items() if limit}

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from wakelog.conformance.wire import Client, Fault, Reply, Tail
+from wakelog.conformance.wire import ServerFault, Tail, WireClient, WireReply
 from wakelog.errors import WakelogError
 
 Event = dict[str, Any]
@@ -30,20 +30,20 @@ def fact(key: str, value: Any) -> Event:
 def want(expected: object, got: object, what: str, request: str = "") -> None:
     """A Fault unless both are the same."""
     if expected != got:
-        raise Fault(f"{what} {expected!r}", repr(got), request)
+        raise ServerFault(f"{what} {expected!r}", repr(got), request)
 
 
 class Remote:
     """A session on the server under test."""
 
-    def __init__(self, client: Client, head: dict[str, Any]) -> None:
+    def __init__(self, client: WireClient, head: dict[str, Any]) -> None:
         self.client, self.id, self.name, self.opened = client, str(head["session"]), str(head["name"]), head
         self.path = f"/v1/sessions/{quote(self.id, safe='')}"
 
-    def post(self, verb: str, body: object = None) -> Reply:
+    def post(self, verb: str, body: object = None) -> WireReply:
         return self.client.ask("POST", f"{self.path}/{verb}", body)
 
-    def get(self, verb: str, headers: Mapping[str, str] | None = None, **query: Any) -> Reply:
+    def get(self, verb: str, headers: Mapping[str, str] | None = None, **query: Any) -> WireReply:
         asked = f"?{urlencode(query)}" if query else ""
         return self.client.ask("GET", f"{self.path}/{verb}{asked}", headers=headers)
 
@@ -51,7 +51,7 @@ class Remote:
         asked = f"?{urlencode(query)}" if query else ""
         return self.client.tail(f"{self.path}/tail{asked}", headers)
 
-    def append(self, *events: Event, **more: Any) -> Reply:
+    def append(self, *events: Event, **more: Any) -> WireReply:
         return self.post("events", {"events": list(events), **more})
 
     def add(self, *events: Event, **more: Any) -> dict[str, Any]:
@@ -71,17 +71,17 @@ class Remote:
     def state(self, **query: Any) -> Any:
         return self.get("state", **query).ok()["value"]
 
-    def unmoved(self, head: dict[str, Any], after: Reply) -> None:
+    def unmoved(self, head: dict[str, Any], after: WireReply) -> None:
         """A Fault when something was written since."""
         now = self.head()
         if (now["seq"], now["hash"]) != (head["seq"], head["hash"]):
-            raise Fault(f"nothing written, head still {head['seq']}", f"head {now['seq']}", after.request)
+            raise ServerFault(f"nothing written, head still {head['seq']}", f"head {now['seq']}", after.request)
 
 
 class Bench:
     """Where one check does its work. What it opened is deleted in the end, or closed where it may not be deleted."""
 
-    def __init__(self, client: Client, other: Client | None) -> None:
+    def __init__(self, client: WireClient, other: WireClient | None) -> None:
         self.client, self.other = client, other
         self._opened: list[Remote] = []
         self._info: dict[str, Any] | None = None
@@ -91,7 +91,7 @@ class Bench:
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
         for each in reversed(self._opened):
-            with contextlib.suppress(Fault, WakelogError):
+            with contextlib.suppress(ServerFault, WakelogError):
                 if each.client.ask("DELETE", each.path).status >= 400:
                     each.post("close", {})
 
@@ -110,13 +110,13 @@ class Bench:
     def redacts(self) -> bool:
         try:
             return bool(self.info.get("redacts"))
-        except Fault:
+        except ServerFault:
             return False
 
     def name(self, more: str = "") -> str:
         return f"conformance-{secrets.token_hex(6)}{more}"
 
-    def open(self, name: str = "", *, client: Client | None = None, **fields: Any) -> Remote:
+    def open(self, name: str = "", *, client: WireClient | None = None, **fields: Any) -> Remote:
         """A new session."""
         client = client or self.client
         reply = client.ask("POST", "/v1/sessions", {"name": name or self.name(), **fields})

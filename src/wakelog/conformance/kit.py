@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from wakelog.conformance.wire import TIMEOUT_S, Client, Fault, NotOffered
+from wakelog.conformance.wire import TIMEOUT_S, NotOffered, ServerFault, WireClient
 from wakelog.errors import InvalidInputError, NotAllowedError
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ def run(
     url: str, key: str, *, other_key: str = "", only: Iterable[str] = (), timeout_s: float = TIMEOUT_S
 ) -> Iterator[Result]:
     """Runs checks against a server, one after the other, and gives each result as it comes."""
-    client = Client(url, key, timeout_s)
-    other = Client(url, other_key, timeout_s) if other_key else None
+    client = WireClient(url, key, timeout_s)
+    other = WireClient(url, other_key, timeout_s) if other_key else None
     checks = chosen(only)
     for each in filter(None, (client, other)):
         if each.ask("GET", "/v1/info").status == 401:  # else every check would fail for the same reason
@@ -147,7 +147,7 @@ def run(
     yield from _results(checks, client, other)
 
 
-def _results(checks: Iterable[Check], client: Client, other: Client | None) -> Iterator[Result]:
+def _results(checks: Iterable[Check], client: WireClient, other: WireClient | None) -> Iterator[Result]:
     from wakelog.conformance.bench import Bench
 
     for each in checks:
@@ -172,7 +172,7 @@ def _result(each: Check, bench: Bench) -> Result:
             what = CAPABILITIES.get(each.needs, "what this check needs")
             return told("skipped", why=f"this server or key does not offer {what} ({exc.got})")
         return told("failed", expected=exc.expected, got=exc.got, request=exc.request)
-    except Fault as exc:
+    except ServerFault as exc:
         return told("failed", expected=exc.expected, got=exc.got, request=exc.request)
     except (KeyError, TypeError, IndexError, ValueError, AttributeError) as exc:
         # An answer of another shape than the protocol says: that is the server's fault, and here is where.

@@ -23,7 +23,7 @@ _SHOWN = 300
 _PROBLEM_FIELDS = ("type", "title", "status", "detail", "kind", "group")
 
 
-class Fault(Exception):
+class ServerFault(Exception):
     """A server did not do what it must."""
 
     def __init__(self, expected: str, got: str, request: str = "") -> None:
@@ -31,11 +31,11 @@ class Fault(Exception):
         self.expected, self.got, self.request = expected, got, request
 
 
-class NotOffered(Fault):
+class NotOffered(ServerFault):
     """The server says that it has no such operation, or that this key may not use it."""
 
 
-class Reply:
+class WireReply:
     """An answer, with the request that led to it."""
 
     def __init__(self, request: str, status: int, headers: Mapping[str, str], content: bytes) -> None:
@@ -57,8 +57,8 @@ class Reply:
         text = self.content.decode(errors="replace")
         return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
-    def fault(self, expected: str, got: str) -> Fault:
-        return Fault(expected, got, self.request)
+    def fault(self, expected: str, got: str) -> ServerFault:
+        return ServerFault(expected, got, self.request)
 
     def ok(self, status: int = 200) -> Any:
         """The answer's JSON; a Fault unless it has this status."""
@@ -99,7 +99,7 @@ class Reply:
         return problem
 
 
-class Client:
+class WireClient:
     """Asks one server with one key. Every request has a connection of its own."""
 
     def __init__(self, url: str, key: str, timeout_s: float = TIMEOUT_S) -> None:
@@ -123,17 +123,17 @@ class Client:
         headers: Mapping[str, str] | None = None,
         raw: bytes | None = None,
         with_key: bool = True,
-    ) -> Reply:
+    ) -> WireReply:
         """One request and its answer. `body` goes as JSON, `raw` as it is."""
         connection, told = self._send(method, path, body, headers or {}, raw, with_key)
         try:
             answer = connection.getresponse()
             content = answer.read()
         except (OSError, http.client.HTTPException) as exc:
-            raise Fault("an answer", f"{type(exc).__name__}: {exc}", told) from exc
+            raise ServerFault("an answer", f"{type(exc).__name__}: {exc}", told) from exc
         finally:
             connection.close()
-        return Reply(told, answer.status, {k.lower(): v for k, v in answer.getheaders()}, content)
+        return WireReply(told, answer.status, {k.lower(): v for k, v in answer.getheaders()}, content)
 
     def ask_and_hang_up(self, method: str, path: str, body: object) -> None:
         """Sends a request and goes away without reading the answer."""
@@ -146,10 +146,10 @@ class Client:
             answer = connection.getresponse()
             if answer.status != 200:
                 given = {k.lower(): v for k, v in answer.getheaders()}
-                Reply(told, answer.status, given, answer.read()).want(200)
+                WireReply(told, answer.status, given, answer.read()).want(200)
             media = (answer.getheader("content-type") or "").partition(";")[0]
             if media != "text/event-stream":
-                raise Fault("text/event-stream", media or "no content type", told)
+                raise ServerFault("text/event-stream", media or "no content type", told)
         except BaseException:
             connection.close()
             raise
@@ -187,7 +187,7 @@ def _told(method: str, path: str, headers: Mapping[str, str], content: bytes | N
     return f"{method} {path}{shown} {text}".rstrip()
 
 
-class Frame:
+class SseFrame:
     """One server-sent event."""
 
     def __init__(self, id: str, event: str, data: str) -> None:
@@ -217,7 +217,7 @@ class Tail:
         self._answer.close()
         self._connection.close()
 
-    def take(self, session: str = "") -> Frame:
+    def take(self, session: str = "") -> SseFrame:
         """The next frame, of one session where it is named; a Fault when it does not come in time."""
         until = time.monotonic() + self._timeout_s
         try:
@@ -229,19 +229,19 @@ class Tail:
             got = f"nothing for {self._timeout_s:g} s"
         except ValueError as exc:
             got = f"a frame that is not JSON: {exc}"
-        raise Fault("an event", got, self.request)
+        raise ServerFault("an event", got, self.request)
 
-    def wants(self, *seqs: int, session: str = "") -> list[Frame]:
+    def wants(self, *seqs: int, session: str = "") -> list[SseFrame]:
         """The frames of these events; a Fault at the first that is another one."""
-        frames: list[Frame] = []
+        frames: list[SseFrame] = []
         for seq in seqs:
             frame = self.take(session)
             if frame.json.get("seq") != seq:
-                raise Fault(f"event {seq} next", f"event {frame.json.get('seq')}", self.request)
+                raise ServerFault(f"event {seq} next", f"event {frame.json.get('seq')}", self.request)
             frames.append(frame)
         return frames
 
-    def _next(self, until: float) -> Frame | None:
+    def _next(self, until: float) -> SseFrame | None:
         """The next frame that carries data; None when the stream has ended."""
         id = event = ""
         data: list[str] = []
@@ -250,7 +250,7 @@ class Tail:
             name, _, value = text.partition(":")
             value = value.removeprefix(" ")
             if not text and data:
-                return Frame(id, event, "\n".join(data))
+                return SseFrame(id, event, "\n".join(data))
             if name == "data":
                 data.append(value)
             elif name == "id":

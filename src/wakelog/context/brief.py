@@ -13,7 +13,7 @@ import msgspec
 
 from wakelog.context.quotes import one_line
 from wakelog.context.sections import Teller
-from wakelog.context.token_budget import Line, Part, Section, fit
+from wakelog.context.token_budget import Part, Section, SectionLine, fit
 from wakelog.context.token_count import Count, estimate
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
@@ -114,7 +114,7 @@ def _head(teller: Teller, at: Seq, budget: int) -> str:
     return f"# Brief of {one_line(head.name or head.session, 80)}\n{' · '.join(place)}\n\nGoal: {goal}"
 
 
-def _goal_lines(teller: Teller) -> list[Line]:
+def _goal_lines(teller: Teller) -> list[SectionLine]:
     return [teller.goal_line()] if teller.state["goal"] is not None else []
 
 
@@ -131,14 +131,14 @@ def _standing(teller: Teller, at: Seq) -> Part:
     return Part("standing", "Where it stands", len(lines), iter(lines), rest, weight=2)
 
 
-def _last_words(teller: Teller, at: Seq) -> Iterator[Line]:
+def _last_words(teller: Teller, at: Seq) -> Iterator[SectionLine]:
     """What the user asked for last, and what the agent said last, as far as the end of the log tells."""
     found: dict[str, Entry] = {}
     is_over = False
     for entry in _tail(teller, at):
         is_over = is_over or entry.kind == "turn.started"
         if entry.kind == "history.rewound" and not is_over and entry.body.get("mode", "rewind") != "retry":
-            yield Line(f"- rewound to e{entry.body.get('to')} since the last turn (e{entry.seq})", entry.seq)
+            yield SectionLine(f"- rewound to e{entry.body.get('to')} since the last turn (e{entry.seq})", entry.seq)
         who = _speaker(teller.log, entry)
         if who and who not in found:
             found[who] = entry

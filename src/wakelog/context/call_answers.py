@@ -26,13 +26,13 @@ _OPEN = {
 }
 
 
-class Answer(msgspec.Struct, frozen=True):
+class CallAnswer(msgspec.Struct, frozen=True):
     status: str
     text: str
     is_error: bool = False
 
 
-def answer_of(read: Read, outcome: Entry | None, message: Entry | None, status: str) -> Answer:
+def answer_of(read: Read, outcome: Entry | None, message: Entry | None, status: str) -> CallAnswer:
     """The answer of a call. `message` is one that holds its result; `status` is what the state says of it while it is
     pending, and empty when it is not."""
     found = _settled(read, outcome) if outcome is not None else _unsettled(status)
@@ -42,21 +42,21 @@ def answer_of(read: Read, outcome: Entry | None, message: Entry | None, status: 
     return msgspec.structs.replace(found, text=text or found.text)
 
 
-def error(status: str, message: str, *, kind: str = "", **more: Value) -> Answer:
+def error(status: str, message: str, *, kind: str = "", **more: Value) -> CallAnswer:
     body: dict[str, Any] = {"error": {"type": kind or status, "message": message}}
-    return Answer(status, text_of(body | more), is_error=True)
+    return CallAnswer(status, text_of(body | more), is_error=True)
 
 
-def _unsettled(status: str) -> Answer:
+def _unsettled(status: str) -> CallAnswer:
     if status:
         return error(status, _OPEN.get(status, f"it is {status}"))
     return error("out_of_view", "its outcome is not in view")
 
 
-def _settled(read: Read, outcome: Entry) -> Answer:
+def _settled(read: Read, outcome: Entry) -> CallAnswer:
     body, why = outcome.body, text_of(outcome.body.get("why") or "")
     if "$erased" in body:
-        return Answer("erased", text_of({"erased": {"seq": outcome.seq}}))
+        return CallAnswer("erased", text_of({"erased": {"seq": outcome.seq}}))
     match outcome.kind:
         case "action.succeeded":
             return _output(read, outcome, "succeeded")
@@ -78,7 +78,7 @@ def _settled(read: Read, outcome: Entry) -> Answer:
             return error("uncertain", _OPEN["uncertain"] + (f" ({why})" if why else ""))
 
 
-def _told(read: Read, outcome: Entry, how: str) -> Answer:
+def _told(read: Read, outcome: Entry, how: str) -> CallAnswer:
     """A call whose outcome is named in the event itself."""
     if how == "succeeded":
         return _output(read, outcome, how)
@@ -89,15 +89,15 @@ def _told(read: Read, outcome: Entry, how: str) -> Answer:
     return error("never_ran", "it never ran")
 
 
-def _output(read: Read, outcome: Entry, status: str) -> Answer:
+def _output(read: Read, outcome: Entry, status: str) -> CallAnswer:
     output = read(outcome, "output")
     if output is None:
         output = outcome.body.get("output_summary") or None
     text = "" if output is None else text_of(output)
-    return Answer(status, text if text.strip() else "(no output)")
+    return CallAnswer(status, text if text.strip() else "(no output)")
 
 
-def _failure(read: Read, outcome: Entry, status: str) -> Answer:
+def _failure(read: Read, outcome: Entry, status: str) -> CallAnswer:
     failure = outcome.body.get("error")
     failure = failure if isinstance(failure, dict) else {}
     output = read(outcome, "output")

@@ -32,7 +32,7 @@ class Gone(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Restored(msgspec.Struct, frozen=True):
+class RestoredContent(msgspec.Struct, frozen=True):
     """What a handle brought back, and what of it is gone."""
 
     key: str
@@ -102,24 +102,24 @@ def _meant(window: Window, key: str) -> tuple[Seq, Seq]:
     return place, place
 
 
-def restore(log: Log, key: str | Seq, *, count: Count = estimate) -> Restored:
+def restore(log: Log, key: str | Seq, *, count: Count = estimate) -> RestoredContent:
     """Brings something back into the window, and pins it for this turn. A compaction is expanded."""
     key = item_key(key) if isinstance(key, int) else key
     window = read_window(log, count=count)
     holder = _covering(window, window.evicted, key)
     if holder is None:
-        return Restored(key, (pin(log, key, count=count),))
+        return RestoredContent(key, (pin(log, key, count=count),))
     if holder.what == "compaction":
         expand(log, holder.handle)
-        return Restored(key, tuple(_inside(read_window(log, count=count), holder.first, holder.last)))
+        return RestoredContent(key, tuple(_inside(read_window(log, count=count), holder.first, holder.last)))
     after = _without(log, window, holder, key, count)
     back = _brought(window, read_window(log, window.at, count=count, evicted=after))
     gone = tuple(_gone(log, holder, back))
     if not back:
-        return Restored(key, (), gone or (Gone(holder.handle, "not in view"),))
+        return RestoredContent(key, (), gone or (Gone(holder.handle, "not in view"),))
     others = [d for d in changes(window.evicted, after) if getattr(d.event, "key", "") != key]
     log.append(EventDraft(ev.ContextRestored(key=key), actor="runtime"), *others)
-    return Restored(key, tuple(back), gone)
+    return RestoredContent(key, tuple(back), gone)
 
 
 def _without(log: Log, window: Window, holder: Evicted, key: str, count: Count) -> tuple[Evicted, ...]:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.context.call_answers import Answer, answer_of
+from wakelog.context.call_answers import CallAnswer, answer_of
 from wakelog.context.handles import Coverage, item_key
 from wakelog.context.quotes import fenced
 from wakelog.log import Log
@@ -266,7 +266,7 @@ class Builder:
             answer = answer_of(self._read, slot.outcome, slot.message, status)
         else:
             note = {"evicted": {"key": left.key, "tokens": left.tokens or None}}
-            answer, events = Answer("evicted", text_of(note)), (seq,)
+            answer, events = CallAnswer("evicted", text_of(note)), (seq,)
         noted, given = self._noted, self._read(request, "input")
         self.unread[item_key(seq)] = self._noted, noted
         shown = [e for e in slot.entries if e.seq in events]

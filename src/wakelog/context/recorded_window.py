@@ -24,7 +24,7 @@ How = Literal["rewound", "evicted", "summarised", "not shown"]
 PAGE = 512
 
 
-class Seen(msgspec.Struct, frozen=True):
+class RecordedWindow(msgspec.Struct, frozen=True):
     """The items in the window of one model call. Not `recorded`: what would have been offered there."""
 
     call: Seq
@@ -50,16 +50,16 @@ class Moved(msgspec.Struct, frozen=True):
     left: tuple[Left, ...]
 
 
-def seen_at(log: Log, at: Seq, since: Seq = 1, *, count: Count = estimate) -> Seen:
+def seen_at(log: Log, at: Seq, since: Seq = 1, *, count: Count = estimate) -> RecordedWindow:
     """What the newest model call from `since` to `at` was shown; where there is none, what would be offered at `at`."""
     call = model_call(log, at, since)
     if call is not None:
         return seen_by(log, call, count=count)
     window = read_window(log, at, count=count)
-    return Seen(0, at, "", "", False, window.items, window.evicted)
+    return RecordedWindow(0, at, "", "", False, window.items, window.evicted)
 
 
-def seen_by(log: Log, call: Entry, *, count: Count = estimate) -> Seen:
+def seen_by(log: Log, call: Entry, *, count: Count = estimate) -> RecordedWindow:
     """What one model call was shown."""
     body, before = call.body, call.seq - 1
     params = body.get("params")
@@ -68,9 +68,9 @@ def seen_by(log: Log, call: Entry, *, count: Count = estimate) -> Seen:
     ranges = call.header.derived_from
     if ranges:
         left = read_evicted(log.state(before)["evicted_keys"]) if before else ()
-        return Seen(call.seq, before, model, digest, True, read_recorded(log, ranges, count=count), left)
+        return RecordedWindow(call.seq, before, model, digest, True, read_recorded(log, ranges, count=count), left)
     window = read_window(log, before, count=count)
-    return Seen(call.seq, before, model, digest, False, window.items, window.evicted)
+    return RecordedWindow(call.seq, before, model, digest, False, window.items, window.evicted)
 
 
 def model_call(log: Log, at: Seq, since: Seq = 1) -> Entry | None:
@@ -86,7 +86,7 @@ def model_call(log: Log, at: Seq, since: Seq = 1) -> Entry | None:
     return None
 
 
-def moved(log: Log, seen: Seen, *, count: Count = estimate) -> Moved:
+def moved(log: Log, seen: RecordedWindow, *, count: Count = estimate) -> Moved:
     """What is different from the model call before."""
     call = model_call(log, (seen.call or seen.at + 1) - 1)
     before = seen_by(log, call, count=count).items if call is not None else ()
@@ -100,7 +100,7 @@ def moved(log: Log, seen: Seen, *, count: Count = estimate) -> Moved:
     )
 
 
-def _how(log: Log, seen: Seen, item: Item) -> How:
+def _how(log: Log, seen: RecordedWindow, item: Item) -> How:
     if not any(first <= item.seq <= last for first, last in log.view(seen.at)):
         return "rewound"
     if Coverage(seen.evicted).hides(item.seq, item.events, is_call=item.kind == "call"):

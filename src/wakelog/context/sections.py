@@ -16,7 +16,7 @@ from typing import Any
 
 from wakelog.context.handles import Evicted, read_evicted
 from wakelog.context.quotes import fenced, mark_of, one_line
-from wakelog.context.token_budget import Line, Part
+from wakelog.context.token_budget import Part, SectionLine
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
@@ -57,13 +57,13 @@ class Teller:
         lines = iter([self.goal_line()] if goal is not None else [])
         return Part("goal", "Goal", 0 if goal is None else 1, lines, self.shows("goal"), first=True)
 
-    def goal_line(self, limit: int = 2000) -> Line:
+    def goal_line(self, limit: int = 2000) -> SectionLine:
         """The goal; fenced when somebody other than the user set it."""
         goal, mark = self.state["goal"], self.state.get("goal_from")
         if mark is None or isinstance(goal, dict):
-            return Line(f"- {one_line(goal, limit)}")
+            return SectionLine(f"- {one_line(goal, limit)}")
         block = textwrap.indent(fenced(goal, trust=mark["trust"], source=mark["source"], limit=limit), "  ")
-        return Line(f"- goal, {block.lstrip()}", mark["seq"], mark["trust"], mark["source"])
+        return SectionLine(f"- goal, {block.lstrip()}", mark["seq"], mark["trust"], mark["source"])
 
     def pending(self, *, weight: int = 3) -> Part:
         told = [p for p in self.state["pending_actions"].items() if self._is_told(p[1]["turn"], p[1]["seq"])]
@@ -99,7 +99,7 @@ class Teller:
     def data(self) -> Part:
         data = self.state["data"]
         # Nobody knows where it is from, so it is shown as JSON, in which a text stays in its quotes.
-        lines = (Line(f"- {one_line(key, 80)}: {one_line(_json(value), LINE)}") for key, value in data.items())
+        lines = (SectionLine(f"- {one_line(key, 80)}: {one_line(_json(value), LINE)}") for key, value in data.items())
         return Part("data", "The agent's own data", len(data), lines, self.shows("data"), weight=2)
 
     def files(self) -> Part:
@@ -133,7 +133,9 @@ class Teller:
     def budget(self) -> Part:
         spent, limits = self.state["budget"]["spent"], self.state["budget"]["limits"]
         lines = [
-            Line(f"- {name}: {show(spent.get(unit, 0))}" + (f" of {show(limits[unit])}" if limits.get(unit) else ""))
+            SectionLine(
+                f"- {name}: {show(spent.get(unit, 0))}" + (f" of {show(limits[unit])}" if limits.get(unit) else "")
+            )
             for unit, (name, show) in _UNITS.items()
             if spent.get(unit) or limits.get(unit)
         ]
@@ -151,18 +153,18 @@ class Teller:
 
     def said(
         self, value: Value, seq: Seq, *, what: str = "", lead: str = "", tail: str = "", trust: Trust | None = None
-    ) -> Line:
+    ) -> SectionLine:
         """A line of recorded text: on one line when it is trusted; else fenced, after our own word for `what` it is.
         What the agent itself said after it had read something unverified stays on its line, with the mark."""
         trust, source = self.mark(seq, trust)
         number = f" (e{seq})" if self.numbers and seq else ""
         if trust == "trusted":
-            return Line(f"- {lead}{one_line(value, LINE)}{tail}{number}", seq)
+            return SectionLine(f"- {lead}{one_line(value, LINE)}{tail}{number}", seq)
         if trust == "unverified" and self._is_by_agent(seq):
             marked = f"{number} [{mark_of(trust, source)}]"
-            return Line(f"- {lead}{one_line(value, LINE)}{tail}{marked}", seq, trust, source)
+            return SectionLine(f"- {lead}{one_line(value, LINE)}{tail}{marked}", seq, trust, source)
         block = textwrap.indent(fenced(value, trust=trust, source=source, limit=LINE), "  ")
-        return Line(f"- {what or lead.rstrip(': ')}{tail}{number}, {block.lstrip()}", seq, trust, source)
+        return SectionLine(f"- {what or lead.rstrip(': ')}{tail}{number}, {block.lstrip()}", seq, trust, source)
 
     def mark(self, seq: Seq, trust: Trust | None = None) -> tuple[Trust, str]:
         """How far the event behind a line is trusted, and where it is from."""
@@ -187,7 +189,7 @@ class Teller:
         is_answer = entry.kind.startswith("action.") and entry.kind != "action.requested"
         return not is_answer or cause.body.get("effect") == "model"
 
-    def _decision(self, seq: Seq, decision: dict[str, Any]) -> Line:
+    def _decision(self, seq: Seq, decision: dict[str, Any]) -> SectionLine:
         text = text_of(decision["choice"])
         if because := decision.get("because"):
             text += f", because {text_of(because)}"
@@ -198,27 +200,27 @@ class Teller:
         turn = f"@{decision['turn']} " if decision["turn"] else ""
         return self.said(text, seq, what=f"decision {turn}".rstrip(), lead=turn)
 
-    def _fact(self, key: str, fact: dict[str, Any]) -> Line:
+    def _fact(self, key: str, fact: dict[str, Any]) -> SectionLine:
         value = fact["value"]
         shown = text_of(value) if isinstance(value, dict) and "$erased" in value else _json(value)
         return self.said(f"{key}: {shown}", fact["seq"], what="fact", trust=fact.get("trust", "trusted"))
 
-    def _dead_end(self, seq: Seq, end: dict[str, Any]) -> Line:
+    def _dead_end(self, seq: Seq, end: dict[str, Any]) -> SectionLine:
         learned = text_of(end.get("learned") or "")
         return self.said(f"{text_of(end.get('tried', ''))}{f': {learned}' if learned else ''}", seq, what="dead end")
 
-    def _error(self, error: dict[str, Any]) -> Line:
+    def _error(self, error: dict[str, Any]) -> SectionLine:
         tool = f"{one_line(error['tool'], 80)}: " if error.get("tool") else ""
         return self.said(f"{tool}{text_of(error['type'])}: {text_of(error['message'])}", error["seq"], what="error")
 
-    def _flag(self, name: str, flag: dict[str, Any]) -> Line:
+    def _flag(self, name: str, flag: dict[str, Any]) -> SectionLine:
         return self.said(f"{name}: {text_of(flag['message'])}", flag["seq"], lead=f"{flag['severity']} ")
 
-    def _file(self, path: str, used: dict[str, Any]) -> Line:
+    def _file(self, path: str, used: dict[str, Any]) -> SectionLine:
         times = f", {used['changes']} times" if used["changes"] > 1 else ""
         return self.said(f"{path} {used['change']}{times}", used["last"], what="file")
 
-    def _pending(self, action: str, pending: dict[str, Any]) -> Line:
+    def _pending(self, action: str, pending: dict[str, Any]) -> SectionLine:
         seq, status = pending["seq"], pending["status"]
         if pending["tool"] == "input":
             return self.said(pending.get("prompt", ""), seq, lead="asks a person: ", tail=self._remedy(action, "input"))
@@ -242,15 +244,15 @@ class Teller:
         command = _REMEDY.get(status, "").format(session=self.handle, action=named)
         return f"; {command}" if command else ""
 
-    def _evicted(self, left: Evicted, describe: bool) -> Line:
+    def _evicted(self, left: Evicted, describe: bool) -> SectionLine:
         key = one_line(left.key, 80)
         if left.what == "compaction":
             shown = f"`wakelog expand {self.handle}@e{left.handle}` shows it again"
-            return Line(f"- e{left.first}..e{left.last}: summarised in e{left.handle}; {shown}")
+            return SectionLine(f"- e{left.first}..e{left.last}: summarised in e{left.handle}; {shown}")
         words = [f"{left.tokens:,} tokens"] if left.tokens else []
         if describe and (entry := self._entry(left.handle)) is not None:
             words = [_what(entry), *words] if entry.record.body else ["gone: pruned"]
-        return Line(f"- {key}: {', '.join(words) or 'no longer shown'}; restore({_json(left.key)})", 0)
+        return SectionLine(f"- {key}: {', '.join(words) or 'no longer shown'}; restore({_json(left.key)})", 0)
 
     def _entry(self, seq: Seq) -> Entry | None:
         try:

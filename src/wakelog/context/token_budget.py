@@ -16,7 +16,7 @@ from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
 
 
-class Line(msgspec.Struct, frozen=True):
+class SectionLine(msgspec.Struct, frozen=True):
     """One entry of a part, as Markdown; `seq` is the event behind it, or 0."""
 
     text: str
@@ -31,7 +31,7 @@ class Section(msgspec.Struct, frozen=True):
     name: str
     title: str
     total: int
-    lines: tuple[Line, ...]
+    lines: tuple[SectionLine, ...]
     rest: str
 
 
@@ -43,7 +43,7 @@ class Part:
         name: str,
         title: str,
         total: int,
-        lines: Iterator[Line],
+        lines: Iterator[SectionLine],
         rest: str,
         *,
         weight: int = 1,
@@ -56,10 +56,10 @@ class Part:
         self.weight = weight
         self.comes_first = first
         """It may take half of everything before the others get a line."""
-        self.taken: list[Line] = []
+        self.taken: list[SectionLine] = []
         self.used = 0
         self._lines = lines
-        self._next: Line | None = next(lines, None)
+        self._next: SectionLine | None = next(lines, None)
 
     def take(self, room: int, count: Count, *, most: int | None = None) -> int:
         """Takes lines while they fit, with the line that counts the rest; returns what it took of the room."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.engine import Abilities, Change, Engine, Known, Pending, StoreFinding, Surgery
+from wakelog.engine import Abilities, Engine, FeedChange, Known, Pending, StoreFinding, Surgery
 from wakelog.engines.objects import Object, Objects
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model.ids import Seq, SessionId, is_session_id, root_of
@@ -196,7 +196,7 @@ class BlobEngine:
     def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
         return self.engine.children(session, deleted=deleted)
 
-    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
         return self.engine.changes(cursor, limit)
 
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:

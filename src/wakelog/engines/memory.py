@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from wakelog.engine import Abilities, Change, Known, Surgery, head_after, judge, payload_of
+from wakelog.engine import Abilities, FeedChange, Known, Surgery, head_after, judge, payload_of
 from wakelog.errors import NotFoundError, UnavailableError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
@@ -145,10 +145,12 @@ class MemoryEngine:
             found = [s.head for s in self._sessions.values() if s.fork and s.fork.parent == session and s.head]
             return [self._named(h) for h in found if deleted or h.status != "deleted"]
 
-    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
         with self._news:
             start = int(cursor or 0)
-            return [Change(s, seq, str(start + i + 1)) for i, (s, seq) in enumerate(self._feed[start : start + limit])]
+            return [
+                FeedChange(s, seq, str(start + i + 1)) for i, (s, seq) in enumerate(self._feed[start : start + limit])
+            ]
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
         return payload_of(self, session, seq, digest)

@@ -25,7 +25,7 @@ import msgspec
 from wakelog.errors import NotFoundError
 from wakelog.files.contents import Contents
 from wakelog.files.lines import counts
-from wakelog.files.manifest import MAX_FILE_BYTES, OVER_LIMIT, Root, Scanner, Seen, covered_by
+from wakelog.files.manifest import MAX_FILE_BYTES, OVER_LIMIT, ManifestEntry, Root, Scanner, covered_by
 from wakelog.files.stamps import is_settled
 from wakelog.log import Log
 from wakelog.model import events as ev
@@ -39,7 +39,7 @@ BAD_NAME = "its name is not UTF-8"
 class Picture(msgspec.Struct, frozen=True, eq=False, weakref=True):
     """The roots at one moment. Each entry goes by its path in the log."""
 
-    seen: dict[str, Seen]
+    seen: dict[str, ManifestEntry]
     tick: int
     at_ns: int
 
@@ -72,10 +72,10 @@ class Capture:
         self._contents = Contents(Path(cache) if cache is not None else None, max_bytes=max_total_bytes)
         self._scanner = Scanner(found, self._contents, max_file_bytes=max_file_bytes, exclude=left_out)
         self._lock = threading.RLock()
-        self._last: dict[str, Seen] = {}
+        self._last: dict[str, ManifestEntry] = {}
         self._tick = 0
         self._live: weakref.WeakSet[Picture] = weakref.WeakSet()
-        self._told: dict[str, tuple[int, Seen | None]] = {}
+        self._told: dict[str, tuple[int, ManifestEntry | None]] = {}
         self._is_loaded = cache is None
 
     @property
@@ -116,7 +116,7 @@ class Capture:
             if data is None:
                 return None
             self._contents.forget(f"picture {key}")
-            at_ns, seen = msgspec.msgpack.decode(data, type=tuple[int, dict[str, Seen]])
+            at_ns, seen = msgspec.msgpack.decode(data, type=tuple[int, dict[str, ManifestEntry]])
             picture = Picture(seen, self._tick, at_ns)
             self._live.add(picture)
             return picture
@@ -127,11 +127,11 @@ class Capture:
 
     # Pictures
 
-    def _scan(self) -> dict[str, Seen]:
+    def _scan(self) -> dict[str, ManifestEntry]:
         if not self._is_loaded:
             self._is_loaded = True
             if (data := self._contents.load("last")) is not None:
-                self._last = msgspec.msgpack.decode(data, type=dict[str, Seen])
+                self._last = msgspec.msgpack.decode(data, type=dict[str, ManifestEntry])
         seen = self._scanner.scan(self._last)
         if self._contents.path is not None and seen != self._last:
             self._contents.save("last", msgspec.msgpack.encode(seen))
@@ -149,24 +149,24 @@ class Capture:
         pictures = [self._last, *(picture.seen for picture in self._live)]
         for key in self._contents.kept_keys():
             if key.startswith("picture ") and (data := self._contents.load(key)) is not None:
-                pictures.append(msgspec.msgpack.decode(data, type=tuple[int, dict[str, Seen]])[1])
+                pictures.append(msgspec.msgpack.decode(data, type=tuple[int, dict[str, ManifestEntry]])[1])
         self._contents.drop_except({seen.hash for picture in pictures for seen in picture.values()})
 
-    def _candidates(self, picture: Picture, now: dict[str, Seen]) -> list[str]:
+    def _candidates(self, picture: Picture, now: dict[str, ManifestEntry]) -> list[str]:
         before = picture.seen
         paths = {path for path, seen in now.items() if before.get(path) is not seen}
         paths.update(path for path in before if path not in now)
         paths.update(path for path, (tick, _) in self._told.items() if tick > picture.tick)
         return sorted(paths)
 
-    def _known_before(self, picture: Picture, path: str) -> Seen | None:
+    def _known_before(self, picture: Picture, path: str) -> ManifestEntry | None:
         """What the log says a file was: what a call that ended meanwhile told, else what the picture shows."""
         told = self._told.get(path)
         return told[1] if told is not None and told[0] > picture.tick else picture.seen.get(path)
 
     def _uncovered(
-        self, picture: Picture, path: str, old: Seen | None, now: dict[str, Seen]
-    ) -> tuple[Seen | None, Seen | None]:
+        self, picture: Picture, path: str, old: ManifestEntry | None, now: dict[str, ManifestEntry]
+    ) -> tuple[ManifestEntry | None, ManifestEntry | None]:
         """Both sides of what may be a change. When ignore rules changed, files that were there all the time come into
         sight, and others go out of it: they are neither made nor deleted."""
         new = now.get(path)
@@ -185,7 +185,7 @@ class Capture:
 
     # Events
 
-    def _event(self, path: str, old: Seen | None, new: Seen | None, action: str) -> ev.FileChanged:
+    def _event(self, path: str, old: ManifestEntry | None, new: ManifestEntry | None, action: str) -> ev.FileChanged:
         change: Literal["created", "modified", "deleted"] = (
             "created" if old is None else "deleted" if new is None else "modified"
         )
@@ -213,7 +213,7 @@ class Capture:
             folder="" if name.startswith("/") else printable(self.folder)[0],
         )
 
-    def _content(self, seen: Seen | None) -> bytes | None:
+    def _content(self, seen: ManifestEntry | None) -> bytes | None:
         return self._contents.get(seen.hash) if seen is not None and not seen.missing else None
 
 
@@ -269,12 +269,12 @@ def printable(path: str) -> tuple[str, bool]:
         return os.fsencode(path).decode("utf-8", "backslashreplace"), False
 
 
-def _is_hidden(picture: dict[str, Seen], path: str, seen: Seen | None) -> bool:
+def _is_hidden(picture: dict[str, ManifestEntry], path: str, seen: ManifestEntry | None) -> bool:
     """Whether a picture cannot show a path: because of an ignore rule, or a folder that is closed."""
     return seen.kind == "ignored" if seen is not None else covered_by(picture, path) is not None
 
 
-def _hash_of(seen: Seen | None) -> str:
+def _hash_of(seen: ManifestEntry | None) -> str:
     return seen.hash if seen is not None and seen.kind in ("file", "link") else ""
 
 

@@ -17,7 +17,7 @@ from wakelog.files.file_history import Side, content_of, pasts
 from wakelog.files.lines import unified
 from wakelog.files.manifest import MAX_FILE_BYTES
 from wakelog.files.restore_plan import FileStep
-from wakelog.files.tree_writer import Tree
+from wakelog.files.tree_writer import OpenRoot
 from wakelog.log import Log
 from wakelog.model.ids import Seq
 
@@ -73,7 +73,7 @@ def step_diff(log: Log, step: FileStep) -> FileDiff | None:
         return None
     before = b""
     if step.disk.exists:
-        with Tree(step.place.root) as tree:
+        with OpenRoot(step.place.root) as tree:
             before = tree.read(step.place.parts, MAX_FILE_BYTES) or b""
     after, _ = content_of(log, step.then) if step.then.exists else (b"", "")
     change: Change = "created" if not step.disk.exists else "modified" if step.then.exists else "deleted"

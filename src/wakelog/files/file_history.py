@@ -56,7 +56,7 @@ class Side(msgspec.Struct, frozen=True):
 GONE = Side(False)
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class RecordedChange(msgspec.Struct, frozen=True):
     """One recorded change of a file."""
 
     path: str
@@ -73,7 +73,7 @@ class Recorded(msgspec.Struct, frozen=True):
         return IGNORED in (self.before.missing, self.after.missing)
 
 
-def recorded_changes(log: Log, *, after: Seq = 0, upto: Seq | None = None) -> Iterator[Recorded]:
+def recorded_changes(log: Log, *, after: Seq = 0, upto: Seq | None = None) -> Iterator[RecordedChange]:
     """The changes of files in a range, oldest first, whether in view or not. What was pruned is not among them."""
     for entry in log.entries(after=after, upto=upto):
         if entry.kind == "file.changed" and entry.body:
@@ -102,14 +102,14 @@ def find_project(log: Log, here: str) -> str:
     )
 
 
-def recorded(entry: Entry) -> Recorded:
+def recorded(entry: Entry) -> RecordedChange:
     """A `file.changed` event as read from a log, whoever wrote it."""
     body = entry.body
     change = body.get("change", "modified")
     if change not in ("created", "modified", "deleted"):
         change = "modified"
     path = body.get("path") if entry.is_intact else _path_in_delta(entry)
-    return Recorded(
+    return RecordedChange(
         path=path if isinstance(path, str) else "(erased)",
         change=change,
         before=GONE if change == "created" else _side(entry, "before"),
@@ -175,12 +175,12 @@ def _bytes(log: Log, side: Side) -> bytes | None:
     return value if isinstance(value, bytes) else None
 
 
-class Past(msgspec.Struct):
+class FilePast(msgspec.Struct):
     """The changes of one file around a point: the last one up to it, and those after it."""
 
     path: str
-    last: Recorded | None
-    later: list[Recorded]
+    last: RecordedChange | None
+    later: list[RecordedChange]
 
     @property
     def then(self) -> Side:
@@ -201,15 +201,15 @@ class Past(msgspec.Struct):
         return self.later[-1].after if self.later else self.then
 
 
-def pasts(log: Log, at: Seq, *, upto: Seq | None = None, paths: Iterable[str] = ()) -> dict[str, Past]:
+def pasts(log: Log, at: Seq, *, upto: Seq | None = None, paths: Iterable[str] = ()) -> dict[str, FilePast]:
     """Every file changed after a point, by its path, in the order of the first change. With `paths`, only these files
     and what lies below these folders."""
     wanted_paths = [path.rstrip("/") for path in paths]
-    out: dict[str, Past] = {}
+    out: dict[str, FilePast] = {}
     for change in recorded_changes(log, after=at, upto=upto):
         if wanted_paths and not any(f"{change.path}/".startswith(f"{path}/") for path in wanted_paths):
             continue
-        out.setdefault(change.path, Past(change.path, None, [])).later.append(change)
+        out.setdefault(change.path, FilePast(change.path, None, [])).later.append(change)
     if out and at:
         # Only needed where a change does not say what it found, but one pass serves all of them.
         wanted = {path for path, past in out.items() if past.later[0].before.missing}

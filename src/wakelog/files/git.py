@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from wakelog.files.stamps import Stamp, is_settled, stamp_of
-from wakelog.files.wildmatch import Rule, parse
+from wakelog.files.wildmatch import IgnoreRule, parse
 
 GIT_TIMEOUT_S = 20.0
 ALWAYS = frozenset({".git", ".wakelog"})
@@ -30,7 +30,7 @@ class Rules(msgspec.Struct, frozen=True):
     """One ignore file: its rules, in order, about what lies below `base`, which ends with a slash."""
 
     base: str
-    rules: tuple[Rule, ...]
+    rules: tuple[IgnoreRule, ...]
 
     def judge(self, path: str, is_folder: bool) -> bool | None:
         """Whether an entry is ignored; None when no rule speaks of it."""

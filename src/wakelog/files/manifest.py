@@ -44,7 +44,7 @@ _SPECIAL = {
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
+class ManifestEntry(msgspec.Struct, frozen=True, gc=False):
     """One entry of a picture. `hash` is that of its content; for what is ignored, of what can be seen from outside."""
 
     kind: Literal["file", "link", "other", "ignored"]
@@ -58,7 +58,7 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
     def mode(self) -> int:
         return self.stamp[4]
 
-    def differs(self, other: Seen) -> bool:
+    def differs(self, other: ManifestEntry) -> bool:
         """Whether something a person would call a change lies between the two."""
         if self.kind != other.kind or stat.S_IMODE(self.mode) != stat.S_IMODE(other.mode):
             return True
@@ -67,11 +67,11 @@ class Seen(msgspec.Struct, frozen=True, gc=False):
         return self.stamp[:4] != other.stamp[:4] or self.missing != other.missing
 
 
-_UNNAMED = Seen("ignored", (0, 0, 0, 0, 0), "unnamed", IGNORED)
+_UNNAMED = ManifestEntry("ignored", (0, 0, 0, 0, 0), "unnamed", IGNORED)
 """Stands for a cache: always the same."""
 
 
-def covered_by(seen: Mapping[str, Seen], path: str) -> Seen | None:
+def covered_by(seen: Mapping[str, ManifestEntry], path: str) -> ManifestEntry | None:
     """The entry that stands for a path without showing it: ignored, or inside a folder that is ignored or closed."""
     own = seen.get(path)
     if own is not None:
@@ -112,9 +112,9 @@ class Scanner:
         self._judged: dict[str, tuple[Chain, dict[str, bool]]] = {}
         self._tracked: dict[str, tuple[object, frozenset[str]]] = {}
 
-    def scan(self, known: Mapping[str, Seen]) -> dict[str, Seen]:
+    def scan(self, known: Mapping[str, ManifestEntry]) -> dict[str, ManifestEntry]:
         """The roots as they are now. What is in `known` with the same stat is not read again."""
-        out: dict[str, Seen] = {}
+        out: dict[str, ManifestEntry] = {}
         with self._contents.at_once():
             for root in self.roots:
                 self._scan_root(root, known, out)
@@ -130,7 +130,7 @@ class Scanner:
                     return None
         return None
 
-    def _scan_root(self, root: Root, known: Mapping[str, Seen], out: dict[str, Seen]) -> None:
+    def _scan_root(self, root: Root, known: Mapping[str, ManifestEntry], out: dict[str, ManifestEntry]) -> None:
         if not os.path.isdir(root.path):
             self._add_path(root.path, root.prefix.rstrip("/"), known, out)
             return
@@ -169,8 +169,8 @@ class Scanner:
         entries: list[os.DirEntry[str]],
         judged: dict[str, bool],
         prefix: str,
-        known: Mapping[str, Seen],
-        out: dict[str, Seen],
+        known: Mapping[str, ManifestEntry],
+        out: dict[str, ManifestEntry],
     ) -> Iterator[os.DirEntry[str]]:
         """Puts files that are as they were into the picture, and gives what is left. Nearly all the time of a picture
         goes by here, so it makes no calls that it need not make."""
@@ -212,7 +212,7 @@ class Scanner:
         return known[1]
 
     def _add_tracked(
-        self, root: Root, tracked: frozenset[str], known: Mapping[str, Seen], out: dict[str, Seen]
+        self, root: Root, tracked: frozenset[str], known: Mapping[str, ManifestEntry], out: dict[str, ManifestEntry]
     ) -> None:
         """Tracked files inside ignored folders, which the walk did not enter."""
         for path in sorted(tracked):
@@ -220,7 +220,9 @@ class Scanner:
             if path.startswith(root.path + "/") and name not in out and _is_direct(path):
                 self._add_path(path, name, known, out)
 
-    def _add_path(self, path: str, name: str, known: Mapping[str, Seen], out: dict[str, Seen]) -> None:
+    def _add_path(
+        self, path: str, name: str, known: Mapping[str, ManifestEntry], out: dict[str, ManifestEntry]
+    ) -> None:
         try:
             self._add(path, os.lstat(path), name, known, out)
         except OSError:
@@ -229,7 +231,12 @@ class Scanner:
     # One file
 
     def _add(
-        self, path: str, found: os.stat_result, name: str, known: Mapping[str, Seen], out: dict[str, Seen]
+        self,
+        path: str,
+        found: os.stat_result,
+        name: str,
+        known: Mapping[str, ManifestEntry],
+        out: dict[str, ManifestEntry],
     ) -> None:
         stamp = stamp_of(found)
         old = known.get(name)
@@ -243,36 +250,36 @@ class Scanner:
             out[name] = self._link(path, stamp)
         else:
             what = _SPECIAL.get(stat.S_IFMT(found.st_mode), "not a file")
-            out[name] = Seen("other", stamp, missing=what)
+            out[name] = ManifestEntry("other", stamp, missing=what)
 
-    def _read(self, path: str, stamp: Stamp) -> Seen | None:
+    def _read(self, path: str, stamp: Stamp) -> ManifestEntry | None:
         """A file with its content, which is kept; None when it is gone again."""
         for _ in range(3):
             is_large = stamp[0] > self._max_file_bytes
             too_large = f"too large, {megabytes(stamp[0])}" if is_large else ""
             if stamp[0] > self._max_file_bytes * HASHED_TIMES:
-                return Seen("file", stamp, missing=too_large)
+                return ManifestEntry("file", stamp, missing=too_large)
             began = time.time_ns()
             try:
                 content, before, after = read_whole(path)
             except FileNotFoundError:
                 return None
             except OSError as exc:
-                return Seen("file", stamp, missing=f"unreadable, {exc.strerror or exc}", settled=False)
+                return ManifestEntry("file", stamp, missing=f"unreadable, {exc.strerror or exc}", settled=False)
             stamp = after
             if before == after:
                 digest = hashlib.sha256(content).hexdigest()
                 missing = too_large or ("" if self._contents.put(digest, content) else OVER_LIMIT)
-                return Seen("file", stamp, digest, missing, is_settled(stamp, began))
-        return Seen("file", stamp, missing=UNSTABLE, settled=False)
+                return ManifestEntry("file", stamp, digest, missing, is_settled(stamp, began))
+        return ManifestEntry("file", stamp, missing=UNSTABLE, settled=False)
 
-    def _link(self, path: str, stamp: Stamp) -> Seen:
+    def _link(self, path: str, stamp: Stamp) -> ManifestEntry:
         try:
             target = os.fsencode(os.readlink(path))
         except OSError as exc:
-            return Seen("link", stamp, missing=f"unreadable, {exc.strerror or exc}", settled=False)
+            return ManifestEntry("link", stamp, missing=f"unreadable, {exc.strerror or exc}", settled=False)
         digest = hashlib.sha256(target).hexdigest()
-        return Seen("link", stamp, digest, "" if self._contents.put(digest, target) else OVER_LIMIT)
+        return ManifestEntry("link", stamp, digest, "" if self._contents.put(digest, target) else OVER_LIMIT)
 
 
 def _is_ours(name: str) -> bool:
@@ -294,8 +301,10 @@ def megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
 
 
-def _closed(exc: OSError) -> Seen:
-    return Seen("other", (0, 0, 0, 0, stat.S_IFDIR), missing=f"unreadable, {exc.strerror or exc}", settled=False)
+def _closed(exc: OSError) -> ManifestEntry:
+    return ManifestEntry(
+        "other", (0, 0, 0, 0, stat.S_IFDIR), missing=f"unreadable, {exc.strerror or exc}", settled=False
+    )
 
 
 def _is_direct(path: str) -> bool:
@@ -304,14 +313,14 @@ def _is_direct(path: str) -> bool:
     return os.path.realpath(folder) == folder
 
 
-def _from_outside(entry: os.DirEntry[str]) -> Seen:
+def _from_outside(entry: os.DirEntry[str]) -> ManifestEntry:
     """What can be told of an ignored entry without reading it."""
     stamps = hashlib.sha256()
     first: Stamp = (0, 0, 0, 0, 0)
     for name, stamp in _look_around(entry):
         first = first if any(first) else stamp
         stamps.update(f"{stamp}{name!r}".encode())
-    return Seen("ignored", (0, 0, 0, 0, first[4]), stamps.hexdigest(), IGNORED, settled=False)
+    return ManifestEntry("ignored", (0, 0, 0, 0, first[4]), stamps.hexdigest(), IGNORED, settled=False)
 
 
 def _look_around(entry: os.DirEntry[str]) -> Iterator[tuple[str, Stamp]]:

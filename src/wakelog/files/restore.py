@@ -27,7 +27,7 @@ from wakelog.files.capture import as_value, is_below, line_counts, mode_text, pr
 from wakelog.files.file_history import Side, content_of
 from wakelog.files.manifest import MAX_FILE_BYTES
 from wakelog.files.restore_plan import FileStep, RestorePlan
-from wakelog.files.tree_writer import ChangedError, Disk, Parts, Tree
+from wakelog.files.tree_writer import ChangedError, Disk, OpenRoot, Parts
 from wakelog.log import Log
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
@@ -46,7 +46,7 @@ class FileResult(msgspec.Struct, frozen=True):
     """Where a copy of what was there is kept."""
 
 
-class Restored(msgspec.Struct, frozen=True):
+class RestoredFiles(msgspec.Struct, frozen=True):
     """What a restore did. `operation` is the rewind that marks it; 0 when nothing was done."""
 
     plan: RestorePlan
@@ -69,16 +69,16 @@ def restore(
     mode: str = "rewind",
     why: str = "",
     guard: int | None = None,
-) -> Restored:
+) -> RestoredFiles:
     """Does what a plan says. With `rewind_to` the view is moved there in the same commit."""
     refuse_if_not_writable(log)
     done = _Doing(log, plan)
     with done.locked():
         results = tuple(done.do(step) for step in done.in_order())
         if not done.drafts and rewind_to is None and mode == "rewind":
-            return Restored(plan, results, 0, log.head().seq)
+            return RestoredFiles(plan, results, 0, log.head().seq)
         head = _commit(log, plan.at, done.drafts, rewind_to, mode, why, guard)
-    return Restored(plan, results, head.seq, head.seq)
+    return RestoredFiles(plan, results, head.seq, head.seq)
 
 
 def refuse_if_not_writable(log: Log) -> None:
@@ -118,16 +118,16 @@ class _Doing:
         self._log = log
         self._plan = plan
         self.drafts: list[EventDraft] = []
-        self._trees: dict[str, Tree] = {}
+        self._trees: dict[str, OpenRoot] = {}
         self._stack = contextlib.ExitStack()
-        self._rescue: tuple[Tree, Parts] | None = None
+        self._rescue: tuple[OpenRoot, Parts] | None = None
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         roots = dict.fromkeys([self._plan.folder, *(s.place.root for s in self._plan.steps if s.place is not None)])
         with self._stack:
             for root in roots:
-                self._trees[root] = self._stack.enter_context(Tree(root))
+                self._trees[root] = self._stack.enter_context(OpenRoot(root))
             self._stack.enter_context(self._trees[self._plan.folder].locked())
             places = [step.place for step in self._plan.steps if step.place is not None]
             for root, folder in dict.fromkeys((place.root, place.parts[:-1]) for place in places):
@@ -163,7 +163,7 @@ class _Doing:
         self._note(step.path, *self._replaced(step.disk, before, saved), step.then, content)
         return FileResult(step.path, "restored" if step.then.exists else "deleted", step.why, saved)
 
-    def _write(self, tree: Tree, parts: Parts, then: Side, content: bytes, disk: Disk) -> None:
+    def _write(self, tree: OpenRoot, parts: Parts, then: Side, content: bytes, disk: Disk) -> None:
         if not then.exists:
             tree.delete(parts, disk)
         elif then.is_link:
@@ -171,7 +171,7 @@ class _Doing:
         else:
             tree.write(parts, content, _mode(then, disk), disk)
 
-    def _save(self, step: FileStep, tree: Tree, parts: Parts, before: bytes | None) -> str:
+    def _save(self, step: FileStep, tree: OpenRoot, parts: Parts, before: bytes | None) -> str:
         """Copies aside what the log will not be able to give back."""
         if not step.disk or not step.disk.exists:
             return ""
@@ -185,12 +185,12 @@ class _Doing:
         tree.save(parts, rescue, name)
         return os.path.join(rescue.root, *name)
 
-    def _rescue_into(self) -> tuple[Tree, Parts]:
+    def _rescue_into(self) -> tuple[OpenRoot, Parts]:
         """The folder for the copies of this restore, made when the first one is due."""
         if self._rescue is None:
             home = rescue_home(self._log, self._plan.folder)
             os.makedirs(home, mode=0o700, exist_ok=True)
-            tree = self._stack.enter_context(Tree(home))
+            tree = self._stack.enter_context(OpenRoot(home))
             when = dt.datetime.fromtimestamp(self._log.clock() / 1e6, tz=dt.UTC).strftime("%Y%m%dT%H%M%SZ")
             taken = os.listdir(home)
             name = next(name for n in range(1, 10_000) if (name := f"{when}-{n}" if n > 1 else when) not in taken)

@@ -17,9 +17,9 @@ import msgspec
 from wakelog.diff.rewind_preview import Beyond, effects_between
 from wakelog.errors import NotFoundError
 from wakelog.files.capture import as_value, line_counts
-from wakelog.files.file_history import Past, Recorded, Side, content_of, pasts, text_as_recorded
+from wakelog.files.file_history import FilePast, RecordedChange, Side, content_of, pasts, text_as_recorded
 from wakelog.files.git import head_of, repository_of
-from wakelog.files.tree_writer import Disk, Place, Tree, locate
+from wakelog.files.tree_writer import Disk, FilePlace, OpenRoot, locate
 from wakelog.log import Log
 from wakelog.log.intake import Redact
 from wakelog.model import events as ev
@@ -51,7 +51,7 @@ class FileStep(msgspec.Struct, frozen=True):
     """The call that made the first change, as far as it is known."""
     rescue: bool = False
     """What is there now is copied aside first: the log does not hold it."""
-    place: Place | None = None
+    place: FilePlace | None = None
     then: Side | None = None
     now: Side | None = None
     """What the log says it is by now."""
@@ -131,39 +131,39 @@ class _Planner:
         self._force = force
         self._calls = calls
 
-    def plan(self, found: list[Past]) -> list[FileStep]:
+    def plan(self, found: list[FilePast]) -> list[FileStep]:
         steps = [self._step(past) for past in found]
         # A symbolic link that came after the point may stand where a folder was; it goes first.
         freed = {step.place for step in steps if step.do == "delete"}
         steps = [self._unblocked(step, past, freed) for step, past in zip(steps, found, strict=True)]
         return [self._with_room(step, freed) for step in steps]
 
-    def _unblocked(self, step: FileStep, past: Past, freed: set[Place | None]) -> FileStep:
+    def _unblocked(self, step: FileStep, past: FilePast, freed: set[FilePlace | None]) -> FileStep:
         if step.disk is None or not step.disk.blocked or step.place is None:
             return step
-        if Place(step.place.root, step.disk.blocked) not in freed:
+        if FilePlace(step.place.root, step.disk.blocked) not in freed:
             return step
         return self._judge(past, step.place, Disk("none"))
 
-    def _with_room(self, step: FileStep, freed: set[Place | None]) -> FileStep:
+    def _with_room(self, step: FileStep, freed: set[FilePlace | None]) -> FileStep:
         """A folder may stand where a file was. It makes room when all that is in it goes."""
         if step.do != "restore" or step.place is None or (step.disk is not None and step.disk.exists):
             return step
         root = step.place.root
-        with Tree(root) as tree:
-            other = next((p for p in tree.below(step.place.parts) if Place(root, p) not in freed), None)
+        with OpenRoot(root) as tree:
+            other = next((p for p in tree.below(step.place.parts) if FilePlace(root, p) not in freed), None)
         if other is None:
             return step
         why = f"a folder is there now, and {'/'.join(other)} in it would be lost"
         return msgspec.structs.replace(step, do="conflict", why=why, added=0, removed=0)
 
-    def _step(self, past: Past) -> FileStep:
+    def _step(self, past: FilePast) -> FileStep:
         if any(change.is_ignored for change in past.later):
             return self._unknown(past, "ignored by git, content not captured", do="ignored")
         place = locate(past.path, self._folder, self._roots)
         if isinstance(place, str):
             return self._unknown(past, place)
-        with Tree(place.root) as tree:
+        with OpenRoot(place.root) as tree:
             disk = tree.look(place.parts)
         if disk.blocked and not past.then.exists:
             disk = Disk("none")  # it is to be gone, and what a link leads to is another file
@@ -172,7 +172,7 @@ class _Planner:
             return msgspec.structs.replace(step, place=place, disk=disk)
         return self._judge(past, place, disk)
 
-    def _judge(self, past: Past, place: Place, disk: Disk) -> FileStep:
+    def _judge(self, past: FilePast, place: FilePlace, disk: Disk) -> FileStep:
         """The heart of it: restore only what the log knows, over only what the log knows."""
         then = past.then
         content, missing = content_of(self._log, then) if then.exists else (b"", "")
@@ -194,13 +194,13 @@ class _Planner:
         rescue = disk.exists and bool(conflict or is_vague or past.now.missing)
         return msgspec.structs.replace(step, added=added, removed=removed, rescue=rescue)
 
-    def _conflict(self, past: Past, disk: Disk, place: Place) -> tuple[str, bool]:
+    def _conflict(self, past: FilePast, disk: Disk, place: FilePlace) -> tuple[str, bool]:
         """Why a file may hold somebody's own edits; and whether that could not be told for certain."""
         last = past.later[-1]
         now = last.after
         where = _point(last)
         if now.missing == REDACTED and disk.kind == "file":
-            with Tree(place.root) as tree:
+            with OpenRoot(place.root) as tree:
                 content = tree.read(place.parts, 1 << 30)
             # The log holds it without its secrets, and no hash of it. Without theirs the two must be the same.
             if _redacted(self._log.redact, content) != text_as_recorded(self._log, now):
@@ -216,7 +216,7 @@ class _Planner:
             return f"you edited it after {where}", False
         return self._break_in(past), False
 
-    def _break_in(self, past: Past) -> str:
+    def _break_in(self, past: FilePast) -> str:
         """Whether somebody changed the file between two recorded changes: what one left is not what the next found."""
         for one, two in zip(past.later, past.later[1:], strict=False):
             left, found = one.after, two.before
@@ -230,18 +230,18 @@ class _Planner:
                 return f"you edited it between {_point(one)} and {_point(two)}"
         return ""
 
-    def _unknown(self, past: Past, why: str, do: Do = "unknown") -> FileStep:
+    def _unknown(self, past: FilePast, why: str, do: Do = "unknown") -> FileStep:
         first = past.later[0]
         return FileStep(past.path, do, why, turn=first.turn, by=self._calls.words(first.action))
 
-    def _made(self, past: Past, do: Do, place: Place, disk: Disk, why: str) -> FileStep:
+    def _made(self, past: FilePast, do: Do, place: FilePlace, disk: Disk, why: str) -> FileStep:
         change = past.later[-1] if do == "conflict" else past.later[0]
         by = self._calls.words(change.action)
         step = FileStep(past.path, do, why, turn=change.turn, by=by, place=place, disk=disk)
         return msgspec.structs.replace(step, then=past.then, now=past.now)
 
 
-def _point(change: Recorded) -> str:
+def _point(change: RecordedChange) -> str:
     return f"@{change.turn}" if change.turn else f"e{change.seq}"
 
 
@@ -264,7 +264,7 @@ def _permissions(mode: int | str) -> int:
         return 0
 
 
-def _stays_inside(place: Place, target: str) -> bool:
+def _stays_inside(place: FilePlace, target: str) -> bool:
     """Whether a symbolic link, put at a place, points to something below the same root."""
     if not target or target.startswith("/"):
         return False

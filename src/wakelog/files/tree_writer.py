@@ -36,7 +36,7 @@ class ChangedError(Exception):
     """The disk is not what it was a moment ago, or does not let itself be written."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class FilePlace(msgspec.Struct, frozen=True):
     """A file below a root, by the names that lead to it."""
 
     root: str
@@ -60,7 +60,7 @@ class Disk(msgspec.Struct, frozen=True):
 NOTHING = Disk("none")
 
 
-def locate(path: str, folder: str, roots: Iterable[str]) -> Place | str:
+def locate(path: str, folder: str, roots: Iterable[str]) -> FilePlace | str:
     """The place a recorded path means, or why it means none."""
     if not path or "\0" in path:
         return "it is not a path"
@@ -79,21 +79,21 @@ def locate(path: str, folder: str, roots: Iterable[str]) -> Place | str:
     start = folder if whole.startswith(folder.rstrip("/") + "/") else root
     if not os.path.isdir(start) or start == whole:
         return f"there is no folder {start}"
-    return Place(start, tuple(whole[len(start.rstrip("/")) + 1 :].split("/")))
+    return FilePlace(start, tuple(whole[len(start.rstrip("/")) + 1 :].split("/")))
 
 
 def _is_reserved(name: str) -> bool:
     return name.translate(_UNSEEN).casefold().rstrip(" .") in ALWAYS or name.casefold() == "git~1"
 
 
-class Tree:
+class OpenRoot:
     """One root, held open. Use it in a `with`."""
 
     def __init__(self, root: str) -> None:
         self.root = root
         self._fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def __enter__(self) -> Tree:
+    def __enter__(self) -> OpenRoot:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -156,7 +156,7 @@ class Tree:
             except (OSError, _LinkError):
                 return
 
-    def save(self, parts: Parts, into: Tree, name: Parts) -> None:
+    def save(self, parts: Parts, into: OpenRoot, name: Parts) -> None:
         """Keeps what is at a place under another name, also in another tree. Never over something."""
         with self._translated(), self._parent(parts) as parent, into._parent(name, make=0o700) as other:
             try:

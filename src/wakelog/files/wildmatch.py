@@ -37,7 +37,7 @@ _CLASSES = {
 }
 
 
-class Rule(msgspec.Struct, frozen=True):
+class IgnoreRule(msgspec.Struct, frozen=True):
     """What one line says."""
 
     regex: re.Pattern[str]
@@ -53,7 +53,7 @@ class Rule(msgspec.Struct, frozen=True):
         return self.regex.fullmatch(name if self.only_names else path) is not None
 
 
-def parse(line: str) -> Rule | None:
+def parse(line: str) -> IgnoreRule | None:
     """The rule on a line; None where there is none."""
     text = _trimmed(line)
     if not text or text.startswith("#"):
@@ -67,7 +67,7 @@ def parse(line: str) -> Rule | None:
         regex = _translated(text if only_names else text.removeprefix("/"))
     except _NoMatchError:
         return None
-    return Rule(re.compile(regex, re.DOTALL), not negated, only_folders, only_names) if text else None
+    return IgnoreRule(re.compile(regex, re.DOTALL), not negated, only_folders, only_names) if text else None
 
 
 def _trimmed(text: str) -> str:

@@ -26,8 +26,8 @@ from wakelog.http.keys import Key
 from wakelog.http.namespaces import DEFAULT, Space
 from wakelog.http.request import GoneError, Request, decode_query, take_body
 from wakelog.http.response import Rendered, rendered, send_answer
-from wakelog.http.routes import Call, Route, Tree, all_routes
-from wakelog.http.shares import Hold
+from wakelog.http.routes import Route, RouteTree, VerbRequest, all_routes
+from wakelog.http.shares import ShareGrant
 from wakelog.http.state import Server
 
 Scope = MutableMapping[str, Any]
@@ -43,7 +43,7 @@ class App:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self._tree = Tree(all_routes())
+        self._tree = RouteTree(all_routes())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -115,7 +115,7 @@ class App:
         told.space = space.name if space else ""
         if server.is_stopping:
             raise problems.stopping()
-        call = Call(server, route, key or _NOBODY, space, names, request.headers)
+        call = VerbRequest(server, route, key or _NOBODY, space, names, request.headers)
         with server.bodies.hold(call.who) as bodies:
             given = await self._take(call, request, bodies)
             # Only now: who sends slowly must not keep others from being answered.
@@ -131,7 +131,7 @@ class App:
                 finally:
                     server.metrics.pending.dec()
 
-    async def _take(self, call: Call, request: Request, bodies: Hold) -> dict[str, Any]:
+    async def _take(self, call: VerbRequest, request: Request, bodies: ShareGrant) -> dict[str, Any]:
         """What the verb is given: the query and the body, decoded."""
         route, server = call.route, self.server
         given: dict[str, Any] = {}
@@ -145,7 +145,7 @@ class App:
                 given["body"] = await take_body(request, route, server, call.who, bodies)
         return given
 
-    async def _perform(self, call: Call, request: Request, given: dict[str, Any]) -> Rendered:
+    async def _perform(self, call: VerbRequest, request: Request, given: dict[str, Any]) -> Rendered:
         route, limit_s = call.route, self.server.settings.answer_s
         if route.is_async:
             return rendered(await route.verb(call, **given), route, request)
@@ -273,7 +273,7 @@ class _Told:
 _METHODS = frozenset({"GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH"})
 
 
-def _work(call: Call, request: Request, given: dict[str, Any]) -> Rendered:
+def _work(call: VerbRequest, request: Request, given: dict[str, Any]) -> Rendered:
     """A verb and its answer's bytes; nothing at all when the caller has it already."""
     tag = _tag(call, request, given) if call.route.by_head else ""
     if tag and tag in request.headers.get("if-none-match", ""):
@@ -294,7 +294,7 @@ def _let_go(given: dict[str, Any]) -> None:
         body.close()
 
 
-def _tag(call: Call, request: Request, given: dict[str, Any]) -> str:
+def _tag(call: VerbRequest, request: Request, given: dict[str, Any]) -> str:
     """Names the answer by the head it was made on. Everything that changes a session moves its head."""
     query = given.get("query")
     if query is not None and not query.fixed():

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import msgspec
 
 from wakelog.engine import Pending
-from wakelog.engines.remote.wire import Answer, Answers
+from wakelog.engines.remote.wire import Answers, SubmitAnswer
 from wakelog.errors import UnavailableError, WakelogError
 from wakelog.http.problems import problem
 from wakelog.log.foreign_commits import Admission
@@ -90,13 +90,13 @@ def _launch(admission: Admission, group: tuple[Commit, ...]) -> Pending | Wakelo
         return _told(exc)
 
 
-def _land(launched: Pending | WakelogError) -> Answer:
+def _land(launched: Pending | WakelogError) -> SubmitAnswer:
     if isinstance(launched, WakelogError):
-        return Answer(problem=problem(launched))
+        return SubmitAnswer(problem=problem(launched))
     try:
-        return Answer(head=launched.result())
+        return SubmitAnswer(head=launched.result())
     except Exception as exc:
-        return Answer(problem=problem(_told(exc)))
+        return SubmitAnswer(problem=problem(_told(exc)))
 
 
 def _told(exc: Exception) -> WakelogError:

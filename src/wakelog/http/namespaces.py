@@ -20,7 +20,7 @@ import wakelog.store
 from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError
 from wakelog.http.keys import FILE, Key, Keys, check_namespace
 from wakelog.http.problems import no_space
-from wakelog.http.shared import Shared, SharedKeys
+from wakelog.http.shared import SharedKeys, SharedNotes
 from wakelog.log import Log
 from wakelog.log.foreign_commits import Admission
 from wakelog.model.ids import SessionId
@@ -120,7 +120,7 @@ class Spaces:
         self._lock = threading.Lock()
         self._open: dict[str, Space] = {}
         self._closed = False
-        self.shared = Shared(url) if self._is_database else None
+        self.shared = SharedNotes(url) if self._is_database else None
         """What other servers on the same database know too."""
 
     @property

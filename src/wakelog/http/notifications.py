@@ -24,7 +24,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from wakelog.engine import Change, end_of
+from wakelog.engine import FeedChange, end_of
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.http.namespaces import Space
 from wakelog.http.shapes import record_of
@@ -63,7 +63,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
 class News(msgspec.Struct, frozen=True):
     """A change, the cursor before it, and its events; None when nobody watched when it was read."""
 
-    change: Change
+    change: FeedChange
     before: str
     events: tuple[Told, ...] | None
 
@@ -255,14 +255,14 @@ class Hub:
                 return True
             return False
 
-    def _read(self, page: Sequence[Change], before: str) -> Iterable[News]:
+    def _read(self, page: Sequence[FeedChange], before: str) -> Iterable[News]:
         for change in page:
             wanted = self._encodes_feed or change.session in self._channels
             yield News(change, before, tuple(told_of(self._space, change)) if wanted else None)
             before = change.cursor
 
 
-def told_of(space: Space, change: Change) -> list[Told]:
+def told_of(space: Space, change: FeedChange) -> list[Told]:
     """The events of the commit that a change is about, encoded. Of what is gone, nothing."""
     try:
         log = space.log(change.session)

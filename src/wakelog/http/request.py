@@ -16,7 +16,7 @@ from wakelog.codec.weight import VALUES_MAX, is_heavy_json, is_heavy_msgpack
 from wakelog.engines.remote.wire import JSON, MSGPACK
 from wakelog.errors import InvalidInputError
 from wakelog.http.routes import Route
-from wakelog.http.shares import Hold, Who
+from wakelog.http.shares import ShareGrant, Who
 from wakelog.http.state import Server, Settings
 
 SPOOL_MAX = 8 << 20
@@ -107,7 +107,7 @@ def _list_fields(wanted: type) -> frozenset[str]:
     return _lists[wanted]
 
 
-async def take_body(request: Request, route: Route, server: Server, who: Who, hold: Hold) -> Any:
+async def take_body(request: Request, route: Route, server: Server, who: Who, hold: ShareGrant) -> Any:
     """The body as a struct; or, for a route that takes bytes, as a file. The caller of such a route closes it. What is
     kept in memory is added to `hold`."""
     settings = server.settings
@@ -157,7 +157,7 @@ def _decoded(data: bytes, media: str, wanted: Any) -> Any:
         raise InvalidInputError(f"the body is wrong: {exc}", kind="bad-request") from exc
 
 
-async def _into_file(request: Request, limit: int, time_s: float, hold: Hold) -> IO[bytes]:
+async def _into_file(request: Request, limit: int, time_s: float, hold: ShareGrant) -> IO[bytes]:
     out = tempfile.SpooledTemporaryFile(SPOOL_MAX)  # noqa: SIM115 - whoever reads it closes it
     held = 0
 

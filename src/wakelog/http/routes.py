@@ -98,7 +98,7 @@ class Raw(msgspec.Struct, frozen=True):
     headers: dict[str, str] = {}
 
 
-class Call:
+class VerbRequest:
     """One request, as a verb sees it."""
 
     def __init__(
@@ -190,7 +190,7 @@ def all_routes() -> tuple[Route, ...]:
     return tuple(ROUTES)
 
 
-class Tree:
+class RouteTree:
     """Finds the route of a path, segment by segment. A name in the table stands for any one segment; what is written
     out goes before it."""
 

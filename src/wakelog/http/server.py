@@ -82,7 +82,7 @@ def _uvicorn(server: Server, tls: tuple[str, str] | None = None) -> _Uvicorn:
 
 
 @contextlib.contextmanager
-def serving(settings: Settings, *, host: str = "127.0.0.1", port: int = 0, **options: Any) -> Iterator[Running]:
+def serving(settings: Settings, *, host: str = "127.0.0.1", port: int = 0, **options: Any) -> Iterator[RunningServer]:
     """A server in a thread of this process, for notebooks and tests."""
     server = Server(settings, **options)
     sock = listen(host, port)
@@ -94,14 +94,14 @@ def serving(settings: Settings, *, host: str = "127.0.0.1", port: int = 0, **opt
             if not thread.is_alive():
                 raise UnavailableError("the server did not start", kind="server-failed")
             thread.join(0.005)
-        yield Running(server, f"http://{host}:{sock.getsockname()[1]}")
+        yield RunningServer(server, f"http://{host}:{sock.getsockname()[1]}")
     finally:
         uvicorn_server.should_exit = True
         thread.join(GRACE_S)
         sock.close()
 
 
-class Running(msgspec.Struct, frozen=True):
+class RunningServer(msgspec.Struct, frozen=True):
     """A server that answers at `url`; `key` may do everything."""
 
     server: Server

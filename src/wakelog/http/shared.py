@@ -24,7 +24,7 @@ FRESH_S = 1.0
 _KEY, _SPACE = "key", "namespace"
 
 
-class Shared:
+class SharedNotes:
     """The notes of one database. Connected when they are first asked for."""
 
     def __init__(self, url: str) -> None:
@@ -79,7 +79,7 @@ class Shared:
 class SharedKeys(Keys):
     """The keys of a store in a database."""
 
-    def __init__(self, shared: Shared, launch: tuple[Key, str] | None = None) -> None:
+    def __init__(self, shared: SharedNotes, launch: tuple[Key, str] | None = None) -> None:
         super().__init__(None, launch)
         self._shared = shared
         self._looked = float("-inf")

@@ -57,11 +57,11 @@ class Share:
             if not count[name]:
                 del count[name]
 
-    def hold(self, who: Who) -> Hold:
-        return Hold(self, who)
+    def hold(self, who: Who) -> ShareGrant:
+        return ShareGrant(self, who)
 
 
-class Hold:
+class ShareGrant:
     """What one request has of a share; given back in the end."""
 
     __slots__ = ("_amount", "_share", "_who")
@@ -80,7 +80,7 @@ class Hold:
         if amount:
             self._share.add(self._who, -amount)
 
-    def __enter__(self) -> Hold:
+    def __enter__(self) -> ShareGrant:
         return self
 
     def __exit__(

@@ -38,7 +38,7 @@ class Overtaken(Exception):
     """Another process took in the same changes at the same time. Nothing was written; look again."""
 
 
-class Answer(Protocol):
+class StatementResult(Protocol):
     """What a statement gave."""
 
     @property
@@ -50,7 +50,7 @@ class Answer(Protocol):
     def fetchall(self) -> Any: ...
 
 
-class Words(Protocol):
+class WordIndex(Protocol):
     """Which event says which words (words.py). Texts go by one number for session and seq."""
 
     def add(self, texts: Sequence[tuple[int, str]]) -> None: ...
@@ -69,14 +69,14 @@ class Connection(Protocol):
     """A connection inside a transaction."""
 
     @property
-    def words(self) -> Words: ...
+    def words(self) -> WordIndex: ...
 
-    def execute(self, sql: str, values: Any = (), /) -> Answer: ...
+    def execute(self, sql: str, values: Any = (), /) -> StatementResult: ...
 
     def executemany(self, sql: str, rows: Any, /) -> Any: ...
 
 
-class Place(Protocol):
+class IndexPlace(Protocol):
     """Where an index is kept."""
 
     @property

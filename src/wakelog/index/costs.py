@@ -19,7 +19,7 @@ from wakelog.index.connection import Connection, as_rows
 from wakelog.index.results import CostRow, Costs
 from wakelog.index.rows import OPEN_END
 from wakelog.index.scope import number_of, scope_of
-from wakelog.index.statements import Reading
+from wakelog.index.statements import IndexMoment
 from wakelog.model.ids import Seq
 
 BY = ("session", "turn", "tool", "model", "agent", "day")
@@ -99,7 +99,7 @@ they are in)."""
 
 
 def costs_of(
-    reading: Reading,
+    reading: IndexMoment,
     sessions: str | Iterable[str] | None,
     *,
     by: str,

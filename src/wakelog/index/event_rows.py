@@ -32,7 +32,7 @@ from wakelog.index.facets import (
     one_line,
     text_of,
 )
-from wakelog.index.rows import Batch, Carried, SessionRow
+from wakelog.index.rows import Batch, ProjectionState, SessionRow
 from wakelog.log.reader import Segment, check_commit, fetch, fold_at, lineage
 from wakelog.model.calls import ANSWERS, ASKS, FAILURES
 from wakelog.model.ids import Seq
@@ -49,7 +49,7 @@ PAYLOAD_MAX = 1 << 20
 """Of JSON payloads beyond this size only the beginning is searched, as it is written."""
 
 encode_carried = msgspec.json.Encoder().encode
-_decode_carried = msgspec.json.Decoder(Carried).decode
+_decode_carried = msgspec.json.Decoder(ProjectionState).decode
 UNREADABLE = (CorruptLogError, UnsupportedError, NotFoundError)
 """Why a session, or a part of it, cannot be read."""
 _DAMAGED_DELTA = (InvalidInputError, KeyError, TypeError, AttributeError)

@@ -23,16 +23,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from wakelog.engine import Change, Engine
+from wakelog.engine import Engine, FeedChange
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
 from wakelog.index import sql
-from wakelog.index.connection import Connection, Damaged, Overtaken, Place
+from wakelog.index.connection import Connection, Damaged, IndexPlace, Overtaken
 from wakelog.index.database import Database
 from wakelog.index.projector import Projector
 from wakelog.index.queries import Queries
 from wakelog.index.read_ahead import Ahead
 from wakelog.index.results import AsOf, Table
-from wakelog.index.statements import Reading
+from wakelog.index.statements import IndexMoment
 from wakelog.model.ids import Seq, SessionId
 
 A = TypeVar("A")
@@ -58,9 +58,9 @@ class Index(Queries):
     """The index of one engine, in the file at `path` or in memory, or in another place that is given. Shared by
     threads; close it when done."""
 
-    def __init__(self, engine: Engine, path: Path | None, place: Place | None = None) -> None:
+    def __init__(self, engine: Engine, path: Path | None, place: IndexPlace | None = None) -> None:
         self.engine = engine
-        self._database: Place = Database(path) if place is None else place
+        self._database: IndexPlace = Database(path) if place is None else place
         self._is_known = False
 
     @property
@@ -72,7 +72,7 @@ class Index(Queries):
         """Takes in everything that was stored before this call."""
         return self._cured(lambda: self._catch_up(progress))
 
-    def peek(self) -> Sequence[Change]:
+    def peek(self) -> Sequence[FeedChange]:
         """A page of what is to be caught up with."""
         return self._cured(lambda: self.engine.changes(self._now().as_of.cursor, FEED_PAGE))
 
@@ -81,15 +81,15 @@ class Index(Queries):
         self._database.reset()
         return self.catch_up(progress)
 
-    def ask(self, question: Callable[[Reading], A]) -> A:
+    def ask(self, question: Callable[[IndexMoment], A]) -> A:
         def answer() -> A:
             with self._database.reading() as db:
                 now = _moment(db)
                 if self._is_known and now.is_clean and not self.engine.changes(now.as_of.cursor, 1):
-                    return question(Reading(db, now.as_of))
+                    return question(IndexMoment(db, now.as_of))
             self._catch_up()
             with self._database.reading() as db:
-                return question(Reading(db, _moment(db).as_of))
+                return question(IndexMoment(db, _moment(db).as_of))
 
         return self._cured(answer)
 
@@ -184,10 +184,10 @@ class Index(Queries):
         except CorruptLogError:
             return True  # it is there, and what is wrong with it is not the index's to say
 
-    def _news(self, cursor: str) -> tuple[dict[SessionId, Seq], Change | None]:
+    def _news(self, cursor: str) -> tuple[dict[SessionId, Seq], FeedChange | None]:
         """The sessions with news since `cursor`, in the order of the feed, and the newest change."""
         news: dict[SessionId, Seq] = {}
-        end: Change | None = None
+        end: FeedChange | None = None
         while True:
             page = self.engine.changes(cursor, FEED_PAGE)
             for change in page:
@@ -199,7 +199,7 @@ class Index(Queries):
             if len(page) < FEED_PAGE:
                 return news, end
 
-    def _project(self, since: _Moment, news: dict[SessionId, Seq], end: Change, progress: Progress | None) -> bool:
+    def _project(self, since: _Moment, news: dict[SessionId, Seq], end: FeedChange, progress: Progress | None) -> bool:
         """Brings all sessions with news forward; False when another process did so, or made the index anew."""
         if self.engine.abilities.is_far and len(news) > 1:
             with Ahead(self.engine) as engine:
@@ -207,7 +207,7 @@ class Index(Queries):
         return self._project_from(self.engine, since, news, end, progress)
 
     def _project_from(
-        self, engine: Any, since: _Moment, news: dict[SessionId, Seq], end: Change, progress: Progress | None
+        self, engine: Any, since: _Moment, news: dict[SessionId, Seq], end: FeedChange, progress: Progress | None
     ) -> bool:
         todo = list(news.items())[::-1]
         total = len(todo)
@@ -226,7 +226,7 @@ class Index(Queries):
                 progress(total - len(todo), total)
         return True
 
-    def _mark(self, projector: Projector, end: Change) -> tuple[SessionId, Seq, bytes]:
+    def _mark(self, projector: Projector, end: FeedChange) -> tuple[SessionId, Seq, bytes]:
         """What the log is to be recognised by: a place that is stored, as new as any."""
         row = projector.batch.load(end.session)
         if row is not None and row.head >= row.first:

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from wakelog.engine import Change, Engine
+from wakelog.engine import Engine, FeedChange
 from wakelog.index.index import FEED_PAGE, Index
 from wakelog.model.records import Head
 
@@ -43,7 +43,7 @@ class _Few:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
         begin = int(cursor) if cursor else 0
         some = self._heads[begin : begin + limit]
-        return [Change(session=h.session, seq=h.seq, cursor=str(begin + n)) for n, h in enumerate(some, 1)]
+        return [FeedChange(session=h.session, seq=h.seq, cursor=str(begin + n)) for n, h in enumerate(some, 1)]

@@ -30,7 +30,7 @@ from wakelog.index.connection import Connection
 from wakelog.index.event_rows import PARTS, UNREADABLE, Taking, encode_carried
 from wakelog.index.facets import as_int, as_text
 from wakelog.index.read_ahead import AHEAD, Ahead
-from wakelog.index.rows import OPEN_END, Batch, Carried, SessionRow
+from wakelog.index.rows import OPEN_END, Batch, ProjectionState, SessionRow
 from wakelog.log.reader import Segment, fold_at, lineage
 from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.records import GENESIS, ForkPoint, Head
@@ -175,13 +175,15 @@ class Projector:
         self._keep_lineage(row, segments)
         return None if row.damaged else row
 
-    def _opened(self, row: SessionRow) -> Carried:
+    def _opened(self, row: SessionRow) -> ProjectionState:
         self.batch.show(row.no, [(1, OPEN_END)])
-        return Carried()
+        return ProjectionState()
 
-    def _forked(self, row: SessionRow, segments: list[Segment], fork: ForkPoint, parent: SessionRow | None) -> Carried:
+    def _forked(
+        self, row: SessionRow, segments: list[Segment], fork: ForkPoint, parent: SessionRow | None
+    ) -> ProjectionState:
         """What a fork begins with: the state and the view where it left its parent."""
-        carried, ranges = Carried(), [(1, fork.at)]
+        carried, ranges = ProjectionState(), [(1, fork.at)]
         try:
             row.agent, row.spawner = self._origin(segments)
             doc = fold_at(self.engine, segments, fork.at).fold.doc

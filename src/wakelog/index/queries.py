@@ -19,7 +19,7 @@ from wakelog.index.results import (
     ToolInfo,
     TurnInfo,
 )
-from wakelog.index.statements import Reading
+from wakelog.index.statements import IndexMoment
 
 A = TypeVar("A")
 Names = str | Iterable[str] | None
@@ -29,7 +29,7 @@ class Queries(ABC):
     """The typed questions. Every question first has the index catch up with the log."""
 
     @abstractmethod
-    def ask(self, question: Callable[[Reading], A]) -> A:
+    def ask(self, question: Callable[[IndexMoment], A]) -> A:
         """Answers a question about the present moment."""
 
     def files_modified(

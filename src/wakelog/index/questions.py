@@ -32,7 +32,7 @@ from wakelog.index.results import (
     TurnInfo,
 )
 from wakelog.index.scope import check_limit, scope_of
-from wakelog.index.statements import Reading
+from wakelog.index.statements import IndexMoment
 from wakelog.index.turns import turns_of
 
 Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
@@ -42,7 +42,7 @@ Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 class IndexQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Something an index can be asked: called with a reading, it answers."""
 
-    def __call__(self, reading: Reading) -> Any:
+    def __call__(self, reading: IndexMoment) -> Any:
         raise NotImplementedError
 
 
@@ -55,7 +55,7 @@ class About(IndexQuestion, frozen=True):
     rewound: bool = False
     lineage: bool = True
 
-    def source(self, reading: Reading, table: str) -> tuple[Any, dict[str, Any]]:
+    def source(self, reading: IndexMoment, table: str) -> tuple[Any, dict[str, Any]]:
         return st.source_of(reading, table, self.session, self.last_turns, self.since, self.rewound, self.lineage)
 
 
@@ -64,7 +64,7 @@ class AskFilesModified(About, frozen=True):
 
     limit: Number = 1000
 
-    def __call__(self, reading: Reading) -> Page[ModifiedFile]:
+    def __call__(self, reading: IndexMoment) -> Page[ModifiedFile]:
         source, values = self.source(reading, "wl_file")
         values = {**values, "limit": check_limit(self.limit)}
         return st.page_of(reading, ModifiedFile, st.FILES.format(source), values)
@@ -76,7 +76,7 @@ class AskDecisions(About, frozen=True):
     after: str = ""
     limit: Number = 100
 
-    def __call__(self, reading: Reading) -> Page[DecisionInfo]:
+    def __call__(self, reading: IndexMoment) -> Page[DecisionInfo]:
         source, values = self.source(reading, "wl_decision")
         return st.list_of(reading, DecisionInfo, st.DECISIONS.format(source), values, self.after, self.limit)
 
@@ -87,7 +87,7 @@ class AskErrors(About, frozen=True):
     after: str = ""
     limit: Number = 100
 
-    def __call__(self, reading: Reading) -> Page[ErrorInfo]:
+    def __call__(self, reading: IndexMoment) -> Page[ErrorInfo]:
         source, values = self.source(reading, "wl_error")
         return st.list_of(reading, ErrorInfo, st.ERRORS.format(source), values, self.after, self.limit)
 
@@ -97,7 +97,7 @@ class AskTools(About, frozen=True):
 
     limit: Number = 1000
 
-    def __call__(self, reading: Reading) -> Page[ToolInfo]:
+    def __call__(self, reading: IndexMoment) -> Page[ToolInfo]:
         source, values = self.source(reading, "wl_event")
         values = {**values, "limit": check_limit(self.limit)}
         return st.page_of(reading, ToolInfo, st.TOOLS.format(source), values)
@@ -114,7 +114,7 @@ class AskTurns(IndexQuestion, frozen=True):
     after: str = ""
     limit: Number = 50
 
-    def __call__(self, reading: Reading) -> Page[TurnInfo]:
+    def __call__(self, reading: IndexMoment) -> Page[TurnInfo]:
         scope = scope_of(
             reading.db, self.session, last_turns=self.last_turns, rewound=self.rewound, lineage=self.lineage
         )
@@ -137,7 +137,7 @@ class AskEvents(IndexQuestion, frozen=True):
     after: str | Number = ""
     limit: Number = 100
 
-    def __call__(self, reading: Reading) -> Page[EventInfo]:
+    def __call__(self, reading: IndexMoment) -> Page[EventInfo]:
         kinds = (self.kinds,) if isinstance(self.kinds, str) else self.kinds
         first_turn, last_turn = self.turns if self.turns is not None else (0, 1 << 62)
         beginning = (1 << 62) if self.newest_first else 0
@@ -177,7 +177,7 @@ class AskSessions(IndexQuestion, frozen=True):
     after: str = ""
     limit: Number = 100
 
-    def __call__(self, reading: Reading) -> Page[SessionInfo]:
+    def __call__(self, reading: IndexMoment) -> Page[SessionInfo]:
         name, has_value, value = (self.label or "").partition("=")
         at, _, sid = self.after.partition(":")
         values = {
@@ -212,7 +212,7 @@ class AskCosts(IndexQuestion, frozen=True):
     until: Number | None = None
     utc: bool = True
 
-    def __call__(self, reading: Reading) -> Costs:
+    def __call__(self, reading: IndexMoment) -> Costs:
         return costs_of(
             reading, self.sessions, by=self.by, turns=self.turns, since=self.since, until=self.until, utc=self.utc
         )
@@ -228,7 +228,7 @@ class AskSearch(IndexQuestion, frozen=True):
     since: Number | None = None
     limit: Number = 20
 
-    def __call__(self, reading: Reading) -> Page[Hit]:
+    def __call__(self, reading: IndexMoment) -> Page[Hit]:
         scope = None if self.session is None else scope_of(reading.db, self.session, rewound=True)
         hits = search.find(reading.db, self.text, scope, self.kind, self.since or 0, check_limit(self.limit))
         return Page(tuple(hits), reading.as_of)

@@ -45,7 +45,7 @@ OF_SESSION = (*ADDED, "wl_rewind", "wl_turn", "wl_tool", "wl_label", "wl_visible
 """Tables whose rows belong to a session, by number."""
 
 
-class Carried(msgspec.Struct):
+class ProjectionState(msgspec.Struct):
     """What has to be remembered of a session to go on: the parts of its state that columns are made from, as of the
     watermark."""
 

@@ -83,7 +83,7 @@ class Rows:
         return self._rows
 
 
-class Shared:
+class SharedConnection:
     """A connection to the server as the index uses it (connection.py)."""
 
     def __init__(self, place: SharedDatabase, db: Any) -> None:
@@ -128,13 +128,13 @@ class SharedDatabase:
         self._loop = LoopThread("wakelog index")
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[Shared]:
+    def reading(self) -> Iterator[SharedConnection]:
         self._check()
         with self._readers, self._told(), self._transaction(isolation="repeatable_read", readonly=True) as db:
             yield db
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[Shared]:
+    def writing(self) -> Iterator[SharedConnection]:
         self._check()
         with self._writing, self._told(), self._transaction() as db:
             yield db
@@ -211,12 +211,12 @@ class SharedDatabase:
         )
 
     @contextlib.contextmanager
-    def _transaction(self, **options: Any) -> Iterator[Shared]:
+    def _transaction(self, **options: Any) -> Iterator[SharedConnection]:
         with self._connection() as db:
             transaction = db.transaction(**options)
             self.run(transaction.start())
             try:
-                yield Shared(self, db)
+                yield SharedConnection(self, db)
             except BaseException:
                 with contextlib.suppress(Exception):
                     self.run(transaction.rollback())
@@ -249,7 +249,7 @@ class SharedDatabase:
         with self._told(), self._connection() as db:
             if self.run(_version(db)) != SCHEMA_VERSION:
                 self.run(self._make(db))
-            Shared(self, db).execute(_FIRST_META, _fresh())
+            SharedConnection(self, db).execute(_FIRST_META, _fresh())
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:

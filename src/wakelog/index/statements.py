@@ -97,7 +97,7 @@ where e.occurred >= :since and (:tool is null or e.tool = :tool) and e.turn betw
 EVENTS_UP, EVENTS_DOWN = _EVENTS.format(">", "asc"), _EVENTS.format("<", "desc")
 
 
-class Reading(msgspec.Struct, frozen=True):
+class IndexMoment(msgspec.Struct, frozen=True):
     """A moment of the index: everything asked through `db` is about it."""
 
     db: Connection
@@ -105,7 +105,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 def source_of(
-    reading: Reading,
+    reading: IndexMoment,
     table: str,
     session: str | None,
     last_turns: int | None,
@@ -130,12 +130,12 @@ def values_of(scope: Scope) -> dict[str, Any]:
     return {"session": scope.session, "spans": as_rows(scope.spans)}
 
 
-def page_of(reading: Reading, kind: type[R], sql: str, values: dict[str, Any]) -> Page[R]:
+def page_of(reading: IndexMoment, kind: type[R], sql: str, values: dict[str, Any]) -> Page[R]:
     rows: Any = reading.db.execute(sql, values).fetchall()
     return Page(tuple(kind(*row) for row in rows), reading.as_of)
 
 
-def list_of(reading: Reading, kind: type[R], sql: str, values: dict[str, Any], after: str, limit: int) -> Page[R]:
+def list_of(reading: IndexMoment, kind: type[R], sql: str, values: dict[str, Any], after: str, limit: int) -> Page[R]:
     """A page of rows in order of time, the newest first. The last column is the time they are ordered by."""
     at, sid, seq = BEGINNING
     if after:

@@ -23,7 +23,7 @@ import msgspec
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log.reader import Entry, fetch, open_commit
-from wakelog.log.seal import Step
+from wakelog.log.seal import SealStep
 from wakelog.model import events as ev
 from wakelog.model.document import REWOUND_PARTS
 from wakelog.model.ids import Seq
@@ -47,7 +47,7 @@ class AdoptionPlan(msgspec.Struct, frozen=True):
 
     head: Seq
     fork_head: Seq
-    steps: tuple[Step, ...]
+    steps: tuple[SealStep, ...]
 
 
 def plan_adoption(log: Log, fork: Log, at: Seq | None, *, why: str, force: bool) -> AdoptionPlan:
@@ -167,14 +167,16 @@ def _split(fork: Log, at: Seq, left: Seq) -> tuple[Seq, list[Entry]]:
     return to, own
 
 
-def _steps(log: Log, fork: Log, at: Seq, left: Seq, to: Seq, own: list[Entry], *, seq: Seq, why: str) -> Iterator[Step]:
+def _steps(
+    log: Log, fork: Log, at: Seq, left: Seq, to: Seq, own: list[Entry], *, seq: Seq, why: str
+) -> Iterator[SealStep]:
     """The commit's events; the adopting one will stand at `seq`."""
     then, base = fork.state(at), log.state(to)
     chosen = list(_chosen(own, then))
     copied = [entry for entry in chosen if entry.is_intact]
     places = {entry.seq: seq + 1 + n for n, entry in enumerate(copied)}
     files = Counter(str(e.body.get("path", "")) for e in copied if e.kind == "file.changed")
-    yield Step(
+    yield SealStep(
         EventDraft(ev.HistoryRewound(to=to, under=base["view"]["rewound"], mode="adopt", why=why), actor="user"),
         lambda: log.state(to),
     )
@@ -187,12 +189,12 @@ def _steps(log: Log, fork: Log, at: Seq, left: Seq, to: Seq, own: list[Entry], *
         gone=len(chosen) - len(copied),
         why=why,
     )
-    yield Step(
+    yield SealStep(
         EventDraft(adopted, actor="user", cause=seq - 1, source=source if trust != "trusted" else "", trust=trust),
         lambda: adopted_parts(base, then, shared=left, seq=seq, places=places, files=files),
     )
     for entry in copied:
-        yield Step(_copied(fork, entry, left, seq, places))
+        yield SealStep(_copied(fork, entry, left, seq, places))
 
 
 def _chosen(own: list[Entry], then: dict[str, Value]) -> Iterator[Entry]:

@@ -22,7 +22,7 @@ from wakelog.engine import Engine
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, UnavailableError, WakelogError
 from wakelog.log.reader import Segment, fold_at, read_entries
 from wakelog.log.retry import retry_on_moved_head
-from wakelog.log.seal import Sealed, Step, Tip, fingerprint_of, seal
+from wakelog.log.seal import Sealed, SealStep, Tip, fingerprint_of, seal
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.names import check_length
 from wakelog.model.records import Commit, Head
@@ -53,7 +53,7 @@ class Appender:
         self._generation = 0
 
     def _append(
-        self, steps: Sequence[Step], expect: Seq | None = None, commit_id: str = "", guard: int | None = None
+        self, steps: Sequence[SealStep], expect: Seq | None = None, commit_id: str = "", guard: int | None = None
     ) -> Head:
         try:
             return self._append_patiently(steps, expect, commit_id, guard)
@@ -66,7 +66,9 @@ class Appender:
         if not isinstance(exc, Exception):
             self._was_interrupted = True
 
-    def _append_patiently(self, steps: Sequence[Step], expect: Seq | None, commit_id: str, guard: int | None) -> Head:
+    def _append_patiently(
+        self, steps: Sequence[SealStep], expect: Seq | None, commit_id: str, guard: int | None
+    ) -> Head:
         if commit_id and (answer := self._repeated(steps, commit_id)) is not None:
             return answer
         check_length(commit_id, "a commit id")
@@ -76,7 +78,7 @@ class Appender:
 
         return attempt() if expect is not None else retry_on_moved_head(self.id, "to append to", attempt)
 
-    def _launch(self, steps: Sequence[Step], expect: Seq | None, commit_id: str, guard: int | None) -> Sealed:
+    def _launch(self, steps: Sequence[SealStep], expect: Seq | None, commit_id: str, guard: int | None) -> Sealed:
         """Seals on the pending tip and submits, in one breath, so that the engine sees a session's commits in order."""
         while True:
             with self._locked():
@@ -189,7 +191,7 @@ class Appender:
                 self._is_stale = True
                 self._is_whole = True
 
-    def _repeated(self, steps: Sequence[Step], commit_id: str) -> Head | None:
+    def _repeated(self, steps: Sequence[SealStep], commit_id: str) -> Head | None:
         """The answer given before under this id. Asked first: it holds even if the session has moved on or closed."""
         known = self.engine.known(self.id, commit_id)
         if known is None:

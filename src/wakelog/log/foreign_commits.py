@@ -29,7 +29,7 @@ from wakelog.log.append import Clock, now_us
 from wakelog.log.intake import OWN_KINDS, Redact, default_redact
 from wakelog.log.log import Log
 from wakelog.log.reader import fetch, fold_at
-from wakelog.log.seal import Given, Sealed, Step, Tip, seal
+from wakelog.log.seal import SealChoices, Sealed, SealStep, Tip, seal
 from wakelog.log.verify import NONSENSE
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, parse_session_id, root_of
@@ -54,8 +54,8 @@ Fetch = Callable[[Seq, bytes], bytes]
 class Unsealed(msgspec.Struct, frozen=True):
     """A commit taken apart: what is needed to seal it again."""
 
-    steps: tuple[Step, ...]
-    given: Given
+    steps: tuple[SealStep, ...]
+    given: SealChoices
 
     @property
     def adopted(self) -> ev.HistoryAdopted | None:
@@ -222,7 +222,7 @@ class Admission:
 
     def _unseal(self, commit: Commit, find: Fetch, allowed: frozenset[str]) -> Unsealed:
         own, mentioned = dict(commit.payloads), dict[bytes, Seq]()
-        steps: list[Step] = []
+        steps: list[SealStep] = []
         for record in commit.records:
             if len(record.salt) != SALT_SIZE or not record.body:
                 refuse(commit, "a body or its salt is missing; history that was erased or pruned comes as a bundle")
@@ -238,8 +238,8 @@ class Admission:
             self._refuse_secrets(commit, event)
             delta = decode_delta(record.body) if header.kind in _UNORDERED else None
             draft = EventDraft(event, header.actor, header.cause, header.derived_from, header.source, header.trust)
-            steps.append(Step(draft, delta=delta))
-        return Unsealed(tuple(steps), Given(b"".join(r.salt for r in commit.records), mentioned))
+            steps.append(SealStep(draft, delta=delta))
+        return Unsealed(tuple(steps), SealChoices(b"".join(r.salt for r in commit.records), mentioned))
 
     def _refuse_secrets(self, commit: Commit, event: ev.Event) -> None:
         found = self._redact(event)[1] if self._redact is not None else ()
@@ -282,7 +282,7 @@ class Admission:
             raise
         return sealed
 
-    def _adopting(self, commit: Commit, unsealed: Unsealed, adopted: ev.HistoryAdopted) -> list[Step]:
+    def _adopting(self, commit: Commit, unsealed: Unsealed, adopted: ev.HistoryAdopted) -> list[SealStep]:
         """An adoption is planned here again: what is copied is what the fork holds."""
         log, fork = self._open_log(commit.session), self._open_log(SessionId(adopted.session))
         plan = plan_adoption(log, fork, adopted.at, why=adopted.why, force=True)
@@ -335,7 +335,7 @@ def _with_payloads(event: ev.Event, own: dict[bytes, bytes], mentioned: dict[byt
     return msgspec.structs.replace(event, **changes) if changes else event
 
 
-def _with_past(commit: Commit, step: Step, state: Callable[[Seq], dict[str, Value]]) -> Step:
+def _with_past(commit: Commit, step: SealStep, state: Callable[[Seq], dict[str, Value]]) -> SealStep:
     """A rewind, with how to read the state it goes back to."""
     event = step.draft.event
     if not isinstance(event, ev.HistoryRewound):

@@ -13,7 +13,7 @@ import msgspec
 
 from wakelog.codec.records import check_event
 from wakelog.errors import NotAllowedError
-from wakelog.log.seal import Step
+from wakelog.log.seal import SealStep
 from wakelog.model import events as ev
 from wakelog.model.records import EventDraft
 
@@ -45,9 +45,9 @@ def _default() -> tuple[Redact, Callable[[Iterable[ev.Event]], bool]]:
     return redact_event, are_clean
 
 
-def admit(events: Iterable[ev.Event | EventDraft], redact: Redact | None) -> list[Step]:
+def admit(events: Iterable[ev.Event | EventDraft], redact: Redact | None) -> list[SealStep]:
     """What callers append, redacted and checked."""
-    steps: list[Step] = []
+    steps: list[SealStep] = []
     drafts = [given if isinstance(given, EventDraft) else EventDraft(given) for given in events]
     if redact is default_redact and _default()[1]([draft.event for draft in drafts]):
         redact = None
@@ -59,10 +59,10 @@ def admit(events: Iterable[ev.Event | EventDraft], redact: Redact | None) -> lis
         event = check_event(event)
         if event is not draft.event:
             draft = msgspec.structs.replace(draft, event=event)
-        steps.append(Step(draft, is_checked=True))
+        steps.append(SealStep(draft, is_checked=True))
         if found:
             # Sealing fills in the target: the event before it.
             steps.append(
-                Step(EventDraft(ev.PayloadRedacted(target=0, markers=found), actor="runtime"), is_checked=True)
+                SealStep(EventDraft(ev.PayloadRedacted(target=0, markers=found), actor="runtime"), is_checked=True)
             )
     return steps

@@ -17,7 +17,7 @@ from wakelog.log.holder import living_turn
 from wakelog.log.intake import Redact, admit, default_redact
 from wakelog.log.reader import Entry, fold_at, lineage, read_entries, resolve, rewind_at, sound_head
 from wakelog.log.retry import retry_on_moved_head
-from wakelog.log.seal import Step, Tip, check_epoch, seal
+from wakelog.log.seal import SealStep, Tip, check_epoch, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id
 from wakelog.model.records import Anchor, EventDraft, ForkPoint, Head, Heartbeat
@@ -209,7 +209,7 @@ class Log(Appender):
         event = ev.HistoryRewound(to=to, under=under, mode=mode, why=why, files=files)  # type: ignore[arg-type]
         # The past is read when the event is sealed: if it was erased meanwhile, a copy read earlier would bring it
         # back.
-        rewound = Step(EventDraft(event, actor="user"), lambda: self.state(to))
+        rewound = SealStep(EventDraft(event, actor="user"), lambda: self.state(to))
         steps = [*admit(restored, self.redact), rewound, *admit(then, self.redact)]
         return self._append(steps, expect, guard=guard)
 
@@ -225,7 +225,7 @@ class Log(Appender):
         sealed = seal(
             tip,
             child,
-            [Step(EventDraft(e, actor="user")) for e in (forked, *inherited)],
+            [SealStep(EventDraft(e, actor="user")) for e in (forked, *inherited)],
             now=self.clock(),
             fork=ForkPoint(self.id, at, entry.hash),
             force_snapshot=len(self.segments) % DEEP_FORK == 0,
@@ -279,7 +279,7 @@ class Log(Appender):
             epoch: int = self.state()["lease"]["epoch"] + 1
             event = ev.LeaseTaken(epoch=epoch, holder=holder, ttl_us=int(ttl_s * 1e6))
             try:
-                self._append([Step(EventDraft(event, actor="runtime"))])
+                self._append([SealStep(EventDraft(event, actor="runtime"))])
             except ConflictError as exc:
                 if exc.kind != "fenced":
                     raise
@@ -322,7 +322,7 @@ class Log(Appender):
         self.engine.beat(self.id, beat)
 
     def release_lease(self, epoch: int) -> Head:
-        return self._append([Step(EventDraft(ev.LeaseReleased(epoch=epoch), actor="runtime"))], guard=epoch)
+        return self._append([SealStep(EventDraft(ev.LeaseReleased(epoch=epoch), actor="runtime"))], guard=epoch)
 
     def anchor(self) -> Anchor:
         """The head, to be kept elsewhere and held against a later verification."""

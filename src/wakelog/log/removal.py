@@ -29,7 +29,7 @@ from wakelog.log.log import Log
 from wakelog.log.mask import ErasedValues, mentions, replacements_for, said_by
 from wakelog.log.reader import fold_at, open_commit, read_entries, rewind_at
 from wakelog.log.retry import retry_on_moved_head
-from wakelog.log.seal import Step, Tip, seal
+from wakelog.log.seal import SealStep, Tip, seal
 from wakelog.model import events as ev
 from wakelog.model.document import HOLD_LABEL
 from wakelog.model.ids import Seq, SessionId
@@ -280,7 +280,7 @@ def _seal_on_head(log: Log, event: ev.Event) -> Commit:
     fold = fold_at(log.engine, log.segments, head.seq).fold
     refuse_if_held(log.engine, log.id, fold.doc)
     tip = Tip(fold, head.seq, head.hash, head.at)
-    sealed = seal(tip, log.id, [Step(EventDraft(event, actor="user"))], now=log.clock())
+    sealed = seal(tip, log.id, [SealStep(EventDraft(event, actor="user"))], now=log.clock())
     return msgspec.structs.replace(sealed.commit, snapshot=None)
 
 

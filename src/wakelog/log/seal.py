@@ -40,7 +40,7 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import GENESIS, Commit, EventDraft, ForkPoint, Header, Record
 from wakelog.model.trust import TRUSTS
 from wakelog.model.values import Value, check_text
-from wakelog.state.effects import Place, effect_of
+from wakelog.state.effects import EventPlace, effect_of
 from wakelog.state.fold import Fold, Undo
 from wakelog.state.patch import copy, equal
 from wakelog.state.rewind import restore, rewind_delta
@@ -69,7 +69,7 @@ class Tip:
         return self.fold.doc
 
 
-class Step(msgspec.Struct, frozen=True, gc=False):
+class SealStep(msgspec.Struct, frozen=True, gc=False):
     """A draft with what only the log can know: for a rewind or an adoption, how to read the state it leads to."""
 
     draft: EventDraft
@@ -80,7 +80,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     """What the event does as whoever sealed it first has written it: operations on different keys have no order."""
 
 
-class Given(msgspec.Struct, frozen=True, gc=False):
+class SealChoices(msgspec.Struct, frozen=True, gc=False):
     """What was chosen when a commit was first sealed, elsewhere: salts, and which payloads are mentions."""
 
     salts: bytes
@@ -113,14 +113,14 @@ class Sealed:
 def seal(
     tip: Tip,
     session: SessionId,
-    steps: Sequence[Step],
+    steps: Sequence[SealStep],
     *,
     now: int,
     commit_id: str = "",
     guard: int | None = None,
     fork: ForkPoint | None = None,
     force_snapshot: bool = False,
-    given: Given | None = None,
+    given: SealChoices | None = None,
 ) -> Sealed:
     """Seals events on the tip and moves it forward; on any error the tip is as it was. After an interrupt it is not:
     what was half done cannot be taken back, and who holds the tip drops it."""
@@ -139,13 +139,13 @@ def _seal(
     sealed: Sealed,
     tip: Tip,
     session: SessionId,
-    steps: Sequence[Step],
+    steps: Sequence[SealStep],
     now: int,
     commit_id: str,
     guard: int | None,
     fork: ForkPoint | None,
     force_snapshot: bool,
-    given: Given | None,
+    given: SealChoices | None,
 ) -> None:
     first, prev = tip.seq + 1, tip.hash
     at = tip.at = max(now, tip.at)
@@ -194,7 +194,7 @@ def _seal(
 
 
 def _seal_one(
-    sealed: Sealed, tip: Tip, step: Step, event: ev.Event, salt: bytes, at: int, collector: PayloadCollector
+    sealed: Sealed, tip: Tip, step: SealStep, event: ev.Event, salt: bytes, at: int, collector: PayloadCollector
 ) -> tuple[Record, int]:
     """One event as a record, and the turn it belongs to. Moves the tip's state, not yet its position."""
     doc, draft, seq = tip.fold.doc, step.draft, tip.seq + 1
@@ -211,7 +211,7 @@ def _seal_one(
     _check_draft(draft, seq)
     turn, attempt = _turn_of(doc, event)
     cause = draft.cause or _request_of(doc, kind, event)
-    place = Place(seq, turn, draft.source, draft.trust)
+    place = EventPlace(seq, turn, draft.source, draft.trust)
     if step.then is None:
         delta = effect_of(doc, event, place)
     elif type(event) is ev.HistoryRewound:

@@ -52,7 +52,7 @@ class Archive(msgspec.Struct, frozen=True):
     sessions: tuple[Archived, ...]
 
 
-class Done(msgspec.Struct, frozen=True):
+class ArchiveResult(msgspec.Struct, frozen=True):
     """What a backup to an archive did, or a restore from one."""
 
     list: str
@@ -85,7 +85,7 @@ def archive_session(log: Log, objects: Objects) -> tuple[Archived, bool]:
     return _entry(head), is_new
 
 
-def backup(store: Store, url: str, progress: Progress | None = None) -> Done:
+def backup(store: Store, url: str, progress: Progress | None = None) -> ArchiveResult:
     """Archives every session whose head is not there yet, and then what belongs together."""
     objects = Objects(url)
     there = {each.key for each in objects.list()}
@@ -107,7 +107,7 @@ def backup(store: Store, url: str, progress: Progress | None = None) -> Done:
         if progress is not None:
             progress(head.seq)
     name = _put_list(objects, store, kept)
-    return Done(name, count, len(kept) - count, problems, is_damaged)
+    return ArchiveResult(name, count, len(kept) - count, problems, is_damaged)
 
 
 def _entry(head: Head) -> Archived:
@@ -130,7 +130,7 @@ def lists(url: str) -> list[str]:
     return sorted(each.key for each in Objects(url, create=False).list(LISTS))
 
 
-def restore(store: Store, url: str, name: str = "", progress: Progress | None = None) -> Done:
+def restore(store: Store, url: str, name: str = "", progress: Progress | None = None) -> ArchiveResult:
     """Brings back what a list of an archive names and the store lacks; by default the newest list."""
     objects = Objects(url, create=False)
     name, archive = read_list(url, name)
@@ -156,7 +156,7 @@ def restore(store: Store, url: str, name: str = "", progress: Progress | None = 
                 is_damaged = is_damaged or isinstance(exc, CorruptLogError)
         if progress is not None:
             progress(entry.seq)
-    return Done(name, count, unchanged, problems, is_damaged)
+    return ArchiveResult(name, count, unchanged, problems, is_damaged)
 
 
 def read_list(url: str, name: str = "") -> tuple[str, Archive]:

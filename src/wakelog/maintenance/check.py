@@ -30,7 +30,7 @@ QUICK_BYTES = 256_000_000
 """Up to this size a database file is checked as a whole."""
 
 
-class Check(msgspec.Struct, frozen=True):
+class StoreCheck(msgspec.Struct, frozen=True):
     """One thing looked at."""
 
     what: str
@@ -39,9 +39,9 @@ class Check(msgspec.Struct, frozen=True):
     fix: str = ""
 
 
-def check_store(store: Store) -> Iterator[Check]:
+def check_store(store: Store) -> Iterator[StoreCheck]:
     """What a store needs to be used, each with what was found."""
-    yield Check("opens", "ok", f"an answered append is {_ANSWERED.get(store.engine.durability, 'stored')}")
+    yield StoreCheck("opens", "ok", f"an answered append is {_ANSWERED.get(store.engine.durability, 'stored')}")
     yield from version_check(store)
     yield from _file(store)
     heads: list[Head] = []
@@ -51,17 +51,17 @@ def check_store(store: Store) -> Iterator[Check]:
             heads.append(store.engine.head(session))
         else:
             damaged += 1
-            yield Check("heads", "fail", f"{session}: {problem.message}", f"wakelog verify {session}")
+            yield StoreCheck("heads", "fail", f"{session}: {problem.message}", f"wakelog verify {session}")
     if not damaged:
         events = sum(h.seq - (h.fork.at if h.fork else 0) for h in heads)
-        yield Check("heads", "ok", f"{len(heads)} sessions, {events:,} events")
+        yield StoreCheck("heads", "ok", f"{len(heads)} sessions, {events:,} events")
     yield from _newest(store, heads)
     yield from _blobs(store)
     yield from _index(store)
     yield _scrubbed(store)
 
 
-def version_check(store: Store) -> Iterator[Check]:
+def version_check(store: Store) -> Iterator[StoreCheck]:
     """Whether the tables are of the newest version, where they have versions."""
     migrations = store.engine.abilities.migrations
     if migrations is None:
@@ -69,29 +69,33 @@ def version_check(store: Store) -> Iterator[Check]:
     version, waiting = migrations.version(), migrations.waiting()
     if waiting:
         steps = f"{len(waiting)} {'step waits' if len(waiting) == 1 else 'steps wait'}"
-        yield Check("version", "warn", f"{version}; {steps}, and it can be used meanwhile", "wakelog store migrate")
+        yield StoreCheck(
+            "version", "warn", f"{version}; {steps}, and it can be used meanwhile", "wakelog store migrate"
+        )
     else:
-        yield Check("version", "ok", str(version))
+        yield StoreCheck("version", "ok", str(version))
 
 
-def _file(store: Store) -> Iterator[Check]:
+def _file(store: Store) -> Iterator[StoreCheck]:
     path = store.engine.abilities.path
     if path is None:
         return
     size = path.stat().st_size
     if size > QUICK_BYTES:
-        yield Check("file", "ok", "too large for a quick look: wakelog store scrub checks it")
+        yield StoreCheck("file", "ok", "too large for a quick look: wakelog store scrub checks it")
         return
     from wakelog.engines.sqlite.inspection import integrity_faults
 
     faults = integrity_faults(path)
     if faults:
-        yield Check("file", "fail", f"damaged: {faults[0]}", "wakelog store scrub tells more; restore it from a backup")
+        yield StoreCheck(
+            "file", "fail", f"damaged: {faults[0]}", "wakelog store scrub tells more; restore it from a backup"
+        )
     else:
-        yield Check("file", "ok", "sound")
+        yield StoreCheck("file", "ok", "sound")
 
 
-def _newest(store: Store, heads: list[Head]) -> Iterator[Check]:
+def _newest(store: Store, heads: list[Head]) -> Iterator[StoreCheck]:
     """Whether the newest commits can be read, follow on the chain, and are found by their names."""
     newest = sorted(heads, key=lambda h: h.at, reverse=True)[:NEWEST]
     bad = 0
@@ -100,44 +104,48 @@ def _newest(store: Store, heads: list[Head]) -> Iterator[Check]:
         try:
             if Log(store.engine, head.session, clock=store.clock).entry(head.seq).hash != head.hash:
                 bad += 1
-                yield Check("newest", "fail", f"the head of {name} is not its last event", f"wakelog verify {name}")
+                yield StoreCheck(
+                    "newest", "fail", f"the head of {name} is not its last event", f"wakelog verify {name}"
+                )
             elif head.name and store.engine.find(head.name) != head.session:
                 bad += 1
-                yield Check("names", "warn", f"{head.name} leads to another session", f"reach it as {head.session}")
+                yield StoreCheck(
+                    "names", "warn", f"{head.name} leads to another session", f"reach it as {head.session}"
+                )
         except WakelogError as exc:
             bad += 1
-            yield Check("newest", "fail", f"{name}: {exc.message}", f"wakelog verify {name}")
+            yield StoreCheck("newest", "fail", f"{name}: {exc.message}", f"wakelog verify {name}")
     if not bad:
-        yield Check("newest", "ok", f"the newest {len(newest)} can be read" if newest else "nothing to read yet")
+        yield StoreCheck("newest", "ok", f"the newest {len(newest)} can be read" if newest else "nothing to read yet")
 
 
-def _blobs(store: Store) -> Iterator[Check]:
+def _blobs(store: Store) -> Iterator[StoreCheck]:
     if not isinstance(store.engine, BlobEngine):
         return
     try:
         next(store.engine.objects.list(), None)
-        yield Check("blobs", "ok", store.engine.url)
+        yield StoreCheck("blobs", "ok", store.engine.url)
     except WakelogError as exc:
-        yield Check("blobs", "fail", exc.message, exc.hint)
+        yield StoreCheck("blobs", "fail", exc.message, exc.hint)
 
 
-def _index(store: Store) -> Iterator[Check]:
+def _index(store: Store) -> Iterator[StoreCheck]:
     fault = index_fault(store._index_path)
     if fault:
-        yield Check("index", "warn", f"damaged: {fault}", "wakelog store scrub --repair makes it anew")
+        yield StoreCheck("index", "warn", f"damaged: {fault}", "wakelog store scrub --repair makes it anew")
 
 
-def _scrubbed(store: Store) -> Check:
+def _scrubbed(store: Store) -> StoreCheck:
     now = open_pass(store)
     under_way = f"; one is under way, {now.sessions} sessions so far" if now is not None else ""
     last = last_pass(store)
     if last is None or last.ended is None:
-        return Check("scrub", "ok", f"never to its end{under_way}", "" if now else "wakelog store scrub")
+        return StoreCheck("scrub", "ok", f"never to its end{under_way}", "" if now else "wakelog store scrub")
     day = datetime.fromtimestamp(last.ended / 1e6, UTC).strftime("%Y-%m-%d %H:%M")
     found = f"{last.damage} damaged" if last.damage else "nothing was damaged"
     level: Literal["ok", "fail"] = "fail" if last.damage else "ok"
     fix = "wakelog store scrub --anew tells them again" if last.damage else ""
-    return Check("scrub", level, f"{day} UTC, {last.sessions} sessions, {found}{under_way}", fix)
+    return StoreCheck("scrub", level, f"{day} UTC, {last.sessions} sessions, {found}{under_way}", fix)
 
 
 def require_migrations(store: Store) -> Migrations:

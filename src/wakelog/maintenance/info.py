@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from wakelog.codec.records import decode_header
-from wakelog.config.retention_policy import Policy
+from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.engines.blobs import BlobEngine
 from wakelog.errors import NotFoundError
 from wakelog.maintenance.holds import find_holds
@@ -72,7 +72,7 @@ class StoreInfo(msgspec.Struct, frozen=True):
 
 
 def info(
-    store: Store, policy: Policy | None = None, *, full: bool = False, progress: Progress | None = None
+    store: Store, policy: RetentionPolicy | None = None, *, full: bool = False, progress: Progress | None = None
 ) -> StoreInfo:
     """Counts everything. Bytes by kind are estimated in a big store, unless `full`."""
     heads = list(store.sessions())
@@ -98,7 +98,7 @@ def info(
         # Ids sort by age, so in a big store the oldest is among the first.
         oldest=min((_opened_at(store, h) for h in (heads if is_small else heads[:NEAR])), default=None),
         newest=max((h.at for h in heads), default=None),
-        retention=str(policy or Policy()),
+        retention=str(policy or RetentionPolicy()),
         version=migrations.version() if migrations else None,
         waiting=len(migrations.waiting()) if migrations else 0,
         blobs=store.engine.url if isinstance(store.engine, BlobEngine) else None,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from wakelog.config.amounts import show_age, show_size
-from wakelog.config.retention_policy import Action, Policy
+from wakelog.config.retention_policy import Action, RetentionPolicy
 from wakelog.engine import Engine
 from wakelog.engines.objects import Objects
 from wakelog.errors import InvalidInputError, WakelogError
@@ -52,7 +52,7 @@ class Applied(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def plan(store: Store, policy: Policy, now: int) -> list[Planned]:
+def plan(store: Store, policy: RetentionPolicy, now: int) -> list[Planned]:
     """What the policy asks for at `now`, oldest first. Changes nothing."""
     if policy.max_bytes is not None and policy.action == "archive":
         raise InvalidInputError(
@@ -114,7 +114,7 @@ def _do(store: Store, log: Log, each: Planned) -> None:
         store.scrub_index()
 
 
-def _reason(policy: Policy, head: Head, now: int, total: int) -> str:
+def _reason(policy: RetentionPolicy, head: Head, now: int, total: int) -> str:
     if policy.keep_us is not None and now - head.at > policy.keep_us:
         return f"untouched for {show_age(now - head.at)}"
     if policy.max_bytes is not None and total > policy.max_bytes:
@@ -122,7 +122,7 @@ def _reason(policy: Policy, head: Head, now: int, total: int) -> str:
     return ""
 
 
-def _is_done(engine: Engine, policy: Policy, head: Head) -> bool:
+def _is_done(engine: Engine, policy: RetentionPolicy, head: Head) -> bool:
     """Whether nothing is left to do: archived already, or pruned up to its end."""
     if policy.action == "archive":
         return head.status == "archived"
@@ -131,7 +131,7 @@ def _is_done(engine: Engine, policy: Policy, head: Head) -> bool:
     return False
 
 
-def _obstacle(store: Store, policy: Policy, head: Head, is_kept: bool, planned: list[Planned]) -> str:
+def _obstacle(store: Store, policy: RetentionPolicy, head: Head, is_kept: bool, planned: list[Planned]) -> str:
     """Why a session that a rule applies to is left alone; empty when it is not."""
     if is_kept:
         return f"one of the newest {policy.keep_last}"

@@ -25,7 +25,7 @@ from wakelog.runtime.values import plain, summarise
 Kind = Literal["message", "tool_call", "decision", "fact", "dead_end", "file", "artefact", "goal"]
 
 
-class Entry(BaseModel):
+class AgentEntry(BaseModel):
     model_config = ConfigDict(extra="forbid")
     kind: Kind
     why: str = Field("", description="The reason, in a few words.")
@@ -55,7 +55,7 @@ class Entry(BaseModel):
     goal: str = Field("", description="goal.")
 
 
-def _tool_call(e: Entry, action: str) -> ev.Event:
+def _tool_call(e: AgentEntry, action: str) -> ev.Event:
     given, output = plain(e.input), plain(e.output)
     return ev.ActionRecorded(
         action=action,
@@ -71,7 +71,7 @@ def _tool_call(e: Entry, action: str) -> ev.Event:
     )
 
 
-def _decision(e: Entry, action: str) -> ev.Event:
+def _decision(e: AgentEntry, action: str) -> ev.Event:
     return ev.DecisionMade(
         choice=e.choice,
         because=e.because or e.why,
@@ -80,12 +80,12 @@ def _decision(e: Entry, action: str) -> ev.Event:
     )
 
 
-def _file(e: Entry, action: str) -> ev.Event:
+def _file(e: AgentEntry, action: str) -> ev.Event:
     return ev.FileChanged(path=e.path, change=e.change, added=e.added, removed=e.removed, why=e.why)
 
 
 # kind → what it needs, what else it takes, and the event it becomes
-_KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[Entry, str], ev.Event]]] = {
+_KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[AgentEntry, str], ev.Event]]] = {
     "message": (("text",), ("role",), lambda e, _: ev.MessageAdded(role=e.role, content=e.text, why=e.why)),
     "tool_call": (("tool",), ("input", "output", "error", "effect"), _tool_call),
     "decision": (("choice",), ("because", "alternatives", "evidence"), _decision),
@@ -103,7 +103,7 @@ _ALWAYS = ("kind", "why", "source")
 _MAY_BE_EMPTY = frozenset({"value", "goal", "text"})
 
 
-def check(entry: Entry, place: int) -> None:
+def check(entry: AgentEntry, place: int) -> None:
     """Refuses an entry whose fields are not those of its kind. Empty fields of other kinds are passed over: a model
     that fills in every field of a schema means nothing by them."""
     needs, takes, _ = _KINDS[entry.kind]
@@ -119,7 +119,7 @@ def check(entry: Entry, place: int) -> None:
         )
 
 
-def _is_empty(entry: Entry, name: str) -> bool:
+def _is_empty(entry: AgentEntry, name: str) -> bool:
     value = getattr(entry, name)
     return value in (None, "", [], {}) or (name != "value" and value == type(entry).model_fields[name].default)
 
@@ -128,7 +128,7 @@ def _listed(names: list[str]) -> str:
     return " and ".join(names)
 
 
-def draft(entry: Entry, action: str, client: str) -> EventDraft:
+def draft(entry: AgentEntry, action: str, client: str) -> EventDraft:
     """An entry as an event, stamped with where it came from."""
     ranges = tuple((n, n) for n in entry.evidence) if entry.kind == "decision" else ()
     made = _KINDS[entry.kind][2](entry, action)

@@ -14,7 +14,7 @@ Opener = Callable[[bool], Store]
 """Opens the store; with True it makes it."""
 
 
-class Place:
+class LazyStore:
     """A store that is opened when it is needed."""
 
     def __init__(self, opener: Opener) -> None:
@@ -24,7 +24,7 @@ class Place:
         self._nothing = Store(MemoryEngine())
 
     @classmethod
-    def of(cls, store: Store) -> Place:
+    def of(cls, store: Store) -> LazyStore:
         """The place of a store that is open already."""
         return cls(lambda create: store)
 

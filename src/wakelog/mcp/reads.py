@@ -25,7 +25,7 @@ from wakelog.mcp.answers import (
     shorten,
     size,
 )
-from wakelog.mcp.lazy_store import Place
+from wakelog.mcp.lazy_store import LazyStore
 from wakelog.model.records import Head
 from wakelog.model.values import Value
 from wakelog.session import Session
@@ -51,10 +51,10 @@ def told(function: Callable[..., str]) -> Callable[..., str]:
     return told_or_answered
 
 
-class Reads:
+class ReadTools:
     """What can be asked of a store."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: LazyStore) -> None:
         self._place = place
 
     def _session(self, session_id: str) -> Session[Any]:

@@ -65,7 +65,7 @@ class Open(msgspec.Struct):
     since_ns: int
 
 
-class Client(msgspec.Struct):
+class ProxyClient(msgspec.Struct):
     """Who asks, and what it was answered since it last said something."""
 
     name: str = ""
@@ -105,7 +105,7 @@ class Recorder:
         self._lists: set[tuple[str, str]] = set()
         self._reads: dict[tuple[str, str], str] = {}
         self._effects: dict[str, ev.Effect] = {}
-        self._clients: dict[str, Client] = {}
+        self._clients: dict[str, ProxyClient] = {}
         self._number = 0
         self._missed = 0
         self._is_failing = False
@@ -237,8 +237,8 @@ class Recorder:
 
     # Who asks
 
-    def _client(self, scope: str) -> Client:
-        return self._clients.setdefault(scope, Client(unread=[]))
+    def _client(self, scope: str) -> ProxyClient:
+        return self._clients.setdefault(scope, ProxyClient(unread=[]))
 
     def _hear(self, scope: str, frame: Frame, params: dict[str, Any]) -> None:
         """What a client's frame says of it: its name, and that it read what it was answered."""

@@ -35,7 +35,7 @@ from pydantic import ValidationError
 import wakelog
 from wakelog.errors import InvalidInputError, NotFoundError, WakelogError
 from wakelog.mcp.answers import answer, error_text, event_answer, fit
-from wakelog.mcp.lazy_store import Opener, Place
+from wakelog.mcp.lazy_store import LazyStore, Opener
 from wakelog.mcp.prompts import add_prompts
 from wakelog.mcp.stdio_front import DESCRIPTION, INSTRUCTIONS, NAME, Front
 from wakelog.mcp.tools import LOOKING, RECORDING, Tools
@@ -45,9 +45,9 @@ NEWS_S = 1.0
 RESOURCE_MAX = 100_000
 
 
-def build_server(store: Store | Place, *, read_only: bool = False) -> MCPServer[Any]:
+def build_server(store: Store | LazyStore, *, read_only: bool = False) -> MCPServer[Any]:
     """A server over a store; `read_only` leaves out every tool that writes."""
-    place = Place.of(store) if isinstance(store, Store) else store
+    place = LazyStore.of(store) if isinstance(store, Store) else store
     bus = InMemorySubscriptionBus()
     server = _Server(
         NAME,
@@ -106,7 +106,7 @@ def _slim(schema: Any, parts: dict[str, Any], is_names: bool = False) -> Any:
     return {k: _slim(v, parts, is_names=not is_names and k == "properties") for k, v in left.items()}
 
 
-def _add_resources(server: MCPServer[Any], place: Place) -> None:
+def _add_resources(server: MCPServer[Any], place: LazyStore) -> None:
     def read(session: str, what: str) -> str:
         try:
             return _read(place.store, session, what)
@@ -142,7 +142,7 @@ def _read(store: Store, name: str, what: str) -> str:
 class _Watchers:
     """Who wants to hear of which resource. One thread follows the store, while anybody listens."""
 
-    def __init__(self, place: Place, bus: InMemorySubscriptionBus) -> None:
+    def __init__(self, place: LazyStore, bus: InMemorySubscriptionBus) -> None:
         self._place = place
         self._bus = bus
         self._legacy: dict[tuple[int, str], Any] = {}
@@ -206,7 +206,7 @@ class _Watchers:
 def run_stdio(opener: Opener, front: Front, *, read_only: bool = False) -> None:
     """Serves a client that a front has greeted, until it goes away."""
     _log_in_lines()
-    server = build_server(Place(opener), read_only=read_only)
+    server = build_server(LazyStore(opener), read_only=read_only)
     anyio.run(serve_front, server, front)
 
 
@@ -224,7 +224,7 @@ def run_http(opener: Opener, host: str, port: int, *, read_only: bool = False) -
     import uvicorn
 
     _log_in_lines()
-    app = trimming(build_server(Place(opener), read_only=read_only).streamable_http_app(host=host))
+    app = trimming(build_server(LazyStore(opener), read_only=read_only).streamable_http_app(host=host))
     uvicorn.run(app, host=host, port=port, log_level="warning", server_header=False)
 
 

@@ -39,7 +39,7 @@ class Front:
 
     def __init__(self, source: int, target: int, *, read_only: bool = False) -> None:
         self._source, self._target = source, target
-        self._opening = Opening(read_only=read_only)
+        self._opening = FirstAnswers(read_only=read_only)
         self._lines = Lines()
         self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._is_loaded = False
@@ -131,7 +131,7 @@ def _answers(text: str, request: Any) -> bool:
     return len(said) == 1 and "method" not in said[0] and said[0].get("id") == request
 
 
-class Opening:
+class FirstAnswers:
     """Answers to the first requests of a client."""
 
     def __init__(self, *, read_only: bool) -> None:

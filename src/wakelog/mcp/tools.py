@@ -12,18 +12,18 @@ from mcp.server.mcpserver import Context
 from pydantic import Field
 
 from wakelog.mcp.answers import ANSWER_MAX, answer, shorten
-from wakelog.mcp.entries import Entry, check, claim, draft
-from wakelog.mcp.lazy_store import Place
-from wakelog.mcp.reads import BUDGET, Id, Point, Reads, brief_within, told
+from wakelog.mcp.entries import AgentEntry, check, claim, draft
+from wakelog.mcp.lazy_store import LazyStore
+from wakelog.mcp.reads import BUDGET, Id, Point, ReadTools, brief_within, told
 from wakelog.mcp.turns import Turns
 from wakelog.model import events as ev
 from wakelog.session import Session
 
 
-class Tools(Reads):
+class Tools(ReadTools):
     """The verbs over one store."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: LazyStore) -> None:
         super().__init__(place)
         self._turns = Turns()
 
@@ -71,7 +71,7 @@ class Tools(Reads):
     def record(
         self,
         session_id: Id,
-        entries: Annotated[list[Entry], Field(min_length=1, max_length=100)],
+        entries: Annotated[list[AgentEntry], Field(min_length=1, max_length=100)],
         id: Annotated[str, Field(description="The same id again stores nothing twice.", max_length=200)] = "",
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
@@ -168,7 +168,7 @@ RECORDING = (
 )
 
 
-def _action(entry: Entry, id: str, place: int) -> str:
+def _action(entry: AgentEntry, id: str, place: int) -> str:
     """The action of a recorded tool call: the same for the same request, so that a repeated one is the same commit."""
     return f"{entry.tool}-{id}-{place}" if id else f"{entry.tool}-{secrets.token_hex(4)}"
 

@@ -24,7 +24,7 @@ Text = str | Erased
 """Text that a person or a model wrote, and that can be erased."""
 
 
-class Turn(msgspec.Struct, frozen=True, omit_defaults=True):
+class TurnState(msgspec.Struct, frozen=True, omit_defaults=True):
     number: int
     attempt: int
     status: str
@@ -108,7 +108,7 @@ class State(msgspec.Struct, frozen=True):
     """The whole document. Numbers called `seq` or `last` are positions in the log."""
 
     status: str
-    turn: Turn
+    turn: TurnState
     view: View
     lease: Lease
     goal: Text | None

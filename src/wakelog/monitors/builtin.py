@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wakelog.monitors.repetition_rules import Loop, RepeatedFailure, RetryDivergence
 from wakelog.monitors.rules import Rule
-from wakelog.monitors.session_rules import Budget, LeaseTakeover, PendingEvicted, Stall
+from wakelog.monitors.session_rules import BudgetRule, LeaseTakeover, PendingEvicted, Stall
 from wakelog.monitors.trust_rules import SecretSeen, UntrustedEffect
 
 
@@ -15,7 +15,7 @@ def built_in(*, on_effect: str = "flag") -> list[Rule]:
         Loop(),
         UntrustedEffect(pause=on_effect == "ask"),
         RetryDivergence(),
-        Budget(),
+        BudgetRule(),
         Stall(),
         LeaseTakeover(),
         PendingEvicted(),

@@ -26,8 +26,8 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import EventDraft
 from wakelog.monitors import budgets
 from wakelog.monitors.builtin import built_in
-from wakelog.monitors.rules import Finding, Found, Given, Rule, as_findings, fresh
-from wakelog.monitors.session_view import ACTOR, Seen
+from wakelog.monitors.rules import Found, Given, Rule, RuleFinding, as_findings, fresh
+from wakelog.monitors.session_view import ACTOR, SessionView
 from wakelog.timeline.messages import content_of
 
 WARM_UP = 2000
@@ -47,7 +47,7 @@ class Raised(msgspec.Struct, frozen=True):
 
     session: SessionId
     rule: str
-    finding: Finding
+    finding: RuleFinding
     cause: Seq
     seq: Seq = 0
     has_paused: bool = False
@@ -77,7 +77,7 @@ class Monitor:
         self._judges_after = max(own, after or 0)
         self._seen = self._begin(max(0, self._judges_after - WARM_UP))
         self._seen.read = functools.partial(content_of, log)
-        self._found: deque[tuple[str, Finding, Seq]] = deque()
+        self._found: deque[tuple[str, RuleFinding, Seq]] = deque()
         self._is_gone = False
         """The newest events were pruned: the state after them is to be found elsewhere."""
 
@@ -110,14 +110,14 @@ class Monitor:
 
     # Reading
 
-    def _begin(self, start: Seq) -> Seen:
+    def _begin(self, start: Seq) -> SessionView:
         if start:
             try:
-                return Seen(fold_at(self.log.engine, self.log.segments, start).fold, start, self._time_of(start))
+                return SessionView(fold_at(self.log.engine, self.log.segments, start).fold, start, self._time_of(start))
             except NotFoundError as exc:
                 if exc.kind != "pruned":
                     raise
-        return Seen()
+        return SessionView()
 
     def _time_of(self, seq: Seq) -> int:
         return self.log.entry(seq).header.at
@@ -150,17 +150,17 @@ class Monitor:
             seen.go_on_from(fold_at(self.log.engine, self.log.segments, entry.seq).fold, entry.seq, entry.header.at)
         return entry.header.actor != ACTOR
 
-    def _ask(self, rule: Rule, question: Callable[[], Found]) -> tuple[Finding, ...]:
+    def _ask(self, rule: Rule, question: Callable[[], Found]) -> tuple[RuleFinding, ...]:
         """What a rule says. One that fails is not asked again; that is flagged too, since nobody looks any more."""
         try:
             return as_findings(question())
         except Exception as exc:  # own rules are foreign code
             return self._retire(rule, exc)
 
-    def _retire(self, rule: Rule, exc: Exception) -> tuple[Finding, ...]:
+    def _retire(self, rule: Rule, exc: Exception) -> tuple[RuleFinding, ...]:
         self.rules.remove(rule)
         message = f"the rule {_name(rule)} failed and is not asked any more: {type(exc).__name__}: {exc}"
-        return (Finding(f"broken-rule:{_name(rule)}", message[:500]),)
+        return (RuleFinding(f"broken-rule:{_name(rule)}", message[:500]),)
 
     # Writing
 
@@ -175,7 +175,7 @@ class Monitor:
             budgets.note_reached(self.log, budgets.reached(self.log.part("budget")), actor=ACTOR)
         return raised
 
-    def _settle(self, rule: str, finding: Finding, cause: Seq) -> Raised | None:
+    def _settle(self, rule: str, finding: RuleFinding, cause: Seq) -> Raised | None:
         """Writes a finding; None when that was done before, or there is nothing to clear."""
         log = self.log
         commit_id = _commit_id(rule, finding, cause)
@@ -205,7 +205,7 @@ class Monitor:
                 raise
             return 0
 
-    def _place(self, finding: Finding, head: Seq) -> Seq:
+    def _place(self, finding: RuleFinding, head: Seq) -> Seq:
         standing = self.log.part("flags").get(finding.flag)
         return standing["seq"] if standing and not finding.is_over else head
 
@@ -220,7 +220,7 @@ class Monitor:
     def _may_pause(self, rule: str) -> bool:
         return self._pause if isinstance(self._pause, bool) else rule in self._pause
 
-    def _is_present(self, finding: Finding, cause: Seq) -> bool:
+    def _is_present(self, finding: RuleFinding, cause: Seq) -> bool:
         """Whether what was found still holds, as far as that was read. Nothing is paused for what is over, or for what
         a person has seen and gone on from."""
         if finding.flag.startswith("budget:"):
@@ -228,14 +228,14 @@ class Monitor:
         later = itertools.islice(self._found, 1, None)
         return cause > self._seen.told_to_go_on and not any(f.is_over and f.flag == finding.flag for _, f, _ in later)
 
-    def _paused(self, finding: Finding) -> ev.SessionPaused:
+    def _paused(self, finding: RuleFinding) -> ev.SessionPaused:
         spent = budgets.reached(self.log.part("budget")) if finding.flag.startswith("budget:") else ()
         if spent:
             return ev.SessionPaused(why=budgets.how_to_go_on(self.log, spent))
         return ev.SessionPaused(why=f"{finding.flag}: {finding.message}")
 
 
-def _event(rule: str, finding: Finding) -> ev.Event:
+def _event(rule: str, finding: RuleFinding) -> ev.Event:
     if finding.is_over:
         return ev.FlagCleared(flag=finding.flag, why=finding.message)
     return ev.FlagRaised(
@@ -248,7 +248,7 @@ def _event(rule: str, finding: Finding) -> ev.Event:
     )
 
 
-def _commit_id(rule: str, finding: Finding, cause: Seq) -> str:
+def _commit_id(rule: str, finding: RuleFinding, cause: Seq) -> str:
     parts = "\0".join((rule, finding.flag, str(cause), str(finding.is_over)))
     return f"flag:{hashlib.sha256(parts.encode()).hexdigest()[:32]}"
 

@@ -9,8 +9,8 @@ from wakelog.log.reader import Entry
 from wakelog.model.calls import ANSWERS
 from wakelog.model.events import Severity
 from wakelog.model.ids import Seq
-from wakelog.monitors.rules import Finding, Found, over
-from wakelog.monitors.session_view import EFFECTS, Seen, SeenCall, identity
+from wakelog.monitors.rules import Found, RuleFinding, over
+from wakelog.monitors.session_view import EFFECTS, SeenCall, SessionView, identity
 
 KEPT = 256
 """How many different calls, or steps of an attempt, are remembered."""
@@ -20,7 +20,7 @@ Name = tuple[str, str]
 _ENDED = ANSWERS - {"action.reconciled"}  # that is a person's word, said later
 
 
-def _ended(entry: Entry, seen: Seen) -> SeenCall | None:
+def _ended(entry: Entry, seen: SessionView) -> SeenCall | None:
     """The call that ended with this event, really run and known by name."""
     call = seen.call
     return call if entry.kind in _ENDED and call is not None and call.ended and not call.is_repeat else None
@@ -42,7 +42,7 @@ class RepeatedFailure:
         self._changed: Seq = 0
         """Where a call with effects last succeeded."""
 
-    def look(self, entry: Entry, seen: Seen) -> Found:
+    def look(self, entry: Entry, seen: SessionView) -> Found:
         if entry.kind == "session.resumed":
             self._failed.clear()  # somebody decided to go on
         call = _ended(entry, seen)
@@ -66,8 +66,8 @@ class RepeatedFailure:
         self._flagged.add(flag)
         message = f"{call.tool} failed {self.times} times with the same input"
         if self._changed > failed[0]:
-            return Finding(flag, f"{message}, with changes in between", "info", tuple(failed))
-        return Finding(flag, message, "error", tuple(failed), self.pause)
+            return RuleFinding(flag, f"{message}, with changes in between", "info", tuple(failed))
+        return RuleFinding(flag, message, "error", tuple(failed), self.pause)
 
 
 class Loop:
@@ -94,7 +94,7 @@ class Loop:
         """The loops that were flagged and not left, by the calls they are made of."""
         self._told: set[frozenset[Name]] = set()
 
-    def look(self, entry: Entry, seen: Seen) -> Found:
+    def look(self, entry: Entry, seen: SessionView) -> Found:
         if self._begins_anew(entry):
             self._recent.clear()
             self._told.clear()
@@ -135,7 +135,7 @@ class Loop:
         # The same call all along also repeats with any other period.
         return self._runs[period] >= period * (self.times - 1) and self._runs[1] < period - 1
 
-    def _finding(self, call: SeenCall, period: int, calls: frozenset[Name], seen: Seen) -> Finding:
+    def _finding(self, call: SeenCall, period: int, calls: frozenset[Name], seen: SessionView) -> RuleFinding:
         flag = self._flags.setdefault(calls, f"{self.name}:{call.short_name}")
         newest = [c for c in seen.calls if c.name in calls][-period:]
         if period == 1:
@@ -143,7 +143,7 @@ class Loop:
         else:
             tools = ", ".join(c.tool for c in newest)
             message = f"{tools}: the same {period} calls in turn, {self.times} times over"
-        return Finding(flag, message, "warning", tuple(c.request for c in newest), self.pause)
+        return RuleFinding(flag, message, "warning", tuple(c.request for c in newest), self.pause)
 
 
 class RetryDivergence:
@@ -162,7 +162,7 @@ class RetryDivergence:
         self._steps: list[SeenCall] = []
         self._is_told = False
 
-    def look(self, entry: Entry, seen: Seen) -> Found:
+    def look(self, entry: Entry, seen: SessionView) -> Found:
         if entry.kind == "turn.started":
             self._begin(entry)
         elif entry.kind == "action.evidence":
@@ -186,14 +186,14 @@ class RetryDivergence:
         place = next((i for i, step in enumerate(self._steps) if step is call), len(self._former))
         return self._former[place] if place < len(self._former) else None
 
-    def _other_call(self, entry: Entry, call: SeenCall) -> Finding | None:
+    def _other_call(self, entry: Entry, call: SeenCall) -> RuleFinding | None:
         former = self._former_of(call)
         if former is None or former.name == call.name or not (former.input and call.input):
             return None
         what = "with another input" if former.tool == call.tool else f"instead of {former.tool}"
         return self._tell(entry, call, former, f"called {call.tool} {what}", "info")
 
-    def _other_answer(self, entry: Entry, call: SeenCall) -> Finding | None:
+    def _other_answer(self, entry: Entry, call: SeenCall) -> RuleFinding | None:
         former = self._former_of(call)
         if former is None or former.name != call.name:
             return None
@@ -203,13 +203,13 @@ class RetryDivergence:
             return None
         return self._tell(entry, call, former, f"got another answer from {call.tool}", "warning")
 
-    def _tell(self, entry: Entry, call: SeenCall, former: SeenCall, what: str, severity: Severity) -> Finding:
+    def _tell(self, entry: Entry, call: SeenCall, former: SeenCall, what: str, severity: Severity) -> RuleFinding:
         self._is_told = True
         place = f"@{entry.header.turn}"
         message = f"attempt {entry.header.attempt} of {place} {what}: e{call.request} differs from e{former.request}"
-        return Finding(f"{self.name}:{place}", message, severity, (call.request, former.request))
+        return RuleFinding(f"{self.name}:{place}", message, severity, (call.request, former.request))
 
-    def _contradiction(self, entry: Entry, call: SeenCall | None) -> Finding | None:
+    def _contradiction(self, entry: Entry, call: SeenCall | None) -> RuleFinding | None:
         body = entry.body
         if call is None or call.outcome not in ("succeeded", "failed") or not call.ended:
             return None
@@ -220,4 +220,4 @@ class RetryDivergence:
         twice = ", and what it does may have been done twice" if call.effect in EFFECTS else ""
         message = f"a late worker says otherwise than e{call.ended} about {call.tool}{twice}"
         severity: Severity = "error" if call.effect in EFFECTS else "warning"
-        return Finding(f"{self.name}:{call.tool}", message, severity, (entry.seq, call.ended))
+        return RuleFinding(f"{self.name}:{call.tool}", message, severity, (entry.seq, call.ended))

@@ -30,10 +30,10 @@ from wakelog.log.reader import Entry
 from wakelog.model.events import Severity
 from wakelog.model.ids import Seq
 from wakelog.model.values import check_text
-from wakelog.monitors.session_view import Seen
+from wakelog.monitors.session_view import SessionView
 
 
-class Finding(msgspec.Struct, frozen=True):
+class RuleFinding(msgspec.Struct, frozen=True):
     """Something to point at. `flag` is its key: one that is found again under the same key takes the old one's place.
 
     `pause` asks for the session to be paused; whether it is, its monitor decides. With `is_over` the flag is cleared,
@@ -50,7 +50,7 @@ class Finding(msgspec.Struct, frozen=True):
     is_over: bool = False
 
 
-Found = Finding | Iterable[Finding] | None
+Found = RuleFinding | Iterable[RuleFinding] | None
 
 
 class Rule(Protocol):
@@ -58,12 +58,12 @@ class Rule(Protocol):
 
     name: str
 
-    def look(self, entry: Entry, seen: Seen) -> Found:
+    def look(self, entry: Entry, seen: SessionView) -> Found:
         """Is given every event once, in order; says what it found, if anything."""
         ...
 
 
-Look = Callable[[Entry, Seen], Found]
+Look = Callable[[Entry, SessionView], Found]
 Given = Rule | type[Rule] | Look
 """How a rule may be given: an object, a class that makes one without arguments, or a function."""
 
@@ -75,13 +75,13 @@ class FunctionRule:
         self.name = str(getattr(function, "__name__", "rule")).replace("_", "-")
         self._function = function
 
-    def look(self, entry: Entry, seen: Seen) -> Found:
+    def look(self, entry: Entry, seen: SessionView) -> Found:
         return self._function(entry, seen)
 
 
-def over(flag: str, why: str) -> Finding:
+def over(flag: str, why: str) -> RuleFinding:
     """What was flagged no longer holds."""
-    return Finding(flag, why, is_over=True)
+    return RuleFinding(flag, why, is_over=True)
 
 
 def fresh(given: Given) -> Rule:
@@ -99,15 +99,15 @@ def fresh(given: Given) -> Rule:
     )
 
 
-def as_findings(found: Found) -> tuple[Finding, ...]:
+def as_findings(found: Found) -> tuple[RuleFinding, ...]:
     """What a rule returned, as a tuple; raises when it is something else."""
     if found is None:
         return ()
-    findings = (found,) if isinstance(found, Finding) else tuple(found)
+    findings = (found,) if isinstance(found, RuleFinding) else tuple(found)
     for each in findings:
-        if not isinstance(each, Finding):
+        if not isinstance(each, RuleFinding):
             raise TypeError(f"a rule returns findings, not {type(each).__name__}")
-        msgspec.convert(msgspec.to_builtins(each), Finding)  # a struct does not check what it is made of
+        msgspec.convert(msgspec.to_builtins(each), RuleFinding)  # a struct does not check what it is made of
         check_text(each.flag + each.message, "a finding")
     return findings
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from wakelog.log.reader import Entry
 from wakelog.monitors.budgets import uses
-from wakelog.monitors.rules import Finding, Found, over
-from wakelog.monitors.session_view import Seen
+from wakelog.monitors.rules import Found, RuleFinding, over
+from wakelog.monitors.session_view import SessionView
 
 _SECOND = 1_000_000
 
 
-class Budget:
+class BudgetRule:
     """A limit is nearly reached (80 %), or reached."""
 
     name = "budget"
 
-    def look(self, entry: Entry, seen: Seen) -> Found:
+    def look(self, entry: Entry, seen: SessionView) -> Found:
         before, after = seen.before.budget, seen.state["budget"]
         is_fork = entry.kind == "session.forked"
         if before == after and not is_fork:
@@ -32,9 +32,9 @@ class Budget:
             if level == 0:
                 found.append(over(flag, "the limit was lifted" if use.limit is None else use.words))
             elif level == 1:
-                found.append(Finding(flag, f"nearly reached: {use.words}", "warning", (entry.seq,)))
+                found.append(RuleFinding(flag, f"nearly reached: {use.words}", "warning", (entry.seq,)))
             else:
-                found.append(Finding(flag, f"reached: {use.words}", "error", (entry.seq,), pause=True))
+                found.append(RuleFinding(flag, f"reached: {use.words}", "error", (entry.seq,), pause=True))
         return found
 
 
@@ -53,13 +53,13 @@ class Stall:
         self.least_s = least_s
         self._told = 0
 
-    def look(self, entry: Entry, seen: Seen) -> Found:
+    def look(self, entry: Entry, seen: SessionView) -> Found:
         if seen.last == entry.seq and (self._told or self.flag in seen.state["flags"]):
             self._told = 0
             return over(self.flag, "something happened again")
         return None
 
-    def tick(self, now: int, seen: Seen) -> Found:
+    def tick(self, now: int, seen: SessionView) -> Found:
         if not seen.is_busy or self._told == seen.last:
             return None
         silent = now - seen.at
@@ -72,7 +72,7 @@ class Stall:
         waits = [f"{call.tool} (e{call.request})" for call in list(seen.open.values())[:3]]
         what = f"waiting for {', '.join(waits)}" if waits else f"turn @{seen.state['turn']['number']} is open"
         targets = tuple(call.request for call in seen.open.values())[:8] or (seen.last,)
-        return Finding(self.flag, f"nothing happened for {_span(silent)}, {what}", "warning", targets)
+        return RuleFinding(self.flag, f"nothing happened for {_span(silent)}, {what}", "warning", targets)
 
 
 def _span(us: int) -> str:
@@ -85,7 +85,7 @@ class LeaseTakeover:
 
     name = "lease-takeover"
 
-    def look(self, entry: Entry, seen: Seen) -> Found:
+    def look(self, entry: Entry, seen: SessionView) -> Found:
         if entry.kind != "lease.taken":
             return None
         former, holder = seen.before.lease.get("holder", ""), entry.body.get("holder", "")
@@ -93,7 +93,7 @@ class LeaseTakeover:
             return None
         epoch = entry.body.get("epoch", 0)
         message = f"{holder} took over from {former} (epoch {epoch}); what {former} still does is refused"
-        return Finding(self.name, message, "warning", (entry.seq,))
+        return RuleFinding(self.name, message, "warning", (entry.seq,))
 
 
 class PendingEvicted:
@@ -105,7 +105,7 @@ class PendingEvicted:
         self._flagged: dict[str, str] = {}
         """The evicted key → the action that waits."""
 
-    def look(self, entry: Entry, seen: Seen) -> Found:
+    def look(self, entry: Entry, seen: SessionView) -> Found:
         kind, body = entry.kind, entry.body
         if kind == "context.evicted":
             key, handle = str(body.get("key", "")), body.get("handle", 0)
@@ -114,7 +114,7 @@ class PendingEvicted:
                 return None
             self._flagged[key] = call.action
             message = f"{call.tool} is pending, and e{handle} about it left the window as {key!r}"
-            return Finding(f"{self.name}:{key}", message, "warning", (handle, call.request))
+            return RuleFinding(f"{self.name}:{key}", message, "warning", (handle, call.request))
         if not self._flagged:
             return None
         if kind == "context.restored":

@@ -77,7 +77,7 @@ class Before(msgspec.Struct, frozen=True):
     budget: dict[str, Value] = msgspec.field(default_factory=lambda: {"limits": {}, "spent": {}})
 
 
-class Seen:
+class SessionView:
     """A session as far as it was read. Rules read it; they do not change or keep what is in it."""
 
     def __init__(self, fold: Fold | None = None, seq: Seq = 0, at: int = 0) -> None:
@@ -290,15 +290,15 @@ class Seen:
         self.open.clear()  # what was open is the parent's
 
 
-_OTHERS: dict[str, Callable[[Seen, Entry], None]] = {
-    "history.rewound": Seen._rewound,
-    "input.answered": Seen._answered,
-    "input.requested": Seen._asked,
-    "message.added": Seen._message,
-    "session.forked": Seen._forked,
-    "step.invalidated": Seen._invalidate,
-    "trust.endorsed": Seen._endorse,
-    "turn.started": Seen._turn,
+_OTHERS: dict[str, Callable[[SessionView, Entry], None]] = {
+    "history.rewound": SessionView._rewound,
+    "input.answered": SessionView._answered,
+    "input.requested": SessionView._asked,
+    "message.added": SessionView._message,
+    "session.forked": SessionView._forked,
+    "step.invalidated": SessionView._invalidate,
+    "trust.endorsed": SessionView._endorse,
+    "turn.started": SessionView._turn,
 }
 
 

@@ -8,8 +8,8 @@ from wakelog.model.calls import ASKS
 from wakelog.model.events import Severity
 from wakelog.model.ids import Seq
 from wakelog.monitors.carried_addresses import Addresses, only_looks, reads_here, works_here
-from wakelog.monitors.rules import Finding, Found, over
-from wakelog.monitors.session_view import EFFECTS, Distrusted, Seen, SeenCall
+from wakelog.monitors.rules import Found, RuleFinding, over
+from wakelog.monitors.session_view import EFFECTS, Distrusted, SeenCall, SessionView
 
 _READ = {
     "message.added": "content",
@@ -53,7 +53,7 @@ class UntrustedEffect:
         self._elsewhere: dict[str, list[Seq]] = {}
         """Source → the newest events that brought in unverified content from there, where that is not the project."""
 
-    def look(self, entry: Entry, seen: Seen) -> Found:
+    def look(self, entry: Entry, seen: SessionView) -> Found:
         if entry.kind in ("turn.started", "session.resumed"):
             self._told.clear()
         elif entry.kind == "trust.endorsed":
@@ -64,7 +64,7 @@ class UntrustedEffect:
 
     # What was read
 
-    def _remember(self, entry: Entry, seen: Seen) -> None:
+    def _remember(self, entry: Entry, seen: SessionView) -> None:
         call, header = seen.call, entry.header
         if entry.kind in ASKS and call is not None and not call.is_model:
             self._here[call.action] = reads_here(call.tool, seen.read(entry, "input"))
@@ -87,7 +87,7 @@ class UntrustedEffect:
 
     # What is asked for
 
-    def _judge(self, entry: Entry, seen: Seen) -> Finding | None:
+    def _judge(self, entry: Entry, seen: SessionView) -> RuleFinding | None:
         call = seen.call
         if call is None or call.effect not in EFFECTS or call.is_repeat:
             return None
@@ -102,7 +102,7 @@ class UntrustedEffect:
             return None
         return self._unverified(entry, call, seen)
 
-    def _unverified(self, entry: Entry, call: SeenCall, seen: Seen) -> Finding | None:
+    def _unverified(self, entry: Entry, call: SeenCall, seen: SessionView) -> RuleFinding | None:
         ranges = self._window(entry, seen)
         elsewhere = {seq: source for source, seqs in self._elsewhere.items() for seq in seqs if _holds(ranges, seq)}
         # What the tool itself answered before is no news to it.
@@ -126,7 +126,7 @@ class UntrustedEffect:
 
     def _tell(
         self, flag: str, message: str, severity: Severity, entry: Entry, seq: Seq, *, pause: bool = False
-    ) -> Finding | None:
+    ) -> RuleFinding | None:
         self._counts[flag] = count = self._counts.get(flag, 0) + 1
         self._flagged.setdefault(flag, set()).add(seq)
         if severity == "alarm":
@@ -134,9 +134,9 @@ class UntrustedEffect:
         if (flag, severity) in self._told and not pause:
             return None
         self._told.add((flag, severity))
-        return Finding(flag, message, severity, (entry.seq, seq), pause, count)
+        return RuleFinding(flag, message, severity, (entry.seq, seq), pause, count)
 
-    def _exposure(self, entry: Entry, seen: Seen) -> tuple[Distrusted | None, str, bool]:
+    def _exposure(self, entry: Entry, seen: SessionView) -> tuple[Distrusted | None, str, bool]:
         """The least trusted of what the model saw, how that is known, and whether it is recorded."""
         header = entry.header
         model: SeenCall | None = seen.context_of(entry)
@@ -153,11 +153,11 @@ class UntrustedEffect:
             return None, "", True
         return seen.least(seen.view()), "assumed, since it is in view and no context is recorded", False
 
-    def _window(self, entry: Entry, seen: Seen) -> list[tuple[Seq, Seq]]:
+    def _window(self, entry: Entry, seen: SessionView) -> list[tuple[Seq, Seq]]:
         model = seen.context_of(entry)
         return list(model.context) if model is not None and model.context else seen.view()
 
-    def _endorsed(self, entry: Entry) -> list[Finding]:
+    def _endorsed(self, entry: Entry) -> list[RuleFinding]:
         targets = set(entry.body.get("targets", ()))
         for seqs in self._flagged.values():
             seqs -= targets
@@ -187,7 +187,7 @@ class SecretSeen:
     def __init__(self) -> None:
         self._told: set[str] = set()
 
-    def look(self, entry: Entry, seen: Seen) -> Found:
+    def look(self, entry: Entry, seen: SessionView) -> Found:
         if entry.kind == "flag.cleared":
             self._told.discard(str(entry.body.get("flag")))  # somebody dealt with it; the next one is news
         if entry.kind != "payload.redacted":
@@ -198,5 +198,5 @@ class SecretSeen:
             flag = f"{self.name}:{marker}"
             if flag not in self._told:
                 self._told.add(flag)
-                found.append(Finding(flag, f"a {marker} was in e{target}, and was masked", targets=(target,)))
+                found.append(RuleFinding(flag, f"a {marker} was in e{target}, and was masked", targets=(target,)))
         return found

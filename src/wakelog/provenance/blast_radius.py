@@ -15,7 +15,7 @@ from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
 from wakelog.model.ids import Seq, SessionId
 from wakelog.provenance.effective_trust import Trusts
-from wakelog.provenance.event_index import Mark
+from wakelog.provenance.event_index import Judgement
 from wakelog.provenance.graph import Graph, Known
 from wakelog.provenance.taint import ITEMS, Now, Touched, describe, part_of, spread
 from wakelog.provenance.targets import What, find
@@ -148,6 +148,6 @@ def _known(graph: Graph, seqs: frozenset[Seq]) -> Known:
 def raised_by(log: Log, targets: tuple[Seq, ...]) -> tuple[Seq, ...]:
     """The events that would be trusted more if some were endorsed now."""
     graph = Graph(log)
-    mark = Mark(graph.head + 1, "endorsed", "")
+    mark = Judgement(graph.head + 1, "endorsed", "")
     before, after = Trusts(graph), Trusts(graph, dict.fromkeys(targets, mark))
     return tuple(s for s in range(1, graph.head + 1) if after.rank(s) < before.rank(s))

@@ -20,7 +20,7 @@ import msgspec
 
 from wakelog.model.ids import Seq
 from wakelog.model.trust import TRUSTS, Trust, distrust
-from wakelog.provenance.event_index import MODEL_CALLS, Mark, Role
+from wakelog.provenance.event_index import MODEL_CALLS, Judgement, Role
 from wakelog.provenance.graph import Edge, Graph, Known
 from wakelog.provenance.range_maximum import Maxima
 
@@ -44,7 +44,7 @@ class Exposure(msgspec.Struct, frozen=True):
 class Trusts:
     """The effective trust of every event, worked out in one pass over the graph."""
 
-    def __init__(self, graph: Graph, more: Mapping[Seq, Mark] | None = None) -> None:
+    def __init__(self, graph: Graph, more: Mapping[Seq, Judgement] | None = None) -> None:
         """`more` are marks to be tried: they count as the last word on their events."""
         self.graph = graph
         self._more = more or {}

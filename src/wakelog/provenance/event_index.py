@@ -105,7 +105,7 @@ class Link(msgspec.Struct, frozen=True, gc=False):
     """The end of a range, when it is one."""
 
 
-class Mark(msgspec.Struct, frozen=True, gc=False):
+class Judgement(msgspec.Struct, frozen=True, gc=False):
     """An endorsement or invalidation of an event."""
 
     seq: Seq
@@ -113,12 +113,12 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
     by: str
 
 
-class View(msgspec.Struct, frozen=True, gc=False):
+class ViewRange(msgspec.Struct, frozen=True, gc=False):
     """A range of events in view, and the ranges before it. Shared, so that many rewinds cost one of these each."""
 
     first: Seq
     last: Seq
-    before: View | None
+    before: ViewRange | None
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -174,13 +174,13 @@ class Tracks:
         """What became of a call, by its request: the kind of its newest event."""
         self.copies: dict[Seq, tuple[str, Seq]] = {}
         """What was taken over from a fork: the fork, and the event there. The adopting event stands for its last."""
-        self.marks: dict[Seq, list[Mark]] = {}
-        self.views: list[tuple[Seq, View]] = [(1, View(1, 0, None))]
+        self.marks: dict[Seq, list[Judgement]] = {}
+        self.views: list[tuple[Seq, ViewRange]] = [(1, ViewRange(1, 0, None))]
 
     def view_at(self, seq: Seq) -> list[tuple[Seq, Seq]]:
         """The ranges that were in view just before an event, newest first."""
         place = bisect_left(self.views, seq, key=lambda v: v[0]) - 1
-        view: View | None = self.views[max(0, place)][1]
+        view: ViewRange | None = self.views[max(0, place)][1]
         ranges: list[tuple[Seq, Seq]] = []
         while view is not None:
             last = min(view.last or seq - 1, seq - 1)
@@ -317,7 +317,7 @@ class _Walker:
             self._spawned[body.session] = seq
         elif kind in ("trust.endorsed", "step.invalidated"):
             for target in dict.fromkeys(body.targets):
-                mark = Mark(seq, "endorsed" if kind == "trust.endorsed" else "invalidated", body.by)
+                mark = Judgement(seq, "endorsed" if kind == "trust.endorsed" else "invalidated", body.by)
                 tracks.marks.setdefault(target, []).append(mark)
         elif kind == "history.rewound" and body.to:
             self._rewind(seq, body.to)
@@ -328,7 +328,7 @@ class _Walker:
     def _rewind(self, seq: Seq, to: Seq) -> None:
         """Going back to a point brings back the view there, which may be one that an earlier rewind had left."""
         then = self.tracks.views[bisect_right(self.tracks.views, to, key=lambda v: v[0]) - 1][1]
-        self.tracks.views.append((seq, View(seq, 0, View(then.first, to, then.before))))
+        self.tracks.views.append((seq, ViewRange(seq, 0, ViewRange(then.first, to, then.before))))
 
 
 def _read_body(entry: Entry) -> _Body:

@@ -20,7 +20,7 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.trust import Trust, distrust
 from wakelog.model.values import Value
 from wakelog.provenance.effective_trust import Trusts
-from wakelog.provenance.event_index import OUTSIDE, Condition, EdgeKind, Mark, key_in_delta
+from wakelog.provenance.event_index import OUTSIDE, Condition, EdgeKind, Judgement, key_in_delta
 from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, known_of
 from wakelog.provenance.key_writers import data_writers
 from wakelog.provenance.targets import Target, What, distrusted, find_sources
@@ -72,7 +72,7 @@ class Touched(msgspec.Struct, frozen=True):
     is_current: bool
     """It is what the state holds now."""
     condition: Condition
-    marks: tuple[Mark, ...]
+    marks: tuple[Judgement, ...]
 
 
 class Taint(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from wakelog.log import Log
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.trust import TRUSTS, Trust
 from wakelog.provenance.effective_trust import Exposure, Trusts, exposure
-from wakelog.provenance.event_index import Condition, EdgeKind, Mark
+from wakelog.provenance.event_index import Condition, EdgeKind, Judgement
 from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, known_of
 from wakelog.provenance.targets import Target, What, find, telling
 from wakelog.provenance.text_matches import is_target, match
@@ -29,7 +29,7 @@ ROUNDS, MATCHED_AT_ONCE = 3, 16
 SHOWN = 10
 
 
-class Step(msgspec.Struct, frozen=True):
+class WhyStep(msgspec.Struct, frozen=True):
     """One event on the way back: over which edge it was reached, and how that is known."""
 
     seq: Seq
@@ -44,7 +44,7 @@ class Step(msgspec.Struct, frozen=True):
     source: str
     in_view: bool
     condition: Condition
-    marks: tuple[Mark, ...]
+    marks: tuple[Judgement, ...]
     rests_on: tuple[Edge, ...]
     folded: int
     """Events it rests on directly that are not laid out below it or elsewhere."""
@@ -72,7 +72,7 @@ class Why(msgspec.Struct, frozen=True):
     at: Seq
     target: Target
     exposure: Exposure | None
-    steps: tuple[Step, ...]
+    steps: tuple[WhyStep, ...]
     """Laid out as a tree: each below the one that rests on it."""
     origins: tuple[Origin, ...]
     unknown: tuple[Seq, ...]
@@ -161,14 +161,14 @@ def _unmatched(graph: Graph, walk: Walk, starts: tuple[Seq, ...]) -> Iterator[Se
 
 def _lay_out(
     graph: Graph, walk: Walk, extra: dict[Seq, tuple[Edge, ...]], trusts: Trusts, depth: int, steps: int
-) -> list[Step]:
+) -> list[WhyStep]:
     below: dict[Seq, list[Reach]] = {}
     for reach in walk.reached.values():
         below.setdefault(reach.through, []).append(reach)
     for siblings in below.values():
         siblings.sort(key=lambda r: (-r.strength, -trusts.rank(r.seq), not graph.is_carrier(r.seq), -r.seq))
     chosen = _choose(below, depth, steps)
-    out: list[Step] = []
+    out: list[WhyStep] = []
     stack = [(reach, 0) for reach in reversed(below.get(0, []))]
     while stack:
         reach, level = stack.pop()
@@ -203,9 +203,9 @@ def _some(children: list[Reach]) -> Iterator[Reach]:
         left -= is_one_of_many
 
 
-def _step(graph: Graph, trusts: Trusts, reach: Reach, level: int, folded: int, matches: tuple[Edge, ...]) -> Step:
+def _step(graph: Graph, trusts: Trusts, reach: Reach, level: int, folded: int, matches: tuple[Edge, ...]) -> WhyStep:
     seq, edge = reach.seq, reach.edge
-    return Step(
+    return WhyStep(
         seq=seq,
         parent=reach.through,
         depth=level,

@@ -20,8 +20,8 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.replay.call_text import call_text, differing, value_text
-from wakelog.replay.recording import Begun, Recording, Step
-from wakelog.replay.report import Row, Verdict
+from wakelog.replay.recording import Begun, RecordedCall, Recording
+from wakelog.replay.report import ReplayRow, Verdict
 from wakelog.state.patch import equal
 
 Order = Literal["recorded", "any"]
@@ -40,10 +40,10 @@ class Made(msgspec.Struct):
     """The action's id, where the caller says what makes it the same call."""
     place: int = 0
     turn: int = 0
-    step: Step | None = None
-    instead: Step | None = None
+    step: RecordedCall | None = None
+    instead: RecordedCall | None = None
     """Of a call that the recording does not have: the step it stands in for."""
-    next: Step | None = None
+    next: RecordedCall | None = None
     """The step that the recording has next, when the call is made."""
     verdict: Verdict = "same"
     differs: tuple[str, ...] = ()
@@ -64,9 +64,9 @@ class Matcher:
         self._made: list[Made] = []
         self._taken: dict[int, Made] = {}
         self._instead: dict[int, Made] = {}
-        self._turns: list[Row] = []
-        self._same: dict[tuple[int, str, str], list[Step]] = defaultdict(list)
-        self._of_turn: dict[int, list[Step]] = defaultdict(list)
+        self._turns: list[ReplayRow] = []
+        self._same: dict[tuple[int, str, str], list[RecordedCall]] = defaultdict(list)
+        self._of_turn: dict[int, list[RecordedCall]] = defaultdict(list)
         self._begins: dict[int, int] = defaultdict(int)
         """Per turn, how many steps at its beginning are taken, so that nobody looks at them again."""
         for step in recording.steps:
@@ -76,18 +76,18 @@ class Matcher:
 
     # Turns
 
-    def open_turn(self, given: Value, *, again: bool = False) -> tuple[Begun | None, Row | None]:
+    def open_turn(self, given: Value, *, again: bool = False) -> tuple[Begun | None, ReplayRow | None]:
         """The recorded turn that now begins once more, and what is different about it."""
         if not again:
             self.place += 1
         begun = self.recording.turns[self.place - 1] if self.place <= len(self.recording.turns) else None
         if begun is None:
-            row = Row("turn", 0, self._turn_number(), 0, "new", "", "", value_text(given))
+            row = ReplayRow("turn", 0, self._turn_number(), 0, "new", "", "", value_text(given))
         elif again or equal(given, begun.input) or self._without_secrets(given, begun.input):
             return begun, None
         else:
             was = value_text(begun.input, given)
-            row = Row(
+            row = ReplayRow(
                 "turn", 0, begun.turn, begun.seq, "different", "", was, value_text(given, begun.input), ("input",)
             )
         self._turns.append(row)
@@ -106,7 +106,7 @@ class Matcher:
 
     # Calls
 
-    def find(self, made: Made) -> Step | None:
+    def find(self, made: Made) -> RecordedCall | None:
         """Takes the step that a call is; None when the recording has none left."""
         with self._lock:
             made.place = self.place
@@ -144,7 +144,7 @@ class Matcher:
             else 0
         )
 
-    def _free(self, place: int) -> Iterator[Step]:
+    def _free(self, place: int) -> Iterator[RecordedCall]:
         for each in dict.fromkeys((place, 0)):
             steps, begin = self._of_turn[each], self._begins[each]
             while begin < len(steps) and steps[begin].number in self._taken:
@@ -152,18 +152,18 @@ class Matcher:
             self._begins[each] = begin
             yield from (s for s in steps[begin:] if s.number not in self._taken)
 
-    def _open(self, place: int) -> Iterator[Step]:
+    def _open(self, place: int) -> Iterator[RecordedCall]:
         """The steps that the agent's own code has still to make, as far as can be told."""
         return (s for s in self._free(place) if not s.inside and s.number not in self._instead)
 
-    def _exact(self, made: Made) -> Step | None:
+    def _exact(self, made: Made) -> RecordedCall | None:
         for place in dict.fromkeys((made.place, 0)):
             steps = [s for s in self._same.get((place, made.tool, made.input_hash), ()) if s.number not in self._taken]
             if steps:
                 return next((s for s in steps if s.action == made.key), steps[0])
         return None
 
-    def _near(self, made: Made) -> Step | None:
+    def _near(self, made: Made) -> RecordedCall | None:
         """The step that a call is but for secrets, which the record does not hold."""
         for step in self._free(made.place):
             if step.tool != made.tool or step.number < self._first_redacted or step.gone:
@@ -174,7 +174,7 @@ class Matcher:
                 return step
         return None
 
-    def _beside(self, made: Made) -> Step | None:
+    def _beside(self, made: Made) -> RecordedCall | None:
         """The step that an unknown call stands in for: one of the same tool, and the next one where order counts."""
         if self._is_ordered(made):
             return made.next if made.next is not None and _is_alike(made.next, made) else None
@@ -183,19 +183,19 @@ class Matcher:
     def _is_ordered(self, made: Made) -> bool:
         return self._order == "recorded" and made.in_line and made.place not in self.recording.parallel
 
-    def _is_early(self, made: Made, step: Step) -> bool:
+    def _is_early(self, made: Made, step: RecordedCall) -> bool:
         if made.next is None or not self._is_ordered(made):
             return False
         return made.next.place == step.place and made.next.number < step.number
 
     # What is different
 
-    def row(self, made: Made) -> Row:
+    def row(self, made: Made) -> ReplayRow:
         """How a call compares, as far as is known now."""
         with self._lock:
             return self._row(made)
 
-    def _row(self, made: Made) -> Row:
+    def _row(self, made: Made) -> ReplayRow:
         step = made.step or made.instead
         kind: Literal["tool", "model"] = "model" if made.effect == "model" else "tool"
         if made.verdict == "moved" and made.next is not None:
@@ -206,14 +206,16 @@ class Matcher:
             was = self.text(step) if step else ""
             seq = step.seq if step else 0
             text = call_text(made.tool, made.input)
-            return Row(kind, number, made.turn, seq, "new", made.tool, was, text, (), made.how, made.event, made.note)
+            return ReplayRow(
+                kind, number, made.turn, seq, "new", made.tool, was, text, (), made.how, made.event, made.note
+            )
         verdict, differs = made.verdict, made.differs
         recorded = self._input(step)
         if made.step is None:
             verdict, differs = "different", self._differs(made, step, recorded)
         text = call_text(made.tool, made.input, recorded)
         was = call_text(step.tool, recorded, made.input)
-        return Row(
+        return ReplayRow(
             kind,
             step.number,
             made.turn,
@@ -231,12 +233,12 @@ class Matcher:
     def _end_of(self, place: int) -> int:
         return max((s.number for s in self.recording.steps if s.place <= place), default=0)
 
-    def _moved(self, made: Made, early: Step, kind: Literal["tool", "model"]) -> Row:
+    def _moved(self, made: Made, early: RecordedCall, kind: Literal["tool", "model"]) -> ReplayRow:
         text, note = call_text(made.tool, made.input), made.note
         if made.step is not None:
             note = f"recorded as step {made.step.number} (e{made.step.seq})"
         was = self.text(early)
-        return Row(
+        return ReplayRow(
             kind,
             early.number,
             made.turn,
@@ -251,24 +253,24 @@ class Matcher:
             note,
         )
 
-    def _differs(self, made: Made, step: Step, recorded: Value) -> tuple[str, ...]:
+    def _differs(self, made: Made, step: RecordedCall, recorded: Value) -> tuple[str, ...]:
         names = differing(recorded, made.input)
         if step.is_model and step.tool != made.tool:
             return ("model", *(n for n in names if n != "model"))
         return names
 
-    def _input(self, step: Step) -> Value:
+    def _input(self, step: RecordedCall) -> Value:
         try:
             value = self.recording.input_of(step)
         except NotFoundError:
             return None
         return None if type(value) is dict and "$erased" in value else value
 
-    def text(self, step: Step) -> str:
+    def text(self, step: RecordedCall) -> str:
         """A recorded call in words."""
         return call_text(step.tool or "a call", self._input(step)) + (f" ({step.gone})" if step.gone else "")
 
-    def missing(self) -> Row | None:
+    def missing(self) -> ReplayRow | None:
         """The first recorded call of the turns so far that was not made."""
         with self._lock:
             return next((r for r in self._missing() if r.verdict == "missing" and self._is_due(r.number)), None)
@@ -276,7 +278,7 @@ class Matcher:
     def _is_due(self, number: int) -> bool:
         return 0 < self.recording.steps[number - 1].place <= self.place
 
-    def _missing(self, reached: int | None = None) -> Iterator[Row]:
+    def _missing(self, reached: int | None = None) -> Iterator[ReplayRow]:
         for step in self.recording.steps:
             if step.number in self._taken or step.number in self._instead:
                 continue
@@ -284,19 +286,19 @@ class Matcher:
             verdict: Verdict = "missing" if reached is None or step.place <= reached else "unreached"
             if step.inside and self._covers(step) and verdict == "missing":
                 verdict = "inside"
-            yield Row(kind, step.number, step.turn, step.seq, verdict, step.tool, self.text(step), "")
+            yield ReplayRow(kind, step.number, step.turn, step.seq, verdict, step.tool, self.text(step), "")
 
-    def _covers(self, step: Step) -> bool:
+    def _covers(self, step: RecordedCall) -> bool:
         """Whether the tool that made this call was not run, and so could not make it again."""
         outer = next((s for s in self.recording.steps if s.action == step.inside), None)
         made = self._taken.get(outer.number) if outer is not None else None
         return made is None or made.how != "run"
 
-    def rows(self, *, reached: int | None = None) -> tuple[Row, ...]:
+    def rows(self, *, reached: int | None = None) -> tuple[ReplayRow, ...]:
         """Everything, in the order of the recording; calls it does not have stand where they were made. With `reached`,
         the replay ended early: what is missing after that turn was only not come to."""
         with self._lock:
-            placed: list[tuple[float, Row]] = []
+            placed: list[tuple[float, ReplayRow]] = []
             last = 0.0
             for made in self._made:
                 step = made.step or made.instead
@@ -310,14 +312,14 @@ class Matcher:
                 placed += [(self._before(row), row) for row in self._turns_missing()]
             return tuple(row for _, row in sorted(placed, key=lambda pair: pair[0]))
 
-    def _before(self, row: Row) -> float:
+    def _before(self, row: ReplayRow) -> float:
         steps = (s.number for s in self.recording.steps if s.turn == row.turn)
         return next(steps, len(self.recording.steps) + 1) - 0.9
 
-    def _turns_missing(self) -> Iterator[Row]:
+    def _turns_missing(self) -> Iterator[ReplayRow]:
         for begun in self.recording.turns[self.place :]:
-            yield Row("turn", 0, begun.turn, begun.seq, "missing", "", value_text(begun.input), "")
+            yield ReplayRow("turn", 0, begun.turn, begun.seq, "missing", "", value_text(begun.input), "")
 
 
-def _is_alike(step: Step, made: Made) -> bool:
+def _is_alike(step: RecordedCall, made: Made) -> bool:
     return step.tool == made.tool or (step.is_model and made.effect == "model")

@@ -26,7 +26,7 @@ from wakelog.model.values import Value
 from wakelog.state.patch import escape, get, tokens_of
 
 if TYPE_CHECKING:
-    from wakelog.replay.plan_run import Carried, Tools
+    from wakelog.replay.plan_run import PlanProgress, Tools
 
 SCHEMA: Literal["wakelog.plan/1"] = "wakelog.plan/1"
 Known = Literal["matched", "given", "unknown"]
@@ -88,7 +88,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     left_out: tuple[LeftOut, ...] = ()
     schema: Literal["wakelog.plan/1"] = SCHEMA
 
-    def run(self, session: Any, inputs: Mapping[Any, Value] | None = None, *, tools: Tools = ()) -> Carried:
+    def run(self, session: Any, inputs: Mapping[Any, Value] | None = None, *, tools: Tools = ()) -> PlanProgress:
         """Makes the calls in order, with real tools and through a session: recorded, with their policies and approvals.
 
         `inputs` gives parameters new values, by name or by the recorded value: `{"order_id": "4712"}` or `{"4711":
@@ -98,7 +98,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
 
         return carry_out(self, session, inputs or {}, tools)
 
-    async def arun(self, session: Any, inputs: Mapping[Any, Value] | None = None, *, tools: Tools = ()) -> Carried:
+    async def arun(self, session: Any, inputs: Mapping[Any, Value] | None = None, *, tools: Tools = ()) -> PlanProgress:
         """The same where tools are coroutine functions."""
         from wakelog.replay.plan_run import carry_out_async
 

@@ -22,7 +22,7 @@ from wakelog.runtime.values import plain
 Tools = Mapping[str, Callable[..., Any]] | Iterable[Callable[..., Any]]
 
 
-class Done(msgspec.Struct, frozen=True):
+class PlanCall(msgspec.Struct, frozen=True):
     """A call that was made."""
 
     number: int
@@ -33,12 +33,12 @@ class Done(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class Carried(msgspec.Struct, frozen=True):
+class PlanProgress(msgspec.Struct, frozen=True):
     """How far a plan came."""
 
     plan: str
     total: int
-    done: tuple[Done, ...]
+    done: tuple[PlanCall, ...]
     stopped: str = ""
     """Why it ended before its end."""
     results: dict[int, Value] = {}
@@ -66,7 +66,7 @@ class _Run:
         self.session = session
         self.values = parameters(plan, inputs)
         self.tools = _tools(plan, session, tools)
-        self.done: list[Done] = []
+        self.done: list[PlanCall] = []
         self.results: dict[int, Value] = {}
         self.stopped = ""
 
@@ -92,7 +92,7 @@ class _Run:
             outcome = yield self.tools[step.tool], given
             text = call_text(step.tool, given)
             note = f"{outcome.error.type}: {outcome.error.message}" if outcome.error is not None else ""
-            self.done.append(Done(step.number, step.tool, text, outcome.status, outcome.seq, note))
+            self.done.append(PlanCall(step.number, step.tool, text, outcome.status, outcome.seq, note))
             if outcome.error is not None and outcome.error.type == "bad-arguments":
                 self._stop(step, f"its arguments do not fit: {outcome.error.message}")
             if not outcome.ok:
@@ -117,11 +117,11 @@ class _Run:
         self.stopped = f"step {step.number} of {len(self.plan.steps)}, {step.tool}: {why}"
         raise _StopError(self.stopped)
 
-    def report(self) -> Carried:
-        return Carried(self.plan.name, len(self.plan.steps), tuple(self.done), self.stopped, self.results)
+    def report(self) -> PlanProgress:
+        return PlanProgress(self.plan.name, len(self.plan.steps), tuple(self.done), self.stopped, self.results)
 
 
-def carry_out(plan: Plan, session: Any, inputs: Mapping[Any, Value], tools: Tools) -> Carried:
+def carry_out(plan: Plan, session: Any, inputs: Mapping[Any, Value], tools: Tools) -> PlanProgress:
     """Makes the calls of a plan."""
     run = _Run(plan, session, inputs, tools)
     slow = [name for name, tool in run.tools.items() if _is_async(tool, session)]
@@ -152,7 +152,7 @@ def _walk(run: _Run, steps: list[PlanStep]) -> None:
             return
 
 
-async def carry_out_async(plan: Plan, session: Any, inputs: Mapping[Any, Value], tools: Tools) -> Carried:
+async def carry_out_async(plan: Plan, session: Any, inputs: Mapping[Any, Value], tools: Tools) -> PlanProgress:
     """The same, awaited."""
     run = _Run(plan, session, inputs, tools)
     try:

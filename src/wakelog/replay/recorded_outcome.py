@@ -22,10 +22,10 @@ from wakelog.model.ids import Seq
 from wakelog.model.payloads import Payload
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
-from wakelog.replay.recording import Step
-from wakelog.runtime.ambient import Flow, Mark
+from wakelog.replay.recording import RecordedCall
+from wakelog.runtime.ambient import Flow, TrustMark
 from wakelog.runtime.outcome import Status, status_of
-from wakelog.runtime.tools import Given, Tool
+from wakelog.runtime.tools import CallRequest, Tool
 
 
 class Recalled(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class Recalled(msgspec.Struct, frozen=True):
     output: Value
     error: ev.Failure | None
     exception: Exception | None
-    mark: Mark
+    mark: TrustMark
     at: int
     attempts: int
     entries: tuple[Entry, ...]
@@ -43,7 +43,7 @@ class Recalled(msgspec.Struct, frozen=True):
     stream: dict[str, Value]
 
 
-def recall(log: Log, step: Step, tool: Tool | None) -> Recalled:
+def recall(log: Log, step: RecordedCall, tool: Tool | None) -> Recalled:
     """Reads a step's outcome; NotFoundError when it is no longer there. `tool` knows the exceptions it raises."""
     first, last = step.seqs[0], step.seqs[-1]
     near = last - first < 4 * len(step.seqs)
@@ -63,7 +63,7 @@ def recall(log: Log, step: Step, tool: Tool | None) -> Recalled:
         output,
         error,
         exception,
-        Mark(told.header.trust, told.header.source),
+        TrustMark(told.header.trust, told.header.source),
         told.header.at,
         sum(e.kind == "action.started" for e in entries) or 1,
         entries,
@@ -72,7 +72,7 @@ def recall(log: Log, step: Step, tool: Tool | None) -> Recalled:
     )
 
 
-def _told(step: Step, request: Entry, told: Entry) -> tuple[Status, ev.Failure | None]:
+def _told(step: RecordedCall, request: Entry, told: Entry) -> tuple[Status, ev.Failure | None]:
     """Status and error as the agent got them."""
     policy = request.body.get("policy")
     limit = policy.get("timeout_s") if type(policy) is dict else None
@@ -103,7 +103,7 @@ def _exception(error: ev.Failure, status: Status, tool: Tool, seq: Seq) -> Excep
 
 
 def record_again(
-    log: Log, flow: Flow, given: Given, step: Step, recalled: Recalled, origin: Log, *, whole: bool
+    log: Log, flow: Flow, given: CallRequest, step: RecordedCall, recalled: Recalled, origin: Log, *, whole: bool
 ) -> Seq:
     """Appends a step that was answered; returns the seq of its outcome."""
     if not whole:
@@ -113,9 +113,9 @@ def record_again(
     return first + next((i for i, e in enumerate(recalled.entries) if e.seq == step.outcome), 0)
 
 
-def _again(flow: Flow, given: Given, entry: Entry, origin: Log) -> EventDraft:
+def _again(flow: Flow, given: CallRequest, entry: Entry, origin: Log) -> EventDraft:
     """An event as it was recorded. What it rests on is what it rests on now."""
-    event, mark = entry.event, Mark(entry.header.trust, entry.header.source)
+    event, mark = entry.event, TrustMark(entry.header.trust, entry.header.source)
     values = {name: _fetched(origin, entry, name) for name in event.payload_fields if name in entry.body}
     event = msgspec.structs.replace(event, **values) if values else event
     if entry.kind == "action.requested":
@@ -128,7 +128,7 @@ def _fetched(origin: Log, entry: Entry, name: str) -> Value:
     return Payload(value) if isinstance(value, bytes) else value
 
 
-def _in_one(step: Step, recalled: Recalled, origin: Log) -> ev.ActionRecorded:
+def _in_one(step: RecordedCall, recalled: Recalled, origin: Log) -> ev.ActionRecorded:
     request = recalled.entries[0]
     outcome = recalled.status if recalled.status in ("succeeded", "timed_out") else "failed"
     name = origin.head().name or origin.id

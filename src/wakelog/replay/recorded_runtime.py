@@ -23,8 +23,8 @@ from wakelog.model.ids import Seq
 from wakelog.replay.call_match import Made, Matcher
 from wakelog.replay.call_text import value_text
 from wakelog.replay.recorded_outcome import Recalled, recall, record_again
-from wakelog.replay.recording import Step
-from wakelog.replay.report import Mode, Row, sentence
+from wakelog.replay.recording import RecordedCall
+from wakelog.replay.report import Mode, ReplayRow, sentence
 from wakelog.runtime.ambient import current_call, inside
 from wakelog.runtime.call import Runtime
 from wakelog.runtime.call_history import by_key
@@ -32,7 +32,7 @@ from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.policy import SAFE
 from wakelog.runtime.resume import give_again
 from wakelog.runtime.streams import answered_again, is_stream
-from wakelog.runtime.tools import Do, Given, Steps
+from wakelog.runtime.tools import CallRequest, Do, Steps
 from wakelog.runtime.values import plain, without
 from wakelog.state.patch import equal
 
@@ -97,7 +97,7 @@ class ReplayRuntime(Runtime):
 
     # Calls
 
-    def conduct(self, given: Given) -> Steps[Outcome]:
+    def conduct(self, given: CallRequest) -> Steps[Outcome]:
         """All of one call: answered from the record, or run."""
         made = self._made(given)
         found = yield Do(functools.partial(self._find, given, made))
@@ -114,13 +114,13 @@ class ReplayRuntime(Runtime):
             yield Do(functools.partial(self._compare, made, made.step, outcome))
         return outcome
 
-    def _made(self, given: Given) -> Made:
+    def _made(self, given: CallRequest) -> Made:
         tool = given.tool
         stored = without(given.arguments, tool.policy.redact) if given.stored is None else given.stored
         in_line = caller() == self.main and current_call() is None
         return Made(tool.name, tool.policy.effect, stored, hash_value(stored), in_line, _key(given))
 
-    def _find(self, given: Given, made: Made) -> Outcome | None:
+    def _find(self, given: CallRequest, made: Made) -> Outcome | None:
         """The recorded outcome of a call, or None when it is to be run."""
         self._go_no_further()
         if made.key in self._by_key:
@@ -142,7 +142,7 @@ class ReplayRuntime(Runtime):
             raise self._refusal(made)
         return None
 
-    def _answer(self, given: Given, made: Made, step: Step) -> Outcome:
+    def _answer(self, given: CallRequest, made: Made, step: RecordedCall) -> Outcome:
         tool, matcher = given.tool, self.matcher
         if step.gone or not step.outcome:
             self._stop(self._gone(step) if step.gone else self._cut(step))
@@ -167,7 +167,7 @@ class ReplayRuntime(Runtime):
         return outcome
 
     @staticmethod
-    def _outcome(given: Given, step: Step, recalled: Recalled, seq: Seq) -> Outcome:
+    def _outcome(given: CallRequest, step: RecordedCall, recalled: Recalled, seq: Seq) -> Outcome:
         outcome = Outcome(
             step.action,
             given.tool.name,
@@ -181,7 +181,7 @@ class ReplayRuntime(Runtime):
         )
         return answered_again(given.tool, outcome, recalled.output, {"stream": recalled.stream})
 
-    def _known_before(self, given: Given, made: Made) -> Outcome | None:
+    def _known_before(self, given: CallRequest, made: Made) -> Outcome | None:
         """The outcome of a call that was made under its key before the part that is replayed."""
         past = by_key(self.log, made.key)[0] if made.key else None
         if past is None or not past.is_answer:
@@ -190,7 +190,7 @@ class ReplayRuntime(Runtime):
 
     # What is different
 
-    def _compare(self, made: Made, step: Step, outcome: Outcome) -> None:
+    def _compare(self, made: Made, step: RecordedCall, outcome: Outcome) -> None:
         """Whether a call that was run came out as recorded."""
         if not step.outcome:
             made.note = "the recording has no outcome of it"
@@ -215,10 +215,10 @@ class ReplayRuntime(Runtime):
         if self.failed is not None and self.mode == "strict":
             raise self.failed
 
-    def _diverge(self, row: Row) -> NoReturn:
+    def _diverge(self, row: ReplayRow) -> NoReturn:
         raise self.diverged(row)
 
-    def diverged(self, row: Row) -> DivergenceError:
+    def diverged(self, row: ReplayRow) -> DivergenceError:
         """The error for a difference; the replay stays diverged."""
         error = divergence_error(row, self.matcher)
         self.failed = self.failed or error
@@ -228,18 +228,18 @@ class ReplayRuntime(Runtime):
         self.failed = self.failed or error
         raise error
 
-    def _placed(self, step: Step) -> str:
+    def _placed(self, step: RecordedCall) -> str:
         total = len(self.matcher.recording.steps)
         return f"{self.matcher.text(step)}, step {step.number} of {total} (e{step.seq})"
 
-    def _gone(self, step: Step) -> NotFoundError:
+    def _gone(self, step: RecordedCall) -> NotFoundError:
         return NotFoundError(
             f"{self._placed(step)} cannot be answered: what was recorded of it is {step.gone or 'erased'}",
             kind="result-gone",
             hint='replay(mode="fill") runs such a call live',
         )
 
-    def _cut(self, step: Step) -> DivergenceError:
+    def _cut(self, step: RecordedCall) -> DivergenceError:
         why = step.cut or "it was still open"
         return DivergenceError(
             f"{self._placed(step)} has no recorded outcome: {why}. The recording ends here.",
@@ -260,7 +260,7 @@ class ReplayRuntime(Runtime):
         )
 
 
-def _key(given: Given) -> str:
+def _key(given: CallRequest) -> str:
     """The id under which a call is the same whenever it is made; empty when it has none."""
     tool = given.tool
     if given.action or tool.policy.key is None:
@@ -269,7 +269,7 @@ def _key(given: Given) -> str:
     return f"{tool.name}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 
-def divergence_error(row: Row, matcher: Matcher) -> DivergenceError:
+def divergence_error(row: ReplayRow, matcher: Matcher) -> DivergenceError:
     """A difference as an error."""
     recording = matcher.recording
     name = recording.log.head().name or recording.log.id

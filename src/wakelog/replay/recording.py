@@ -29,7 +29,7 @@ _INTERRUPTS = ("CancelledError", "Cancelled", "KeyboardInterrupt", "SystemExit",
 Where = Seq | str | None
 
 
-class Step(msgspec.Struct, frozen=True):
+class RecordedCall(msgspec.Struct, frozen=True):
     """One recorded call."""
 
     number: int
@@ -88,7 +88,7 @@ class Recording(msgspec.Struct, frozen=True):
     first: Seq
     last: Seq
     turns: tuple[Begun, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[RecordedCall, ...]
     parallel: frozenset[int]
     """The places of turns in which calls were made side by side."""
 
@@ -97,7 +97,7 @@ class Recording(msgspec.Struct, frozen=True):
         """The last event before it: the point from which it is run again."""
         return self.first - 1
 
-    def input_of(self, step: Step) -> Value:
+    def input_of(self, step: RecordedCall) -> Value:
         """A step's input, fetched if it was stored beside its event."""
         return step.input if as_ref(step.input) is None else self.log.value(self.log.entry(step.seqs[0]), step.input)
 
@@ -300,9 +300,9 @@ def _settle(step: _Open, entry: Entry) -> None:
         step.status, step.outcome, step.cut, step.why = told, entry.seq, "", str(body.get("why", ""))
 
 
-def _step(number: int, step: _Open) -> Step:
+def _step(number: int, step: _Open) -> RecordedCall:
     body, call = step.request.body, step.call
-    return Step(
+    return RecordedCall(
         number=number,
         place=step.place,
         turn=step.first.header.turn,
@@ -324,7 +324,7 @@ def _step(number: int, step: _Open) -> Step:
     )
 
 
-def _parallel(steps: tuple[Step, ...]) -> frozenset[int]:
+def _parallel(steps: tuple[RecordedCall, ...]) -> frozenset[int]:
     """Turns in which a call began before another had ended. Calls that a tool made are part of that tool's."""
     ends: dict[int, Seq] = {}
     found: set[int] = set()

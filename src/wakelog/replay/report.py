@@ -17,7 +17,7 @@ replay ended before it."""
 AGREES = frozenset({"same", "inside", "unreached"})
 
 
-class Row(msgspec.Struct, frozen=True):
+class ReplayRow(msgspec.Struct, frozen=True):
     """One step of the recording beside what the replay did, or a call that only the replay made."""
 
     kind: Literal["tool", "model", "turn"]
@@ -55,7 +55,7 @@ class Report(msgspec.Struct, frozen=True):
     """Where it was recorded; None for a replay that left no trace."""
     total: int
     """How many steps the recording has."""
-    steps: tuple[Row, ...]
+    steps: tuple[ReplayRow, ...]
     """In the order of the recording; also calls that it does not have, and turns that differ."""
     error: str = ""
     """What ended the replay early."""
@@ -64,7 +64,7 @@ class Report(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
     @property
-    def divergence(self) -> Row | None:
+    def divergence(self) -> ReplayRow | None:
         """The first row that is not the same."""
         return next((row for row in self.steps if row.verdict not in AGREES), None)
 
@@ -84,7 +84,7 @@ class Report(msgspec.Struct, frozen=True):
         return f"{self.name}: {', '.join(words)}; first: {sentence(found, self.total)}"
 
 
-def sentence(row: Row, total: int) -> str:
+def sentence(row: ReplayRow, total: int) -> str:
     """A divergence in words."""
     place = f"turn @{row.turn}" if row.turn else "the replay"
     at = f" at step {row.number} of {total} (e{row.seq})" if row.number else f" (e{row.seq})" if row.seq else ""
@@ -107,7 +107,7 @@ def sentence(row: Row, total: int) -> str:
     return f"{place} called {row.made} but the recording has {row.recorded}{at}. {what_differs(row)}"
 
 
-def what_differs(row: Row) -> str:
+def what_differs(row: ReplayRow) -> str:
     """Which argument it is, in a sentence."""
     names = [n for n in row.differs if n not in ("shown", "model")]
     parts = ["The model differs."] if "model" in row.differs else []

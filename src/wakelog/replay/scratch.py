@@ -16,7 +16,7 @@ import msgspec
 
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import decode_body
-from wakelog.engine import Abilities, Change, Engine, Known, Surgery, head_after, judge, payload_of
+from wakelog.engine import Abilities, Engine, FeedChange, Known, Surgery, head_after, judge, payload_of
 from wakelog.errors import UnsupportedError
 from wakelog.log import Log
 from wakelog.log.reader import check_commit, fold_at
@@ -204,7 +204,7 @@ class ScratchEngine:
         found = self._below.children(session, deleted=deleted)
         return [h for h in found if session != self._id or (h.fork is not None and h.fork.at <= self._at)]
 
-    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
         return self._below.changes(cursor, limit)
 
     def find(self, name: str) -> SessionId | None:

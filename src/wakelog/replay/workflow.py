@@ -31,7 +31,7 @@ from wakelog.replay.plan import (
     references,
 )
 from wakelog.replay.recorded_outcome import recall
-from wakelog.replay.recording import Recording, Step, Where, read_recording
+from wakelog.replay.recording import RecordedCall, Recording, Where, read_recording
 from wakelog.runtime.values import HIDDEN
 from wakelog.state.patch import equal, escape
 
@@ -180,7 +180,7 @@ class _Making:
         items = gone_through(self._outputs[step.number], uses)
         return msgspec.structs.replace(step, items=items) if items else step
 
-    def _is_chosen(self, step: Step) -> bool:
+    def _is_chosen(self, step: RecordedCall) -> bool:
         why = ""
         if step.inside:
             return False
@@ -211,7 +211,7 @@ class _Making:
             for word in _words(leaf) if isinstance(leaf, str) else ():
                 self._inputs.add(_Known(word, "", origin))
 
-    def _learn_result(self, number: int, step: Step) -> None:
+    def _learn_result(self, number: int, step: RecordedCall) -> None:
         output, origin = recall(self.recording.log, step, None).output, f"result of step {number}"
         self._outputs[number] = output
         for pointer, leaf in itertools.islice(_leaves(output), LEAVES_MAX):

@@ -31,7 +31,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Mark(msgspec.Struct, frozen=True):
+class TrustMark(msgspec.Struct, frozen=True):
     """How far something can be trusted, and where it came from."""
 
     trust: Trust = "trusted"
@@ -43,15 +43,15 @@ class Mark(msgspec.Struct, frozen=True):
                 f"{self.trust!r} is not a trust", kind="bad-trust", hint=f"one of {', '.join(TRUSTS)}"
             )
 
-    def lowered(self, other: Mark) -> Mark:
+    def lowered(self, other: TrustMark) -> TrustMark:
         """The less trusted of two, with its source."""
         return other if distrust(other.trust) > distrust(self.trust) else self
 
 
-TRUSTED = Mark()
+TRUSTED = TrustMark()
 
 
-class Call:
+class CurrentCall:
     """The call that is being made: what a tool can ask about itself, and report."""
 
     def __init__(self, action: str, tool: str, key: str, attempt: int = 1) -> None:
@@ -62,9 +62,9 @@ class Call:
         self.attempt = attempt
         self.cost = Cost()
 
-    def again(self) -> Call:
+    def again(self) -> CurrentCall:
         """The next try of the same call."""
-        return Call(self.action, self.tool, self.key, self.attempt + 1)
+        return CurrentCall(self.action, self.tool, self.key, self.attempt + 1)
 
     def spend(self, *, tokens_in: int = 0, tokens_out: int = 0, usd_micros: int = 0) -> None:
         """Reports what the call used up; adds to what was reported before."""
@@ -78,8 +78,8 @@ class Call:
 
 
 _session: contextvars.ContextVar[Any] = contextvars.ContextVar("wakelog.session", default=None)
-_call: contextvars.ContextVar[Call | None] = contextvars.ContextVar("wakelog.call", default=None)
-_mark: contextvars.ContextVar[Mark] = contextvars.ContextVar("wakelog.mark", default=TRUSTED)
+_call: contextvars.ContextVar[CurrentCall | None] = contextvars.ContextVar("wakelog.call", default=None)
+_mark: contextvars.ContextVar[TrustMark] = contextvars.ContextVar("wakelog.mark", default=TRUSTED)
 _replay: contextvars.ContextVar[Any] = contextvars.ContextVar("wakelog.replay", default=None)
 
 
@@ -120,13 +120,13 @@ def inside() -> str:
     return "" if call is None else call.action
 
 
-def current_call() -> Call | None:
+def current_call() -> CurrentCall | None:
     """Inside a tool: the call being made, with its idempotency key; elsewhere None."""
     return _call.get()
 
 
 @contextlib.contextmanager
-def in_call(call: Call) -> Iterator[None]:
+def in_call(call: CurrentCall) -> Iterator[None]:
     token = _call.set(call)
     try:
         yield
@@ -137,14 +137,14 @@ def in_call(call: Call) -> Iterator[None]:
 @contextlib.contextmanager
 def untrusted(source: str, trust: Trust = "untrusted") -> Iterator[None]:
     """Everything recorded inside is marked as coming from `source`, and so is what rests on it."""
-    token = _mark.set(_mark.get().lowered(Mark(trust, source)))
+    token = _mark.set(_mark.get().lowered(TrustMark(trust, source)))
     try:
         yield
     finally:
         _mark.reset(token)
 
 
-def mark_here() -> Mark:
+def mark_here() -> TrustMark:
     return _mark.get()
 
 
@@ -169,18 +169,18 @@ class Flow:
         self.log = log
         self.cause: Seq = 0
         self.mark = TRUSTED
-        self._results: dict[str, tuple[Seq, Mark]] = {}
+        self._results: dict[str, tuple[Seq, TrustMark]] = {}
 
     def new_turn(self) -> None:
         """A new input: nothing of this turn has been said by the model yet."""
         self.cause, self.mark = 0, TRUSTED
         self._results.clear()
 
-    def result(self, action: str, seq: Seq, mark: Mark) -> None:
+    def result(self, action: str, seq: Seq, mark: TrustMark) -> None:
         """A call came back: a message that gives its answer to the model will rest on it."""
         self._results[action] = (seq, mark)
 
-    def answered(self, seq: Seq, mark: Mark) -> None:
+    def answered(self, seq: Seq, mark: TrustMark) -> None:
         """The model's answer at `seq` is what the agent now acts on."""
         self.cause, self.mark = seq, mark
 
@@ -189,7 +189,7 @@ class Flow:
         event: ev.Event,
         *,
         actor: str = "agent",
-        mark: Mark = TRUSTED,
+        mark: TrustMark = TRUSTED,
         derived_from: Ranges = (),
         answers: str = "",
     ) -> EventDraft:
@@ -206,14 +206,14 @@ class Flow:
             event, actor=actor, cause=cause, derived_from=derived_from, source=mark.source, trust=mark.trust
         )
 
-    def mark_of_agent(self, mark: Mark = TRUSTED) -> Mark:
+    def mark_of_agent(self, mark: TrustMark = TRUSTED) -> TrustMark:
         """The mark of what the agent does now."""
         return mark.lowered(self.mark)
 
-    def window(self) -> tuple[Ranges, Mark]:
+    def window(self) -> tuple[Ranges, TrustMark]:
         """What a model may have seen when nobody said what it was shown: everything in view, and for its trust
         everything ever met, which the state knows without looking."""
         least = TRUSTED
         for source, met in self.log.part("trust").items():
-            least = least.lowered(Mark(met["trust"], source))
+            least = least.lowered(TrustMark(met["trust"], source))
         return tuple(self.log.view()), least

@@ -34,7 +34,7 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.monitors.budgets import check_budget
-from wakelog.runtime.ambient import TRUSTED, Call, Flow, Mark, inside, mark_here
+from wakelog.runtime.ambient import TRUSTED, CurrentCall, Flow, TrustMark, inside, mark_here
 from wakelog.runtime.call_history import action_of_key, asked_at, by_key, check_same
 from wakelog.runtime.operator import decide_approval, reconcile
 from wakelog.runtime.outcome import (
@@ -52,13 +52,13 @@ from wakelog.runtime.outcome import (
 from wakelog.runtime.policy import SAFE, Found
 from wakelog.runtime.resume import OpenTurn, give_again, give_from_record
 from wakelog.runtime.streams import StreamRecord, is_stream, live
-from wakelog.runtime.tools import Do, End, Given, Next, Run, Running, Sleep, Steps, TimedOut, Tool, Wait
+from wakelog.runtime.tools import CallRequest, Do, End, Next, Pause, Run, RunningCall, Sleep, Steps, TimedOut, Tool
 from wakelog.runtime.values import plain, without
 
 if TYPE_CHECKING:
     from wakelog.files.capture import Capture
 
-Approver = Callable[[Call, dict[str, Any]], bool | None]
+Approver = Callable[[CurrentCall, dict[str, Any]], bool | None]
 """Asked when a call needs approval: True, False, or None when it cannot say now."""
 
 _LATE_KINDS = frozenset({"action-machine", "fenced", "session-closed", "session-archived"})
@@ -87,7 +87,7 @@ class Runtime:
         self.guard: int | None = None
         """The epoch of the lease this process holds, if it took one."""
 
-    def conduct(self, given: Given) -> Steps[Outcome]:
+    def conduct(self, given: CallRequest) -> Steps[Outcome]:
         """All of one call."""
         running = self.prepare(given)
         self.at_work.append(running.call.action)
@@ -114,7 +114,7 @@ class Runtime:
 
     # Intent
 
-    def prepare(self, given: Given) -> Running:
+    def prepare(self, given: CallRequest) -> RunningCall:
         """What can be said of a call before the log is asked: its input, its hash, its id."""
         tool, policy = given.tool, given.tool.policy
         stored = without(given.arguments, policy.redact) if given.stored is None else given.stored
@@ -126,10 +126,10 @@ class Runtime:
             action = self.turn.action_of(tool.name, digest, inside())
         else:
             action = f"{tool.name}-{secrets.token_hex(6)}"
-        call = Call(action, tool.name, key or f"{self.log.id}/{action}")
-        return Running(call, given, stored, digest, given.exposure or TRUSTED, has_key=bool(key))
+        call = CurrentCall(action, tool.name, key or f"{self.log.id}/{action}")
+        return RunningCall(call, given, stored, digest, given.exposure or TRUSTED, has_key=bool(key))
 
-    def begun(self, running: Running) -> Steps[Outcome | None]:
+    def begun(self, running: RunningCall) -> Steps[Outcome | None]:
         """To the point where the function runs; or the outcome, when it need not."""
         try:
             begun = yield Do(functools.partial(self._begin, running))
@@ -145,7 +145,7 @@ class Runtime:
                 yield Do(functools.partial(self.take_back, running, exc))
             raise
 
-    def _begin(self, running: Running) -> Outcome | Next:
+    def _begin(self, running: RunningCall) -> Outcome | Next:
         """Finds out whether this call was made before, and records its intent if not."""
         if self.turn is not None and self.turn.record is not None and self.turn.is_done:
             return give_from_record(self, running, self.turn.record)
@@ -160,7 +160,7 @@ class Runtime:
         begun = self._go_on(running, past.request) if past is not None and not past.settled else Next.ASK
         return self._request(running) if begun is Next.ASK else begun
 
-    def _begin_by_key(self, running: Running) -> Outcome | Next:
+    def _begin_by_key(self, running: RunningCall) -> Outcome | Next:
         """The same under a key. ASK: another process was quicker, and what it did is to be looked at."""
         call = running.call
         past, commit_id = by_key(self.log, call.action)
@@ -177,11 +177,11 @@ class Runtime:
                 raise
             return Next.ASK
 
-    def _captures(self, given: Given) -> dict[str, bool]:
+    def _captures(self, given: CallRequest) -> dict[str, bool]:
         """Said in the request, so that a call without changes of files is known to have made none."""
         return {"captures": True} if self.capture is not None and has_effects(given) else {}
 
-    def _request(self, running: Running, commit_id: str = "") -> Next:
+    def _request(self, running: RunningCall, commit_id: str = "") -> Next:
         """Records the intent of a new call."""
         given, policy, call = running.given, running.given.tool.policy, running.call
         self._ask_guards(given)
@@ -209,18 +209,18 @@ class Runtime:
             why=given.why,
         )
         draft = self.flow.draft(request, mark=running.mark, derived_from=given.derived_from)
-        running.mark = Mark(draft.trust, draft.source)
+        running.mark = TrustMark(draft.trust, draft.source)
         if approval:
             running.asked = self.log.append(self.placed(draft), commit_id=commit_id, guard=self.guard).seq
             return Next.WAIT
         self.start(running, draft, commit_id=commit_id)
         return Next.RUN
 
-    def _is_untrusted(self, running: Running) -> bool:
+    def _is_untrusted(self, running: RunningCall) -> bool:
         """Whether the call would be made on the word of something nobody trusts."""
         return self.flow.mark_of_agent(running.mark).lowered(mark_here()).trust == "untrusted"
 
-    def _refuse_if_uncertain(self, running: Running) -> None:
+    def _refuse_if_uncertain(self, running: RunningCall) -> None:
         """The same effect is not tried again while nobody knows what became of it the last time."""
         call = running.call
         for action, pending in self.log.part("pending_actions").items():
@@ -228,7 +228,7 @@ class Runtime:
             if is_same and pending["status"] == "uncertain":
                 raise uncertain_error(self.name, action, call.tool)
 
-    def start(self, running: Running, *before: EventDraft, commit_id: str = "") -> None:
+    def start(self, running: RunningCall, *before: EventDraft, commit_id: str = "") -> None:
         """Records that a call starts."""
         started = EventDraft(
             ev.ActionStarted(action=running.call.action, attempt=running.call.attempt), actor="runtime"
@@ -244,7 +244,7 @@ class Runtime:
         """A draft that is refused once another process has taken over the turn that is open in this one."""
         return draft if self.turn is None else msgspec.structs.replace(draft, within=self.turn.within)
 
-    def take_back(self, running: Running, why: BaseException) -> None:
+    def take_back(self, running: RunningCall, why: BaseException) -> None:
         """A call was stopped between its intent and its start: that it did not happen is known, and noted."""
         with contextlib.suppress(WakelogError):
             pending = self.log.part("pending_actions").get(running.call.action)
@@ -256,7 +256,7 @@ class Runtime:
 
     # What is open since before
 
-    def _go_on(self, running: Running, since: Seq) -> Outcome | Next:
+    def _go_on(self, running: RunningCall, since: Seq) -> Outcome | Next:
         """A call that was asked for at `since` or later, and not settled when it was last looked at."""
         call, policy = running.call, running.given.tool.policy
         pending = self.log.part("pending_actions").get(call.action)
@@ -280,7 +280,7 @@ class Runtime:
         self.start(running)
         return Next.RUN
 
-    def _settled(self, running: Running, since: Seq) -> Outcome | Next:
+    def _settled(self, running: RunningCall, since: Seq) -> Outcome | Next:
         """What became of a call that is no longer pending. The event may be on its way still."""
         action = running.call.action
         while True:
@@ -291,7 +291,7 @@ class Runtime:
                 raise running_error(self.name, action, running.call.tool)  # what was on its way did not arrive
             time.sleep(0.001)
 
-    def _probe(self, running: Running) -> Outcome | Next:
+    def _probe(self, running: RunningCall) -> Outcome | Next:
         """Asks the other side what became of a call."""
         call, policy = running.call, running.given.tool.policy
         assert policy.probe is not None
@@ -314,7 +314,7 @@ class Runtime:
 
     # Approval
 
-    def _approved(self, running: Running) -> Steps[Outcome | Next]:
+    def _approved(self, running: RunningCall) -> Steps[Outcome | Next]:
         """Waits for an approval as long as it may; then the call runs, is denied, or stops the turn."""
         call = running.call
         if self.approver is not None:
@@ -328,14 +328,14 @@ class Runtime:
             if left <= 0:
                 raise approval_error(self.name, call.action, call.tool)
             wait = functools.partial(self.log.engine.wait, self.log.id, after=running.seen, timeout_s=min(left, 1.0))
-            yield Wait(wait)
+            yield Pause(wait)
 
-    def _ask_approver(self, running: Running, approver: Approver) -> None:
+    def _ask_approver(self, running: RunningCall, approver: Approver) -> None:
         answer = approver(running.call, running.given.arguments)
         if answer is not None:
             decide_approval(self.log, running.call.action, answer, by="approver")
 
-    def _decided(self, running: Running) -> Outcome | Next:
+    def _decided(self, running: RunningCall) -> Outcome | Next:
         """What was decided on a call that waits."""
         call, running.seen = running.call, self.log.head().seq
         pending = self.log.part("pending_actions").get(call.action)
@@ -350,7 +350,7 @@ class Runtime:
         self.start(running)
         return Next.RUN
 
-    def _ask_guards(self, given: Given) -> None:
+    def _ask_guards(self, given: CallRequest) -> None:
         """Lets the budget and the monitors object before something new begins."""
         check_budget(self.log)
         if given.check is not None:
@@ -365,7 +365,7 @@ class Runtime:
 
     # Run, retry, outcome
 
-    def _streamed(self, running: Running, opened: End) -> Outcome:
+    def _streamed(self, running: RunningCall, opened: End) -> Outcome:
         """A call whose answer is only now coming: it is over, and recorded, when its stream is."""
         call, turn = running.call, self.turn
 
@@ -380,7 +380,7 @@ class Runtime:
         )
         return Outcome(call.action, call.tool, "succeeded", live(opened.result, taken), attempts=call.attempt)
 
-    def _tried(self, running: Running) -> Steps[End]:
+    def _tried(self, running: RunningCall) -> Steps[End]:
         """One try, and how it ended."""
         given = running.given
         run = Run(given.run, running.call, given.tool.policy.timeout_s)
@@ -392,7 +392,7 @@ class Runtime:
         end.took_us, end.late = (time.monotonic_ns() - started) // 1000, run.late
         return end
 
-    def _retried(self, running: Running, end: End) -> Steps[None]:
+    def _retried(self, running: RunningCall, end: End) -> Steps[None]:
         """From a try that failed to the start of the next."""
         try:
             yield Do(functools.partial(self._note_retry, running, end))
@@ -406,7 +406,7 @@ class Runtime:
             raise
 
     @staticmethod
-    def _ended_by(exc: BaseException, given: Given, outer: BaseException | None = None) -> End:
+    def _ended_by(exc: BaseException, given: CallRequest, outer: BaseException | None = None) -> End:
         policy = given.tool.policy
         if isinstance(exc, TimedOut):
             error = ev.Failure("timeout", f"no answer within {policy.timeout_s} s", retryable=policy.is_safe)
@@ -420,7 +420,7 @@ class Runtime:
         return End("interrupted", error=ev.Failure("interrupted", why, retryable=policy.is_safe), exception=exc)
 
     @staticmethod
-    def _tries_again(running: Running, end: End) -> bool:
+    def _tries_again(running: RunningCall, end: End) -> bool:
         policy = running.given.tool.policy
         if running.call.attempt > policy.retry or not running.is_open:
             return False
@@ -430,12 +430,12 @@ class Runtime:
             return issubclass(TimeoutError, policy.retry_on)
         return end.how == "failed" and isinstance(end.exception, (NotSentError, *policy.retry_on))
 
-    def _note_retry(self, running: Running, end: End) -> None:
+    def _note_retry(self, running: RunningCall, end: End) -> None:
         self.log.append(
             EventDraft(retrying(running, end), actor="tool"), *self._changed_files(running), guard=self.guard
         )
 
-    def _finish(self, running: Running, end: End) -> Outcome:
+    def _finish(self, running: RunningCall, end: End) -> Outcome:
         """Records what came of a call. What the log no longer accepts is kept as evidence."""
         event, status = ending(running, end)
         call, policy = running.call, running.given.tool.policy
@@ -453,9 +453,9 @@ class Runtime:
             seq = self._give_evidence(call.action, status, end)
         if end.late is not None and status == "uncertain":
             end.late.inherit(functools.partial(self._came_late, running))
-        self.flow.result(call.action, seq, Mark(draft.trust, draft.source))
+        self.flow.result(call.action, seq, TrustMark(draft.trust, draft.source))
         if policy.effect == "model" and status == "succeeded":
-            self.flow.answered(seq, Mark(draft.trust, draft.source))
+            self.flow.answered(seq, TrustMark(draft.trust, draft.source))
         for guard in self.guards:
             guard()
         if status == "uncertain" and end.exception is not None:
@@ -466,7 +466,7 @@ class Runtime:
             call.action, call.tool, status, result, error, seq, attempts=call.attempt, exception=end.exception
         )
 
-    def _changed_files(self, running: Running) -> list[EventDraft]:
+    def _changed_files(self, running: RunningCall) -> list[EventDraft]:
         if running.picture is None or self.capture is None:
             return []
         return [EventDraft(c, actor="tool") for c in self.capture.changes(running.picture, action=running.call.action)]
@@ -476,7 +476,7 @@ class Runtime:
         event = ev.ActionEvidence(action=action, outcome=status, output=output, epoch=self.guard or 0)
         return self.log.record(EventDraft(event, actor="tool"))
 
-    def _came_late(self, running: Running, result: object, error: BaseException | None) -> None:
+    def _came_late(self, running: RunningCall, result: object, error: BaseException | None) -> None:
         """The end of a call that was given up: now it is known what happened."""
         end = End("succeeded", result) if error is None else self._ended_by(error, running.given)
         event, status = ending(running, end)
@@ -492,5 +492,5 @@ class Runtime:
             return  # the store is closed: the call stays uncertain, which is true as far as anybody will know
 
 
-def has_effects(given: Given) -> bool:
+def has_effects(given: CallRequest) -> bool:
     return given.tool.policy.effect not in SAFE

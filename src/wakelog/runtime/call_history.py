@@ -17,7 +17,7 @@ from wakelog.model.values import Value
 from wakelog.timeline.points import commit_at
 
 
-class Past(Call):
+class PastCall(Call):
     """A call of before."""
 
     is_answer: bool = False
@@ -25,11 +25,11 @@ class Past(Call):
     was cut and may be repeated."""
 
 
-def follow(past: Past | None, entry: Entry) -> Past | None:
+def follow(past: PastCall | None, entry: Entry) -> PastCall | None:
     """What is known of a call after one more event of it."""
     event = entry.seq, entry.kind, entry.header, entry.body
     if entry.kind in ASKS:
-        past = Past.asked(*event)
+        past = PastCall.asked(*event)
     elif past is not None:
         past.take(*event)
     if past is not None and past.settled == entry.seq:
@@ -52,9 +52,9 @@ def is_cut(error: Value) -> bool:
     return type(error) is dict and error.get("type") == "interrupted" and bool(error.get("retryable"))
 
 
-def asked_at(log: Log, action: str, since: Seq) -> Past:
+def asked_at(log: Log, action: str, since: Seq) -> PastCall:
     """A call that was asked for at an event, or soon after, followed to the event that settled it, if there is one."""
-    past, is_pruned = Past(action, request=since), False
+    past, is_pruned = PastCall(action, request=since), False
     for entry in log.entries(after=since - 1):
         is_pruned = is_pruned or not entry.record.body
         if entry.kind.startswith("action.") and entry.body.get("action") == action:
@@ -66,7 +66,7 @@ def asked_at(log: Log, action: str, since: Seq) -> Past:
     return past
 
 
-def by_key(log: Log, action: str) -> tuple[Past | None, str]:
+def by_key(log: Log, action: str) -> tuple[PastCall | None, str]:
     """What is recorded of a call under a caller's key; and, when it may be asked for, the id of the commit to do it
     with. That id settles who comes first when two processes ask at once."""
     number = 1
@@ -104,7 +104,7 @@ def gone_error(action: str, seq: Seq) -> NotFoundError:
     )
 
 
-def check_same(action: str, tool: str, input_hash: str, past: Past) -> None:
+def check_same(action: str, tool: str, input_hash: str, past: PastCall) -> None:
     """An id the caller chose stands for one call: another tool or input under it is a mistake, and would be answered
     with the wrong result."""
     if past.tool and (past.tool, past.input_hash) != (tool, input_hash):

@@ -19,9 +19,9 @@ from wakelog.model.usage import Usage, usage_of
 from wakelog.model.values import Value
 from wakelog.monitors.budgets import limits_money
 from wakelog.monitors.prices import Price, Prices, built_in
-from wakelog.runtime.ambient import Flow, Mark
+from wakelog.runtime.ambient import Flow, TrustMark
 from wakelog.runtime.policy import Policy
-from wakelog.runtime.tools import Given, Tool
+from wakelog.runtime.tools import CallRequest, Tool
 from wakelog.runtime.values import bind, plain
 
 SHOWN = ("messages", "input", "contents", "prompt", "system", "instructions")
@@ -38,7 +38,7 @@ def model_call(
     context: Any,
     policy: Policy,
     prices: Callable[[], Prices] = built_in,
-) -> Given:
+) -> CallRequest:
     """A call of a model client's function, ready to be conducted."""
     said = bind(function, args, kwargs, defaults=False)
     # A client has many defaults that only say "not given", and no value.
@@ -54,7 +54,7 @@ def model_call(
     if context is None:
         ranges, exposure = flow.window()
     else:
-        ranges, exposure = context.ranges, Mark(context.exposure, getattr(context, "source", ""))
+        ranges, exposure = context.ranges, TrustMark(context.exposure, getattr(context, "source", ""))
     digest = hash_value(shown)
     name = str(arguments.get("model") or getattr(function, "__name__", "model"))
     check: Callable[[], None] | None = None
@@ -62,7 +62,7 @@ def model_call(
         charge = _Charge(flow.log, prices, provider_of(function), name)
         policy, check = msgspec.structs.replace(policy, cost=charge.cost), charge.check
     tool = Tool(function, policy, name)
-    return Given(
+    return CallRequest(
         tool,
         arguments,
         functools.partial(function, *args, **kwargs),

@@ -13,7 +13,7 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.machines import ACTION, legal_for_action
 from wakelog.model.records import EventDraft
-from wakelog.runtime.ambient import Mark
+from wakelog.runtime.ambient import TrustMark
 from wakelog.runtime.values import storable, summarise
 
 OUTCOMES = ("succeeded", "failed", "never_ran")
@@ -41,7 +41,7 @@ def reconcile(
     output: Any = None,
     by: str = "",
     why: str = "",
-    mark: Mark | None = None,
+    mark: TrustMark | None = None,
 ) -> Seq:
     """Says what became of a call whose outcome was unknown. Without an outcome, evidence that came late decides.
 
@@ -84,7 +84,7 @@ def reconcile(
         why=why,
     )
     actor = "user" if mark is None else "runtime"
-    found_by = mark or Mark()
+    found_by = mark or TrustMark()
     settled = EventDraft(event, actor=actor, source=found_by.source, trust=found_by.trust)
     if pending["status"] == "uncertain":
         return log.record(settled)

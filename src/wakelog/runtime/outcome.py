@@ -32,7 +32,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.parts import content_text
 from wakelog.runtime.ambient import inside
 from wakelog.runtime.models import stop_reason
-from wakelog.runtime.tools import End, Running
+from wakelog.runtime.tools import End, RunningCall
 from wakelog.runtime.values import storable, summarise, text_of
 
 Status = Literal["succeeded", "failed", "timed_out", "denied", "uncertain"]
@@ -180,7 +180,7 @@ def is_unsure(error: BaseException | None) -> bool:
     return error is not None
 
 
-def ending(running: Running, end: End) -> tuple[ev.Event, Status]:
+def ending(running: RunningCall, end: End) -> tuple[ev.Event, Status]:
     """The event that ends a call. Where nobody can know whether an effect happened, that is what it says."""
     call, policy = running.call, running.given.tool.policy
     spent = cost_of(running, end)
@@ -199,7 +199,7 @@ def ending(running: Running, end: End) -> tuple[ev.Event, Status]:
     return failed, "failed"
 
 
-def _store_result(running: Running, end: End) -> None:
+def _store_result(running: RunningCall, end: End) -> None:
     """Makes of a result what is stored. One that cannot be stored could not be given again: the call ran, and its
     caller is told now, not after a crash."""
     if end.how != "succeeded":
@@ -211,7 +211,7 @@ def _store_result(running: Running, end: End) -> None:
         end.error = ev.Failure(exc.kind, f"it ran, but {exc.message}")
 
 
-def retrying(running: Running, end: End) -> ev.Event:
+def retrying(running: RunningCall, end: End) -> ev.Event:
     """The event of a try that failed and is followed by another."""
     action, spent = running.call.action, cost_of(running, end)
     if end.how == "timed_out":
@@ -220,7 +220,7 @@ def retrying(running: Running, end: End) -> ev.Event:
     return ev.ActionFailed(action=action, error=end.error, retry=True, cost=spent)
 
 
-def _succeeded(running: Running, end: End, spent: ev.Cost) -> ev.ActionSucceeded:
+def _succeeded(running: RunningCall, end: End, spent: ev.Cost) -> ev.ActionSucceeded:
     is_model = running.given.tool.policy.effect == "model"
     return ev.ActionSucceeded(
         action=running.call.action,
@@ -232,7 +232,7 @@ def _succeeded(running: Running, end: End, spent: ev.Cost) -> ev.ActionSucceeded
     )
 
 
-def _recorded(running: Running, end: End, spent: ev.Cost) -> ev.ActionRecorded:
+def _recorded(running: RunningCall, end: End, spent: ev.Cost) -> ev.ActionRecorded:
     """Request and outcome in one, for a call without effects."""
     call, policy = running.call, running.given.tool.policy
     return ev.ActionRecorded(
@@ -251,7 +251,7 @@ def _recorded(running: Running, end: End, spent: ev.Cost) -> ev.ActionRecorded:
     )
 
 
-def _summary(running: Running, end: End) -> str:
+def _summary(running: RunningCall, end: End) -> str:
     # The effect has happened: a summary that cannot be made must not cost the record of it. Likewise below.
     summary = running.given.tool.policy.summary
     if summary is not None and end.error is None:
@@ -260,7 +260,7 @@ def _summary(running: Running, end: End) -> str:
     return summarise(content_text(end.output) or end.output)
 
 
-def cost_of(running: Running, end: End) -> ev.Cost:
+def cost_of(running: RunningCall, end: End) -> ev.Cost:
     """What a try used up: its time, what the tool reported, and what its result tells."""
     told, policy = running.call.cost, running.given.tool.policy
     found = ev.Cost()

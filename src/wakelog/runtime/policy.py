@@ -15,7 +15,7 @@ import msgspec
 from wakelog.errors import InvalidInputError
 from wakelog.model.events import Cost, Effect, Trust
 from wakelog.model.values import Value
-from wakelog.runtime.ambient import Mark
+from wakelog.runtime.ambient import TrustMark
 
 Uncertain = Literal["ask", "retry", "probe", "fail"]
 """What to do with a call whose outcome nobody knows: leave it to a person, send it again under the same key (the other
@@ -82,10 +82,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         """Whether an unknown outcome may be met by simply calling again."""
         return self.effect in SAFE or self.uncertain == "retry"
 
-    def mark(self, tool: str) -> Mark:
+    def mark(self, tool: str) -> TrustMark:
         """How far a result of the tool can be trusted, and where it is from."""
         trust: Trust = self.trust or ("unverified" if self.effect in READS else "trusted")
-        return Mark(trust, self.source or ("" if trust == "trusted" else f"tool:{tool}"))
+        return TrustMark(trust, self.source or ("" if trust == "trusted" else f"tool:{tool}"))
 
     @property
     def repeats(self) -> bool:

@@ -37,12 +37,12 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
-from wakelog.runtime.ambient import Mark, inside
-from wakelog.runtime.call_history import Past, asked_at, by_key, follow, gone_error, known_at
+from wakelog.runtime.ambient import TrustMark, inside
+from wakelog.runtime.call_history import PastCall, asked_at, by_key, follow, gone_error, known_at
 from wakelog.runtime.outcome import Outcome, status_of
 from wakelog.runtime.policy import SAFE
 from wakelog.runtime.streams import answered_again
-from wakelog.runtime.tools import Running
+from wakelog.runtime.tools import RunningCall
 from wakelog.runtime.values import plain
 from wakelog.state.diff import diff
 from wakelog.state.patch import equal
@@ -111,7 +111,7 @@ class OpenTurn:
         number: int,
         attempt: int,
         resumes: int = 0,
-        past: dict[str, Past] | None = None,
+        past: dict[str, PastCall] | None = None,
         hold: TurnHold | None = None,
         record: TurnRecord | None = None,
     ) -> None:
@@ -137,14 +137,14 @@ class OpenTurn:
         """Whether it was completed before: then it is only answered from the record, and nothing is written."""
         return self.record is not None and self.record.is_done
 
-    def past(self, action: str) -> Past | None:
+    def past(self, action: str) -> PastCall | None:
         """What a cut attempt knows of a call."""
         return self._past.get(action)
 
 
-def remember(log: Log, first: Seq) -> dict[str, Past]:
+def remember(log: Log, first: Seq) -> dict[str, PastCall]:
     """What is known of the calls since an event, by their actions' ids. Outcomes may come after the turn was cut."""
-    calls: dict[str, Past] = {}
+    calls: dict[str, PastCall] = {}
     for entry in log.entries(after=first - 1):
         is_of_call = entry.kind.startswith("action.") or entry.kind == "file.changed"
         action = entry.body.get("action") if is_of_call else None
@@ -167,7 +167,7 @@ class TurnRecord(msgspec.Struct):
     ended: Seq = 0
     outcome: str = ""
     output: Value = None
-    calls: dict[str, Past] = {}
+    calls: dict[str, PastCall] = {}
 
     @property
     def name(self) -> str:
@@ -364,7 +364,7 @@ def refuse_if_leased(runtime: Runtime) -> None:
     refuse_if_held(log)
 
 
-def give_again(runtime: Runtime, running: Running, entry: Entry) -> Outcome:
+def give_again(runtime: Runtime, running: RunningCall, entry: Entry) -> Outcome:
     """A recorded outcome, given again. One that a cut attempt made is noted in this one, so that its view is
     whole."""
     call, given, body = running.call, running.given, entry.body
@@ -372,7 +372,7 @@ def give_again(runtime: Runtime, running: Running, entry: Entry) -> Outcome:
         raise gone_error(call.action, entry.seq)
     status, error = status_of(entry)
     output = runtime.log.value(entry, body.get("output"))
-    mark, seq = Mark(entry.header.trust, entry.header.source), entry.seq
+    mark, seq = TrustMark(entry.header.trust, entry.header.source), entry.seq
     past = runtime.turn.past(call.action) if runtime.turn is not None else None
     if past is not None and runtime.turn is not None and not runtime.turn.is_done:
         event = ev.ActionRecorded(
@@ -402,7 +402,7 @@ def give_again(runtime: Runtime, running: Running, entry: Entry) -> Outcome:
     )
 
 
-def give_from_record(runtime: Runtime, running: Running, record: TurnRecord) -> Outcome:
+def give_from_record(runtime: Runtime, running: RunningCall, record: TurnRecord) -> Outcome:
     """The outcome of a call of a turn that is completed. What is not on record is not run."""
     call = running.call
     past = record.calls.get(call.action) or (by_key(runtime.log, call.action)[0] if running.has_key else None)

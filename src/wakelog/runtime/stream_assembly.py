@@ -45,7 +45,7 @@ class Assembly(Protocol):
 def begin(part: Any) -> Assembly:
     """The assembly for a stream that begins with this part."""
     if isinstance(part, str):
-        return Words()
+        return StreamedText()
     told = storable(part, "a part of the stream")
     if isinstance(told, dict):
         kind = told.get("type")
@@ -60,7 +60,7 @@ def begin(part: Any) -> Assembly:
     return Items()
 
 
-class Words:
+class StreamedText:
     """Text, piece by piece."""
 
     shape, error, is_whole = "text", None, False

@@ -353,7 +353,7 @@ _TYPES = {
 """What a client makes of the parts. A log names only the shape: nothing is imported because a log says so."""
 
 
-class Recorded:
+class StoredStream:
     """A stream out of the log."""
 
     def __init__(self, parts: list[Any], ends: Callable[[], object]) -> None:
@@ -371,7 +371,7 @@ class Recorded:
 _END = object()
 
 
-class RecordedStream(Recorded):
+class RecordedStream(StoredStream):
     def __iter__(self) -> Iterator[Any]:
         return self
 
@@ -390,7 +390,7 @@ class RecordedStream(Recorded):
         self.close()
 
 
-class RecordedAsyncStream(Recorded):
+class RecordedAsyncStream(StoredStream):
     def __aiter__(self) -> AsyncIterator[Any]:
         return self
 
@@ -411,10 +411,10 @@ class RecordedAsyncStream(Recorded):
         await self.close()
 
 
-class RecordedManager(Recorded):
+class RecordedManager(StoredStream):
     """Entered, it gives the client's own helper, over a recorded stream."""
 
-    def __init__(self, name: str, stream: Recorded) -> None:
+    def __init__(self, name: str, stream: StoredStream) -> None:
         self._name = name
         self._stream = stream
 
@@ -445,7 +445,7 @@ def answered_again(tool: Tool, outcome: Outcome, output: Value, body: Mapping[st
     return msgspec.structs.replace(outcome, result=result)
 
 
-def _given_again(tool: Tool, answer: Value, mark: dict[str, Value], outcome: Outcome) -> Recorded:
+def _given_again(tool: Tool, answer: Value, mark: dict[str, Value], outcome: Outcome) -> StoredStream:
     error = outcome.error
     shape = str(mark.get("shape", "items"))
     told = parts_again(shape, answer)
@@ -458,7 +458,7 @@ def _given_again(tool: Tool, answer: Value, mark: dict[str, Value], outcome: Out
     if error is not None and error.type == ABANDONED:
         ends = functools.partial(_no_more, error)
     if mark.get("async"):
-        stream: Recorded = RecordedAsyncStream(parts, ends)
+        stream: StoredStream = RecordedAsyncStream(parts, ends)
         return RecordedManager("AsyncMessageStream", stream) if mark.get("helper") else stream
     stream = RecordedStream(parts, ends)
     return RecordedManager("MessageStream", stream) if mark.get("helper") else stream

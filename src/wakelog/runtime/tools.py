@@ -30,7 +30,7 @@ from wakelog.errors import InvalidInputError
 from wakelog.model.events import Cost, Effect, Failure, Trust
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
-from wakelog.runtime.ambient import Call, Mark, Ranges, current, in_call
+from wakelog.runtime.ambient import CurrentCall, Ranges, TrustMark, current, in_call
 from wakelog.runtime.bridge import in_thread, in_thread_to_the_end, on_asyncio
 from wakelog.runtime.policy import Policy, Uncertain
 from wakelog.runtime.values import bind
@@ -117,7 +117,7 @@ class Do:
         self.work = work
 
 
-class Wait(Do):
+class Pause(Do):
     """The same, without anything to record: a cancellation need not wait for it."""
 
 
@@ -126,7 +126,7 @@ class Run:
 
     __slots__ = ("call", "function", "late", "timeout_s")
 
-    def __init__(self, function: Callable[[], Any], call: Call, timeout_s: float | None) -> None:
+    def __init__(self, function: Callable[[], Any], call: CurrentCall, timeout_s: float | None) -> None:
         self.function = function
         self.call = call
         self.timeout_s = timeout_s
@@ -205,7 +205,7 @@ async def drive_async(steps: Steps[R]) -> R:
         while True:
             try:
                 answer: Any = None
-                if isinstance(step, Wait):
+                if isinstance(step, Pause):
                     answer = await in_thread(step.work)
                 elif isinstance(step, Do):
                     answer = await in_thread_to_the_end(step.work)
@@ -268,7 +268,7 @@ async def _sleep(seconds: float) -> None:
         await anyio.sleep(seconds)
 
 
-class Given(msgspec.Struct):
+class CallRequest(msgspec.Struct):
     """What somebody asks for: a tool, its arguments by name, and how to run it."""
 
     tool: Tool
@@ -281,7 +281,7 @@ class Given(msgspec.Struct):
     params: dict[str, Value] = {}
     context_hash: str = ""
     derived_from: Ranges = ()
-    exposure: Mark | None = None
+    exposure: TrustMark | None = None
     why: str = ""
     check: Callable[[], None] | None = None
     """Asked before something new begins, after the budget; it may refuse."""
@@ -295,14 +295,14 @@ class Next(enum.Enum):
     ASK = "nothing is known of it: ask for it"
 
 
-class Running(msgspec.Struct):
+class RunningCall(msgspec.Struct):
     """A call between its intent and its outcome."""
 
-    call: Call
-    given: Given
+    call: CurrentCall
+    given: CallRequest
     input: dict[str, Value]
     input_hash: str
-    mark: Mark
+    mark: TrustMark
     has_key: bool = False
     """Whether the caller says what makes it the same call: a key, or an id."""
     is_open: bool = True
@@ -363,8 +363,8 @@ def bound(tool: Tool, runtime_here: Callable[[], Runtime | None]) -> Callable[..
     """The function with the recording around it."""
     function = tool.function
 
-    def given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Given:
-        return Given(tool, tool.arguments(args, kwargs), functools.partial(function, *args, **kwargs))
+    def given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallRequest:
+        return CallRequest(tool, tool.arguments(args, kwargs), functools.partial(function, *args, **kwargs))
 
     if tool.is_async:
 
@@ -411,14 +411,14 @@ def _runtime_here() -> Runtime | None:
     return None if session is None else session._runtime
 
 
-def refused(tool: str, input: Any, id: str, error: InvalidInputError) -> Given:
+def refused(tool: str, input: Any, id: str, error: InvalidInputError) -> CallRequest:
     """A call that fails with this error."""
     try:
         arguments = {str(name): value for name, value in dict(input or {}).items()}
     except (TypeError, ValueError):
         arguments = {"input": input}
     run = functools.partial(_fail, error)
-    return Given(Tool(run, REFUSED, tool or "unnamed"), arguments, run, action=id)
+    return CallRequest(Tool(run, REFUSED, tool or "unnamed"), arguments, run, action=id)
 
 
 def _fail(error: InvalidInputError) -> NoReturn:

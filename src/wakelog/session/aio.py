@@ -20,12 +20,12 @@ from wakelog.runtime.resume import check_turn_id
 from wakelog.runtime.streams import unwrapped
 from wakelog.runtime.tools import drive_async
 from wakelog.runtime.values import revive
-from wakelog.session.budget import Budget, Monitors
-from wakelog.session.calls import Calls
-from wakelog.session.context import Window
+from wakelog.session.budget import Monitors, SessionBudget
+from wakelog.session.calls import SessionCalls
+from wakelog.session.context import SessionContext
 from wakelog.session.files import Files
 from wakelog.session.session import MODEL, Session
-from wakelog.session.trust import Trusts
+from wakelog.session.trust import SessionTrust
 
 if TYPE_CHECKING:
     from wakelog.session.turn import Turn
@@ -61,29 +61,29 @@ class AwaitedVerbs:
 
 
 class AwaitedCalls(AwaitedVerbs):
-    pending = Awaited(Calls.pending)
-    approve = Awaited(Calls.approve)
-    deny = Awaited(Calls.deny)
-    reconcile = Awaited(Calls.reconcile)
-    answer = Awaited(Calls.answer)
-    abandon = Awaited(Calls.abandon)
-    evidence = Awaited(Calls.evidence)
-    recover = Awaited(Calls.recover)
-    workflow = Awaited(Calls.workflow)
-    spawned = Awaited(Calls.spawned)
-    returned = Awaited(Calls.returned)
+    pending = Awaited(SessionCalls.pending)
+    approve = Awaited(SessionCalls.approve)
+    deny = Awaited(SessionCalls.deny)
+    reconcile = Awaited(SessionCalls.reconcile)
+    answer = Awaited(SessionCalls.answer)
+    abandon = Awaited(SessionCalls.abandon)
+    evidence = Awaited(SessionCalls.evidence)
+    recover = Awaited(SessionCalls.recover)
+    workflow = Awaited(SessionCalls.workflow)
+    spawned = Awaited(SessionCalls.spawned)
+    returned = Awaited(SessionCalls.returned)
 
 
 class AwaitedWindow(AwaitedVerbs):
-    window = Awaited(Window.window)
-    evict = Awaited(Window.evict)
-    restore = Awaited(Window.restore)
-    pin = Awaited(Window.pin)
-    compact = Awaited(Window.compact)
-    compactions = Awaited(Window.compactions)
-    replaced = Awaited(Window.replaced)
-    expand = Awaited(Window.expand)
-    touch = Awaited(Window.touch)
+    window = Awaited(SessionContext.window)
+    evict = Awaited(SessionContext.evict)
+    restore = Awaited(SessionContext.restore)
+    pin = Awaited(SessionContext.pin)
+    compact = Awaited(SessionContext.compact)
+    compactions = Awaited(SessionContext.compactions)
+    replaced = Awaited(SessionContext.replaced)
+    expand = Awaited(SessionContext.expand)
+    touch = Awaited(SessionContext.touch)
 
 
 class AwaitedFiles(AwaitedVerbs):
@@ -95,10 +95,10 @@ class AwaitedFiles(AwaitedVerbs):
 
 
 class AwaitedBudget(AwaitedVerbs):
-    set = Awaited(Budget.set)
-    spent = Awaited(Budget.spent)
-    left = Awaited(Budget.left)
-    cost = Awaited(Budget.cost)
+    set = Awaited(SessionBudget.set)
+    spent = Awaited(SessionBudget.spent)
+    left = Awaited(SessionBudget.left)
+    cost = Awaited(SessionBudget.cost)
 
 
 class AwaitedMonitors(AwaitedVerbs):
@@ -108,10 +108,10 @@ class AwaitedMonitors(AwaitedVerbs):
 
 
 class AwaitedTrust(AwaitedVerbs):
-    taint = Awaited(Trusts.taint)
-    resting_on = Awaited(Trusts.resting_on)
-    endorse = Awaited(Trusts.endorse)
-    invalidate = Awaited(Trusts.invalidate)
+    taint = Awaited(SessionTrust.taint)
+    resting_on = Awaited(SessionTrust.resting_on)
+    endorse = Awaited(SessionTrust.endorse)
+    invalidate = Awaited(SessionTrust.invalidate)
 
 
 class Aio(AwaitedVerbs):

@@ -11,7 +11,7 @@ from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import EventDraft, Head
 from wakelog.monitors.prices import Prices, built_in
-from wakelog.runtime.ambient import Mark
+from wakelog.runtime.ambient import TrustMark
 from wakelog.runtime.call import Runtime
 from wakelog.session.data import DataType
 from wakelog.timeline.selectors import resolve_point
@@ -114,7 +114,7 @@ class Base(Generic[S]):
         return self.log.append(*events, expect=expect, commit_id=commit_id, guard=guard)
 
     def _record(self, event: ev.Event, *, actor: str = "agent", source: str = "", trust: Trust = "trusted") -> Seq:
-        return self._write(self._runtime.flow.draft(event, actor=actor, mark=Mark(trust, source)))
+        return self._write(self._runtime.flow.draft(event, actor=actor, mark=TrustMark(trust, source)))
 
     def _write(self, draft: EventDraft) -> Seq:
         """Records an event, unless another process has taken over the turn or the lease. In a turn that is done nothing

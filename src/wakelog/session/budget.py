@@ -23,7 +23,7 @@ LOOK_BACK = 10_000
 """How many events a monitor that is installed on a long session looks back over; `wakelog watch` looks at all."""
 
 
-class Budget:
+class SessionBudget:
     """Limits in money, tokens and seconds."""
 
     def __init__(self, session: Base[Any]) -> None:

@@ -22,7 +22,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Calls:
+class SessionCalls:
     """What becomes of a session's calls."""
 
     def __init__(self, session: Base[Any]) -> None:

@@ -16,7 +16,7 @@ from wakelog.timeline.selectors import resolve_range
 
 if TYPE_CHECKING:
     from wakelog.context.compaction import Summary
-    from wakelog.context.eviction import Restored
+    from wakelog.context.eviction import RestoredContent
     from wakelog.context.handles import Evicted
     from wakelog.context.items import Item
     from wakelog.context.ledger import Context, Policy
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wakelog.context.token_count import Count
 
 
-class Window:
+class SessionContext:
     """The window in a budget."""
 
     def __init__(self, session: Base[Any]) -> None:
@@ -71,7 +71,7 @@ class Window:
 
         return evict(self._session.log, key)
 
-    def restore(self, key: str | Seq) -> Restored:
+    def restore(self, key: str | Seq) -> RestoredContent:
         """Brings back what left the window, and keeps it there for this turn. What was pruned or erased meanwhile is
         told as `gone`."""
         from wakelog.context.eviction import restore

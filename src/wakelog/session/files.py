@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     # Loaded by the verbs below: most sessions never touch a file.
     from wakelog.files.capture import Capture
     from wakelog.files.file_diff import FileDiff
-    from wakelog.files.restore import Restored
+    from wakelog.files.restore import RestoredFiles
 
 
 class Files:
@@ -92,18 +92,18 @@ class Files:
         force: bool = False,
         dry_run: bool = False,
         why: str = "",
-    ) -> Restored:
+    ) -> RestoredFiles:
         """Brings files back to what they were at a point. What somebody edited since is kept, and told; with `force` it
         is replaced, and a copy kept. With `state` the view is moved there too, as by `rewind`. `undo` takes it back.
 
         With `dry_run` nothing is touched: the result holds the plan.
         """
-        from wakelog.files.restore import Restored, restore
+        from wakelog.files.restore import RestoredFiles, restore
         from wakelog.files.restore_plan import plan_restore
 
         log, to = self._session.log, self._session.seq(at) or 1
         project = project_of(log, self._session._runtime.capture)
         plan = plan_restore(log, to, folder=project.folder, roots=project.roots, paths=paths, force=force)
         if dry_run:
-            return Restored(plan, (), 0, plan.head)
+            return RestoredFiles(plan, (), 0, plan.head)
         return restore(log, plan, rewind_to=to if state else None, why=why)

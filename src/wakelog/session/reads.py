@@ -39,7 +39,7 @@ Side = str | Base[Any]
 """One side of a comparison: a place in this session ("@5.1", "@3..@7"), or a whole session (a fork, or any other)."""
 
 
-class Reads(Base[S]):
+class SessionReads(Base[S]):
     """What a session holds, and whether it was altered."""
 
     def state(self, at: Where = None) -> State:

@@ -9,7 +9,7 @@ from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
-from wakelog.runtime.ambient import Mark
+from wakelog.runtime.ambient import TrustMark
 from wakelog.session.base import Base, S, Where, check_list, check_text
 
 
@@ -32,7 +32,7 @@ class Records(Base[S]):
         check_text(role, "a message's role")
         event = ev.MessageAdded(role=role, content=content, name=name, action=action, why=why)
         actor = "user" if role == "user" else "tool" if action else "agent"
-        return self._write(self._runtime.flow.draft(event, actor=actor, mark=Mark(trust, source), answers=action))
+        return self._write(self._runtime.flow.draft(event, actor=actor, mark=TrustMark(trust, source), answers=action))
 
     def decide(
         self,

@@ -31,18 +31,18 @@ from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.policy import Policy
 from wakelog.runtime.resume import Resume, check_turn_id, open_turn, settle_pending
 from wakelog.runtime.streams import unwrapped
-from wakelog.runtime.tools import Given, Policies, Tool, bad_arguments, bound, drive, refused, unknown_tool
+from wakelog.runtime.tools import CallRequest, Policies, Tool, bad_arguments, bound, drive, refused, unknown_tool
 from wakelog.runtime.values import revive
 from wakelog.session.base import Base, S, Where, check_text
-from wakelog.session.budget import Budget, Monitors
-from wakelog.session.calls import Calls
-from wakelog.session.context import Window
+from wakelog.session.budget import Monitors, SessionBudget
+from wakelog.session.calls import SessionCalls
+from wakelog.session.context import SessionContext
 from wakelog.session.data import DataType
 from wakelog.session.files import Files
 from wakelog.session.notebook import session_html
-from wakelog.session.reads import Reads
+from wakelog.session.reads import SessionReads
 from wakelog.session.records import Records
-from wakelog.session.trust import Trusts
+from wakelog.session.trust import SessionTrust
 from wakelog.session.turn import Turn
 from wakelog.session.undo import Project, Undone, project_of, redo, undo
 from wakelog.state.patch import resolve
@@ -56,7 +56,7 @@ R = TypeVar("R")
 MODEL = Policy(effect="model", cost=usage_cost)
 
 
-class Session(Records[S], Reads[S]):
+class Session(Records[S], SessionReads[S]):
     """One append-only history with its state. Get one from a store."""
 
     def __init__(self, log: Log, *, name: str = "", data_type: DataType[S] | None = None) -> None:
@@ -79,14 +79,14 @@ class Session(Records[S], Reads[S]):
         return Aio(self)
 
     @functools.cached_property
-    def calls(self) -> Calls:
+    def calls(self) -> SessionCalls:
         """Pending calls: approve, deny, reconcile, answer, abandon, recover."""
-        return Calls(self)
+        return SessionCalls(self)
 
     @functools.cached_property
-    def context(self) -> Window:
+    def context(self) -> SessionContext:
         """The model's window: window, evict, restore, pin, compact, expand."""
-        return Window(self)
+        return SessionContext(self)
 
     @functools.cached_property
     def files(self) -> Files:
@@ -94,9 +94,9 @@ class Session(Records[S], Reads[S]):
         return Files(self)
 
     @functools.cached_property
-    def budget(self) -> Budget:
+    def budget(self) -> SessionBudget:
         """Limits and spending: set, limit, spent, left, cost."""
-        return Budget(self)
+        return SessionBudget(self)
 
     @functools.cached_property
     def monitors(self) -> Monitors:
@@ -104,9 +104,9 @@ class Session(Records[S], Reads[S]):
         return Monitors(self)
 
     @functools.cached_property
-    def trust(self) -> Trusts:
+    def trust(self) -> SessionTrust:
         """What rests on what: taint, resting_on, endorse, invalidate."""
-        return Trusts(self)
+        return SessionTrust(self)
 
     # Turns
 
@@ -249,7 +249,7 @@ class Session(Records[S], Reads[S]):
         outcome: Outcome = drive(answering(self).conduct(given))
         return outcome
 
-    def _given(self, tool: str | Callable[..., Any], input: Mapping[str, Any] | None, id: str) -> Given:
+    def _given(self, tool: str | Callable[..., Any], input: Mapping[str, Any] | None, id: str) -> CallRequest:
         if isinstance(tool, str):
             found = self._runtime.tools.get(tool)
             if found is None:
@@ -265,7 +265,7 @@ class Session(Records[S], Reads[S]):
             named = found.arguments((), arguments)
         except (TypeError, ValueError) as exc:
             return refused(found.name, input, id, bad_arguments(found, exc))
-        return Given(found, named, functools.partial(found.function, **arguments), action=id)
+        return CallRequest(found, named, functools.partial(found.function, **arguments), action=id)
 
     def model(
         self, function: Callable[..., R], /, *args: Any, context: Any = None, policy: Policy = MODEL, **kwargs: Any

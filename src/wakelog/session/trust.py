@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
-from wakelog.runtime.ambient import Mark
+from wakelog.runtime.ambient import TrustMark
 from wakelog.session.base import Base, What, Where
 
 # What walks the graph is imported when it is called for: most programs that hold a session never do.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wakelog.provenance.taint import Part, Taint
 
 
-class Trusts:
+class SessionTrust:
     """How far what the session holds can be trusted."""
 
     def __init__(self, session: Base[Any]) -> None:
@@ -51,7 +51,7 @@ class Trusts:
         from wakelog.provenance.taint import resting_on
 
         return resting_on(
-            self._session.log, Mark(trust).trust, at=self._session._upto(at), parts=parts, items=items, wide=wide
+            self._session.log, TrustMark(trust).trust, at=self._session._upto(at), parts=parts, items=items, wide=wide
         )
 
     def endorse(

@@ -24,7 +24,7 @@ from wakelog.timeline.points import commit_at, walk_back
 if TYPE_CHECKING:
     # Loaded where files are touched: most sessions never do.
     from wakelog.files.capture import Capture
-    from wakelog.files.restore import Restored
+    from wakelog.files.restore import RestoredFiles
 
 _OPERATIONS = ("rewind", "adopt", "redo")
 
@@ -58,7 +58,7 @@ class Undone(msgspec.Struct, frozen=True):
 
     operation: Seq
     head: Head
-    files: Restored | None = None
+    files: RestoredFiles | None = None
     left_files: bool = False
     """The operation had touched files, and they were left as they are."""
     only_files: bool = False

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wakelog.monitors.prices import Prices
     from wakelog.monitors.rules import Given
     from wakelog.monitors.store_watch import Watcher
-    from wakelog.store.erasure import Erased
+    from wakelog.store.erasure import Erasure
 
 S = TypeVar("S")
 DEFAULT_FOLDER = ".wakelog"
@@ -166,7 +166,7 @@ class Reading(TypedDict, total=False):
     even_damaged: bool
 
 
-class Opening(TypedDict, total=False):
+class SessionKeywords(TypedDict, total=False):
     """The keywords of `Store.session`."""
 
     version: int
@@ -189,13 +189,13 @@ class Store:
         """Whether settings say what new sessions may spend, and what untrusted effects lead to."""
 
     @overload
-    def session(self, name: str, *, data: type[S], **opening: Unpack[Opening]) -> Session[S]: ...
+    def session(self, name: str, *, data: type[S], **opening: Unpack[SessionKeywords]) -> Session[S]: ...
     @overload
     def session(
-        self, name: str, *, data: dict[str, Any] | None = None, **opening: Unpack[Opening]
+        self, name: str, *, data: dict[str, Any] | None = None, **opening: Unpack[SessionKeywords]
     ) -> Session[dict[str, Any]]: ...
     @overload
-    def session(self, name: str, *, data: S, **opening: Unpack[Opening]) -> Session[S]: ...
+    def session(self, name: str, *, data: S, **opening: Unpack[SessionKeywords]) -> Session[S]: ...
     def session(
         self,
         name: str,
@@ -338,7 +338,9 @@ class Store:
         self.scrub_index()
         return head
 
-    def erase(self, session: Session[Any], events: int | str | Iterable[int], *, why: str = "", by: str = "") -> Erased:
+    def erase(
+        self, session: Session[Any], events: int | str | Iterable[int], *, why: str = "", by: str = ""
+    ) -> Erasure:
         """Erases the content of events for good: in the log, in every fork that shares them and session that adopted
         them, in the index, and in the files. `events` are their numbers, or a selector such as "e12" or "@3..@4".
         Headers stay, so the chain still verifies; and so do keys and paths, which `names` lists."""

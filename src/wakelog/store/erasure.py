@@ -40,7 +40,7 @@ _NAMED = {"facts": "fact", "labels": "label", "artefacts": "artefact", "files_mo
 _WORKING_SET = {"files": "file", "apps": "app", "data_sources": "data source"}
 
 
-class Erased(msgspec.Struct, frozen=True):
+class Erasure(msgspec.Struct, frozen=True):
     """What an erasure did, or would do."""
 
     events: Events
@@ -61,7 +61,7 @@ class Follower(msgspec.Struct, frozen=True):
     named: Seq
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundSecret(msgspec.Struct, frozen=True):
     """An event in which secrets were found, and of what kinds."""
 
     session: SessionId
@@ -71,7 +71,7 @@ class Found(msgspec.Struct, frozen=True):
     markers: tuple[str, ...]
 
 
-def preview(log: Log, seqs: Iterable[Seq]) -> Erased:
+def preview(log: Log, seqs: Iterable[Seq]) -> Erasure:
     """What erasing these events would do. They may stand in several sessions of the fork tree."""
     events: dict[SessionId, set[Seq]] = {}
     names: dict[str, None] = {}
@@ -79,10 +79,10 @@ def preview(log: Log, seqs: Iterable[Seq]) -> Erased:
         for session, changed in removal.reach(_reader(log, part), mine).items():
             events.setdefault(session, set()).update(changed)
         names |= dict.fromkeys(name for seq in mine for name in _names(log.entry(seq)))
-    return Erased({session: tuple(sorted(changed)) for session, changed in events.items()}, tuple(sorted(names)))
+    return Erasure({session: tuple(sorted(changed)) for session, changed in events.items()}, tuple(sorted(names)))
 
 
-def erase_everywhere(store: Store, log: Log, seqs: Iterable[Seq], *, why: str, by: str) -> Erased:
+def erase_everywhere(store: Store, log: Log, seqs: Iterable[Seq], *, why: str, by: str) -> Erasure:
     """Erases events from the log, its forks and adopters, the index and the files."""
     chosen = sorted(set(seqs))
     done = preview(log, chosen)
@@ -172,13 +172,13 @@ def holder_of(log: Log, seq: Seq) -> SessionId:
     return next(s.session for s in reversed(log.segments) if s.first <= seq)
 
 
-def scan(log: Log, find: Finder) -> Iterator[Found]:
+def scan(log: Log, find: Finder) -> Iterator[FoundSecret]:
     """The events in which `find` finds something. What is erased or pruned is passed over."""
     for entry in log.entries():
         if entry.is_intact and entry.record.body:
             markers = tuple(dict.fromkeys(find(_with_payloads(log, entry))))
             if markers:
-                yield Found(holder_of(log, entry.seq), entry.seq, entry.kind, entry.header.turn, markers)
+                yield FoundSecret(holder_of(log, entry.seq), entry.seq, entry.kind, entry.header.turn, markers)
 
 
 def _walk(log: Log, known: set[Seq], after: Seq) -> Iterator[Follower]:

@@ -15,7 +15,7 @@ from wakelog.engines.remote import RemoteEngine
 from wakelog.index.index import Index
 from wakelog.index.questions import QUESTIONS, IndexQuestion
 from wakelog.index.results import Table
-from wakelog.index.statements import Reading
+from wakelog.index.statements import IndexMoment
 
 _ROUTES = {kind: (f"/v1/index/{name}", answer) for name, (kind, answer) in QUESTIONS.items()}
 
@@ -38,7 +38,7 @@ class RemoteIndex(Index):
         self._remote = engine
         self._is_used = False
 
-    def ask(self, question: Callable[[Reading], Any]) -> Any:
+    def ask(self, question: Callable[[IndexMoment], Any]) -> Any:
         if isinstance(question, IndexQuestion):
             path, answer = _ROUTES[type(question)]
             return self._remote.ask(path, question, answer)

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.log.seal import Step, Tip, seal
+from wakelog.log.seal import SealStep, Tip, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id, root_id
 from wakelog.model.records import GENESIS, Commit, EventDraft, ForkPoint, Record
@@ -37,7 +37,7 @@ def message(content: Any, role: str = "user") -> ev.MessageAdded:
     return ev.MessageAdded(role=role, content=content)
 
 
-class Writer:
+class CommitWriter:
     """Seals commits for one session, one after another."""
 
     def __init__(self, session: SessionId | None = None) -> None:
@@ -64,7 +64,7 @@ class Writer:
         """The next commit; the writer moves on as if it had been stored."""
         self._now += 1000
         fork, self._fork = self._fork, None
-        steps = [Step(EventDraft(event)) for event in events]
+        steps = [SealStep(EventDraft(event)) for event in events]
         sealed = seal(
             self._tip,
             self.session,
@@ -85,7 +85,7 @@ class Writer:
         sealed = seal(
             self._tip,
             self.session,
-            [Step(EventDraft(e)) for e in events],
+            [SealStep(EventDraft(e)) for e in events],
             now=self._now,
             commit_id=commit_id,
             guard=guard,
@@ -93,11 +93,11 @@ class Writer:
         sealed.undo()
         return sealed.commit
 
-    def forked(self, at: Seq | None = None, session: SessionId | None = None) -> Writer:
+    def forked(self, at: Seq | None = None, session: SessionId | None = None) -> CommitWriter:
         """A writer for a fork that leaves at the end of a commit; its first commit is still to be sealed."""
         at = self.seq if at is None else at
         hash_, doc = self._places[at]
-        child = Writer(session or fork_id(self.session, os.urandom(5)))
+        child = CommitWriter(session or fork_id(self.session, os.urandom(5)))
         child._tip = Tip(Fold(copy(doc)), at, hash_, self._now)
         child._now = self._now
         child._fork = ForkPoint(self.session, at, hash_)

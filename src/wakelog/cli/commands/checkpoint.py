@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.shell_completion import complete_checkpoint, complete_selector
@@ -20,7 +20,7 @@ from wakelog.session import Session
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
 @click.option("-d", "--delete", "remove", is_flag=True, help="Delete the name; the events stay.")
 @common
-def checkpoint_command(ctx: Context, name: str, selector: str, remove: bool) -> None:
+def checkpoint_command(ctx: CommandContext, name: str, selector: str, remove: bool) -> None:
     """Name a point of a session, so that you can write cp:NAME. A name is free: nothing is copied.
 
     Without a name, or with `ls`, list the names. A name that is in use moves to the new point.
@@ -62,7 +62,7 @@ def checkpoint_command(ctx: Context, name: str, selector: str, remove: bool) -> 
     ctx.done("checkpoint", session, said, checkpoint=name, at=at, was=names.get(name), did=told)
 
 
-def _list(ctx: Context, session: Session[Any], names: dict[str, int]) -> None:
+def _list(ctx: CommandContext, session: Session[Any], names: dict[str, int]) -> None:
     entries = {name: session.log.entry(seq).header for name, seq in names.items()}
     data = [{"checkpoint": n, "at": h.seq, "turn": h.turn or None, "kind": h.kind} for n, h in entries.items()]
 
@@ -87,7 +87,7 @@ def _check(name: str) -> None:
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
 @click.option("-m", "--message", "text", required=True, metavar="TEXT", help="The text of the note.")
 @common
-def note_command(ctx: Context, selector: str, text: str) -> None:
+def note_command(ctx: CommandContext, selector: str, text: str) -> None:
     """Add a note to an event, or without a point to the session. This is always allowed, even after close.
 
     \b

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import span_of
 from wakelog.cli.render.comparison import (
@@ -53,7 +53,7 @@ _COLUMNS = (
 @click.option("-a", "--all", "everything", is_flag=True, help="Show every step and every difference.")
 @click.option("--exit-code", "exit_code", is_flag=True, help="Exit with 1 when something differs.")
 @common
-def compare_command(ctx: Context, sides: tuple[str, ...], other: str, everything: bool, exit_code: bool) -> int:
+def compare_command(ctx: CommandContext, sides: tuple[str, ...], other: str, everything: bool, exit_code: bool) -> int:
     """Compare attempts, turns, forks or sessions step by step. The first difference comes on top, with what went into
     it on each side (prompt, model, parameters, context, state) and what followed.
 
@@ -75,7 +75,7 @@ def compare_command(ctx: Context, sides: tuple[str, ...], other: str, everything
             store.close()
 
 
-def _extents(ctx: Context, sides: tuple[str, ...], store: Store | None) -> list[Extent]:
+def _extents(ctx: CommandContext, sides: tuple[str, ...], store: Store | None) -> list[Extent]:
     if len(sides) > 1 or (sides and store is not None):
         first = _extent(ctx, sides[0])
         rest = sides[1:] or sides
@@ -102,7 +102,7 @@ def _extents(ctx: Context, sides: tuple[str, ...], store: Store | None) -> list[
     return [select_extent(ctx.store.resume(fork.parent).log), select_extent(session.log, name=session.name)]
 
 
-def _extent(ctx: Context, side: str, *, store: Store | None = None, session: str = "") -> Extent:
+def _extent(ctx: CommandContext, side: str, *, store: Store | None = None, session: str = "") -> Extent:
     """A side of the comparison; a place without a session is in the session of the first side."""
     place = ctx.place(side)
     found = place.session if place.named or not session else ctx.place(session).session
@@ -114,7 +114,7 @@ def _extent(ctx: Context, side: str, *, store: Store | None = None, session: str
 
 
 def show_comparison(
-    ctx: Context, comparison: Comparison, extents: list[Extent], *, everything: bool, exit_code: bool
+    ctx: CommandContext, comparison: Comparison, extents: list[Extent], *, everything: bool, exit_code: bool
 ) -> int:
     """Answers with a comparison; shared by `attempts diff`."""
     data = {"pairs": comparison.pairs}
@@ -123,7 +123,7 @@ def show_comparison(
     return NO if exit_code and comparison else 0
 
 
-def _show(ctx: Context, comparison: Comparison, extents: list[Extent], everything: bool) -> None:
+def _show(ctx: CommandContext, comparison: Comparison, extents: list[Extent], everything: bool) -> None:
     """For two, the first difference comes first; for more, what each came to."""
     several = len(comparison.pairs) > 1
     if several:
@@ -142,7 +142,7 @@ def _show(ctx: Context, comparison: Comparison, extents: list[Extent], everythin
             ctx.say_all(end_lines(ctx, pair, everything=everything))
 
 
-def _suggest(ctx: Context, comparison: Comparison) -> None:
+def _suggest(ctx: CommandContext, comparison: Comparison) -> None:
     a, b = comparison.courses[0], comparison.courses[-1]
     if len(comparison.pairs) > 1 and all(map(harmless, (a.name.replace("@", ""), b.name.replace("@", "")))):
         ctx.suggest(f"wakelog compare {a.name} {b.name}")
@@ -156,7 +156,7 @@ def _suggest(ctx: Context, comparison: Comparison) -> None:
 @click.option("-a", "--all", "everything", is_flag=True, help="With diff: show every step and every difference.")
 @click.option("-y", "--yes", is_flag=True, help="With pick: do not ask.")
 @common
-def attempts_command(ctx: Context, words: tuple[str, ...], everything: bool, yes: bool) -> int:
+def attempts_command(ctx: CommandContext, words: tuple[str, ...], everything: bool, yes: bool) -> int:
     """List the attempts at a turn, in the session and in forks that started just before it: how each ended, what it
     cost, and where it first differs from the first one. Without SEL, the newest turn with more than one attempt.
 
@@ -196,7 +196,7 @@ def _turn(session: Session[Any], spot: str) -> int:
     return session.log.entry(span_of(session, spot).last).header.turn
 
 
-def _diff(ctx: Context, session: Session[Any], turn: int, found: list[Extent], everything: bool) -> int:
+def _diff(ctx: CommandContext, session: Session[Any], turn: int, found: list[Extent], everything: bool) -> int:
     from wakelog.cli.commands.compare import show_comparison
 
     if len(found) < 2:
@@ -211,7 +211,7 @@ def _diff(ctx: Context, session: Session[Any], turn: int, found: list[Extent], e
 # The list
 
 
-def _list(ctx: Context, session: Session[Any], turn: int, found: list[Extent]) -> int:
+def _list(ctx: CommandContext, session: Session[Any], turn: int, found: list[Extent]) -> int:
     pairs = compare(*found).pairs if len(found) > 1 else ()
     courses = [read_course(found[0]), *(pair.b for pair in pairs)]
     compared: list[Pair | None] = [None, *pairs]
@@ -229,7 +229,7 @@ def _plain(course: Course, pair: Pair | None) -> dict[str, Any]:
 
 
 def _show_attempts(
-    ctx: Context,
+    ctx: CommandContext,
     session: Session[Any],
     turn: int,
     found: list[Extent],
@@ -285,7 +285,7 @@ def _difference(extent: Extent, course: Course, pair: Pair) -> str:
 # Choosing
 
 
-def _pick(ctx: Context, session: Session[Any], spot: str, yes: bool) -> int:
+def _pick(ctx: CommandContext, session: Session[Any], spot: str, yes: bool) -> int:
     from wakelog.cli.commands.rewind import show_preview
     from wakelog.diff.rewind_preview import preview_rewind
 

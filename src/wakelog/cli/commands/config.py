@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.shell_completion import complete_setting
 from wakelog.cli.text import inert
@@ -34,7 +34,7 @@ def config_command(ctx: click.Context) -> None:
 @config_command.command("list")
 @click.option("--show-origin", is_flag=True, help="Show where each value comes from.")
 @common
-def list_settings(ctx: Context, show_origin: bool = False) -> None:
+def list_settings(ctx: CommandContext, show_origin: bool = False) -> None:
     """List all settings with their values.
 
     \b
@@ -59,7 +59,7 @@ def list_settings(ctx: Context, show_origin: bool = False) -> None:
 @config_command.command("get")
 @click.argument("key", shell_complete=complete_setting)
 @common
-def get(ctx: Context, key: str) -> None:
+def get(ctx: CommandContext, key: str) -> None:
     """Show the value of one setting.
 
     \b
@@ -78,7 +78,7 @@ def get(ctx: Context, key: str) -> None:
 @click.option("--user", "where", flag_value="user", help="Write to the user's config.toml.")
 @click.option("--here", "where", flag_value="here", help="Write to wakelog.toml in this folder.")
 @common
-def set_value(ctx: Context, key: str, value: str, where: str | None) -> None:
+def set_value(ctx: CommandContext, key: str, value: str, where: str | None) -> None:
     """Write a setting to the project's file if there is one, else to the user's. Comments in the file stay.
 
     \b
@@ -110,7 +110,7 @@ def set_value(ctx: Context, key: str, value: str, where: str | None) -> None:
 
 @config_command.command("path")
 @common
-def path(ctx: Context) -> None:
+def path(ctx: CommandContext) -> None:
     """List the files that settings are read from, the strongest first.
 
     \b
@@ -129,7 +129,7 @@ def path(ctx: Context) -> None:
     ctx.answer("config-path", data, human)
 
 
-def _shown(ctx: Context, found: config.Found) -> str:
+def _shown(ctx: CommandContext, found: config.SettingValue) -> str:
     if found.key == "store.path" and not found.value:
         return ctx.url
     return str(found.value).lower() if isinstance(found.value, bool) else str(found.value)

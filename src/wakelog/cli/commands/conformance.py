@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.text import inert
 from wakelog.conformance import Result, run
@@ -31,7 +31,7 @@ _MARKS: dict[Status, tuple[str, str]] = {"passed": ("✔", "green"), "failed": (
 @click.option("--list", "listing", is_flag=True, help="List the checks and the rule behind each.")
 @common
 def conformance_command(
-    ctx: Context, url: str, key: str, other_key: str, only: tuple[str, ...], time_limit: float, listing: bool
+    ctx: CommandContext, url: str, key: str, other_key: str, only: tuple[str, ...], time_limit: float, listing: bool
 ) -> int:
     """Check any server against the protocol (docs/reference/protocol.md), one line for each check. A failed check shows
     the expected answer, the actual answer and the request. Checks use their own sessions and remove them at the end.
@@ -73,7 +73,7 @@ def conformance_command(
     return NO if counts["failed"] else 0
 
 
-def _list(ctx: Context, only: Iterable[str]) -> int:
+def _list(ctx: CommandContext, only: Iterable[str]) -> int:
     checks = chosen(only)
     data = [{"check": c.name, "group": c.group, "rule": c.rule, "needs": c.needs or None} for c in checks]
 
@@ -86,7 +86,7 @@ def _list(ctx: Context, only: Iterable[str]) -> int:
     return 0
 
 
-def _show(ctx: Context, result: Result) -> None:
+def _show(ctx: CommandContext, result: Result) -> None:
     """A line for a check; of one that failed two more. Shown as it comes: a server may take its time."""
     mark, color = _MARKS[result.status]
     why = f"  ({inert(result.why, lines=False)})" if result.why else ""

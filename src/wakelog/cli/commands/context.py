@@ -7,7 +7,7 @@ from typing import IO, Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common, why_option
+from wakelog.cli.context import CommandContext, common, why_option
 from wakelog.cli.places import Place
 from wakelog.cli.render.results import Of, plain
 from wakelog.cli.render.results import shape as shape_of
@@ -22,7 +22,7 @@ from wakelog.context.handles import Evicted
 from wakelog.context.items import Item
 from wakelog.context.ledger import durable_part, exposure_of, make_context
 from wakelog.context.quotes import unfenced
-from wakelog.context.recorded_window import Moved, Seen, moved, seen_at
+from wakelog.context.recorded_window import Moved, RecordedWindow, moved, seen_at
 from wakelog.context.shapes import Shape, shape_items
 from wakelog.model.ids import Seq
 from wakelog.session import Session
@@ -42,10 +42,10 @@ _COLUMNS = (
 SHAPES = ("openai", "responses", "anthropic")
 
 
-class Look(msgspec.Struct, frozen=True):
+class WindowLook(msgspec.Struct, frozen=True):
     """One look at a window."""
 
-    seen: Seen
+    seen: RecordedWindow
     turn: int
     known: str
     tokens: int
@@ -58,7 +58,7 @@ class Look(msgspec.Struct, frozen=True):
 
 
 shape_of(
-    Look,
+    WindowLook,
     "at=seen.at call recorded=seen.recorded budget tokens estimate exposure=trust source? known? items"
     " evicted=seen.evicted moved system? messages",
     call=lambda look: (
@@ -87,7 +87,7 @@ shape_of(
 )
 
 
-def say_look(ctx: Context, session: Session[Any], look: Look) -> None:
+def say_look(ctx: CommandContext, session: Session[Any], look: WindowLook) -> None:
     """Says a window: what it is, its items in order, and what is not in it."""
     seen = look.seen
     ctx.say(f"  {fit(_what(seen), ctx.columns - 2)}")
@@ -115,7 +115,7 @@ def say_look(ctx: Context, session: Session[Any], look: Look) -> None:
     _say_evicted(ctx, session, seen)
 
 
-def _what(seen: Seen) -> str:
+def _what(seen: RecordedWindow) -> str:
     if not seen.call:
         return f"what a model would be shown at e{seen.at}"
     who = fit(seen.model, 40) or "the model"
@@ -143,7 +143,7 @@ def _row(item: Item, sign: str, how: str = "") -> Row:
     )
 
 
-def _say_evicted(ctx: Context, session: Session[Any], seen: Seen) -> None:
+def _say_evicted(ctx: CommandContext, session: Session[Any], seen: RecordedWindow) -> None:
     if not seen.evicted:
         return
     ctx.say(f"not in it ({len(seen.evicted)})")
@@ -166,7 +166,7 @@ def _say_evicted(ctx: Context, session: Session[Any], seen: Seen) -> None:
 @click.option("--budget", type=click.IntRange(1), metavar="N", help="Cut it to N tokens.")
 @click.option("--shape", type=click.Choice(SHAPES), help="Print the messages as this provider takes them.")
 @common
-def context_command(ctx: Context, where: str, diff: bool, budget: int | None, shape: Shape | None) -> None:
+def context_command(ctx: CommandContext, where: str, diff: bool, budget: int | None, shape: Shape | None) -> None:
     """Show what was in the model's window, item by item, with tokens (an estimate), trust, and what had left it.
 
     At a turn or event with a model call, this is what the call recorded. Elsewhere, and without SEL, it is what a model
@@ -196,7 +196,7 @@ def context_command(ctx: Context, where: str, diff: bool, budget: int | None, sh
     ctx.suggest(*more, f"wakelog context {where or name} --shape openai", f"wakelog brief {name}")
 
 
-def _look(place: Place, diff: bool, budget: int | None, shape: Shape | None) -> Look:
+def _look(place: Place, diff: bool, budget: int | None, shape: Shape | None) -> WindowLook:
     log = place.session.log
     at, since = _span(place)
     seen = seen_at(log, at, since)
@@ -213,7 +213,7 @@ def _look(place: Place, diff: bool, budget: int | None, shape: Shape | None) -> 
         seen = msgspec.structs.replace(seen, items=offered.items, evicted=offered.evicted)
         trust, source, tokens = offered.exposure, offered.source, offered.tokens
         messages, system, text = offered.messages, offered.system, offered.known
-    return Look(
+    return WindowLook(
         seen=seen,
         turn=state["turn"]["number"],
         known=text,
@@ -249,7 +249,7 @@ def _span(place: Place) -> tuple[Seq, Seq]:
 @click.option("-m", "--message", "summary", default="", metavar="TEXT", help="The summary that stands for the range.")
 @click.option("-F", "--file", "file", type=click.File(), help="Read the summary from a file; - is stdin.")
 @common
-def compact_command(ctx: Context, where: str, summary: str, file: IO[str] | None) -> None:
+def compact_command(ctx: CommandContext, where: str, summary: str, file: IO[str] | None) -> None:
     """Replace a range of the conversation with a summary, in the view only: the log keeps everything, and `wakelog
     expand` takes it back. Facts, decisions and other durable state do not change. Without a summary, list the
     compactions.
@@ -281,7 +281,7 @@ def compact_command(ctx: Context, where: str, summary: str, file: IO[str] | None
     ctx.answer("compact", data, lambda: ctx.say(told))
 
 
-def _list(ctx: Context, session: Session[Any]) -> None:
+def _list(ctx: CommandContext, session: Session[Any]) -> None:
     found = session.context.compactions()
 
     def human() -> None:
@@ -315,7 +315,7 @@ def _plain(each: Summary) -> dict[str, Any]:
 @click.option("--dry-run", is_flag=True, help="Show what would be in the view again, and write nothing.")
 @why_option
 @common
-def expand_command(ctx: Context, where: str, dry_run: bool, why: str) -> None:
+def expand_command(ctx: CommandContext, where: str, dry_run: bool, why: str) -> None:
     """Take a compaction back, so that the events behind its summary are in the view again.
 
     \b
@@ -365,7 +365,7 @@ def expand_command(ctx: Context, where: str, dry_run: bool, why: str) -> None:
     help="Use at most N tokens.",
 )
 @common
-def brief_command(ctx: Context, where: str, budget: int) -> None:
+def brief_command(ctx: CommandContext, where: str, budget: int) -> None:
     """Write the handoff for the next run: goal, open calls and what to do about them, decisions, facts, dead ends,
     files.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, common, why_option
+from wakelog.cli.context import CommandContext, common, why_option
 from wakelog.cli.places import find_time
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.results import plain, shape, shows
@@ -49,7 +49,7 @@ LIMIT = 50
 _NOBODY = {"tool": "(no tool)", "model": "(no model)", "agent": "(no agent)"}
 
 
-def budget_lines(ctx: Context, budget: Value) -> Iterator[str]:
+def budget_lines(ctx: CommandContext, budget: Value) -> Iterator[str]:
     """A line for each unit, spent or limited."""
     told = [use for use in uses(budget) if use.limit is not None or use.spent]
     rows = [
@@ -82,7 +82,7 @@ def plain_uses(budget: Value) -> dict[str, Any]:
 
 
 @shows(Prices)
-def price_lines(ctx: Context, table: Prices) -> Iterator[str]:
+def price_lines(ctx: CommandContext, table: Prices) -> Iterator[str]:
     """The table, and how to add to it."""
     yield f"built-in prices are as of {table.as_of}: {table.source}; check them and put your own into prices.toml"
     yield "dollars for a million tokens:"
@@ -137,7 +137,7 @@ shape(
 )
 @common
 def cost_command(
-    ctx: Context, selector: str, by: str | None, since: str | None, with_budget: bool, prices: bool, limit: int
+    ctx: CommandContext, selector: str, by: str | None, since: str | None, with_budget: bool, prices: bool, limit: int
 ) -> None:
     """Show what was spent: tokens in and out, time in calls, money. For all sessions, or for one with its sub-agents.
 
@@ -186,7 +186,7 @@ def cost_command(
     ctx.answer("cost", data, human, records=({"by": costs.by, **row} for row in data["rows"]))
 
 
-def _chosen(ctx: Context, selector: str) -> tuple[Session[Any] | None, tuple[int, int] | None]:
+def _chosen(ctx: CommandContext, selector: str) -> tuple[Session[Any] | None, tuple[int, int] | None]:
     """The session asked about, if any, and which of its turns."""
     if not selector and not ctx.names_session:
         return None, None
@@ -208,7 +208,7 @@ def _inherited(session: Session[Any]) -> int:
     return session.log.state(session.seq(fork.at))["budget"]["spent"].get("usd_micros", 0) if fork else 0
 
 
-def _namer(ctx: Context, by: str) -> Callable[[str], str]:
+def _namer(ctx: CommandContext, by: str) -> Callable[[str], str]:
     """How a group is called: sessions by their names."""
     names = (
         {head.session: head.name or head.session for head in ctx.store.sessions()} if by in ("session", "turn") else {}
@@ -223,7 +223,7 @@ def _namer(ctx: Context, by: str) -> Callable[[str], str]:
     return name
 
 
-def _answer_prices(ctx: Context) -> None:
+def _answer_prices(ctx: CommandContext) -> None:
     from wakelog.config.settings import user_file
     from wakelog.monitors.prices import FILE, load
 
@@ -231,7 +231,7 @@ def _answer_prices(ctx: Context) -> None:
     ctx.answer("prices", table)
 
 
-def _show(ctx: Context, costs: Costs, name: Callable[[str], str], limit: int) -> None:
+def _show(ctx: CommandContext, costs: Costs, name: Callable[[str], str], limit: int) -> None:
     if not costs.rows:
         ctx.say("nothing was spent")
         return
@@ -284,7 +284,7 @@ def _cells_cost(title: str, row: CostRow, *, bold: bool = False) -> Row:
 @why_option
 @common
 def budget_command(
-    ctx: Context, session: str, usd: str | None, tokens: str | None, seconds: str | None, lift: bool, why: str
+    ctx: CommandContext, session: str, usd: str | None, tokens: str | None, seconds: str | None, lift: bool, why: str
 ) -> None:
     """Show or set what a session may spend. Rewinding or resuming does not lower what was spent. A session that reaches
     a limit is paused: raise the limit, then resume it.

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.demo import DAY_US, DEMOS, Built, build, is_demo_store
 from wakelog.cli.output import Progress
 from wakelog.cli.shell_completion import complete_demo
@@ -26,7 +26,7 @@ FOLDER = "wakelog-demo"
 @click.option("--at", "when", metavar="TIME", help="When it takes place (default: a fixed day; fleet: now).")
 @click.option("--list", "listing", is_flag=True, help="List the demos.")
 @common
-def demo_command(ctx: Context, name: str, into: Path | None, when: str | None, listing: bool) -> None:
+def demo_command(ctx: CommandContext, name: str, into: Path | None, when: str | None, listing: bool) -> None:
     """Create sessions to play with in a scratch store. Works offline, and gives the same sessions each time.
 
     \b
@@ -75,7 +75,7 @@ def _known(name: str) -> str:
     return name
 
 
-def _show(ctx: Context, built: list[Built], folder: str, names: list[str]) -> None:
+def _show(ctx: CommandContext, built: list[Built], folder: str, names: list[str]) -> None:
     for each in built:
         what = f"{len(each.sessions)} {'session' if len(each.sessions) == 1 else 'sessions'}, {each.events:,} events"
         state = what if each.is_new else "was there already"

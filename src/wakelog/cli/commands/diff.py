@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import span_of
 from wakelog.cli.render.changes import FileLines, change_lines
@@ -62,7 +62,9 @@ class _PathsLast(click.Command):
 @click.option("--patch", "patch", is_flag=True, help="Print the change as a JSON Patch (RFC 6902).")
 @click.option("--exit-code", "exit_code", is_flag=True, help="Exit with 1 when something differs.")
 @common
-def diff_command(ctx: Context, places: tuple[str, ...], files: bool, stat: bool, patch: bool, exit_code: bool) -> int:
+def diff_command(
+    ctx: CommandContext, places: tuple[str, ...], files: bool, stat: bool, patch: bool, exit_code: bool
+) -> int:
     """Show what changed from A to B: state, decisions and files, each change with its event, tool, turn and reason.
 
     Without points: what the last turn changed. One turn, event or commit: what that changed. One time or checkpoint:
@@ -95,7 +97,7 @@ def diff_command(ctx: Context, places: tuple[str, ...], files: bool, stat: bool,
     return NO if exit_code and (found.changes or found.patch) else 0
 
 
-def _diff_files(ctx: Context, pair: _Pair, paths: list[str], stat: bool, exit_code: bool) -> int:
+def _diff_files(ctx: CommandContext, pair: _Pair, paths: list[str], stat: bool, exit_code: bool) -> int:
     from wakelog.cli.render.files import diff_lines, stat_lines
 
     found = pair.session.files.diff(pair.a, pair.b, other=pair.other, paths=paths)
@@ -125,7 +127,7 @@ def _sort_out(places: tuple[str, ...]) -> tuple[str, list[str]]:
     return (keys[0] if keys else ""), spots
 
 
-def _pair(ctx: Context, spots: list[str]) -> _Pair:
+def _pair(ctx: CommandContext, spots: list[str]) -> _Pair:
     if len(spots) == 2:
         a, b = (ctx.place(spot) for spot in spots)
         if a.is_range or b.is_range:
@@ -187,7 +189,7 @@ def _plain_point(session: Session[Any], seq: Seq) -> dict[str, Any]:
     }
 
 
-def _show(ctx: Context, pair: _Pair, found: TurnDiff, files: FileLines, stat: bool) -> None:
+def _show(ctx: CommandContext, pair: _Pair, found: TurnDiff, files: FileLines, stat: bool) -> None:
     _say_heading(ctx, pair)
     if not found.changes:
         ctx.say("no change")
@@ -200,14 +202,14 @@ def _show(ctx: Context, pair: _Pair, found: TurnDiff, files: FileLines, stat: bo
         ctx.say_all(change_lines(ctx, found, files))
 
 
-def _say_heading(ctx: Context, pair: _Pair) -> None:
+def _say_heading(ctx: CommandContext, pair: _Pair) -> None:
     a, b = _label(ctx, pair.session, pair.a), _label(ctx, pair.other, pair.b)
     if pair.other.id == pair.session.id:
         b = b.removeprefix(_name(ctx, pair.other))
     ctx.say(ctx.style(fit(f"{a} {glyph('arrow')} {b}", ctx.columns), bold=True))
 
 
-def _label(ctx: Context, session: Session[Any], seq: Seq) -> str:
+def _label(ctx: CommandContext, session: Session[Any], seq: Seq) -> str:
     if not seq:
         return f"{_name(ctx, session)}@0"
     entry = session.log.entry(seq)
@@ -215,11 +217,11 @@ def _label(ctx: Context, session: Session[Any], seq: Seq) -> str:
     return f"{_name(ctx, session)}{turn}e{seq} c:{entry.hash.hex()[:8]}"
 
 
-def _name(ctx: Context, session: Session[Any]) -> str:
+def _name(ctx: CommandContext, session: Session[Any]) -> str:
     return fit(session.name or session.id, ctx.columns // 4) + "  "
 
 
-def _suggest(ctx: Context, pair: _Pair, found: TurnDiff) -> None:
+def _suggest(ctx: CommandContext, pair: _Pair, found: TurnDiff) -> None:
     name = handle(pair.other)
     seqs = [c.writer.seq for c in found.changes if c.writer and c.part in ("decisions", "data")]
     ctx.suggest(*[f"wakelog show -s {name} e{seq}" for seq in seqs[:1]], f"wakelog log {name}")
@@ -237,7 +239,7 @@ def _suggest(ctx: Context, pair: _Pair, found: TurnDiff) -> None:
     help="Look at the last N turns; 0 looks at all.",
 )
 @common
-def files_command(ctx: Context, where: str, last: int) -> None:
+def files_command(ctx: CommandContext, where: str, last: int) -> None:
     """List the files that the last turns changed, the last changed one first: how often, in which turns, by which tool.
 
     Turns that were rewound do not count.
@@ -268,7 +270,7 @@ def _about(found: ChangedFiles) -> str:
     return f"{files} in {', '.join(f'@{turn}' for turn in found.turns)}" if found.turns else files
 
 
-def _row(ctx: Context, each: ChangedFile) -> Row:
+def _row(ctx: CommandContext, each: ChangedFile) -> Row:
     mark = f"{glyph('warn')} " if each.trust != "trusted" else ""
     return (
         Cell(each.path, {"bold": True}),

@@ -15,14 +15,14 @@ import click
 import msgspec
 
 import wakelog
-from wakelog.cli.context import Context, common, hide_password
+from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import NO
 from wakelog.cli.text import age, inert, size
 from wakelog.config import settings as config
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.log import Log
 from wakelog.log.damage import every_id
-from wakelog.maintenance.check import Check, version_check
+from wakelog.maintenance.check import StoreCheck, version_check
 from wakelog.maintenance.measures import INDEX_FILE, file_bytes, index_fault
 from wakelog.model.records import Head
 from wakelog.store import Store
@@ -33,7 +33,7 @@ BIG_WAL = 128_000_000
 AHEAD_US = 60_000_000
 
 
-def say_checks(ctx: Context, checks: Sequence[Check]) -> None:
+def say_checks(ctx: CommandContext, checks: Sequence[StoreCheck]) -> None:
     for check in checks:
         level = ctx.style(f"{check.level:<5}", fg=_COLORS[check.level], bold=check.level == "fail")
         ctx.say(f"{level} {check.what:<13}{inert(check.found, lines=False)}")
@@ -41,39 +41,41 @@ def say_checks(ctx: Context, checks: Sequence[Check]) -> None:
             ctx.say(f"      {'':<13}{ctx.style('fix:', dim=True)} {inert(check.fix, lines=False)}")
 
 
-def installation() -> Iterator[Check]:
+def installation() -> Iterator[StoreCheck]:
     """Versions and settings."""
     python = ".".join(map(str, sys.version_info[:3]))
-    yield Check("wakelog", "ok", wakelog.__version__)
-    yield Check("python", "ok" if sys.version_info >= (3, 11) else "fail", python, "")
+    yield StoreCheck("wakelog", "ok", wakelog.__version__)
+    yield StoreCheck("python", "ok" if sys.version_info >= (3, 11) else "fail", python, "")
     import apsw
 
-    yield Check("sqlite", "ok", f"{apsw.sqlite_lib_version()} through apsw {apsw.apsw_version()}")
+    yield StoreCheck("sqlite", "ok", f"{apsw.sqlite_lib_version()} through apsw {apsw.apsw_version()}")
     try:
         found = config.load()
         files = sorted({f.where for f in found.values() if f.origin in ("project", "user")})
-        yield Check("settings", "ok", ", ".join(files) or "defaults only")
+        yield StoreCheck("settings", "ok", ", ".join(files) or "defaults only")
     except WakelogError as exc:
-        yield Check("settings", "fail", exc.message, exc.hint)
+        yield StoreCheck("settings", "fail", exc.message, exc.hint)
 
 
-def store_checks(ctx: Context) -> Iterator[Check]:
+def store_checks(ctx: CommandContext) -> Iterator[StoreCheck]:
     """The store, from the outside in. What cannot be opened is not looked into."""
     try:
         url = ctx.url
     except WakelogError as exc:
-        yield Check("store", "fail", exc.message, exc.hint)
+        yield StoreCheck("store", "fail", exc.message, exc.hint)
         return
     try:
         store = ctx.store
     except NotFoundError as exc:
-        yield Check("store", "warn", exc.message, "wakelog demo makes one to look at; recording a session makes yours")
+        yield StoreCheck(
+            "store", "warn", exc.message, "wakelog demo makes one to look at; recording a session makes yours"
+        )
         yield from _place(Path(url))
         return
     except WakelogError as exc:
-        yield Check("store", "fail", exc.message, exc.hint)
+        yield StoreCheck("store", "fail", exc.message, exc.hint)
         return
-    yield Check("store", "ok", f"{hide_password(url)}, {store.engine.durability}")
+    yield StoreCheck("store", "ok", f"{hide_password(url)}, {store.engine.durability}")
     yield from version_check(store)
     file = store.engine.abilities.path
     if file is not None:
@@ -82,61 +84,65 @@ def store_checks(ctx: Context) -> Iterator[Check]:
     yield from _sessions(store)
 
 
-def _place(path: Path) -> Iterator[Check]:
+def _place(path: Path) -> Iterator[StoreCheck]:
     """The folder a store is in, or would be made in."""
     folder = path if path.is_dir() else path.parent
     while not folder.exists():
         folder = folder.parent
     if os.access(folder, os.W_OK) and (not path.is_file() or os.access(path, os.W_OK)):
-        yield Check("writable", "ok", str(folder))
+        yield StoreCheck("writable", "ok", str(folder))
     else:
-        yield Check("writable", "fail", f"{path} cannot be written by you", f"chown or chmod {folder}")
+        yield StoreCheck("writable", "fail", f"{path} cannot be written by you", f"chown or chmod {folder}")
     from wakelog.engines.sqlite.inspection import file_system
 
     kind, is_network = file_system(folder)
     if is_network:
-        yield Check("file system", "fail", f"{kind}, over the network: its locks cannot be trusted", "use a local disk")
+        yield StoreCheck(
+            "file system", "fail", f"{kind}, over the network: its locks cannot be trusted", "use a local disk"
+        )
     else:
-        yield Check("file system", "ok", kind or "unknown to this system")
+        yield StoreCheck("file system", "ok", kind or "unknown to this system")
     free = shutil.disk_usage(folder).free
     level: Literal["ok", "warn", "fail"] = "fail" if free < NO_DISK else "warn" if free < LOW_DISK else "ok"
-    yield Check("disk", level, f"{size(free)} free", "free some space" if level != "ok" else "")
+    yield StoreCheck("disk", level, f"{size(free)} free", "free some space" if level != "ok" else "")
 
 
-def _files(file: Path) -> Iterator[Check]:
+def _files(file: Path) -> Iterator[StoreCheck]:
     open_to = [p for p in (file.parent, file) if os.name == "posix" and stat.S_IMODE(p.stat().st_mode) & 0o077]
     if not open_to:
-        yield Check("permissions", "ok", "only you can read it")
+        yield StoreCheck("permissions", "ok", "only you can read it")
     elif stat.S_IMODE(file.parent.stat().st_mode) & 0o077 == 0:
-        yield Check("permissions", "ok", "only you can enter its folder")
+        yield StoreCheck("permissions", "ok", "only you can enter its folder")
     else:
         mode = stat.S_IMODE(file.parent.stat().st_mode)
-        yield Check("permissions", "warn", f"others can enter {file.parent} ({mode:o})", f"chmod 700 {file.parent}")
+        yield StoreCheck(
+            "permissions", "warn", f"others can enter {file.parent} ({mode:o})", f"chmod 700 {file.parent}"
+        )
     sizes = file_bytes(file)
     if sizes["wal"] > BIG_WAL:
         found = f"the write-ahead log has {size(sizes['wal'])}: a reader may be holding it open"
-        yield Check("log", "warn", found, "end long-running readers; it shrinks by itself then")
+        yield StoreCheck("log", "warn", found, "end long-running readers; it shrinks by itself then")
     else:
-        yield Check("log", "ok", f"{size(sizes['log'])}, write-ahead log {size(sizes['wal'])}")
+        yield StoreCheck("log", "ok", f"{size(sizes['log'])}, write-ahead log {size(sizes['wal'])}")
     yield _index(file.with_name(INDEX_FILE))
 
 
-def _index(path: Path) -> Check:
+def _index(path: Path) -> StoreCheck:
     if not path.exists():
-        return Check("index", "ok", "none yet; the first search makes it")
+        return StoreCheck("index", "ok", "none yet; the first search makes it")
     fault = index_fault(path)
     if not fault:
-        return Check("index", "ok", size(path.stat().st_size))
-    return Check("index", "warn", f"damaged: {fault}", f"rm {path}; it is a cache and is made anew")
+        return StoreCheck("index", "ok", size(path.stat().st_size))
+    return StoreCheck("index", "warn", f"damaged: {fault}", f"rm {path}; it is a cache and is made anew")
 
 
-def _sessions(store: Store) -> Iterator[Check]:
+def _sessions(store: Store) -> Iterator[StoreCheck]:
     now = time.time_ns() // 1000
     heads: list[Head] = []
     stale: list[str] = []
     for session, problem in every_id(store.engine):
         if problem is not None:
-            yield Check("session", "fail", f"{session}: {problem.message}", f"wakelog verify {session}")
+            yield StoreCheck("session", "fail", f"{session}: {problem.message}", f"wakelog verify {session}")
             continue
         head = store.engine.head(session)
         heads.append(head)
@@ -148,24 +154,28 @@ def _sessions(store: Store) -> Iterator[Check]:
             if holder and not log.lease_holder():
                 stale.append(f"{head.name or head.session} ({holder}, {age(head.at, now)})")
         except WakelogError as exc:
-            yield Check("session", "fail", exc.message, f"wakelog verify {head.name or head.session}")
+            yield StoreCheck("session", "fail", exc.message, f"wakelog verify {head.name or head.session}")
     if stale:
         more = f" and {len(stale) - 3} more" if len(stale) > 3 else ""
         found = f"{len(stale)} held by writers that stopped answering: {', '.join(stale[:3])}{more}"
-        yield Check("leases", "warn", found, "wakelog resume NAME shows what is pending; the next writer takes over")
+        yield StoreCheck(
+            "leases", "warn", found, "wakelog resume NAME shows what is pending; the next writer takes over"
+        )
     else:
-        yield Check("leases", "ok", "none is stale")
+        yield StoreCheck("leases", "ok", "none is stale")
     ahead = [h for h in heads if h.at > now + AHEAD_US]
     if ahead:
         names = ", ".join(h.name or h.session for h in ahead[:3])
-        yield Check("clock", "warn", f"{len(ahead)} sessions end in the future: {names}", "check this machine's clock")
+        yield StoreCheck(
+            "clock", "warn", f"{len(ahead)} sessions end in the future: {names}", "check this machine's clock"
+        )
     else:
-        yield Check("clock", "ok", "no session ends in the future")
+        yield StoreCheck("clock", "ok", "no session ends in the future")
 
 
 @click.command("doctor")
 @common
-def doctor_command(ctx: Context) -> int:
+def doctor_command(ctx: CommandContext) -> int:
     """Check this installation and store: versions, settings, file, folder, disk, leases and the index. Nothing is
     changed. The exit code is 1 when a check fails.
 
@@ -179,7 +189,7 @@ def doctor_command(ctx: Context) -> int:
     return NO if failed else 0
 
 
-def _show(ctx: Context, checks: list[Check]) -> None:
+def _show(ctx: CommandContext, checks: list[StoreCheck]) -> None:
     say_checks(ctx, checks)
     bad = sum(c.level == "fail" for c in checks)
     wary = sum(c.level == "warn" for c in checks)

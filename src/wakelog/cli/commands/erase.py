@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common, yes_option
+from wakelog.cli.context import CommandContext, common, yes_option
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.output import Progress
 from wakelog.cli.render.sessions import label
@@ -24,7 +24,7 @@ from wakelog.model.ids import SessionId
 from wakelog.redaction import redact_event
 from wakelog.session import Session
 from wakelog.store import Store
-from wakelog.store.erasure import Erased, Follower, Found, erase_everywhere, followers, holder_of, preview, scan
+from wakelog.store.erasure import Erasure, Follower, FoundSecret, erase_everywhere, followers, holder_of, preview, scan
 
 SHOWN = 20
 STAY = ("payload.erased", "range.pruned")
@@ -38,7 +38,9 @@ SHOWN_REDACT = 40
 @click.option("--dry-run", is_flag=True, help="Show what would be erased, and stop.")
 @yes_option
 @common
-def erase_command(ctx: Context, selectors: tuple[str, ...], why: str, cascade: bool, dry_run: bool, yes: bool) -> int:
+def erase_command(
+    ctx: CommandContext, selectors: tuple[str, ...], why: str, cascade: bool, dry_run: bool, yes: bool
+) -> int:
     """Erase the content of events: in this session, in every fork and session that shares them, in the index and in the
     files. Headers stay, so that the chain still verifies. Keys and paths stay too and are listed. This cannot be
     undone.
@@ -53,7 +55,7 @@ def erase_command(ctx: Context, selectors: tuple[str, ...], why: str, cascade: b
     seqs = _by_holder(session, targets, came)
     refuse_any_held(ctx.store.engine, seqs)
     logs = {s.session: session.log for s in session.log.segments}
-    found = erase_all(ctx.store, logs, seqs, preview) if targets else Erased({}, ())
+    found = erase_all(ctx.store, logs, seqs, preview) if targets else Erasure({}, ())
     if ctx.is_for_people:
         _show(ctx, session, targets, came, passed)
         _show_reach(ctx, session, seqs, found)
@@ -85,8 +87,11 @@ def refuse_any_held(engine: Engine, sessions: Iterable[SessionId]) -> None:
 
 
 def erase_all(
-    store: Store, logs: dict[SessionId, Log], seqs: dict[SessionId, list[int]], work: Callable[[Log, list[int]], Erased]
-) -> Erased:
+    store: Store,
+    logs: dict[SessionId, Log],
+    seqs: dict[SessionId, list[int]],
+    work: Callable[[Log, list[int]], Erasure],
+) -> Erasure:
     """Does something with the events of each session, and tells all of it together. `logs` has for a session a log that
     reads through it: its own, or that of a fork when it was deleted."""
     parts = [
@@ -96,14 +101,14 @@ def erase_all(
     for part in parts:
         for session, changed in part.events.items():
             events.setdefault(session, set()).update(changed)
-    return Erased(
+    return Erasure(
         {session: tuple(sorted(changed)) for session, changed in events.items()},
         tuple(sorted({name for part in parts for name in part.names})),
         "; ".join(dict.fromkeys(part.pending for part in parts if part.pending)),
     )
 
 
-def say_left(ctx: Context, found: Erased) -> None:
+def say_left(ctx: CommandContext, found: Erasure) -> None:
     """What an erasure leaves behind: names, and old bytes that somebody is still looking at."""
     if found.names:
         more = f" and {len(found.names) - SHOWN} more" if len(found.names) > SHOWN else ""
@@ -113,17 +118,17 @@ def say_left(ctx: Context, found: Erased) -> None:
         ctx.say(f"{ctx.style('·', fg='yellow')} {inert(found.pending, lines=False)}")
 
 
-def _say_end(ctx: Context, done: bool, dry_run: bool, seqs: dict[SessionId, list[int]], found: Erased) -> None:
+def _say_end(ctx: CommandContext, done: bool, dry_run: bool, seqs: dict[SessionId, list[int]], found: Erasure) -> None:
     if done:
         count = sum(map(len, seqs.values()))
         ctx.say(f"Erased {count} {'event' if count == 1 else 'events'}; wakelog verify still holds.")
         if found.pending:
-            say_left(ctx, Erased({}, (), found.pending))
+            say_left(ctx, Erasure({}, (), found.pending))
     else:
         ctx.say("This was a dry run: nothing was erased." if dry_run else "Nothing to erase.")
 
 
-def _show_reach(ctx: Context, session: Session[Any], seqs: dict[SessionId, list[int]], found: Erased) -> None:
+def _show_reach(ctx: CommandContext, session: Session[Any], seqs: dict[SessionId, list[int]], found: Erasure) -> None:
     """Where else it shows: in forks, in sessions that adopted it, in events that repeat it."""
     for other, changed in found.events.items():
         extra = [f"e{seq}" for seq in changed if seq not in seqs.get(other, ())]
@@ -134,7 +139,7 @@ def _show_reach(ctx: Context, session: Session[Any], seqs: dict[SessionId, list[
 
 
 def _targets(
-    ctx: Context, selectors: tuple[str, ...]
+    ctx: CommandContext, selectors: tuple[str, ...]
 ) -> tuple[Session[Any], dict[int, tuple[int, str, int]], dict[int, str]]:
     """The session, the events to erase, and those that cannot be, with the reason."""
     session: Session[Any] | None = None
@@ -177,7 +182,7 @@ def _by_holder(session: Session[Any], targets: Iterable[int], came: list[Followe
 
 
 def _show(
-    ctx: Context,
+    ctx: CommandContext,
     session: Session[Any],
     targets: dict[int, tuple[int, str, int]],
     came: list[Follower],
@@ -206,7 +211,7 @@ def _show(
 @click.option("--dry-run", is_flag=True, help="Show what was found, and stop.")
 @yes_option
 @common
-def redact_command(ctx: Context, session: str, everything: bool, dry_run: bool, yes: bool) -> None:
+def redact_command(ctx: CommandContext, session: str, everything: bool, dry_run: bool, yes: bool) -> None:
     """Find secrets in stored events (keys, tokens, passwords) and erase those events. It reports the kind and place of
     each secret, and never shows it. Also change every secret that was stored.
 
@@ -225,7 +230,7 @@ def redact_command(ctx: Context, session: str, everything: bool, dry_run: bool, 
         seqs.setdefault(each.session, []).append(each.seq)
     if ctx.is_for_people:
         _show_redact(ctx, found)
-    left = Erased({}, ())
+    left = Erasure({}, ())
     if found and not dry_run:
         refuse_any_held(ctx.store.engine, seqs)
         ctx.confirm(f"Erase {len(found)} events for good?", yes=yes)
@@ -252,8 +257,8 @@ def redact_command(ctx: Context, session: str, everything: bool, dry_run: bool, 
     ctx.answer("redact", data, human)
 
 
-def _scan(ctx: Context, sessions: list[Session[Any]]) -> list[Found]:
-    out: dict[tuple[str, int], Found] = {}
+def _scan(ctx: CommandContext, sessions: list[Session[Any]]) -> list[FoundSecret]:
+    out: dict[tuple[str, int], FoundSecret] = {}
     with Progress(ctx, "scanned events", sum(s.head.seq for s in sessions)) as progress:
 
         def counted(event: Event) -> Iterable[str]:
@@ -266,7 +271,7 @@ def _scan(ctx: Context, sessions: list[Session[Any]]) -> list[Found]:
     return list(out.values())
 
 
-def _show_redact(ctx: Context, found: list[Found]) -> None:
+def _show_redact(ctx: CommandContext, found: list[FoundSecret]) -> None:
     last = ""
     for each in found[:SHOWN_REDACT]:
         if each.session != last:

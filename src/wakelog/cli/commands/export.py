@@ -12,7 +12,7 @@ from typing import IO, Any, cast
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import INTEGRITY, PARTIAL
 from wakelog.cli.output import STDOUT, Progress, refuse_existing, writing, writing_to
 from wakelog.cli.places import Place
@@ -56,7 +56,14 @@ SPOOL_MAX = 8 << 20
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @common
 def export_command(
-    ctx: Context, selector: str, form: str | None, target: str, zipped: bool, agent: str, beyond: bool, force: bool
+    ctx: CommandContext,
+    selector: str,
+    form: str | None,
+    target: str,
+    zipped: bool,
+    agent: str,
+    beyond: bool,
+    force: bool,
 ) -> int:
     """Write a session to a file, to a blob store, or to stdout. The file appears when it is complete; an object in a
     blob store is never replaced.
@@ -195,7 +202,7 @@ def _chosen(place: Place, told: Told) -> Iterator[Entry]:
     return place.session.log.entries(after=max(0, span.first - 1), upto=span.last, told=told)
 
 
-def export_test(ctx: Context, place: Place, target: str, *, agent: str, zipped: bool, force: bool) -> None:
+def export_test(ctx: CommandContext, place: Place, target: str, *, agent: str, zipped: bool, force: bool) -> None:
     """Writes both files, the recording first: a test without it would be broken."""
     test, session = Path(target), place.session
     if target == STDOUT or test.suffix != ".py":
@@ -224,7 +231,7 @@ def export_test(ctx: Context, place: Place, target: str, *, agent: str, zipped: 
 
 
 def _answer(
-    ctx: Context, session: Session[Any], replayed: str, test: Path, bundle: Path, steps: int, gone: int
+    ctx: CommandContext, session: Session[Any], replayed: str, test: Path, bundle: Path, steps: int, gone: int
 ) -> None:
     if gone:
         ctx.warn(f"the content of {gone} of its steps is gone: a strict replay will stop there")
@@ -264,7 +271,7 @@ class Taken(msgspec.Struct, frozen=True):
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--dry-run", is_flag=True, help="Verify and compare, and write nothing.")
 @common
-def import_command(ctx: Context, files: tuple[str, ...], dry_run: bool) -> int:
+def import_command(ctx: CommandContext, files: tuple[str, ...], dry_run: bool) -> int:
     """Import bundles made by `wakelog export`, plain or gzipped, from files or a blob store. Each bundle is verified
     before anything is written, and imported completely or not at all. Events that are already here do not change.
 
@@ -288,7 +295,7 @@ def import_command(ctx: Context, files: tuple[str, ...], dry_run: bool) -> int:
     return 0 if all(t.ok for t in taken) else PARTIAL
 
 
-def _target(ctx: Context, dry_run: bool) -> Engine:
+def _target(ctx: CommandContext, dry_run: bool) -> Engine:
     """Where to: a dry run makes no store where there is none."""
     if not dry_run:
         return ctx.new_store().engine
@@ -298,7 +305,7 @@ def _target(ctx: Context, dry_run: bool) -> Engine:
         return MemoryEngine()
 
 
-def _take(ctx: Context, engine: Engine, file: str, dry_run: bool) -> Taken:
+def _take(ctx: CommandContext, engine: Engine, file: str, dry_run: bool) -> Taken:
     before = {} if dry_run else _heads(engine)
     with (
         _opened(file) as raw,
@@ -397,7 +404,7 @@ class _Counted:
         return getattr(self._raw, name)
 
 
-def _show(ctx: Context, taken: list[Taken], dry_run: bool) -> None:
+def _show(ctx: CommandContext, taken: list[Taken], dry_run: bool) -> None:
     for each in taken:
         file = inert(each.file, lines=False)
         if not each.ok:

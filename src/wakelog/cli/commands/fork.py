@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common, why_option, yes_option
+from wakelog.cli.context import CommandContext, common, why_option, yes_option
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.changes import change_lines
@@ -38,7 +38,7 @@ _WORDS = {
 @click.option("-n", "--name", default="", help="Name the new session (default: the old name with a number).")
 @why_option
 @common
-def fork_command(ctx: Context, selector: str, name: str, why: str) -> None:
+def fork_command(ctx: CommandContext, selector: str, name: str, why: str) -> None:
     """Create a new session that shares the history up to a point. This is free, however long the history is, and does
     not change the old session. Calls that are open at the point are not inherited.
 
@@ -79,7 +79,7 @@ def _free_name(store: Store, name: str) -> str:
 @yes_option
 @why_option
 @common
-def adopt_command(ctx: Context, selector: str, force: bool, dry_run: bool, yes: bool, why: str) -> int:
+def adopt_command(ctx: CommandContext, selector: str, force: bool, dry_run: bool, yes: bool, why: str) -> int:
     """Take the result of a fork back into its parent session, as it is now or was at a point.
 
     The view of the parent goes back to the fork point. Goal, facts, decisions, working set, artefacts and data become
@@ -129,7 +129,7 @@ def adopt_command(ctx: Context, selector: str, force: bool, dry_run: bool, yes: 
     return PARTIAL if preview.gone and not dry_run else 0
 
 
-def _show(ctx: Context, session: Session[Any], fork: Session[Any], preview: AdoptionPreview) -> None:
+def _show(ctx: CommandContext, session: Session[Any], fork: Session[Any], preview: AdoptionPreview) -> None:
     name, child = (label(s) for s in (session, fork))
     ctx.say(
         f"{ctx.style(f'Adopt {child}', bold=True)} at e{preview.at} into {name}: the view goes back to e{preview.to},"

@@ -7,14 +7,14 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.output import Progress
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import age, inert, iso, size
 from wakelog.config import settings as config
 from wakelog.config.amounts import parse_age, parse_size
-from wakelog.config.retention_policy import Policy
+from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.maintenance.retention import Applied, Planned, apply, plan
 
 SKIPS_SHOWN = 10
@@ -40,7 +40,7 @@ SKIPS_SHOWN = 10
 @click.option("--dry-run", is_flag=True, help="Show what would be done; this is the default.")
 @click.option("-y", "--yes", is_flag=True, help="Do it.")
 @common
-def gc_command(ctx: Context, archive_to: str | None, dry_run: bool, yes: bool, **rules: Any) -> int:
+def gc_command(ctx: CommandContext, archive_to: str | None, dry_run: bool, yes: bool, **rules: Any) -> int:
     """Apply retention: show which sessions would be archived, pruned or deleted, and do it with --yes. By default
     everything is kept for ever. Sessions on hold, and sessions with live forks, are left alone.
 
@@ -77,7 +77,7 @@ def gc_command(ctx: Context, archive_to: str | None, dry_run: bool, yes: bool, *
     return PARTIAL if any(not a.done for a in applied) else 0
 
 
-def _policy(rules: dict[str, Any]) -> Policy:
+def _policy(rules: dict[str, Any]) -> RetentionPolicy:
     """The settings' policy, with what the command line says in its place."""
     policy = config.policy(config.load())
     changes: dict[str, Any] = {}
@@ -94,7 +94,7 @@ def _policy(rules: dict[str, Any]) -> Policy:
     return msgspec.structs.replace(policy, **changes)
 
 
-def _show_plan(ctx: Context, policy: Policy, planned: list[Planned]) -> None:
+def _show_plan(ctx: CommandContext, policy: RetentionPolicy, planned: list[Planned]) -> None:
     ctx.say(f"{ctx.style('Retention', bold=True)}  {policy}")
     now = ctx.store.clock()
     doing = [p for p in planned if p.action != "skip"]
@@ -114,7 +114,9 @@ def _show_plan(ctx: Context, policy: Policy, planned: list[Planned]) -> None:
         ctx.say(f"and {len(skipped) - SKIPS_SHOWN} more that are left alone (--json lists them)")
 
 
-def _show_end(ctx: Context, policy: Policy, doing: list[Planned], applied: list[Applied], is_done: bool) -> None:
+def _show_end(
+    ctx: CommandContext, policy: RetentionPolicy, doing: list[Planned], applied: list[Applied], is_done: bool
+) -> None:
     if policy.keeps_everything:
         ctx.say(
             "Nothing to do. To plan something: wakelog gc --older-than 90d, or wakelog config set retention.keep 90d"

@@ -7,7 +7,7 @@ import sys
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 
 SHELLS = ("bash", "zsh", "fish")
 _HOW = {
@@ -28,7 +28,7 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 @click.option("-a", "--all", "everything", is_flag=True, help="List all commands.")
 @click.argument("words", nargs=-1, metavar="[COMMAND]...", shell_complete=_names)
 @common
-def help_command(ctx: Context, everything: bool, words: tuple[str, ...]) -> None:
+def help_command(ctx: CommandContext, everything: bool, words: tuple[str, ...]) -> None:
     """Show help on wakelog, or on one command.
 
     \b
@@ -56,7 +56,7 @@ def help_command(ctx: Context, everything: bool, words: tuple[str, ...]) -> None
 @click.command("completion")
 @click.argument("shell", type=click.Choice(SHELLS))
 @common
-def completion_command(ctx: Context, shell: str) -> None:
+def completion_command(ctx: CommandContext, shell: str) -> None:
     """Print a script that completes commands, options, sessions, turns, state keys and checkpoints in your shell.
 
     \b

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Column, say_table
@@ -31,7 +31,7 @@ def hold_command() -> None:
 @click.argument("session", shell_complete=complete_session)
 @click.option("-m", "--message", "reason", required=True, metavar="TEXT", help="Who asked for it, and why.")
 @common
-def add(ctx: Context, session: str, reason: str) -> None:
+def add(ctx: CommandContext, session: str, reason: str) -> None:
     """Put a session on hold.
 
     \b
@@ -47,7 +47,7 @@ def add(ctx: Context, session: str, reason: str) -> None:
 @click.argument("session", shell_complete=complete_session)
 @click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why it ends; kept in the log.")
 @common
-def rm(ctx: Context, session: str, why: str) -> None:
+def rm(ctx: CommandContext, session: str, why: str) -> None:
     """Remove the hold of a session.
 
     \b
@@ -64,7 +64,7 @@ def rm(ctx: Context, session: str, why: str) -> None:
 
 @hold_command.command("ls")
 @common
-def ls(ctx: Context) -> int:
+def ls(ctx: CommandContext) -> int:
     """List the sessions on hold. The exit code is 7 when a session cannot be read and might be on hold.
 
     \b
@@ -80,7 +80,7 @@ def ls(ctx: Context) -> int:
     return PARTIAL if holds.unreadable else 0
 
 
-def _show(ctx: Context, holds: Holds) -> None:
+def _show(ctx: CommandContext, holds: Holds) -> None:
     if not holds.found:
         ctx.say("No session is under a hold.")
         return

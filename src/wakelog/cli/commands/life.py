@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, common, why_option, yes_option
+from wakelog.cli.context import CommandContext, common, why_option, yes_option
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_session
@@ -33,7 +33,7 @@ SHOWN = 8
 @_session
 @why_option
 @common
-def pause_command(ctx: Context, session: str, why: str) -> None:
+def pause_command(ctx: CommandContext, session: str, why: str) -> None:
     """Pause a session: nothing new takes effect until `wakelog resume`. Outcomes of calls that had started are still
     accepted.
 
@@ -49,7 +49,7 @@ def pause_command(ctx: Context, session: str, why: str) -> None:
 @why_option
 @click.option("--outcome", default="completed", help="How it ended, in one word.")
 @common
-def close_command(ctx: Context, session: str, why: str, outcome: str) -> None:
+def close_command(ctx: CommandContext, session: str, why: str, outcome: str) -> None:
     """End a session. Calls that never started are abandoned; calls that did start are marked as uncertain.
 
     \b
@@ -66,7 +66,7 @@ def close_command(ctx: Context, session: str, why: str, outcome: str) -> None:
 @_session
 @why_option
 @common
-def reopen_command(ctx: Context, session: str, why: str) -> None:
+def reopen_command(ctx: CommandContext, session: str, why: str) -> None:
     """Reopen a closed or archived session.
 
     \b
@@ -80,7 +80,7 @@ def reopen_command(ctx: Context, session: str, why: str) -> None:
 @_session
 @why_option
 @common
-def archive_command(ctx: Context, session: str, why: str) -> None:
+def archive_command(ctx: CommandContext, session: str, why: str) -> None:
     """Archive a closed session. Nothing is removed; `wakelog reopen` brings it back.
 
     \b
@@ -96,7 +96,7 @@ def archive_command(ctx: Context, session: str, why: str) -> None:
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and stop.")
 @yes_option
 @common
-def delete_command(ctx: Context, session: str, why: str, dry_run: bool, yes: bool) -> None:
+def delete_command(ctx: CommandContext, session: str, why: str, dry_run: bool, yes: bool) -> None:
     """Delete a session for good. Its content is removed from the files and a tombstone stays. Forks keep what they
     share.
 
@@ -128,7 +128,7 @@ def delete_command(ctx: Context, session: str, why: str, dry_run: bool, yes: boo
 
 
 def _move(
-    ctx: Context, name: str, move: Callable[[Session[Any]], Any], back: str, *, settled: list[str] | None = None
+    ctx: CommandContext, name: str, move: Callable[[Session[Any]], Any], back: str, *, settled: list[str] | None = None
 ) -> None:
     session = ctx.session(name)
     before = session.status
@@ -161,7 +161,7 @@ def _move(
 @click.option("--last", is_flag=True, help="Continue the newest session.")
 @why_option
 @common
-def resume_command(ctx: Context, session: str, last: bool, why: str) -> None:
+def resume_command(ctx: CommandContext, session: str, last: bool, why: str) -> None:
     """Continue a session: lift a pause, and show its goal, last turn, facts and open calls.
 
     This is refused while another process is writing the session. A pause is lifted all the same, because that process
@@ -217,7 +217,7 @@ def _standing(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
     }
 
 
-def _show(ctx: Context, data: dict[str, Any]) -> None:
+def _show(ctx: CommandContext, data: dict[str, Any]) -> None:
     name = inert(data["name"] or data["session"], lines=False)
     turn = data["turn"]
     what = "resumed" if data["lifted"] else f"is {data['status']}: nothing to lift"
@@ -249,7 +249,7 @@ def _pending(pending: dict[str, Any]) -> str:
     return text
 
 
-def _many(ctx: Context, title: str, lines: list[str], room: int) -> None:
+def _many(ctx: CommandContext, title: str, lines: list[str], room: int) -> None:
     for line in lines[:SHOWN]:
         ctx.row(title, fit(line, room))
         title = ""

@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, at_option, common
+from wakelog.cli.context import CommandContext, at_option, common
 from wakelog.cli.places import Place, find_time
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.events import brief, show_line
 from wakelog.cli.render.flags import mark_flags
 from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import Standing, handle, plain_session, standing
-from wakelog.cli.render.turns import Look, TurnRow, gather, header_line, say_spine
+from wakelog.cli.render.turns import TurnsLook, TurnSummary, gather, header_line, say_spine
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
@@ -49,7 +49,7 @@ TURNS, EVENTS, PAGE = 40, 100, 512
 @at_option
 @common
 def log_command(
-    ctx: Context,
+    ctx: CommandContext,
     where: str,
     patch: bool,
     stat: bool,
@@ -84,7 +84,7 @@ def log_command(
             entries = _events(session, span, kinds, tool, reverse)
             _answer_events(ctx, session, stand, entries, EVENTS if limit is None else limit)
         else:
-            look = Look(patch=patch, stat=stat, oneline=oneline, graph=graph, reverse=reverse)
+            look = TurnsLook(patch=patch, stat=stat, oneline=oneline, graph=graph, reverse=reverse)
             _answer_turns(ctx, session, stand, span, TURNS if limit is None else limit, look)
     except CorruptLogError as exc:
         shown = EVENTS if limit is None else limit
@@ -108,7 +108,9 @@ def _span(place: Place, since: int, until: int, last: Seq) -> Range:
 # Turns
 
 
-def _answer_turns(ctx: Context, session: Session[Any], stand: Standing, span: Range, limit: int, look: Look) -> None:
+def _answer_turns(
+    ctx: CommandContext, session: Session[Any], stand: Standing, span: Range, limit: int, look: TurnsLook
+) -> None:
     span = _whole(session, span)
     rows, older = _newest(session, span, limit, stand.seq, in_view=look.stat)
     first = None
@@ -137,7 +139,7 @@ def _answer_turns(ctx: Context, session: Session[Any], stand: Standing, span: Ra
 
 def _newest(
     session: Session[Any], span: Range, limit: int, at: Seq, *, in_view: bool
-) -> tuple[list[TurnRow], tuple[int, int] | None]:
+) -> tuple[list[TurnSummary], tuple[int, int] | None]:
     """The newest turns of a span, oldest first, and which turns of it are older; reads little more than it shows. With
     `in_view`, without those that were rewound: what they changed does not stand."""
     if not limit:
@@ -177,7 +179,7 @@ def _turn_at(session: Session[Any], seq: Seq) -> int:
     return commit.turn if commit else session.head.turn
 
 
-def _rows(session: Session[Any], span: Range, at: Seq) -> Iterator[TurnRow]:
+def _rows(session: Session[Any], span: Range, at: Seq) -> Iterator[TurnSummary]:
     return gather(session, session.log.entries(after=span.first - 1, upto=span.last), at)
 
 
@@ -199,7 +201,9 @@ def _events(
         upto = after
 
 
-def _answer_events(ctx: Context, session: Session[Any], stand: Standing, entries: Iterable[Entry], limit: int) -> None:
+def _answer_events(
+    ctx: CommandContext, session: Session[Any], stand: Standing, entries: Iterable[Entry], limit: int
+) -> None:
     tools: dict[str, str] = {}
     shown = itertools.islice(entries, limit) if limit else iter(entries)
     if ctx.json:

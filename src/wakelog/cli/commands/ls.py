@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.places import find_time, list_sessions
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.results import shape
@@ -52,7 +52,7 @@ _COLUMNS = (
 )
 @common
 def ls_command(
-    ctx: Context,
+    ctx: CommandContext,
     everything: bool,
     since: str | None,
     status: str | None,
@@ -101,7 +101,7 @@ def ls_command(
 
 
 @contextlib.contextmanager
-def _index(ctx: Context, most: int) -> Iterator[Index]:
+def _index(ctx: CommandContext, most: int) -> Iterator[Index]:
     """The index; or one of the newest sessions, with so many more that archived ones can be left out."""
     if not most:
         yield ctx.store.index
@@ -145,7 +145,7 @@ def _in_families(found: list[SessionInfo]) -> Iterator[tuple[SessionInfo, int]]:
             yield from walk(top, 0)
 
 
-def _row(ctx: Context, info: SessionInfo, depth: int) -> Row:
+def _row(ctx: CommandContext, info: SessionInfo, depth: int) -> Row:
     sign, color = status_sign(info.status, failed=info.outcome == "failed")
     mark = f"{'  ' * max(0, min(depth, 8) - 1)}{glyph('fork')} " if info.parent else ""
     needs = []

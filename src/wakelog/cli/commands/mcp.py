@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.errors import UnsupportedError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ DURABLE_WAIT_S = 1.0
 @click.option("--read-only", is_flag=True, help="Leave out every tool that writes.")
 @click.option("--http", "address", metavar="HOST:PORT", help="Serve Streamable HTTP at /mcp instead of stdio.")
 @common
-def mcp_command(ctx: Context, read_only: bool, address: str | None) -> None:
+def mcp_command(ctx: CommandContext, read_only: bool, address: str | None) -> None:
     """Serve this store over MCP, on stdin and stdout, to an agent that keeps its own session.
 
     Over HTTP it listens on loopback only and checks Host and Origin. To open it up, put a server with keys in front.
@@ -54,7 +54,7 @@ def mcp_command(ctx: Context, read_only: bool, address: str | None) -> None:
     run_http(lambda create: _open(ctx, create), host or "127.0.0.1", int(port), read_only=read_only)
 
 
-def _serve_stdio(ctx: Context, read_only: bool) -> None:
+def _serve_stdio(ctx: CommandContext, read_only: bool) -> None:
     from wakelog.mcp.stdio_front import Front
 
     front = Front.on_stdio(read_only=read_only)
@@ -65,7 +65,7 @@ def _serve_stdio(ctx: Context, read_only: bool) -> None:
         run_stdio(lambda create: _open(ctx, create), front, read_only=read_only)
 
 
-def _open(ctx: Context, create: bool) -> Store:
+def _open(ctx: CommandContext, create: bool) -> Store:
     return ctx.new_store() if create else ctx.store
 
 
@@ -87,7 +87,7 @@ def _open(ctx: Context, create: bool) -> Store:
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @common
 def proxy_command(
-    ctx: Context,
+    ctx: CommandContext,
     name: str | None,
     into: str | None,
     trust: Trust,

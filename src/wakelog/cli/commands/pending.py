@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common, why_option
+from wakelog.cli.context import CommandContext, common, why_option
 from wakelog.cli.errors import NO
 from wakelog.cli.places import list_sessions
 from wakelog.cli.render.sessions import handle, harmless
@@ -80,7 +80,7 @@ class _Pending(msgspec.Struct, frozen=True):
 @click.command("pending")
 @click.argument("session", required=False, default="", shell_complete=complete_session)
 @common
-def pending_command(ctx: Context, session: str) -> int:
+def pending_command(ctx: CommandContext, session: str) -> int:
     """List calls with an unknown outcome and questions that wait for an answer, each with the command that resolves it.
     Covers all sessions, or SESSION. The exit code is 1 when there are none.
 
@@ -109,7 +109,7 @@ def pending_command(ctx: Context, session: str) -> int:
     return 0 if found else NO
 
 
-def _all(ctx: Context) -> list[Session[Any]]:
+def _all(ctx: CommandContext) -> list[Session[Any]]:
     """The sessions with something pending, as the index knows them."""
     out = []
     for info in list_sessions(ctx.store.index):
@@ -153,7 +153,7 @@ def _find(session: Session[Any], text: str) -> _Pending:
 @click.option("-m", "--message", "why", default="", metavar="TEXT", help="How you know.")
 @common
 def reconcile_command(
-    ctx: Context, session: str, action: str, outcome: str | None, output: str | None, by: str | None, why: str
+    ctx: CommandContext, session: str, action: str, outcome: str | None, output: str | None, by: str | None, why: str
 ) -> int:
     """Record the outcome of a call that was cut off, once you have found it out. When the agent's script runs again, it
     continues with that result. ACTION is the id of the call, or the beginning of it. Without an outcome, show what is
@@ -178,7 +178,7 @@ def reconcile_command(
     return 0
 
 
-def _show(ctx: Context, found: _Pending) -> None:
+def _show(ctx: CommandContext, found: _Pending) -> None:
     """What is known of a call that nobody knows the outcome of."""
     evidence = found.session.calls.evidence(found.action)
     told = [
@@ -215,7 +215,7 @@ def _value(text: str | None) -> Any:
 @click.argument("given", metavar="TEXT")
 @why_option
 @common
-def answer_command(ctx: Context, session: str, request: str, given: str, why: str) -> None:
+def answer_command(ctx: CommandContext, session: str, request: str, given: str, why: str) -> None:
     """Answer a question that an agent asked. Where the question has options, TEXT is one of them. REQUEST is the id of
     the question, or the beginning of it.
 
@@ -236,7 +236,7 @@ def _settling(name: str, verb: str, done: str, doc: str) -> click.Command:
     @click.argument("action")
     @why_option
     @common
-    def command(ctx: Context, session: str, action: str, why: str) -> None:
+    def command(ctx: CommandContext, session: str, action: str, why: str) -> None:
         found = _find(ctx.session(session), action)
         who = {} if verb == "abandon" else {"by": _me()}
         seq = getattr(found.session.calls, verb)(found.action, why=why, **who)
@@ -283,7 +283,7 @@ abandon_command = _settling(
 )
 
 
-def _tell(ctx: Context, found: _Pending, seq: Seq, text: str) -> None:
+def _tell(ctx: CommandContext, found: _Pending, seq: Seq, text: str) -> None:
     ctx.done("settled", found.session, f"{inert(text, lines=False)}  (e{seq})", action=found.action, seq=seq)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.places import list_sessions
 from wakelog.cli.render.sessions import (
     NEEDS,
@@ -65,7 +65,9 @@ class _Live(msgspec.Struct, frozen=True):
 @click.option("-A", "--all", "everything", is_flag=True, help="List idle sessions of any age too.")
 @click.option("--watch", "watch", is_flag=True, help="Refresh every two seconds, until Ctrl-C.")
 @common
-def ps_command(ctx: Context, waiting: bool, stuck: bool, over_budget: bool, everything: bool, watch: bool) -> None:
+def ps_command(
+    ctx: CommandContext, waiting: bool, stuck: bool, over_budget: bool, everything: bool, watch: bool
+) -> None:
     """List live sessions, those that need you first: who writes, what is pending, and when something last happened.
 
     Idle sessions without a flag leave the list after an hour, and at most 200 idle ones are shown. When many sessions
@@ -93,7 +95,7 @@ def ps_command(ctx: Context, waiting: bool, stuck: bool, over_budget: bool, ever
         ctx.suggest(f"wakelog status {name}", f"wakelog tail -f {name}")
 
 
-def _tell(ctx: Context, wanted: set[str], everything: bool, most: int) -> list[_Live]:
+def _tell(ctx: CommandContext, wanted: set[str], everything: bool, most: int) -> list[_Live]:
     live, resting = _look(ctx, wanted, everything, most)
 
     def human() -> None:
@@ -108,7 +110,7 @@ def _tell(ctx: Context, wanted: set[str], everything: bool, most: int) -> list[_
     return live
 
 
-def _look(ctx: Context, wanted: set[str], everything: bool, most: int) -> tuple[list[_Live], int]:
+def _look(ctx: CommandContext, wanted: set[str], everything: bool, most: int) -> tuple[list[_Live], int]:
     """The sessions to show, and how many more there are that only rest."""
     found = []
     idle = hidden = 0
@@ -140,7 +142,7 @@ def _look(ctx: Context, wanted: set[str], everything: bool, most: int) -> tuple[
     return sorted(found, key=lambda each: (NEEDS.index(each.stand.need), -each.stand.at)), hidden
 
 
-def _not_closed(ctx: Context, most: int) -> Iterator[SessionInfo]:
+def _not_closed(ctx: CommandContext, most: int) -> Iterator[SessionInfo]:
     if most:
         with newest_index(ctx.store.engine, ctx.store.sessions(), most) as index:
             yield from index.sessions(live=True, limit=most)
@@ -148,7 +150,7 @@ def _not_closed(ctx: Context, most: int) -> Iterator[SessionInfo]:
     yield from list_sessions(ctx.store.index, live=True)
 
 
-def _is_at_rest(ctx: Context, info: SessionInfo) -> bool:
+def _is_at_rest(ctx: CommandContext, info: SessionInfo) -> bool:
     """Whether a session is idle as far as the index and the last sign of life can tell: its state need not be read."""
     if info.status == "paused" or info.pending or info.flags or (info.turn and not info.outcome):
         return False
@@ -156,14 +158,14 @@ def _is_at_rest(ctx: Context, info: SessionInfo) -> bool:
     return beat is None or beat.until < ctx.store.clock()
 
 
-def _show(ctx: Context, live: list[_Live]) -> None:
+def _show(ctx: CommandContext, live: list[_Live]) -> None:
     if not live:
         ctx.say("nothing is live")
         return
     say_table(ctx, _COLUMNS, [_row(ctx, each) for each in live])
 
 
-def _row(ctx: Context, each: _Live) -> Row:
+def _row(ctx: CommandContext, each: _Live) -> Row:
     stand, turn = each.stand, each.stand.document["turn"]
     sign, color = status_sign(stand.status)
     urgent = [need for need in stand.needs if need in URGENT]

@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import Place, span_of
 from wakelog.cli.render.results import plain, shape, shows
@@ -24,9 +24,9 @@ from wakelog.errors import DivergenceError, WakelogError
 from wakelog.model.values import Value
 from wakelog.replay.call_text import call_text, value_text
 from wakelog.replay.plan import Plan, Reference, as_reference
-from wakelog.replay.recording import Begun, Recording, Step, read_recording
+from wakelog.replay.recording import Begun, RecordedCall, Recording, read_recording
 from wakelog.replay.report import AGREES, Report, sentence
-from wakelog.replay.report import Row as Compared
+from wakelog.replay.report import ReplayRow as Compared
 from wakelog.session import Session
 
 _STEPS = (Column(), Column(right=True), Column(), Column(), Column(least=24), Column(least=10, drop=1))
@@ -59,7 +59,7 @@ def _plain(row: Compared) -> dict[str, Any]:
 # What would be replayed
 
 
-def say_recording(ctx: Context, recording: Recording, mode: str, agent: str) -> None:
+def say_recording(ctx: CommandContext, recording: Recording, mode: str, agent: str) -> None:
     """What would be run again, and how to pass the code."""
     ctx.say(
         f"{ctx.style(inert(recording.name, lines=False), bold=True)}  {_counted(recording)}, from e{recording.start} on"
@@ -73,13 +73,13 @@ def say_recording(ctx: Context, recording: Recording, mode: str, agent: str) -> 
         ctx.say("Nothing was run: name the code with --agent MODULE:FUNCTION.")
 
 
-def _say_steps(ctx: Context, recording: Recording, place: int) -> None:
+def _say_steps(ctx: CommandContext, recording: Recording, place: int) -> None:
     rows = [_recorded(recording, step) for step in recording.steps if step.place == place]
     if rows:
         say_table(ctx, (Column(right=True), Column(), Column(least=24), Column(least=8)), rows, titles=False)
 
 
-def _recorded(recording: Recording, step: Step) -> Row:
+def _recorded(recording: Recording, step: RecordedCall) -> Row:
     given = None if step.gone else recording.input_of(step)
     text = ("model " if step.is_model else "") + call_text(step.tool or "a call", given)
     note = step.gone and f"{step.gone}: cannot be answered"
@@ -101,7 +101,7 @@ def _counted(recording: Recording) -> str:
 # What came of it
 
 
-def say_report(ctx: Context, report: Report) -> None:
+def say_report(ctx: CommandContext, report: Report) -> None:
     """The first difference, then all steps."""
     ctx.say(f"{ctx.style(inert(report.name, lines=False), bold=True)}  {report.mode}  {_sum(report)}")
     found = report.divergence
@@ -156,7 +156,7 @@ def _lines(row: Compared) -> list[Row]:
 
 
 @shows(Plan)
-def say_plan(ctx: Context, plan: Plan) -> None:
+def say_plan(ctx: CommandContext, plan: Plan) -> None:
     """A plan for people: what is to be checked is told with each value."""
     steps = len(plan.steps)
     ctx.say(f"{ctx.style('plan of ' + inert(plan.name, lines=False), bold=True)}  {steps} step{'s' * (steps != 1)}")
@@ -177,7 +177,7 @@ def say_plan(ctx: Context, plan: Plan) -> None:
     ctx.say("Values marked with ~ were matched by their content: check them. --json gives the plan to keep and change.")
 
 
-def _say_plan_steps(ctx: Context, plan: Plan, turn: int) -> None:
+def _say_plan_steps(ctx: CommandContext, plan: Plan, turn: int) -> None:
     for step in plan.steps:
         if step.turn != turn:
             continue
@@ -235,7 +235,7 @@ def _reference(reference: Reference) -> str:
 @click.option("--plan", "as_plan", is_flag=True, help="Print the calls as a plan that runs on new inputs.")
 @common
 def replay_command(
-    ctx: Context,
+    ctx: CommandContext,
     selector: str,
     start: str,
     mode: str,
@@ -280,7 +280,7 @@ def replay_command(
     return _run(ctx, session, where, agent, sets, mode=mode, **how)
 
 
-def _where(ctx: Context, place: Place, start: str) -> str:
+def _where(ctx: CommandContext, place: Place, start: str) -> str:
     """The range that SEL and --from name together."""
     first, _, last = place.text.partition("..")
     last = last or first
@@ -308,7 +308,7 @@ def _sets(changes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         yield key, text
 
 
-def _show_plan(ctx: Context, session: Session[Any], where: str, sets: dict[str, str]) -> int:
+def _show_plan(ctx: CommandContext, session: Session[Any], where: str, sets: dict[str, str]) -> int:
     from wakelog.replay.plan_run import parameters
 
     plan = session.calls.workflow(where)
@@ -330,7 +330,7 @@ def _json(text: str) -> Value:
         return text
 
 
-def _run(ctx: Context, session: Session[Any], where: str, agent: str, sets: dict[str, str], **how: Any) -> int:
+def _run(ctx: CommandContext, session: Session[Any], where: str, agent: str, sets: dict[str, str], **how: Any) -> int:
     from wakelog.replay.agent_run import load_agent
 
     # What the agent's code prints is not the answer.
@@ -375,7 +375,7 @@ def _change(replay: Any, sets: dict[str, str]) -> None:
 shape(Recording, "session replayed=name first last turns steps", session=lambda recording: recording.log.id)
 shape(Begun, "turn attempt input outcome")
 shape(
-    Step,
+    RecordedCall,
     "number turn? seq tool effect status? answerable",
     answerable=lambda step: bool(step.outcome) and not step.gone,
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common, why_option, yes_option
+from wakelog.cli.context import CommandContext, common, why_option, yes_option
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.sessions import label
@@ -19,7 +19,7 @@ from wakelog.session import Session
 from wakelog.session.undo import Project, Undone, project_of, redo, undo
 
 if TYPE_CHECKING:
-    from wakelog.files.restore import Restored
+    from wakelog.files.restore import RestoredFiles
     from wakelog.files.restore_plan import RestorePlan
 
 
@@ -62,7 +62,7 @@ def _parts(ctx: click.Context, param: click.Parameter, given: str) -> tuple[str,
 @why_option
 @common
 def rewind_command(
-    ctx: Context,
+    ctx: CommandContext,
     selector: str,
     what: tuple[str, ...],
     force: bool,
@@ -128,7 +128,9 @@ def _plan(session: Session[Any], to: int, roots: tuple[str, ...], force: bool) -
     return plan_restore(session.log, to, folder=folder, roots=roots, force=force)
 
 
-def _do(session: Session[Any], to: int, what: tuple[str, ...], plan: RestorePlan | None, why: str) -> Restored | None:
+def _do(
+    session: Session[Any], to: int, what: tuple[str, ...], plan: RestorePlan | None, why: str
+) -> RestoredFiles | None:
     if plan is None:
         session.rewind(to, why=why)
         return None
@@ -137,7 +139,7 @@ def _do(session: Session[Any], to: int, what: tuple[str, ...], plan: RestorePlan
     return restore(session.log, plan, rewind_to=to if "state" in what else None, why=why)
 
 
-def _differ(ctx: Context, session: Session[Any], plan: RestorePlan) -> Any:
+def _differ(ctx: CommandContext, session: Session[Any], plan: RestorePlan) -> Any:
     from wakelog.cli.render.files import diff_lines
     from wakelog.files.file_diff import step_diff
 
@@ -149,17 +151,17 @@ def _differ(ctx: Context, session: Session[Any], plan: RestorePlan) -> Any:
     return show
 
 
-def _plain(plan: RestorePlan | None, restored: Restored | None) -> dict[str, Any]:
+def _plain(plan: RestorePlan | None, restored: RestoredFiles | None) -> dict[str, Any]:
     if plan is None:
         return {"restore": None, "results": None}
     return {"restore": plan, "results": restored.results if restored else None}
 
 
 def _show_end(
-    ctx: Context,
+    ctx: CommandContext,
     preview: RewindPreview,
     what: tuple[str, ...],
-    restored: Restored | None,
+    restored: RestoredFiles | None,
     dry_run: bool,
     nothing: bool,
     undo: str,
@@ -183,7 +185,7 @@ def _show_end(
 
 
 def show_preview(
-    ctx: Context,
+    ctx: CommandContext,
     session: Session[Any],
     preview: RewindPreview,
     what: tuple[str, ...] = ("state", "conversation"),
@@ -215,7 +217,7 @@ def show_preview(
         ctx.row("careful", ctx.style(f"{holder} is writing this session at this moment", fg="yellow"))
 
 
-def _state(ctx: Context, preview: RewindPreview) -> None:
+def _state(ctx: CommandContext, preview: RewindPreview) -> None:
     arrow = glyph("arrow")
     ctx.row("state", f"{preview.keys_now:,} keys {arrow} {preview.keys_then:,} keys" if preview.parts else "no change")
     for part in preview.parts:
@@ -225,7 +227,7 @@ def _state(ctx: Context, preview: RewindPreview) -> None:
     ctx.row("conversation", f"{preview.messages_now:,} messages {arrow} {preview.messages_then:,} in view")
 
 
-def _plan_rows(ctx: Context, session: Session[Any], plan: RestorePlan) -> None:
+def _plan_rows(ctx: CommandContext, session: Session[Any], plan: RestorePlan) -> None:
     from wakelog.cli.render.files import plan_lines
 
     title = "files"
@@ -234,7 +236,7 @@ def _plan_rows(ctx: Context, session: Session[Any], plan: RestorePlan) -> None:
         title = ""
 
 
-def _files(ctx: Context, files: tuple[FileBeyond, ...]) -> None:
+def _files(ctx: CommandContext, files: tuple[FileBeyond, ...]) -> None:
     title = "files"
     for file in files[:FILES_SHOWN]:
         lines = f"+{file.added} {glyph('minus')}{file.removed}"
@@ -245,7 +247,7 @@ def _files(ctx: Context, files: tuple[FileBeyond, ...]) -> None:
         ctx.row("", f"and {len(files) - FILES_SHOWN} more, not touched")
 
 
-def _effects(ctx: Context, effects: tuple[Beyond, ...]) -> None:
+def _effects(ctx: CommandContext, effects: tuple[Beyond, ...]) -> None:
     if not effects:
         return
     count = len(effects)
@@ -284,7 +286,7 @@ def _options(function: F) -> F:
 @click.command("undo")
 @_options
 @common
-def undo_command(ctx: Context, session: str, no_files: bool, force: bool, roots: tuple[str, ...]) -> int:
+def undo_command(ctx: CommandContext, session: str, no_files: bool, force: bool, roots: tuple[str, ...]) -> int:
     """Take back the newest rewind that was not undone yet. Repeat it to go further back.
 
     Events after the rewind leave the view and stay in the log. Files that the rewind restored change back, except files
@@ -300,7 +302,7 @@ def undo_command(ctx: Context, session: str, no_files: bool, force: bool, roots:
 @click.command("redo")
 @_options
 @common
-def redo_command(ctx: Context, session: str, no_files: bool, force: bool, roots: tuple[str, ...]) -> int:
+def redo_command(ctx: CommandContext, session: str, no_files: bool, force: bool, roots: tuple[str, ...]) -> int:
     """Take back the newest undo, as long as nothing was rewound since. Repeat it to go further forward.
 
     \b
@@ -311,7 +313,7 @@ def redo_command(ctx: Context, session: str, no_files: bool, force: bool, roots:
 
 
 def _run(
-    ctx: Context,
+    ctx: CommandContext,
     session: str,
     act: Callable[..., Undone],
     schema: str,
@@ -350,7 +352,7 @@ def _plain_undo(found: Session[Any], undone: Undone, before: int) -> dict[str, A
     }
 
 
-def _show(ctx: Context, found: Session[Any], undone: Undone, data: dict[str, Any]) -> None:
+def _show(ctx: CommandContext, found: Session[Any], undone: Undone, data: dict[str, Any]) -> None:
     name = label(found)
     what = "the adoption" if data["mode"] == "adopt" else f"the {data['mode']}"
     went = f"(it went to e{data['went_to']})" if not undone.only_files else "of files"

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_time
 from wakelog.cli.render.results import shape
@@ -34,7 +34,7 @@ _NARROW = 8
 @click.option("-c", "--count", "counts", is_flag=True, help="Count the hits of each session.")
 @common
 def search_command(
-    ctx: Context,
+    ctx: CommandContext,
     query: tuple[str, ...],
     everything: bool,
     since: str | None,
@@ -73,7 +73,7 @@ def search_command(
     return 0 if hits else NO
 
 
-def _answer_sessions(ctx: Context, text: str, hits: list[Hit], counts: bool) -> None:
+def _answer_sessions(ctx: CommandContext, text: str, hits: list[Hit], counts: bool) -> None:
     found = Counter((hit.session, hit.name) for hit in hits)
     rows = [{"session": session, "name": name or None, "hits": count} for (session, name), count in found.most_common()]
 
@@ -92,7 +92,7 @@ def _place(hit: Hit) -> str:
     return f"{name}@{hit.turn}{attempt} e{hit.seq}" if hit.turn else f"-s {name} e{hit.seq}"
 
 
-def _show(ctx: Context, text: str, hits: list[Hit]) -> None:
+def _show(ctx: CommandContext, text: str, hits: list[Hit]) -> None:
     if not hits:
         ctx.say(f"nothing says {inert(text, lines=False)!r}")
         return
@@ -110,7 +110,7 @@ def _show(ctx: Context, text: str, hits: list[Hit]) -> None:
         ctx.say("    " + _marked(ctx, snippet))
 
 
-def _marked(ctx: Context, snippet: str) -> str:
+def _marked(ctx: CommandContext, snippet: str) -> str:
     """The snippet with what matched in bold, where there is colour; else the marks stay."""
     if not ctx.color:
         return snippet
@@ -139,7 +139,7 @@ shape(
     "--timeout", "timeout_s", type=float, default=2.0, show_default=True, metavar="S", help="Stop after S seconds."
 )
 @common
-def query_command(ctx: Context, sql: str, views: bool, limit: int, timeout_s: float) -> None:
+def query_command(ctx: CommandContext, sql: str, views: bool, limit: int, timeout_s: float) -> None:
     """Run one SELECT over the views of the store (list them with --views). `-` reads the statement from stdin.
 
     The views are sessions, turns, events, files, decisions, facts, tools, errors and messages. Queries can read nothing
@@ -168,7 +168,7 @@ def query_command(ctx: Context, sql: str, views: bool, limit: int, timeout_s: fl
     ctx.answer("query", data, lambda: _show_query(ctx, table), records=records)
 
 
-def _show_query(ctx: Context, table: Table) -> None:
+def _show_query(ctx: CommandContext, table: Table) -> None:
     if not table.rows:
         ctx.say("no rows")
         return
@@ -186,7 +186,7 @@ def _show_query(ctx: Context, table: Table) -> None:
     say_table(ctx, columns, [[Cell(_text(value)) for value in row] for row in table.rows])
 
 
-def _show_upright(ctx: Context, table: Table) -> None:
+def _show_upright(ctx: CommandContext, table: Table) -> None:
     """Too many columns for a line: a block for each row, a line for each column that holds something."""
     names = [pad(name, 16) for name in table.columns]
     for number, row in enumerate(table.rows, 1):
@@ -202,7 +202,7 @@ def _text(value: Any) -> str:
     return text_of(value)[:2000] if isinstance(value, str | bytes) else scalar(value, 60)
 
 
-def _answer_views(ctx: Context) -> None:
+def _answer_views(ctx: CommandContext) -> None:
     columns = {view: list(ctx.store.index.query_sql(f"select * from {view} limit 0").columns) for view in VIEWS}
     data = [{"view": view, "columns": names} for view, names in columns.items()]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import clock, inert
@@ -61,7 +61,7 @@ _FILE = click.option(
 )
 @common
 def serve_command(
-    ctx: Context,
+    ctx: CommandContext,
     host: str,
     port: int,
     host_names: tuple[str, ...],
@@ -121,7 +121,7 @@ def serve_command(
     serving.run(server, sock, tls=(str(tls_cert), str(tls_key or "")) if tls_cert else None)
 
 
-def _announce(ctx: Context, server: Server, url: str) -> None:
+def _announce(ctx: CommandContext, server: Server, url: str) -> None:
     data = {"url": url, "key": server.launch_token or None, "store": ctx.url, "keys": len(server.keys.all())}
 
     def human() -> None:
@@ -170,7 +170,7 @@ def key_command() -> None:
 @_FILE
 @common
 def new(
-    ctx: Context,
+    ctx: CommandContext,
     name: str,
     scope: Any,
     namespaces: tuple[str, ...],
@@ -206,7 +206,7 @@ def new(
 @key_command.command("ls")
 @_FILE
 @common
-def ls(ctx: Context, key_file: Path | None) -> None:
+def ls(ctx: CommandContext, key_file: Path | None) -> None:
     """List the keys by id; secrets are never shown.
 
     \b
@@ -222,7 +222,7 @@ def ls(ctx: Context, key_file: Path | None) -> None:
 @click.argument("name_or_id", metavar="NAME")
 @_FILE
 @common
-def revoke(ctx: Context, name_or_id: str, key_file: Path | None) -> None:
+def revoke(ctx: CommandContext, name_or_id: str, key_file: Path | None) -> None:
     """Revoke a key, by name or id. A running server refuses it from the next request on.
 
     \b
@@ -234,7 +234,7 @@ def revoke(ctx: Context, name_or_id: str, key_file: Path | None) -> None:
     ctx.answer("key", key, lambda: ctx.say(f"{inert(key.name, lines=False)} ({key.id}) is no longer a key"))
 
 
-def _keys(ctx: Context, key_file: Path | None) -> Keys:
+def _keys(ctx: CommandContext, key_file: Path | None) -> Keys:
     return Spaces(ctx.url).keys(key_file)
 
 
@@ -249,7 +249,7 @@ shape(
 )
 
 
-def _show(ctx: Context, keys: list[Key]) -> None:
+def _show(ctx: CommandContext, keys: list[Key]) -> None:
     if not keys:
         ctx.say("There is no key.")
         return

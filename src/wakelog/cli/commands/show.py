@@ -10,13 +10,13 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.places import something, span_of
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.detail import event_lines, turn_lines
 from wakelog.cli.render.events import record
 from wakelog.cli.render.sessions import handle, identity
-from wakelog.cli.render.turns import TurnRow, gather
+from wakelog.cli.render.turns import TurnSummary, gather
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert
 from wakelog.errors import CorruptLogError
@@ -52,7 +52,7 @@ class _Shown(msgspec.Struct, frozen=True):
     help="Show at most N bytes of a value; 0 shows all.",
 )
 @common
-def show_command(ctx: Context, places: tuple[str, ...], raw: bool, with_output: bool, limit: int) -> int:
+def show_command(ctx: CommandContext, places: tuple[str, ...], raw: bool, with_output: bool, limit: int) -> int:
     """Show a turn with its events (@5), one event in full (e1042), or a commit (c:9f3a). Without SEL, the newest turn.
 
     A session stays named for the places after it: fix-auth@7 e40 is event 40 of fix-auth.
@@ -72,7 +72,7 @@ def show_command(ctx: Context, places: tuple[str, ...], raw: bool, with_output: 
     return 0
 
 
-def _show(ctx: Context, shown: list[_Shown], raw: bool, with_output: bool, limit: int) -> None:
+def _show(ctx: CommandContext, shown: list[_Shown], raw: bool, with_output: bool, limit: int) -> None:
     if raw:
         for each in shown:
             _say_raw(ctx, each)
@@ -95,7 +95,7 @@ def _show(ctx: Context, shown: list[_Shown], raw: bool, with_output: bool, limit
     _suggest(ctx, shown[-1])
 
 
-def _find(ctx: Context, places: tuple[str, ...]) -> list[_Shown]:
+def _find(ctx: CommandContext, places: tuple[str, ...]) -> list[_Shown]:
     found: list[_Shown] = []
     for text in places or ("@",):
         place = ctx.place(text)
@@ -134,7 +134,7 @@ def _entries(shown: _Shown) -> Iterator[Entry]:
     return (entry for entry in entries if entry.header.turn)
 
 
-def _turn_row(shown: _Shown) -> TurnRow | None:
+def _turn_row(shown: _Shown) -> TurnSummary | None:
     return next(gather(shown.session, _entries(shown)), None) if shown.kind == "turn" else None
 
 
@@ -167,7 +167,7 @@ def _plain_commit(session: Session[Any], seq: Seq) -> dict[str, Any]:
     }
 
 
-def _say(ctx: Context, shown: _Shown, with_output: bool, limit: int) -> None:
+def _say(ctx: CommandContext, shown: _Shown, with_output: bool, limit: int) -> None:
     tools: dict[str, str] = {}
     session = shown.session
     if shown.kind == "event":
@@ -187,7 +187,7 @@ def _say(ctx: Context, shown: _Shown, with_output: bool, limit: int) -> None:
         )
 
 
-def _say_raw(ctx: Context, shown: _Shown) -> None:
+def _say_raw(ctx: CommandContext, shown: _Shown) -> None:
     """Stored bytes as they are, to a pipe; on a terminal they are made inert."""
     for entry in _entries(shown):
         for part in (entry.record.header, entry.record.body):
@@ -195,7 +195,7 @@ def _say_raw(ctx: Context, shown: _Shown) -> None:
             click.echo(inert(text) if sys.stdout.isatty() else text)
 
 
-def _suggest(ctx: Context, shown: _Shown) -> None:
+def _suggest(ctx: CommandContext, shown: _Shown) -> None:
     name = handle(shown.session)
     if shown.kind == "turn":
         turn = shown.session.log.entry(shown.span.last).header.turn

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, at_option, common
+from wakelog.cli.context import CommandContext, at_option, common
 from wakelog.cli.places import find_key, plain_key
 from wakelog.cli.render.changes import who
 from wakelog.cli.render.sessions import handle, identity, title
@@ -45,7 +45,7 @@ _COLUMNS = (
 )
 @click.option("--schema", "schema", is_flag=True, help="Print the JSON Schema of the state instead.")
 @common
-def state_command(ctx: Context, key: str, at: str, schema: bool) -> None:
+def state_command(ctx: CommandContext, key: str, at: str, schema: bool) -> None:
     """Show the state as a tree, now or at any point. KEY is a JSON Pointer such as /data/plan/2 or /facts; without it,
     everything.
 
@@ -84,7 +84,7 @@ def state_command(ctx: Context, key: str, at: str, schema: bool) -> None:
     _suggest(ctx, session, pointer)
 
 
-def _say_document(ctx: Context, document: dict[str, Value]) -> None:
+def _say_document(ctx: CommandContext, document: dict[str, Value]) -> None:
     """The parts that hold something; the empty ones are named at the end."""
     empty = [name for name, value in document.items() if _is_empty(value)]
     ctx.say_all(tree({name: value for name, value in document.items() if name not in empty}, ctx.columns, 2))
@@ -96,7 +96,7 @@ def _is_empty(value: Value) -> bool:
     return value is None or value == {} or (isinstance(value, dict) and all(v == {} for v in value.values()))
 
 
-def _suggest(ctx: Context, session: Session[Any], pointer: str) -> None:
+def _suggest(ctx: CommandContext, session: Session[Any], pointer: str) -> None:
     name = handle(session)
     ctx.suggest(f"wakelog blame {pointer or '/data'} -s {name}", f"wakelog diff {name}")
 
@@ -105,7 +105,7 @@ def _suggest(ctx: Context, session: Session[Any], pointer: str) -> None:
 @click.argument("key", required=False, default="", shell_complete=complete_key)
 @at_option
 @common
-def blame_command(ctx: Context, key: str, at: str) -> None:
+def blame_command(ctx: CommandContext, key: str, at: str) -> None:
     """Show who last wrote KEY (a JSON Pointer) and each key below it: event, turn, tool and reason.
 
     This reads the whole history once.
@@ -134,7 +134,7 @@ def blame_command(ctx: Context, key: str, at: str) -> None:
         ctx.suggest(f"wakelog show -s {handle(session)} e{found[0].writer.seq}")
 
 
-def _row(ctx: Context, each: Blame) -> Row:
+def _row(ctx: CommandContext, each: Blame) -> Row:
     writer = each.writer
     value = Cell(scalar(each.value, 60))
     if writer is None:

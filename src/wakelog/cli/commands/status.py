@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, at_option, common
+from wakelog.cli.context import CommandContext, at_option, common
 from wakelog.cli.render.sessions import Standing, handle, pending_text, plain_session, standing, status_words
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
@@ -22,7 +22,7 @@ _SHOWN = 8
 @click.argument("session", required=False, default="", shell_complete=complete_selector)
 @at_option
 @common
-def status_command(ctx: Context, session: str, at: str) -> None:
+def status_command(ctx: CommandContext, session: str, at: str) -> None:
     """Show where a session stands: head, turn, goal, budget, open calls, flags and the last error. Without SESSION, the
     newest one.
 
@@ -38,7 +38,7 @@ def status_command(ctx: Context, session: str, at: str) -> None:
     ctx.suggest(*_next(chosen, stand))
 
 
-def _show(ctx: Context, session: Session[Any], stand: Standing) -> None:
+def _show(ctx: CommandContext, session: Session[Any], stand: Standing) -> None:
     document, head = stand.document, stand.head
     turn = document["turn"]
     place = f"@{turn['number']}" if turn["number"] else "no turn yet"
@@ -67,7 +67,7 @@ def _show(ctx: Context, session: Session[Any], stand: Standing) -> None:
         ctx.say(f"  {ctx.style('error    ', fg='red')}  {fit(_error_text(error), room)}")
 
 
-def _more(ctx: Context, total: int, what: str) -> None:
+def _more(ctx: CommandContext, total: int, what: str) -> None:
     if total > _SHOWN:
         ctx.say(f"             and {total - _SHOWN} more {what} (wakelog state)")
 

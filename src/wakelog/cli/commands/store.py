@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from wakelog.cli.commands.doctor import say_checks
-from wakelog.cli.context import Context, common, hide_password
+from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY, PARTIAL
 from wakelog.cli.output import Progress
 from wakelog.cli.render.table import Column, say_table
@@ -27,7 +27,7 @@ from wakelog.store import Store
 from wakelog.store import open as open_store
 
 if TYPE_CHECKING:
-    from wakelog.maintenance.archive import Done
+    from wakelog.maintenance.archive import ArchiveResult
 
 KINDS_SHOWN = 8
 _DURABILITY = {
@@ -43,7 +43,7 @@ _DURABILITY = {
 @click.option("--repair", is_flag=True, help="Rebuild caches and delete orphans; no event is lost.")
 @click.option("--anew", is_flag=True, help="Start at the first session, not where the last run stopped.")
 @common
-def scrub(ctx: Context, for_: str | None, rate: int | None, repair: bool, anew: bool) -> int:
+def scrub(ctx: CommandContext, for_: str | None, rate: int | None, repair: bool, anew: bool) -> int:
     """Check every stored byte against its hash (chain, bodies, payloads, blobs, snapshots, heads) and look for orphans.
     The exit code is 4 when something is damaged. With --repair, rebuild caches and delete orphans.
 
@@ -70,14 +70,14 @@ def scrub(ctx: Context, for_: str | None, rate: int | None, repair: bool, anew: 
     return INTEGRITY if done.damage else 0
 
 
-def _events_of(ctx: Context) -> int:
+def _events_of(ctx: CommandContext) -> int:
     """How many events there are to read; of damaged sessions it is not known."""
     engine = ctx.store.engine
     heads = (engine.head(session) for session, problem in every_id(engine) if problem is None)
     return sum(h.seq - (h.fork.at if h.fork else 0) for h in heads)
 
 
-def _plain(ctx: Context, done: Scrubbed) -> dict[str, Any]:
+def _plain(ctx: CommandContext, done: Scrubbed) -> dict[str, Any]:
     data: dict[str, Any] = msgspec.to_builtins(done)
     for name in ("began", "ended"):
         at = data["of_pass"][name]
@@ -87,7 +87,7 @@ def _plain(ctx: Context, done: Scrubbed) -> dict[str, Any]:
     return {**data, "is_whole": done.is_whole, "damage": done.damage, "ok": not done.damage}
 
 
-def _name(ctx: Context, session: str) -> str:
+def _name(ctx: CommandContext, session: str) -> str:
     """What a finding's session is called; a damaged one may not tell."""
     from wakelog.errors import WakelogError
     from wakelog.model.ids import SessionId
@@ -98,7 +98,7 @@ def _name(ctx: Context, session: str) -> str:
         return session
 
 
-def _show(ctx: Context, done: Scrubbed) -> None:
+def _show(ctx: CommandContext, done: Scrubbed) -> None:
     for finding in sorted(done.findings, key=lambda f: not f.is_damage):
         _say(ctx, finding)
     if done.repaired:
@@ -109,7 +109,7 @@ def _show(ctx: Context, done: Scrubbed) -> None:
     _say_place(ctx, done, done.of_pass)
 
 
-def _say(ctx: Context, finding: StoreFinding) -> None:
+def _say(ctx: CommandContext, finding: StoreFinding) -> None:
     mark = ctx.style("✗", fg="red", bold=True) if finding.is_damage else ctx.style("·", fg="yellow")
     where = _name(ctx, finding.session)
     place = f"{inert(where, lines=False)}  " if where else ""
@@ -119,7 +119,7 @@ def _say(ctx: Context, finding: StoreFinding) -> None:
         ctx.say(f"  {ctx.style('fix:', dim=True)} {inert(finding.fix, lines=False)}")
 
 
-def _say_place(ctx: Context, done: Scrubbed, at: Pass) -> None:
+def _say_place(ctx: CommandContext, done: Scrubbed, at: Pass) -> None:
     if not done.is_whole:
         ctx.say(f"  time is up after {at.sessions} sessions of this pass; the next scrub goes on there")
     elif done.is_resumed:
@@ -138,7 +138,7 @@ def _say_place(ctx: Context, done: Scrubbed, at: Pass) -> None:
 )
 @click.option("--no-verify", is_flag=True, help="Do not verify what was copied.")
 @common
-def copy(ctx: Context, target: str, only: tuple[str, ...], no_verify: bool) -> int:
+def copy(ctx: CommandContext, target: str, only: tuple[str, ...], no_verify: bool) -> int:
     """Copy all sessions to another store, of any engine, and verify them there. Every hash is kept.
 
     Repeat it to bring the copy up to date. A session that has changed in both stores is left alone and reported (exit
@@ -157,7 +157,7 @@ def copy(ctx: Context, target: str, only: tuple[str, ...], no_verify: bool) -> i
 @click.command("backup")
 @click.argument("target", metavar="FILE.db|URL")
 @common
-def backup(ctx: Context, target: str) -> int:
+def backup(ctx: CommandContext, target: str) -> int:
     """Back up this store, while it is in use, into a file that is a store itself. Repeat it to add what is new.
 
     To a URL such as s3://bucket/prefix, each session is written as a bundle that is never replaced, with a list of what
@@ -184,7 +184,7 @@ def backup(ctx: Context, target: str) -> int:
 @click.argument("source", metavar="FILE.db|URL")
 @click.option("--list", "name", default="", metavar="NAME", help="From a URL: restore this list, not the newest one.")
 @common
-def restore(ctx: Context, source: str, name: str) -> int:
+def restore(ctx: CommandContext, source: str, name: str) -> int:
     """Restore from a backup what this store lacks. Newer events in this store stay as they are.
 
     \b
@@ -204,7 +204,7 @@ def restore(ctx: Context, source: str, name: str) -> int:
         return _copy(ctx, there, ctx.new_store(), ctx.url, (), True)
 
 
-def _copy(ctx: Context, source: Store, target: Store, where: str, only: tuple[str, ...], verify: bool) -> int:
+def _copy(ctx: CommandContext, source: Store, target: Store, where: str, only: tuple[str, ...], verify: bool) -> int:
     from wakelog.maintenance.copy import copy_sessions
 
     chosen = [source.find(name) for name in only] or None
@@ -235,7 +235,7 @@ def _copy(ctx: Context, source: Store, target: Store, where: str, only: tuple[st
     return INTEGRITY if bad else PARTIAL if done.diverged else 0
 
 
-def _show_archive(ctx: Context, store: Store, done: Done, place: str, word: str) -> int:
+def _show_archive(ctx: CommandContext, store: Store, done: ArchiveResult, place: str, word: str) -> int:
     data = {**msgspec.to_builtins(done), "place": hide_password(place)}
 
     def human() -> None:
@@ -265,7 +265,7 @@ def store_command() -> None:
 
 @store_command.command("path")
 @common
-def path(ctx: Context) -> None:
+def path(ctx: CommandContext) -> None:
     """Print where the store is, or would be created.
 
     \b
@@ -279,7 +279,7 @@ def path(ctx: Context) -> None:
 @store_command.command("info")
 @click.option("--full", is_flag=True, help="Count every event, also in a big store.")
 @common
-def store_info(ctx: Context, full: bool) -> None:
+def store_info(ctx: CommandContext, full: bool) -> None:
     """Show sessions, events, bytes on disk and by kind of event, durability and retention.
 
     \b
@@ -298,7 +298,7 @@ def store_info(ctx: Context, full: bool) -> None:
 
 @store_command.command("check")
 @common
-def check(ctx: Context) -> int:
+def check(ctx: CommandContext) -> int:
     """Check that the store can be used: its version, its file, the head of every session, the newest commits, blobs and
     the index. This is quick and changes nothing; `wakelog store scrub` reads every byte. The exit code is 4 when
     something fails.
@@ -317,7 +317,7 @@ def check(ctx: Context) -> int:
 @store_command.command("migrate")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and stop.")
 @common
-def migrate(ctx: Context, dry_run: bool) -> None:
+def migrate(ctx: CommandContext, dry_run: bool) -> None:
     """Upgrade the tables of this store to the version of this wakelog, in place, while the store is in use.
 
     Steps only go forward. If it is interrupted, run it again; several may run at once.
@@ -339,7 +339,7 @@ def migrate(ctx: Context, dry_run: bool) -> None:
     ctx.answer("store-migrate", data, lambda: _show_steps(ctx, before, waiting, dry_run))
 
 
-def _show_steps(ctx: Context, before: int, waiting: Sequence[MigrationStep], dry_run: bool) -> None:
+def _show_steps(ctx: CommandContext, before: int, waiting: Sequence[MigrationStep], dry_run: bool) -> None:
     if not waiting:
         ctx.say(f"{ctx.style('✔', fg='green')} version {before}: nothing waits")
         return
@@ -354,7 +354,7 @@ def _show_steps(ctx: Context, before: int, waiting: Sequence[MigrationStep], dry
         ctx.say(f"Nothing was done: wakelog store migrate goes from version {before} to {waiting[-1].version}.")
 
 
-def _show_store(ctx: Context, found: StoreInfo) -> None:
+def _show_store(ctx: CommandContext, found: StoreInfo) -> None:
     def row(title: str, text: str) -> None:
         ctx.say(f"{ctx.style(f'{title:<12}', dim=True)}{text}")
 

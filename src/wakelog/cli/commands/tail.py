@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.events import Tools, brief, is_error, show_line
 from wakelog.cli.shell_completion import complete_session
 from wakelog.engine import end_of
@@ -41,7 +41,7 @@ class _Wanted(msgspec.Struct, frozen=True):
 class _Teller:
     """Tells events one by one, each at once."""
 
-    def __init__(self, ctx: Context, named: bool) -> None:
+    def __init__(self, ctx: CommandContext, named: bool) -> None:
         self._ctx = ctx
         self._named = named
         self._tools: dict[SessionId, Tools] = {}
@@ -69,7 +69,7 @@ class _Teller:
 )
 @common
 def tail_command(
-    ctx: Context, session: str, follow: bool, everything: bool, kinds: tuple[str, ...], errors: bool, lines: int
+    ctx: CommandContext, session: str, follow: bool, everything: bool, kinds: tuple[str, ...], errors: bool, lines: int
 ) -> None:
     """Stream events live: show the newest events of a session, oldest first, and with -f every new one. Without
     SESSION, the newest session.
@@ -114,7 +114,7 @@ def _last(session: Session[Any], upto: Seq, wanted: _Wanted, lines: int) -> list
     return list(found)
 
 
-def _tail_all(ctx: Context, wanted: _Wanted, lines: int, follow: bool, teller: _Teller) -> None:
+def _tail_all(ctx: CommandContext, wanted: _Wanted, lines: int, follow: bool, teller: _Teller) -> None:
     engine = ctx.store.engine
     cursor = end_of(ctx.store.engine) if follow else ""
     heads = {head.session: head for head in ctx.store.sessions()}
@@ -143,7 +143,7 @@ def _tail_all(ctx: Context, wanted: _Wanted, lines: int, follow: bool, teller: _
                     teller.tell(session, entry)
 
 
-def _news(ctx: Context, id: SessionId, marks: dict[SessionId, Seq]) -> Iterator[tuple[Session[Any], Entry]]:
+def _news(ctx: CommandContext, id: SessionId, marks: dict[SessionId, Seq]) -> Iterator[tuple[Session[Any], Entry]]:
     """What a session has beyond its mark; of a new fork, what is its own."""
     try:
         session = ctx.store.resume(id)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.output import writing
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import inert
@@ -30,7 +30,7 @@ STORE = "the store itself"
     help="Compare with an anchor that was kept elsewhere.",
 )
 @common
-def verify_command(ctx: Context, session: str, everything: bool, against: Path | None) -> int:
+def verify_command(ctx: CommandContext, session: str, everything: bool, against: Path | None) -> int:
     """Check whether a session was altered: every byte against its hash, the chain, and what is derived from it.
 
     The exit code is 4 when a check fails. Without an anchor, a cut at the newest events cannot be detected.
@@ -59,7 +59,7 @@ def verify_command(ctx: Context, session: str, everything: bool, against: Path |
     return 0 if all(r.ok for r in reports) else INTEGRITY
 
 
-def _of_store(ctx: Context) -> list[VerifyReport]:
+def _of_store(ctx: CommandContext) -> list[VerifyReport]:
     """What is damaged and belongs to no session, as a report without one; none when nothing is."""
     inspection = ctx.store.engine.abilities.inspection
     found = [f for f in inspection.inspect() if f.is_damage] if inspection is not None else []
@@ -67,11 +67,11 @@ def _of_store(ctx: Context) -> list[VerifyReport]:
     return [VerifyReport(SessionId(""), 0, "", faults, (), {}, anchored=False)] if faults else []
 
 
-def _name(ctx: Context, report: VerifyReport) -> str:
+def _name(ctx: CommandContext, report: VerifyReport) -> str:
     return ctx.name_of(report.session) if report.session else STORE
 
 
-def _show(ctx: Context, report: VerifyReport, anchor: Anchor | None) -> None:
+def _show(ctx: CommandContext, report: VerifyReport, anchor: Anchor | None) -> None:
     name = _name(ctx, report)
     mark = ctx.style("✔", fg="green") if report.ok else ctx.style("✗", fg="red", bold=True)
     if not report.session:
@@ -117,7 +117,7 @@ def _read_anchor(path: Path) -> Anchor:
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Write it to this file.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @common
-def anchor_command(ctx: Context, session: str, out: Path | None, force: bool) -> None:
+def anchor_command(ctx: CommandContext, session: str, out: Path | None, force: bool) -> None:
     """Export the head hash of a session for later tamper checks. Keep the file where people who can write to the store
     cannot change it. `wakelog verify --against FILE` then proves that nothing was rewritten or cut off.
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import Context, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import list_sessions
-from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, Flag, flag_cells, flags_of, plain_flag
+from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, StandingFlag, flag_cells, flags_of, plain_flag
 from wakelog.cli.render.sessions import handle, identity, label
 from wakelog.cli.render.table import say_table
 from wakelog.cli.shell_completion import complete_session
@@ -35,7 +35,7 @@ NEWS_S, TICK_S, PATIENCE_S = 0.5, 5.0, 5.0
 @click.option("--dry-run", "dry_run", is_flag=True, help="Show what would be flagged, and write nothing.")
 @common
 def watch_command(
-    ctx: Context, session: str, everything: bool, once: bool, pause: bool, places: tuple[str, ...], dry_run: bool
+    ctx: CommandContext, session: str, everything: bool, once: bool, pause: bool, places: tuple[str, ...], dry_run: bool
 ) -> int:
     """Watch all live sessions, or SESSION, and flag what somebody should see: a call that keeps failing or repeating,
     untrusted content that reaches a call with effects, a retry that did something else, a budget that is nearly spent,
@@ -69,7 +69,7 @@ def watch_command(
     return 0
 
 
-def _once(ctx: Context, watcher: Watcher, chosen: Session[Any] | None, everything: bool, dry_run: bool) -> int:
+def _once(ctx: CommandContext, watcher: Watcher, chosen: Session[Any] | None, everything: bool, dry_run: bool) -> int:
     raised = [*_told(ctx, watcher.look()), *_told(ctx, watcher.tick())]
     new = {(each.session, each.finding.flag) for each in raised}
     found = {(s.id, flag.name): (s, flag) for s in _flagged(ctx, chosen, everything) for flag in flags_of(s)}
@@ -103,7 +103,7 @@ def _once(ctx: Context, watcher: Watcher, chosen: Session[Any] | None, everythin
     return NO if standing else 0
 
 
-def _flagged(ctx: Context, chosen: Session[Any] | None, everything: bool) -> Iterator[Session[Any]]:
+def _flagged(ctx: CommandContext, chosen: Session[Any] | None, everything: bool) -> Iterator[Session[Any]]:
     if chosen is not None:
         yield chosen
         return
@@ -112,7 +112,7 @@ def _flagged(ctx: Context, chosen: Session[Any] | None, everything: bool) -> Ite
             yield ctx.store.resume(info.id)
 
 
-def _follow(ctx: Context, watcher: Watcher) -> None:
+def _follow(ctx: CommandContext, watcher: Watcher) -> None:
     """Until Ctrl-C. What cannot be read is told and tried again; it is no reason to stop watching the rest."""
     due = 0.0
     while True:
@@ -129,7 +129,7 @@ def _follow(ctx: Context, watcher: Watcher) -> None:
             time.sleep(PATIENCE_S)
 
 
-def _told(ctx: Context, found: Iterator[Raised | Trouble]) -> Iterator[Raised]:
+def _told(ctx: CommandContext, found: Iterator[Raised | Trouble]) -> Iterator[Raised]:
     for each in found:
         if isinstance(each, Raised):
             yield each
@@ -137,7 +137,7 @@ def _told(ctx: Context, found: Iterator[Raised | Trouble]) -> Iterator[Raised]:
             ctx.warn(f"{inert(ctx.name_of(each.session), lines=False)} cannot be watched: {inert(each.message)}")
 
 
-def _tell(ctx: Context, each: Raised) -> None:
+def _tell(ctx: CommandContext, each: Raised) -> None:
     finding, name = each.finding, ctx.name_of(each.session)
     if not ctx.is_for_people:
         session = ctx.store.resume(each.session)
@@ -155,9 +155,9 @@ def _tell(ctx: Context, each: Raised) -> None:
     ctx.flush()
 
 
-def _flag(each: Raised) -> Flag:
+def _flag(each: Raised) -> StandingFlag:
     finding = each.finding
-    return Flag(
+    return StandingFlag(
         finding.flag,
         each.rule,
         finding.severity,
@@ -187,7 +187,7 @@ def flag_command() -> None:
 @click.argument("session", required=False, default="", shell_complete=complete_session)
 @click.option("-A", "--all", "everything", is_flag=True, help="Include closed and archived sessions.")
 @common
-def ls(ctx: Context, session: str, everything: bool) -> int:
+def ls(ctx: CommandContext, session: str, everything: bool) -> int:
     """List the raised flags of all live sessions, or of SESSION. The exit code is 1 when there are none.
 
     \b
@@ -219,7 +219,7 @@ def ls(ctx: Context, session: str, everything: bool) -> int:
     help="How serious it is.",
 )
 @common
-def add(ctx: Context, session: str, name: str, message: str, on: str, severity: Any) -> None:
+def add(ctx: CommandContext, session: str, name: str, message: str, on: str, severity: Any) -> None:
     """Raise a flag by hand.
 
     \b
@@ -238,7 +238,7 @@ def add(ctx: Context, session: str, name: str, message: str, on: str, severity: 
     "-m", "--message", "why", required=True, metavar="TEXT", help="Why it no longer applies; kept in the log."
 )
 @common
-def clear(ctx: Context, session: str, name: str, why: str) -> None:
+def clear(ctx: CommandContext, session: str, name: str, why: str) -> None:
     """Clear a flag. The log keeps what raised it, and that it was cleared and why.
 
     \b
@@ -250,12 +250,12 @@ def clear(ctx: Context, session: str, name: str, why: str) -> None:
     _tell_flag(ctx, found, name, seq, f"{inert(name, lines=False)} is cleared, as e{seq}")
 
 
-def _tell_flag(ctx: Context, session: Session[Any], name: str, seq: int, said: str) -> None:
+def _tell_flag(ctx: CommandContext, session: Session[Any], name: str, seq: int, said: str) -> None:
     data = {**identity(session), "flag": name, "seq": seq}
     ctx.answer("flag", data, lambda: ctx.say(f"{label(session)}: {said}"))
 
 
-def _sessions(ctx: Context, session: str, everything: bool) -> list[Session[Any]]:
+def _sessions(ctx: CommandContext, session: str, everything: bool) -> list[Session[Any]]:
     if session or ctx.names_session:
         return [ctx.session(session)]
     found = []

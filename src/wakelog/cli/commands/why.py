@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import Context, at_option, common
+from wakelog.cli.context import CommandContext, at_option, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_subject, find_subjects
 from wakelog.cli.render.events import Tools, show_line
@@ -42,7 +42,7 @@ SHOWN_ENDORSE = 20
 )
 @click.option("--wide", is_flag=True, help="Assume that unrecorded windows held earlier turns too.")
 @common
-def why_command(ctx: Context, what: str, at: str, depth: int, steps: int, wide: bool) -> int:
+def why_command(ctx: CommandContext, what: str, at: str, depth: int, steps: int, wide: bool) -> int:
     """Show where something came from: an event, a turn, a key of the state, a file or one line of it.
 
     Each link says how it is known: recorded; matched (the same text is in both); derived (it was in the window of the
@@ -66,7 +66,7 @@ def why_command(ctx: Context, what: str, at: str, depth: int, steps: int, wide: 
     return 0 if found else NO
 
 
-def _say(ctx: Context, session: Session[Any], found: Why) -> None:
+def _say(ctx: CommandContext, session: Session[Any], found: Why) -> None:
     target, exposure = found.target, found.exposure
     ctx.say(f"{title(ctx, session)}  why {fit(target.what, ctx.columns // 2)}")
     way = {"lines": "found by following its lines back", "newest change": "found as the newest change of the file"}
@@ -100,7 +100,7 @@ def _seqs(seqs: tuple[int, ...], most: int) -> str:
 @click.option("--wide", is_flag=True, help="Assume that unrecorded windows held earlier turns too.")
 @common
 def taint_command(
-    ctx: Context, source: str, trust: Any, sinks: bool, decisions: bool, at: str, items: int, wide: bool
+    ctx: CommandContext, source: str, trust: Any, sinks: bool, decisions: bool, at: str, items: int, wide: bool
 ) -> int:
     """Show everything influenced by a source: decisions, facts, data, files and calls with effects, each with the path
     to it.
@@ -137,7 +137,7 @@ shape(
 shape(Blast, "seq? targets rests resting safe unknown reached limits")
 
 
-def _say_taint(ctx: Context, session: Session[Any], found: Taint, source: str) -> None:
+def _say_taint(ctx: CommandContext, session: Session[Any], found: Taint, source: str) -> None:
     what = f"taint {source}" if source else f"what rests on {found.target.what} input"
     ctx.say(f"{title(ctx, session)}  {fit(what, ctx.columns // 2)}")
     if not found.root_count:
@@ -166,7 +166,9 @@ def _say_taint(ctx: Context, session: Session[Any], found: Taint, source: str) -
     "-n", "items", type=click.IntRange(0), default=ITEMS, show_default=True, help="Show at most N; 0 shows all."
 )
 @common
-def invalidate_command(ctx: Context, whats: tuple[str, ...], why: str, by: str, dry_run: bool, items: int) -> None:
+def invalidate_command(
+    ctx: CommandContext, whats: tuple[str, ...], why: str, by: str, dry_run: bool, items: int
+) -> None:
     """Record that steps were wrong, and show what depends on them and what does not. Nothing is undone: from now on
     these steps, and everything that depends on them, count as untrusted.
 
@@ -186,7 +188,7 @@ shape(Kept, "part name seq? known")
 
 
 @shows(Blast)
-def _say_invalidate(ctx: Context, session: Session[Any], found: Blast) -> None:
+def _say_invalidate(ctx: CommandContext, session: Session[Any], found: Blast) -> None:
     seqs = " ".join(f"e{seq}" for seq in found.targets[:8]) + (" …" if len(found.targets) > 8 else "")
     done = f"invalidated by e{found.seq}" if found.seq else "would be invalidated"
     ctx.say(f"{title(ctx, session)}  {seqs} {done}")
@@ -204,7 +206,7 @@ def _say_invalidate(ctx: Context, session: Session[Any], found: Blast) -> None:
         ctx.say("This was a dry run: nothing was written.")
 
 
-def _say_kept(ctx: Context, words: str, kept: Iterable[Kept]) -> None:
+def _say_kept(ctx: CommandContext, words: str, kept: Iterable[Kept]) -> None:
     kept = list(kept)
     if not kept:
         return
@@ -223,7 +225,7 @@ def _say_kept(ctx: Context, words: str, kept: Iterable[Kept]) -> None:
 @click.option("--by", default="", metavar="NAME", help="Who says so.")
 @click.option("--dry-run", is_flag=True, help="Show what would be trusted, and write nothing.")
 @common
-def endorse_command(ctx: Context, whats: tuple[str, ...], why: str, by: str, dry_run: bool) -> None:
+def endorse_command(ctx: CommandContext, whats: tuple[str, ...], why: str, by: str, dry_run: bool) -> None:
     """Record that somebody checked events and trusts them. From now on they count as trusted, and so does everything
     that depends on nothing else that is untrusted. `wakelog invalidate` takes it back.
 

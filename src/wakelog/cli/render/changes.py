@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from wakelog.cli.context import Context
+from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import scalar, text_of
@@ -31,7 +31,7 @@ def who(writer: Writer) -> str:
     return f"tool:{writer.tool}" if writer.tool else writer.actor
 
 
-def change_lines(ctx: Context, diff: TurnDiff, files: FileLines, indent: str = "") -> Iterator[str]:
+def change_lines(ctx: CommandContext, diff: TurnDiff, files: FileLines, indent: str = "") -> Iterator[str]:
     """All changes, a section at a time, none wider than the terminal."""
     room = ctx.columns - len(indent)
     state = [c for c in diff.changes if c.part not in _APART]
@@ -55,7 +55,7 @@ def change_lines(ctx: Context, diff: TurnDiff, files: FileLines, indent: str = "
         yield indent + _section(ctx, name, fit(text, room - 10))
 
 
-def _section(ctx: Context, name: str, text: str) -> str:
+def _section(ctx: CommandContext, name: str, text: str) -> str:
     return f"{ctx.style(f'{name:<9}', bold=True)} {text}"
 
 
@@ -65,7 +65,7 @@ def _counted(changes: list[Change]) -> str:
 
 
 def _rows(
-    ctx: Context, columns: tuple[Column, ...], rows: list[tuple[Row, Change]], indent: str, room: int
+    ctx: CommandContext, columns: tuple[Column, ...], rows: list[tuple[Row, Change]], indent: str, room: int
 ) -> Iterator[str]:
     """Each row, and beneath it the reason where one is known."""
     lines = lay_out(ctx, columns, [row for row, _ in rows], titles=False, limit=room)
@@ -112,7 +112,7 @@ def _origin(change: Change) -> tuple[Cell | str, ...]:
     return (turn, who(writer), Cell(f"e{writer.seq}", {"fg": "cyan"}), Cell(mark, {"fg": "yellow"}))
 
 
-def _decision(ctx: Context, change: Change, indent: str, room: int) -> Iterator[str]:
+def _decision(ctx: CommandContext, change: Change, indent: str, room: int) -> Iterator[str]:
     value = change.after if change.how != "removed" else change.before
     writer = change.writer
     turn = value.get("turn") if isinstance(value, dict) else 0

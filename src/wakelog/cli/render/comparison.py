@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.cli.context import Context
+from wakelog.cli.context import CommandContext
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.events import sign
 from wakelog.cli.render.money import plain_cost
@@ -15,10 +15,10 @@ from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import PEEK_BYTES, plain_value, readable, text_of
 from wakelog.cli.text import count, duration, fit, glyph, money
-from wakelog.compare.alignment import Row as Pairing
+from wakelog.compare.alignment import AlignedStep as Pairing
 from wakelog.compare.comparison import Pair
-from wakelog.compare.divergence import Difference, Divergence, Finding, Followed
-from wakelog.compare.model_windows import Item
+from wakelog.compare.divergence import Difference, Divergence, DivergenceFactor, Followed
+from wakelog.compare.model_windows import WindowItem
 from wakelog.compare.step_values import whole
 from wakelog.compare.steps import Step, Try
 from wakelog.compare.trajectory import Course
@@ -95,7 +95,7 @@ def letter(place: int) -> str:
     return LETTERS[min(place, len(LETTERS) - 1)]
 
 
-def title_line(ctx: Context, pair: Pair, names: str) -> str:
+def title_line(ctx: CommandContext, pair: Pair, names: str) -> str:
     """Which two are compared, and how they ended."""
     room = (ctx.columns - 30) // 2
     sides = [
@@ -113,7 +113,7 @@ def _look(course: Course) -> str:
 # The sums
 
 
-def sum_lines(ctx: Context, courses: Sequence[Course]) -> Iterator[str]:
+def sum_lines(ctx: CommandContext, courses: Sequence[Course]) -> Iterator[str]:
     """What each course came to, one column each; with two, the difference as well."""
     two = courses if len(courses) == 2 else None
     names = [Cell(f"{letter(n)} {course.name}", {"bold": True}) for n, course in enumerate(courses)]
@@ -157,7 +157,9 @@ def _sum(name: str, amounts: list[int], show: Any, with_difference: bool) -> Row
 # The first difference
 
 
-def divergence_lines(ctx: Context, pair: Pair, logs: tuple[Log, Log], names: str, *, everything: bool) -> Iterator[str]:
+def divergence_lines(
+    ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], names: str, *, everything: bool
+) -> Iterator[str]:
     """Where two courses part, and what is known about why. `names` are their letters."""
     found = pair.divergence
     if pair.shared:
@@ -193,7 +195,7 @@ def _but(pair: Pair) -> str:
     return f"  ({'; '.join(parts)})" if parts else ""
 
 
-def _both(ctx: Context, pair: Pair, logs: tuple[Log, Log], found: Divergence, names: str) -> Iterator[str]:
+def _both(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], found: Divergence, names: str) -> Iterator[str]:
     for name, log, course, place in zip(names, logs, (pair.a, pair.b), (found.a, found.b), strict=True):
         if place is None:
             yield f"  {name}  {ctx.style('had ended', dim=True)}"
@@ -206,7 +208,7 @@ def _both(ctx: Context, pair: Pair, logs: tuple[Log, Log], found: Divergence, na
             yield " " * 7 + ctx.style(fit(f"{glyph('arrow')} {result}", ctx.columns - 8), dim=True)
 
 
-def _details(ctx: Context, found: Divergence, everything: bool) -> Iterator[str]:
+def _details(ctx: CommandContext, found: Divergence, everything: bool) -> Iterator[str]:
     if found.what == ("step",):
         yield f"  {'differs':<11}they did different things"
     lines = list(difference_lines(ctx, found.differences))
@@ -220,7 +222,7 @@ def _cut(lines: list[str], most: int, everything: bool) -> Iterator[str]:
         yield f"  {'':<11}{len(lines) - len(shown)} more (--all shows them)"
 
 
-def difference_lines(ctx: Context, found: Sequence[Difference]) -> Iterator[str]:
+def difference_lines(ctx: CommandContext, found: Sequence[Difference]) -> Iterator[str]:
     """Each difference with both values; of a long text the place where it begins to differ."""
     for each in found:
         name = f"  {each.what:<11}"
@@ -253,7 +255,7 @@ def _apart(a: str, b: str, room: int) -> tuple[str, str, str]:
     return more + a[start:], more + b[start:], f"from character {same + 1:,} on, of {len(a):,} and {len(b):,}"
 
 
-def _behind(ctx: Context, found: Divergence, everything: bool) -> Iterator[str]:
+def _behind(ctx: CommandContext, found: Divergence, everything: bool) -> Iterator[str]:
     shown = {each.what for each in found.differences}
     for finding in found.behind:
         if finding.verdict == "differs" and finding.what not in shown:
@@ -271,7 +273,7 @@ def _behind(ctx: Context, found: Divergence, everything: bool) -> Iterator[str]:
         yield f"  {'':<11}everything that went into it is the same: it was answered differently"
 
 
-def _finding(ctx: Context, finding: Finding) -> Iterator[str]:
+def _finding(ctx: CommandContext, finding: DivergenceFactor) -> Iterator[str]:
     name = f"  {finding.what:<11}"
     if finding.note:
         yield name + fit(finding.note, ctx.columns - len(name))
@@ -294,7 +296,7 @@ def _told(value: Value) -> Value:
     return bare["value"] if set(bare) == {"value"} else bare
 
 
-def _item(item: Item) -> str:
+def _item(item: WindowItem) -> str:
     content = "(no longer there)" if item.gone else text_of(item.content)
     trust = f"  {glyph('warn')} {item.source or item.trust}" if item.trust != "trusted" else ""
     return f"e{item.seq} {item.name or item.kind}: {content[:500]}{trust}"
@@ -316,7 +318,9 @@ def _then(found: Divergence, names: str) -> Iterator[str]:
 # Side by side
 
 
-def step_lines(ctx: Context, pair: Pair, logs: tuple[Log, Log], names: str, *, everything: bool) -> Iterator[str]:
+def step_lines(
+    ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], names: str, *, everything: bool
+) -> Iterator[str]:
     """The rows of both courses; runs of the same steps are folded unless everything is asked for."""
     yield ctx.style("steps", bold=True)
     folded = list(_folded(pair.rows, everything))
@@ -377,7 +381,7 @@ def _cell(log: Log, place: int | None, step: Step | None) -> tuple[str, Cell]:
 # The ends
 
 
-def end_lines(ctx: Context, pair: Pair, *, everything: bool) -> Iterator[str]:
+def end_lines(ctx: CommandContext, pair: Pair, *, everything: bool) -> Iterator[str]:
     """What is different in the states the two courses led to."""
     if not pair.ends:
         return
@@ -430,4 +434,4 @@ shape(
     a=lambda each: plain_value(each.a),
     b=lambda each: plain_value(each.b),
 )
-shape(Finding, "what verdict note? differences only_a only_b changes")
+shape(DivergenceFactor, "what verdict note? differences only_a only_b changes")

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.cli.context import Context
+from wakelog.cli.context import CommandContext
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.render.events import record, show_line
 from wakelog.cli.render.sessions import handle
@@ -34,7 +34,7 @@ def around(session: Session[Any], span: Range) -> Iterator[Entry | Hole]:
 
 
 def answer_damaged(
-    ctx: Context,
+    ctx: CommandContext,
     schema: str,
     session: Session[Any],
     problem: CorruptLogError,
@@ -86,13 +86,13 @@ def _plain(session: Session[Any], entry: Entry, tools: dict[str, str]) -> dict[s
         return {"seq": entry.seq, "kind": entry.kind, "body": entry.body, "damage": exc.message}
 
 
-def _line(ctx: Context, session: Session[Any], entry: Entry, tools: dict[str, str]) -> str:
+def _line(ctx: CommandContext, session: Session[Any], entry: Entry, tools: dict[str, str]) -> str:
     try:
         return show_line(ctx, session, entry, tools)
     except CorruptLogError as exc:
         return f"e{entry.seq}  {entry.kind}  {ctx.style(inert(exc.message, lines=False), fg='red')}"
 
 
-def _hole_line(ctx: Context, hole: Hole) -> str:
+def _hole_line(ctx: CommandContext, hole: Hole) -> str:
     why = f"cannot be read: {inert(hole.why, lines=False)}"
     return f"{ctx.style(hole.place, fg='cyan')}  {ctx.style(why, fg='red')}"

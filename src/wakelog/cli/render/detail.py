@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from wakelog.cli.context import Context
+from wakelog.cli.context import CommandContext
 from wakelog.cli.render.events import Tools, line_of, outcome_of, show_line, text_room
 from wakelog.cli.render.money import cost_words
 from wakelog.cli.render.sessions import handle, title
-from wakelog.cli.render.turns import TurnRow
+from wakelog.cli.render.turns import TurnSummary
 from wakelog.cli.render.values import fetched, is_short, mention, readable, scalar, text_of, tree
 from wakelog.cli.text import clock, count, duration, fit, glyph, inert, money, other_time, size, width
 from wakelog.log.reader import Entry
@@ -33,9 +33,9 @@ _MARGIN = 14
 
 
 def turn_lines(
-    ctx: Context,
+    ctx: CommandContext,
     session: Session[Any],
-    row: TurnRow | None,
+    row: TurnSummary | None,
     commit: dict[str, Any] | None,
     span: Range,
     entries: Iterable[Entry],
@@ -84,7 +84,7 @@ def _file_diff(session: Session[Any], entry: Entry) -> FileDiff | None:
 
 
 def _limited_diff(
-    ctx: Context, session: Session[Any], entry: Entry, diff: FileDiff, limit: int, indent: str
+    ctx: CommandContext, session: Session[Any], entry: Entry, diff: FileDiff, limit: int, indent: str
 ) -> Iterator[str]:
     from wakelog.cli.render.files import diff_lines
 
@@ -98,7 +98,7 @@ def _limited_diff(
         yield line
 
 
-def _turn_heading(ctx: Context, session: Session[Any], row: TurnRow) -> Iterator[str]:
+def _turn_heading(ctx: CommandContext, session: Session[Any], row: TurnSummary) -> Iterator[str]:
     place = f"@{row.turn}" + (f".{row.attempts}" if row.attempts > 1 else "")
     front = f"{fit(session.name or session.id, ctx.columns // 3)} {place}"
     yield f"{ctx.style(front, bold=True)}  {fit(row.title, ctx.columns - width(front) - 2)}"
@@ -119,7 +119,7 @@ def _turn_heading(ctx: Context, session: Session[Any], row: TurnRow) -> Iterator
 
 
 def _beneath(
-    ctx: Context, session: Session[Any], entry: Entry, name: str, limit: int, *, one_line: bool
+    ctx: CommandContext, session: Session[Any], entry: Entry, name: str, limit: int, *, one_line: bool
 ) -> Iterator[str]:
     """A value beneath its event's line; left out when the line already holds all of it."""
     text, left = _limited(session, entry, entry.body[name], limit)
@@ -135,7 +135,7 @@ def _beneath(
         yield f"{margin}{_rest(ctx, session, entry, left)}"
 
 
-def _rest(ctx: Context, session: Session[Any], entry: Entry, left: int) -> str:
+def _rest(ctx: CommandContext, session: Session[Any], entry: Entry, left: int) -> str:
     name = handle(session)
     more = f"{glyph('more')} {size(left)} more: wakelog show -s {name} e{entry.seq} --max-bytes 0"
     if len(more) > ctx.columns - 17:
@@ -175,7 +175,7 @@ def _characters(line: str, columns: int) -> int:
     return len(line)
 
 
-def event_lines(ctx: Context, session: Session[Any], entry: Entry, tools: Tools, limit: int) -> Iterator[str]:
+def event_lines(ctx: CommandContext, session: Session[Any], entry: Entry, tools: Tools, limit: int) -> Iterator[str]:
     """The whole commit record of one event."""
     header, body = entry.header, entry.body
     line = line_of(session, entry, tools)
@@ -208,7 +208,7 @@ def event_lines(ctx: Context, session: Session[Any], entry: Entry, tools: Tools,
         yield "  (no body)"
 
 
-def _facts(ctx: Context, session: Session[Any], entry: Entry, tools: Tools) -> Iterator[tuple[str, str]]:
+def _facts(ctx: CommandContext, session: Session[Any], entry: Entry, tools: Tools) -> Iterator[tuple[str, str]]:
     header, body = entry.header, entry.body
     zone = " UTC" if ctx.utc else ""
     stored = f"{clock(header.at, utc=ctx.utc, long=True)}{zone}"
@@ -241,7 +241,9 @@ def _facts(ctx: Context, session: Session[Any], entry: Entry, tools: Tools) -> I
     yield "commit", entry.commit_id
 
 
-def _field(ctx: Context, session: Session[Any], entry: Entry, name: str, value: Value, limit: int) -> Iterator[str]:
+def _field(
+    ctx: CommandContext, session: Session[Any], entry: Entry, name: str, value: Value, limit: int
+) -> Iterator[str]:
     label = ctx.style(f"{fit(name, 14):<14}", dim=True)
     if mention(value) or isinstance(value, str) or content_text(value):
         text, left = _limited(session, entry, value, limit)

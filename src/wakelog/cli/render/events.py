@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.cli.context import Context
+from wakelog.cli.context import CommandContext
 from wakelog.cli.render.money import cost_words, plain_cost
 from wakelog.cli.render.values import fetched, mention, plain_value, preview, text_of
 from wakelog.cli.text import clock, fit, glyph, iso, other_time, pad, width
@@ -24,7 +24,7 @@ _BAD = ("action.failed", "action.timed_out", "action.uncertain", "flag.raised", 
 _OUTCOMES = ("succeeded", "failed", "timed_out", "uncertain", "denied", "approved", "abandoned")
 
 
-class Line(msgspec.Struct, frozen=True):
+class EventLine(msgspec.Struct, frozen=True):
     """An event in a glyph, a word for who or what, and a text. Not yet inert."""
 
     sign: str
@@ -39,14 +39,14 @@ class Line(msgspec.Struct, frozen=True):
         return f" {glyph('dot')} ".join(part for part in (self.text, *self.tail) if part)
 
 
-def line_of(session: Session[Any], entry: Entry, tools: Tools) -> Line:
+def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
     """What an event says, on one line."""
     if entry.kind.startswith("action."):
         return _action_line(session, entry, tools)
     body = entry.body
     if entry.kind == "message.added":
         text = preview(session, entry, body.get("content"))
-        return Line("call" if body.get("role") == "user" else "note", text_of(body.get("role", "")), text)
+        return EventLine("call" if body.get("role") == "user" else "note", text_of(body.get("role", "")), text)
     word, say = _KINDS.get(entry.kind, (entry.kind, _unknown))
     sign = "note"
     if is_error(entry):
@@ -62,7 +62,7 @@ def line_of(session: Session[Any], entry: Entry, tools: Tools) -> Line:
     why = body.get("why")
     if why and entry.kind not in ("decision.made",):
         text = f"{text}  ({text_of(why)})" if text else f"({text_of(why)})"
-    return Line(sign, word, text, style, _tail(entry.kind, body))
+    return EventLine(sign, word, text, style, _tail(entry.kind, body))
 
 
 def is_error(entry: Entry) -> bool:
@@ -94,25 +94,25 @@ def outcome_of(entry: Entry) -> str | None:
     return text_of(body.get("outcome") or defaults[kind]) if kind in defaults and body else None
 
 
-def _action_line(session: Session[Any], entry: Entry, tools: Tools) -> Line:
+def _action_line(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
     body, verb = entry.body, entry.kind.partition(".")[2]
     tool = tool_of(session.log, entry, tools) or text_of(body.get("action", "action"))
     if not body:
-        return Line("note", tool, f"{verb} (pruned)")
+        return EventLine("note", tool, f"{verb} (pruned)")
     if verb == "requested":
         text = preview(session, entry, body.get("input")) or text_of(body.get("params") or "model call")
         if body.get("approval"):
-            return Line("warn", tool, f"waits for approval  {text}", {"fg": "yellow"})
-        return Line("call", tool, text)
+            return EventLine("warn", tool, f"waits for approval  {text}", {"fg": "yellow"})
+        return EventLine("call", tool, text)
     if verb == "started":
         attempt = body.get("attempt", 1)
-        return Line("note", tool, "started" + (f", attempt {attempt}" if attempt != 1 else ""), {"dim": True})
+        return EventLine("note", tool, "started" + (f", attempt {attempt}" if attempt != 1 else ""), {"dim": True})
     failed = is_error(entry)
     said = _outcome_text(session, entry)
     text = f"{said}, will be tried again" if body.get("retry") else said
     sign = "warn" if verb == "uncertain" else "failed" if failed else "done"
     style = {"fg": "yellow" if verb == "uncertain" else "red"} if failed else {}
-    return Line(sign, tool, text, style, tuple(cost_words(body.get("cost"))))
+    return EventLine(sign, tool, text, style, tuple(cost_words(body.get("cost"))))
 
 
 def _outcome_text(session: Session[Any], entry: Entry) -> str:
@@ -229,7 +229,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
 
 
 def show_line(
-    ctx: Context, session: Session[Any], entry: Entry, tools: Tools, *, name: str = "", turn: bool = True
+    ctx: CommandContext, session: Session[Any], entry: Entry, tools: Tools, *, name: str = "", turn: bool = True
 ) -> str:
     """One event on one line, never wider than the terminal; with the session's name, without the turn, if wished."""
     line, header = line_of(session, entry, tools), entry.header
@@ -256,17 +256,17 @@ def show_line(
     ).rstrip()
 
 
-def text_room(ctx: Context, *, named: bool = False, turn: bool = True) -> int:
+def text_room(ctx: CommandContext, *, named: bool = False, turn: bool = True) -> int:
     """How many columns `show_line` has for what an event says."""
     column = _word_columns(ctx)
     return ctx.columns - len("e123456 12:34:56 ") - 6 * turn - (column + 1) * named - len("* ") - column - 1
 
 
-def _word_columns(ctx: Context) -> int:
+def _word_columns(ctx: CommandContext) -> int:
     return 14 if ctx.columns >= 90 else 10
 
 
-def sign(ctx: Context, name: str) -> str:
+def sign(ctx: CommandContext, name: str) -> str:
     """A glyph in its colour."""
     colors = {"done": "green", "failed": "red", "warn": "yellow", "open": "blue", "paused": "yellow"}
     return ctx.style(glyph(name), fg=colors[name]) if name in colors else glyph(name)

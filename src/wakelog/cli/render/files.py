@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from wakelog.cli.context import Context
+from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
 from wakelog.cli.text import fit, glyph, inert, pad, width
 from wakelog.files.file_diff import FileDiff
-from wakelog.files.restore import FileResult, Restored, rescue_home
+from wakelog.files.restore import FileResult, RestoredFiles, rescue_home
 from wakelog.files.restore_plan import FileStep, RestorePlan
 from wakelog.log import Log
 
@@ -19,7 +19,7 @@ SHOWN = 200
 _COLORS = {"conflict": "yellow", "unknown": "yellow", "ignored": None, "restore": None, "delete": None, "already": None}
 
 
-def plan_lines(ctx: Context, log: Log, plan: RestorePlan) -> Iterator[str]:
+def plan_lines(ctx: CommandContext, log: Log, plan: RestorePlan) -> Iterator[str]:
     """What would become of each file, a line each; first where."""
     steps = [*plan.steps]
     if not steps and not plan.unseen:
@@ -57,7 +57,7 @@ def _words(step: FileStep, rescue: str) -> str:
     return f"delete   ({step.why}){copy}" if step.why else f"delete{copy}"
 
 
-def _unseen_lines(ctx: Context, plan: RestorePlan) -> Iterator[str]:
+def _unseen_lines(ctx: CommandContext, plan: RestorePlan) -> Iterator[str]:
     """Calls around which nobody looked: what they did to files is not known."""
     if not plan.unseen:
         return
@@ -71,7 +71,7 @@ def _unseen_lines(ctx: Context, plan: RestorePlan) -> Iterator[str]:
         yield f"  and {count - 12} more"
 
 
-def result_lines(ctx: Context, restored: Restored) -> Iterator[str]:
+def result_lines(ctx: CommandContext, restored: RestoredFiles) -> Iterator[str]:
     """What was done, as far as it needs saying."""
     by = {did: [r for r in restored.results if r.did == did] for did in ("restored", "deleted", "already", "kept")}
     counts = [f"{len(by[did])} {did}" for did in ("restored", "deleted") if by[did]]
@@ -112,7 +112,7 @@ shape(FileDiff, "path change added removed before_mode? after_mode? diff=text? n
 # Diffs
 
 
-def diff_lines(ctx: Context, diff: FileDiff, *, indent: str = "", names: bool = True) -> Iterator[str]:
+def diff_lines(ctx: CommandContext, diff: FileDiff, *, indent: str = "", names: bool = True) -> Iterator[str]:
     """One file's diff, coloured, no line wider than the terminal and each of them inert."""
     room = ctx.columns - len(indent)
     if names:
@@ -135,7 +135,7 @@ def _style(line: str) -> dict[str, Any]:
     return {"fg": "green"} if line.startswith("+") else {"fg": "red"} if line.startswith("-") else {}
 
 
-def stat_lines(ctx: Context, diffs: list[FileDiff]) -> Iterator[str]:
+def stat_lines(ctx: CommandContext, diffs: list[FileDiff]) -> Iterator[str]:
     """One line a file, and the sum."""
     column = min(max((width(inert(d.path, lines=False)) for d in diffs), default=0) + 2, ctx.columns - 40)
     for diff in diffs:

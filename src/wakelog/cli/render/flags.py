@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from wakelog.cli.context import Context
+from wakelog.cli.context import CommandContext
 from wakelog.cli.render.sessions import identity
 from wakelog.cli.render.table import Cell, Column, Row
-from wakelog.cli.render.turns import TurnRow
+from wakelog.cli.render.turns import TurnSummary
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import age, glyph, iso
 from wakelog.model.ids import Seq
@@ -28,7 +28,7 @@ FLAG_COLUMNS = (
 )
 
 
-class Flag(msgspec.Struct, frozen=True):
+class StandingFlag(msgspec.Struct, frozen=True):
     """A flag that stands. `cause` is the event that led to it, 0 when nobody said; `seq` and `at` are the flag's own,
     0 when it is not in the log."""
 
@@ -43,18 +43,18 @@ class Flag(msgspec.Struct, frozen=True):
     count: int = 1
 
 
-def flags_of(session: Session[Any]) -> list[Flag]:
+def flags_of(session: Session[Any]) -> list[StandingFlag]:
     """The flags that stand on a session, oldest first."""
     found = []
     for name, flag in session.log.part("flags").items():
         entry = session.log.entry(flag["seq"])
         header, targets = entry.header, entry.body.get("targets", ())
         texts = (name, text_of(flag.get("rule", "")), flag.get("severity", "warning"), text_of(flag.get("message", "")))
-        found.append(Flag(*texts, entry.seq, header.cause, header.at, tuple(targets), flag.get("count", 1)))
+        found.append(StandingFlag(*texts, entry.seq, header.cause, header.at, tuple(targets), flag.get("count", 1)))
     return sorted(found, key=lambda flag: flag.seq)
 
 
-def mark_flags(session: Session[Any], flags: dict[str, Value], rows: Sequence[TurnRow]) -> None:
+def mark_flags(session: Session[Any], flags: dict[str, Value], rows: Sequence[TurnSummary]) -> None:
     """Marks each turn with the flags that are about something in it."""
     for name, flag in flags.items():
         entry = session.log.entry(flag["seq"])
@@ -64,7 +64,7 @@ def mark_flags(session: Session[Any], flags: dict[str, Value], rows: Sequence[Tu
                 row.flags.append(name)
 
 
-def flag_cells(ctx: Context, session: str, flag: Flag) -> Row:
+def flag_cells(ctx: CommandContext, session: str, flag: StandingFlag) -> Row:
     """A flag as cells for FLAG_COLUMNS."""
     place = flag.cause or next(iter(flag.targets), flag.seq)
     style = {"fg": COLORS[flag.severity]} if flag.severity in COLORS else {}
@@ -77,7 +77,7 @@ def flag_cells(ctx: Context, session: str, flag: Flag) -> Row:
     )
 
 
-def plain_flag(session: Session[Any], flag: Flag) -> dict[str, Any]:
+def plain_flag(session: Session[Any], flag: StandingFlag) -> dict[str, Any]:
     """A flag as JSON."""
     return {
         **identity(session),

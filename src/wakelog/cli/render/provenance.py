@@ -8,16 +8,16 @@ from typing import Any
 
 import msgspec
 
-from wakelog.cli.context import Context
+from wakelog.cli.context import CommandContext
 from wakelog.cli.render.events import Tools, brief, line_of, sign
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import identity
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.text import fit, glyph, inert, width
-from wakelog.provenance.event_index import Mark
+from wakelog.provenance.event_index import Judgement
 from wakelog.provenance.graph import Edge
 from wakelog.provenance.taint import Hop, Touched
-from wakelog.provenance.why import Origin, Step, Why
+from wakelog.provenance.why import Origin, Why, WhyStep
 from wakelog.session import Session
 
 # What an edge says, read from the event above to the one below it.
@@ -41,7 +41,7 @@ _COLORS = {"recorded": "green", "matched": "cyan", "derived": "blue", "unknown":
 MAY = "may: it was in a model's window, or before it in the same turn; that it had influence is not known"
 
 
-def say_wrapped(ctx: Context, text: str, **style: Any) -> None:
+def say_wrapped(ctx: CommandContext, text: str, **style: Any) -> None:
     """A sentence of our own, on as many lines as it takes."""
     margin = " " * (len(text) - len(text.lstrip()))
     for line in textwrap.wrap(inert(text, lines=False), ctx.columns, subsequent_indent=margin):
@@ -51,7 +51,7 @@ def say_wrapped(ctx: Context, text: str, **style: Any) -> None:
 # The way back
 
 
-def why_lines(ctx: Context, session: Session[Any], found: Why) -> Iterator[str]:
+def why_lines(ctx: CommandContext, session: Session[Any], found: Why) -> Iterator[str]:
     """The tree, each event below the one that rests on it; then the origins."""
     tools: Tools = {}
     for step in found.steps:
@@ -69,7 +69,7 @@ def why_lines(ctx: Context, session: Session[Any], found: Why) -> Iterator[str]:
         yield "no origin is known"
 
 
-def _passages(ctx: Context, found: Why) -> Iterator[str]:
+def _passages(ctx: CommandContext, found: Why) -> Iterator[str]:
     """Where the text of what was asked about stands, as far as the tree does not show it."""
     shown = {(step.parent, step.seq) for step in found.steps if step.edge == "match"}
     for step in found.steps:
@@ -78,12 +78,12 @@ def _passages(ctx: Context, found: Why) -> Iterator[str]:
                 yield fit(f'matched  "{edge.text}" of e{step.seq} stands in e{edge.first}', ctx.columns)
 
 
-def _indent(ctx: Context, depth: int) -> str:
+def _indent(ctx: CommandContext, depth: int) -> str:
     """Deeper and deeper, as long as there is room for what is said."""
     return "  " * min(depth, max(2, (ctx.columns - 56) // 2))
 
 
-def _step_line(ctx: Context, session: Session[Any], step: Step, tools: Tools) -> str:
+def _step_line(ctx: CommandContext, session: Session[Any], step: WhyStep, tools: Tools) -> str:
     line = line_of(session, session.log.entry(step.seq), tools)
     front = _indent(ctx, step.depth)
     plain = width(front) + (len(f"{_WORDS[step.edge]} . {step.known}  ") if step.edge else 0)
@@ -101,13 +101,13 @@ def _step_line(ctx: Context, session: Session[Any], step: Step, tools: Tools) ->
     ).rstrip()
 
 
-def _step_marks(step: Step) -> Iterator[str]:
+def _step_marks(step: WhyStep) -> Iterator[str]:
     if step.text:
         yield f'"{step.text}"'
     yield from marks_of(step.trust, step.source, step.in_view, step.condition, step.marks)
 
 
-def marks_of(trust: str, source: str, in_view: bool, condition: str, marks: Iterable[Mark]) -> Iterator[str]:
+def marks_of(trust: str, source: str, in_view: bool, condition: str, marks: Iterable[Judgement]) -> Iterator[str]:
     """What must be known about an event before its word is taken."""
     for mark in list(marks)[-1:]:
         yield f"{mark.mark} e{mark.seq}"
@@ -141,7 +141,7 @@ def _origin_row(origin: Origin) -> Row:
 _TOUCHED = (Column(least=8), Column(), Column(), Column(least=14), Column(least=8), Column(least=10))
 
 
-def touched_lines(ctx: Context, items: Iterable[Touched], *, paths: bool = True) -> Iterator[str]:
+def touched_lines(ctx: CommandContext, items: Iterable[Touched], *, paths: bool = True) -> Iterator[str]:
     """What rests on a source, each with the way to it below."""
     items = list(items)
     rows = list(lay_out(ctx, _TOUCHED, [_touched_row(item) for item in items], titles=False))
@@ -152,7 +152,7 @@ def touched_lines(ctx: Context, items: Iterable[Touched], *, paths: bool = True)
     yield from _explained(ctx, any(item.may for item in items))
 
 
-def _explained(ctx: Context, needed: bool) -> Iterator[str]:
+def _explained(ctx: CommandContext, needed: bool) -> Iterator[str]:
     if needed:
         yield ctx.style(fit(f"  {MAY}", ctx.columns), dim=True)
 

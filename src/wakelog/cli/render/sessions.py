@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from wakelog.cli.context import Context
+from wakelog.cli.context import CommandContext
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import fit, glyph, inert, iso
@@ -110,7 +110,7 @@ def status_sign(status: str, *, failed: bool = False) -> tuple[str, str]:
     return glyph(name), color
 
 
-def status_words(ctx: Context, status: str, *, failed: bool = False) -> str:
+def status_words(ctx: CommandContext, status: str, *, failed: bool = False) -> str:
     sign, color = status_sign(status, failed=failed)
     return f"{ctx.style(sign, fg=color)} {status}"
 
@@ -141,7 +141,7 @@ def label(session: Session[Any] | SessionInfo) -> str:
     return inert(session.name or session.id, lines=False)
 
 
-def title(ctx: Context, session: Session[Any]) -> str:
+def title(ctx: CommandContext, session: Session[Any]) -> str:
     """The session's name, bold, inert, cut to a third of the line."""
     return ctx.style(fit(session.name or session.id, ctx.columns // 3), bold=True)
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from wakelog.cli.context import Context
+from wakelog.cli.context import CommandContext
 from wakelog.cli.text import fit, inert, pad, width
 
 GAP = 2
@@ -36,13 +36,13 @@ class Cell(msgspec.Struct, frozen=True):
 Row = Sequence[Cell | str]
 
 
-def say_table(ctx: Context, columns: Sequence[Column], rows: Sequence[Row], *, titles: bool = True) -> None:
+def say_table(ctx: CommandContext, columns: Sequence[Column], rows: Sequence[Row], *, titles: bool = True) -> None:
     """Says each row on a line of its own."""
     ctx.say_all(lay_out(ctx, columns, rows, titles=titles))
 
 
 def lay_out(
-    ctx: Context, columns: Sequence[Column], rows: Sequence[Row], *, titles: bool = True, limit: int = 0
+    ctx: CommandContext, columns: Sequence[Column], rows: Sequence[Row], *, titles: bool = True, limit: int = 0
 ) -> Iterator[str]:
     """The lines of a table, none wider than the terminal. For another program nothing is cut, and nothing leaves."""
     cells = [[_cell(c) for c in row] for row in rows]
@@ -90,7 +90,7 @@ def _fitted(columns: Sequence[Column], natural: list[int], shown: list[int], lim
             return widths
 
 
-def _aligned(cell: Cell, column: Column, columns: int, ctx: Context) -> str:
+def _aligned(cell: Cell, column: Column, columns: int, ctx: CommandContext) -> str:
     if ctx.is_piped and width(cell.text) > columns:
         text = cell.text
     elif not column.right:

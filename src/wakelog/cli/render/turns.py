@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.cli.context import Context
+from wakelog.cli.context import CommandContext
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.events import is_error
 from wakelog.cli.render.money import Spent, plain_cost
@@ -26,7 +26,7 @@ from wakelog.timeline.points import commit_at
 from wakelog.timeline.slices import Slice, read_slice
 
 
-class TurnRow(msgspec.Struct):
+class TurnSummary(msgspec.Struct):
     """A turn in numbers. Lines and files are those of the newest attempt; money and calls are of all of them."""
 
     turn: int
@@ -68,10 +68,10 @@ class TurnRow(msgspec.Struct):
         return sum(r for _, r in self.files.values())
 
 
-def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = None) -> Iterator[TurnRow]:
+def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = None) -> Iterator[TurnSummary]:
     """The turns among the events, oldest first. Memory follows one turn, not the history."""
     view = session.log.view(at)
-    row: TurnRow | None = None
+    row: TurnSummary | None = None
     for entry in entries:
         number = entry.header.turn
         if not number:
@@ -79,18 +79,18 @@ def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = Non
         if row is None or row.turn != number:
             if row is not None:
                 yield _finished(row, view)
-            row = TurnRow(number, entry.seq, entry.happened_at, entry.header.at, begin=entry.seq)
+            row = TurnSummary(number, entry.seq, entry.happened_at, entry.header.at, begin=entry.seq)
         _take(session, row, entry)
     if row is not None:
         yield _finished(row, view)
 
 
-def _finished(row: TurnRow, view: list[tuple[Seq, Seq]]) -> TurnRow:
+def _finished(row: TurnSummary, view: list[tuple[Seq, Seq]]) -> TurnSummary:
     row.in_view = any(first <= row.begin <= last for first, last in view)
     return row
 
 
-def _take(session: Session[Any], row: TurnRow, entry: Entry) -> None:
+def _take(session: Session[Any], row: TurnSummary, entry: Entry) -> None:
     header, body, kind = entry.header, entry.body, entry.kind
     row.last, row.events = entry.seq, row.events + 1
     if kind == "turn.started":
@@ -117,7 +117,7 @@ def _take(session: Session[Any], row: TurnRow, entry: Entry) -> None:
         row.untrusted.append(header.source or header.trust)
 
 
-def _take_call(row: TurnRow, body: dict[str, Value]) -> None:
+def _take_call(row: TurnSummary, body: dict[str, Value]) -> None:
     if body.get("effect") == "model":
         row.model_calls += 1
         return
@@ -146,7 +146,7 @@ COLUMNS = (
 )
 
 
-def spine_row(ctx: Context, row: TurnRow, today: str) -> Row:
+def spine_row(ctx: CommandContext, row: TurnSummary, today: str) -> Row:
     """A turn as cells for COLUMNS: place, time, glyph, title, attempts, tools, lines, tokens, money, marks."""
     sign, color = _LOOKS.get(row.outcome, ("done", "white"))
     spent = row.spent
@@ -178,7 +178,7 @@ def time_of(at_us: int, today: str, *, utc: bool) -> str:
 
 
 shape(
-    TurnRow,
+    TurnSummary,
     "turn attempts outcome in_view first last started_at:iso stored_at:iso ended_at:iso? input? decision? events tools"
     " model_calls errors files cost untrusted flags",
     files=lambda row: [{"path": path, "added": a, "removed": r} for path, (a, r) in row.files.items()],
@@ -186,7 +186,7 @@ shape(
 )
 
 
-class Look(msgspec.Struct, frozen=True):
+class TurnsLook(msgspec.Struct, frozen=True):
     """How turns are shown."""
 
     patch: bool = False
@@ -196,7 +196,7 @@ class Look(msgspec.Struct, frozen=True):
     reverse: bool = False
 
 
-def header_line(ctx: Context, session: Session[Any], stand: Standing) -> str:
+def header_line(ctx: CommandContext, session: Session[Any], stand: Standing) -> str:
     """The session in one line: name, turns, time, money, id, status."""
     document, head = stand.document, stand.head
     started = commit_at(session.log, 1)
@@ -218,13 +218,13 @@ def header_line(ctx: Context, session: Session[Any], stand: Standing) -> str:
 
 
 def say_spine(
-    ctx: Context,
+    ctx: CommandContext,
     session: Session[Any],
     stand: Standing,
-    rows: Sequence[TurnRow],
-    look: Look,
+    rows: Sequence[TurnSummary],
+    look: TurnsLook,
     older: tuple[int, int] | None,
-    first: TurnRow | None,
+    first: TurnSummary | None,
 ) -> None:
     """Says the turns in the order given; `older` are left out but counted, and `first` stands for where they began."""
     marks = _marks(session, stand, rows) if look.graph else []
@@ -249,12 +249,12 @@ def say_spine(
 
 
 def _say_older(
-    ctx: Context,
+    ctx: CommandContext,
     session: Session[Any],
     older: tuple[int, int] | None,
-    first: TurnRow | None,
+    first: TurnSummary | None,
     lines: dict[int, str],
-    look: Look,
+    look: TurnsLook,
 ) -> None:
     if not older:
         return
@@ -268,7 +268,7 @@ def _say_older(
     ctx.say_all(parts)
 
 
-def _lines(ctx: Context, session: Session[Any], rows: Sequence[TurnRow], look: Look) -> Iterator[str]:
+def _lines(ctx: CommandContext, session: Session[Any], rows: Sequence[TurnSummary], look: TurnsLook) -> Iterator[str]:
     today = clock(session.log.clock(), utc=ctx.utc, long=True)[:10]
     cells = [spine_row(ctx, row, today) for row in rows]
     columns: tuple[Column, ...] = COLUMNS
@@ -282,7 +282,7 @@ def _lines(ctx: Context, session: Session[Any], rows: Sequence[TurnRow], look: L
         yield f" {glyph('line' if row.in_view else 'gone')}{line}"
 
 
-def _beneath(ctx: Context, session: Session[Any], row: TurnRow, look: Look) -> Iterator[str]:
+def _beneath(ctx: CommandContext, session: Session[Any], row: TurnSummary, look: TurnsLook) -> Iterator[str]:
     if look.stat:
         for path, (added, removed) in list(row.files.items())[:50]:
             lines = f"  +{added} {glyph('minus')}{removed}"
@@ -296,7 +296,7 @@ def _beneath(ctx: Context, session: Session[Any], row: TurnRow, look: Look) -> I
 # Marks: what happened between turns
 
 
-def _marks(session: Session[Any], stand: Standing, rows: Sequence[TurnRow]) -> list[Any]:
+def _marks(session: Session[Any], stand: Standing, rows: Sequence[TurnSummary]) -> list[Any]:
     """(seq, how to draw it) for forks, rewinds, checkpoints and the session's life, in the range of the rows."""
     low, high = min(r.first for r in rows), max(r.last for r in rows)
     if max(r.turn for r in rows) == stand.document["turn"]["number"]:
@@ -337,7 +337,7 @@ def _mark_text(session: Session[Any], entry: Entry) -> tuple[str, str] | None:
 
 
 def _drawer(sign: str, text: str, seq: Seq) -> Any:
-    def draw(ctx: Context) -> str:
+    def draw(ctx: CommandContext) -> str:
         line = f" {glyph('line')} {glyph(sign)} {fit(text, ctx.columns - 14)}"
         return f"{ctx.style(line, fg='magenta')}  {ctx.style(f'e{seq}', fg='cyan')}"
 

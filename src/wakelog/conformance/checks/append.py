@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from wakelog.conformance.bench import Bench, event, fact, message, want
 from wakelog.conformance.kit import check
-from wakelog.conformance.wire import Fault
+from wakelog.conformance.wire import ServerFault
 
 WRITERS, EACH = 6, 5
 
@@ -105,7 +105,7 @@ def append_names_legal_moves(bench: Bench) -> None:
     ):
         reply = session.append(wrong)
         if legal not in reply.refused(409, kind).get("legal", ()):
-            raise Fault(f"`legal` with {legal}", repr(reply.json.get("legal")), reply.request)
+            raise ServerFault(f"`legal` with {legal}", repr(reply.json.get("legal")), reply.request)
 
 
 @check("append", "A call that was requested is pending until its outcome; it has one outcome.")
@@ -147,7 +147,7 @@ def append_redacts(bench: Bench) -> None:
     for verb in ("events", "state", "bundle"):
         reply = session.get(verb)
         if secret.encode() in reply.content:
-            raise Fault("no secret in any answer", "the secret", reply.request)
+            raise ServerFault("no secret in any answer", "the secret", reply.request)
     want(["message.added", "payload.redacted"], [each["kind"] for each in session.events(after=1)], "kinds", bench.last)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wakelog.conformance.bench import Bench, Remote, event, message, want
 from wakelog.conformance.kit import check
-from wakelog.conformance.wire import Fault
+from wakelog.conformance.wire import ServerFault
 
 
 @check("errors", "A session that is not there is 404 `session-not-found`, for every operation on it.")
@@ -68,7 +68,7 @@ def routes_and_methods(bench: Bench) -> None:
     # Not `refused`: here 405 is what is asked for.
     want(405, reply.status, "status", reply.request)
     if "POST" not in reply.headers.get("allow", ""):
-        raise Fault("an Allow header with POST", reply.headers.get("allow", "none"), reply.request)
+        raise ServerFault("an Allow header with POST", reply.headers.get("allow", "none"), reply.request)
 
 
 @check(
@@ -83,7 +83,7 @@ def keys_are_asked_for(bench: Bench) -> None:
         reply = bench.client.ask("GET", path, headers=wrong, with_key=False)
         reply.refused(401, "key-refused")
         if session.id.encode() in reply.content:
-            raise Fault("nothing about the session", reply.shown, reply.request)
+            raise ServerFault("nothing about the session", reply.shown, reply.request)
     reply = bench.client.ask("POST", f"{session.path}/events", {"events": [message("a")]}, with_key=False)
     reply.refused(401, "key-missing")
     session.unmoved(session.opened, reply)

@@ -8,7 +8,7 @@ import json
 
 from wakelog.conformance.bench import Bench, Remote, fact, message, want
 from wakelog.conformance.kit import check
-from wakelog.conformance.wire import Fault
+from wakelog.conformance.wire import ServerFault
 
 
 @check(
@@ -44,7 +44,7 @@ def verify_holds_anchor(bench: Bench) -> None:
     for wrong in ({**good, "hash": "00" * 32}, {**good, "seq": 99}):
         reply = session.post("verify", wrong)
         if not reply.ok()["integrity"] and not reply.json["completeness"]:
-            raise Fault("a fault: the log does not lead through this anchor", "none", reply.request)
+            raise ServerFault("a fault: the log does not lead through this anchor", "none", reply.request)
 
 
 @check(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wakelog.conformance.bench import Bench, event, fact, message, want
 from wakelog.conformance.kit import check
-from wakelog.conformance.wire import Fault
+from wakelog.conformance.wire import ServerFault
 
 
 @check(
@@ -37,7 +37,7 @@ def close_ends(bench: Bench) -> None:
     reply = session.append(message("late"))
     legal = reply.refused(409, "session-closed").get("legal", ())
     if "session.reopened" not in legal:
-        raise Fault("`legal` with session.reopened", repr(legal), reply.request)
+        raise ServerFault("`legal` with session.reopened", repr(legal), reply.request)
     session.unmoved(closed, reply)
     want("closed", session.add(event("note.added", text="a remark"))["status"], "status", bench.last)
 
@@ -54,7 +54,7 @@ def close_settles(bench: Bench) -> None:
     open_ = {id: each["status"] for id, each in state["pending_actions"].items() if each["status"] != "uncertain"}
     want({}, open_, "pending actions", bench.last)
     if state["turn"]["status"] == "open":
-        raise Fault("an ended turn", "an open one", bench.last)
+        raise ServerFault("an ended turn", "an open one", bench.last)
 
 
 @check(
@@ -83,7 +83,7 @@ def delete_is_for_good(bench: Bench) -> None:
     session.append(message("late")).refused(404, "session-deleted")
     again = bench.open(session.name)
     if again.id == session.id or again.opened["seq"] != 1:
-        raise Fault("another session at event 1", f"{again.id} at {again.opened['seq']}", bench.last)
+        raise ServerFault("another session at event 1", f"{again.id} at {again.opened['seq']}", bench.last)
 
 
 @check(
@@ -99,7 +99,7 @@ def erase_takes_content(bench: Bench) -> None:
     for verb in ("events", "state", "bundle"):
         reply = session.get(verb)
         if b"erase me" in reply.content:
-            raise Fault("no answer with what was erased", "it is still there", reply.request)
+            raise ServerFault("no answer with what was erased", "it is still there", reply.request)
     events = session.events()
     want(before, [(each["seq"], each["kind"], each["hash"]) for each in events[:3]], "events", bench.last)
     want([True, False, True], [each["intact"] for each in events[:3]], "intact", bench.last)
@@ -122,7 +122,7 @@ def lease_has_one_holder(bench: Bench) -> None:
     session.post("lease", {"holder": "two"}).refused(409, "leased")
     second = session.post("lease", {"holder": "two", "force": True}).ok()["epoch"]
     if second <= first:
-        raise Fault(f"an epoch after {first}", str(second), bench.last)
+        raise ServerFault(f"an epoch after {first}", str(second), bench.last)
     want("two", bench.client.ask("GET", session.path).ok()["holder"], "holder", bench.last)
 
 

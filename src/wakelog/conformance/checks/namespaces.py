@@ -6,16 +6,16 @@ from urllib.parse import quote, urlencode
 
 from wakelog.conformance.bench import Bench, message, want
 from wakelog.conformance.kit import check
-from wakelog.conformance.wire import Client, Fault
+from wakelog.conformance.wire import ServerFault, WireClient
 
 
-def _other(bench: Bench) -> Client:
+def _other(bench: Bench) -> WireClient:
     """The other key's client, once its namespace is there and is another one."""
     assert bench.other is not None
     bench.open(client=bench.other)  # the first request that writes makes the namespace
     mine, theirs = bench.info["namespace"], bench.other.ask("GET", "/v1/info").ok()["namespace"]
     if mine == theirs:
-        raise Fault("a second key for another namespace", f"both are for {mine!r}", bench.other.last)
+        raise ServerFault("a second key for another namespace", f"both are for {mine!r}", bench.other.last)
     return bench.other
 
 
@@ -44,7 +44,7 @@ def other_key_sees_no_session(bench: Bench) -> None:
     want((head["seq"], head["status"]), (now["seq"], now["status"]), "head", bench.last)
 
 
-def _unseen(other: Client, method: str, path: str, body: object = None) -> None:
+def _unseen(other: WireClient, method: str, path: str, body: object = None) -> None:
     reply = other.ask(method, path, body)
     if reply.status == 403 or reply.json.get("kind") == "no-such-route":
         return  # not offered, or not to this key: it says nothing about the session
@@ -58,7 +58,7 @@ def names_are_apart(bench: Bench) -> None:
     mine.add(message("mine"))
     theirs = bench.open(mine.name, client=other)
     if mine.id == theirs.id or theirs.opened["seq"] != 1:
-        raise Fault("a session of their own", f"{theirs.id} at {theirs.opened['seq']}", other.last)
+        raise ServerFault("a session of their own", f"{theirs.id} at {theirs.opened['seq']}", other.last)
 
 
 @check("namespaces", "Lists show what is in the key's own namespace only.", needs="list", two_keys=True)
@@ -79,7 +79,7 @@ def feeds_are_apart(bench: Bench) -> None:
         theirs.add(message("end"))
         while (frame := tail.take()).json["session"] != theirs.id:
             if frame.json["session"] == mine.id:
-                raise Fault("no event of another namespace", frame.data, tail.request)
+                raise ServerFault("no event of another namespace", frame.data, tail.request)
 
 
 @check(

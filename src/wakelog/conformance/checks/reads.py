@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from wakelog.conformance.bench import Bench, Remote, event, fact, message, want
 from wakelog.conformance.kit import check
-from wakelog.conformance.wire import Fault
+from wakelog.conformance.wire import ServerFault
 
 
 def _with_facts(bench: Bench) -> Remote:
@@ -159,9 +159,9 @@ def _pages(session: Remote, limit: int) -> Any:
         reply = session.get("events", after=after, limit=limit)
         page = reply.ok()
         if len(page["events"]) > limit:
-            raise Fault(f"at most {limit} events", str(len(page["events"])), reply.request)
+            raise ServerFault(f"at most {limit} events", str(len(page["events"])), reply.request)
         if (following := page.get("next")) is not None and following <= after:
-            raise Fault(f"a `next` after {after}", str(following), reply.request)
+            raise ServerFault(f"a `next` after {after}", str(following), reply.request)
         after = following
         yield [each["seq"] for each in page["events"]]
 
@@ -177,7 +177,7 @@ def session_pages_are_complete(bench: Bench) -> None:
         found += [row["id"] for row in reply.ok()["rows"]]
         after = reply.json["next"] or None
         if len(found) > 5:
-            raise Fault("5 sessions", f"{len(found)} and more", reply.request)
+            raise ServerFault("5 sessions", f"{len(found)} and more", reply.request)
     want(sorted(opened), sorted(found), "sessions", bench.last)
 
 
@@ -196,7 +196,7 @@ def etag_saves_the_answer(bench: Bench) -> None:
         reply = session.get(verb)
         reply.want(200)
         if not reply.etag:
-            raise Fault("an ETag", "none", reply.request)
+            raise ServerFault("an ETag", "none", reply.request)
         again = session.get(verb, {"if-none-match": reply.etag})
         want((304, b""), (again.status, again.content), "status and body", again.request)
 
@@ -210,4 +210,4 @@ def etag_moves_with_the_head(bench: Bench) -> None:
         reply = session.get(verb, {"if-none-match": tag})
         want(200, reply.status, "status", reply.request)
         if reply.etag == tag:
-            raise Fault(f"another ETag than {tag}", tag, reply.request)
+            raise ServerFault(f"another ETag than {tag}", tag, reply.request)

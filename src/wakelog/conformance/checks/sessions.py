@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 from wakelog.conformance.bench import Bench, want
 from wakelog.conformance.kit import check
-from wakelog.conformance.wire import Fault
+from wakelog.conformance.wire import ServerFault
 
 
 @check("sessions", "Opening a name that is not there makes a session at event 1, `session.opened`, in status `open`.")
@@ -42,7 +42,7 @@ def session_summary(bench: Bench) -> None:
     answer = reply.ok()
     wanted = {"head", "holder", "goal", "labels", "turn", "view", "pending_actions", "flags", "budget", "last_error"}
     if missing := wanted - set(answer):
-        raise Fault(f"fields {', '.join(sorted(wanted))}", f"none of {', '.join(sorted(missing))}", reply.request)
+        raise ServerFault(f"fields {', '.join(sorted(wanted))}", f"none of {', '.join(sorted(missing))}", reply.request)
     want(session.head()["hash"], answer["head"]["hash"], "head", reply.request)
 
 

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import asyncpg
 import msgspec
 
-from wakelog.engine import Abilities, Change, Known, MigrationStep, StoreFinding, Surgery, payload_of
+from wakelog.engine import Abilities, FeedChange, Known, MigrationStep, StoreFinding, Surgery, payload_of
 from wakelog.engines.postgres import feed, inspection, migrations, rewrite
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.append_queue import AppendQueue, BatchedAppend, known_by_id
@@ -190,7 +190,7 @@ class PostgresEngine:
         heads = [head_from_row(row) for row in self._fetch(sql.CHILDREN, *self._key(session))]
         return [h for h in heads if deleted or h.status != "deleted"]
 
-    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
         feed.read_cursor(cursor)  # one that is none is told without asking anybody
         return self._ask(lambda db: feed.changes(db, self.ns, cursor, limit))
 

@@ -16,7 +16,7 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from wakelog.engine import Change
+from wakelog.engine import FeedChange
 from wakelog.engines.postgres import statements as sql
 from wakelog.errors import InvalidInputError
 from wakelog.model.ids import SessionId
@@ -42,7 +42,7 @@ def read_cursor(cursor: str) -> tuple[int, Seen]:
         raise InvalidInputError(f"{cursor[:40]!r} is not a cursor of this store", kind="bad-cursor") from exc
 
 
-async def changes(db: Any, ns: str, cursor: str, limit: int) -> list[Change]:
+async def changes(db: Any, ns: str, cursor: str, limit: int) -> list[FeedChange]:
     """What the cursor has not seen, in the order of storing."""
     done, seen = read_cursor(cursor)
     horizon = await _horizon(db)  # before the rows are read: a transaction that begins later stores later
@@ -83,7 +83,7 @@ class _Page:
 
     def __init__(self, done: int, seen: Seen, horizon: int, limit: int) -> None:
         self._done, self._seen, self._horizon, self._limit = done, seen, horizon, limit
-        self.found: list[Change] = []
+        self.found: list[FeedChange] = []
 
     def take(self, rows: list[Any]) -> bool:
         """True when the page is full."""
@@ -103,4 +103,4 @@ class _Page:
         if done > self._done:
             self._done = done
             self._seen = {s: mark for s, mark in self._seen.items() if mark[1] > done}
-        self.found.append(Change(SessionId(session), last, _written(done, self._seen)))
+        self.found.append(FeedChange(SessionId(session), last, _written(done, self._seen)))

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from wakelog.engines.remote.wire import Answer, error_of
+from wakelog.engines.remote.wire import SubmitAnswer, error_of
 from wakelog.errors import UnavailableError, WakelogError
 from wakelog.model.records import Commit, Head
 
@@ -22,7 +22,7 @@ WAIT_S = 1.0
 """Who is in line looks again after this long, should the one before have died without a word."""
 
 Group = tuple[Commit, ...]
-Send = Callable[[Sequence[Group]], Sequence[Answer]]
+Send = Callable[[Sequence[Group]], Sequence[SubmitAnswer]]
 
 
 class QueuedAppend:
@@ -46,7 +46,7 @@ class QueuedAppend:
         assert self.head is not None
         return self.head
 
-    def settle(self, answer: Answer) -> None:
+    def settle(self, answer: SubmitAnswer) -> None:
         self.head = answer.head
         self.error = error_of(answer.problem) if answer.problem is not None else None
         if self.head is None and self.error is None:

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import msgspec
 
-from wakelog.engine import Abilities, Change, Known, Surgery
+from wakelog.engine import Abilities, FeedChange, Known, Surgery
 from wakelog.engines.remote import wire
 from wakelog.engines.remote.append_queue import Group, QueuedAppend, SendQueue
 from wakelog.engines.remote.connection import Connections, NoReplyError, Reply, UnreachableError
@@ -75,7 +75,7 @@ class RemoteEngine:
         """Who answers. A namespace that is not there yet is made, by a key that may write."""
         if create:
             with contextlib.suppress(NotAllowedError):
-                return self.ask("/v1/namespace", wire.Done(), wire.Info)
+                return self.ask("/v1/namespace", wire.Acknowledged(), wire.Info)
         return self._get("/v1/info", wire.Info)
 
     def _begin(self) -> None:
@@ -91,7 +91,7 @@ class RemoteEngine:
             self._begin()  # what the parent has in line is the parent's
         return self._lane.submit(commits)
 
-    def _send(self, groups: Sequence[Group]) -> Sequence[wire.Answer]:
+    def _send(self, groups: Sequence[Group]) -> Sequence[wire.SubmitAnswer]:
         return self._ask("submit", wire.Submit(tuple(groups)), wire.Answers).answers
 
     # Reading
@@ -131,8 +131,8 @@ class RemoteEngine:
     def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
         return self._ask("children", wire.Children(session, deleted), wire.Heads).heads
 
-    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
-        found: list[Change] = []
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
+        found: list[FeedChange] = []
         while len(found) < limit:
             wanted = min(PAGE_MAX, limit - len(found))
             page = self._ask("changes", wire.ListChanges(cursor, wanted), wire.Changes).changes
@@ -150,7 +150,7 @@ class RemoteEngine:
         return self._ask("snapshot", wire.FindSnapshot(session, min(upto, 1 << 62)), wire.FoundSnapshot).snapshot
 
     def drop_snapshots(self, session: SessionId) -> None:
-        self._ask("drop-snapshots", wire.OfSession(session), wire.Done)
+        self._ask("drop-snapshots", wire.OfSession(session), wire.Acknowledged)
 
     # Names, leases
 
@@ -163,7 +163,7 @@ class RemoteEngine:
         return self._ask("find", wire.FindName(name), wire.Named).session
 
     def beat(self, session: SessionId, beat: Heartbeat) -> None:
-        self._ask("beat", wire.Beat(session, beat), wire.Done)
+        self._ask("beat", wire.Beat(session, beat), wire.Acknowledged)
 
     def last_beat(self, session: SessionId) -> Heartbeat | None:
         return self._ask("last-beat", wire.OfSession(session), wire.LastBeat).beat
@@ -185,14 +185,14 @@ class RemoteEngine:
 
     def mark(self, name: str) -> str | None:
         try:
-            return self._ask("mark", wire.FindMark(name), wire.Mark).value
+            return self._ask("mark", wire.FindMark(name), wire.MarkValue).value
         except (NotFoundError, UnsupportedError) as exc:
             if exc.kind not in ("no-such-route", "no-marks"):
                 raise
             return None  # an older server
 
     def set_mark(self, name: str, value: str) -> None:
-        self._care("set-mark", wire.SetMark(name, value), wire.Done)
+        self._care("set-mark", wire.SetMark(name, value), wire.Acknowledged)
 
     def rewrite(self, *, most: int | None = None) -> bool:
         return self._care("rewrite", wire.Rewrite(most), wire.Rewritten).was_due
@@ -214,8 +214,8 @@ class RemoteEngine:
         cursor = ""
         while True:
             left = deadline - time.monotonic()
-            question = wire.Wait(session, after, cursor, max(0.0, min(left, POLL_S)))
-            news = self._ask("wait", question, wire.News)
+            question = wire.WaitRequest(session, after, cursor, max(0.0, min(left, POLL_S)))
+            news = self._ask("wait", question, wire.NewsAnswer)
             cursor = news.cursor
             if news.came or time.monotonic() >= deadline:
                 return news.came

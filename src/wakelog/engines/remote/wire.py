@@ -14,7 +14,7 @@ from typing import Annotated
 import msgspec
 
 from wakelog import errors
-from wakelog.engine import Change, Known, Surgery
+from wakelog.engine import FeedChange, Known, Surgery
 from wakelog.errors import ConflictError, CorruptLogError, NotAllowedError, UnavailableError, WakelogError
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
@@ -64,7 +64,7 @@ class Submit(Question, frozen=True):
     groups: tuple[tuple[Commit, ...], ...]
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class SubmitAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one group: the head it led to, or why nothing was written."""
 
     head: Head | None = None
@@ -72,7 +72,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Answers(msgspec.Struct, frozen=True):
-    answers: tuple[Answer, ...]
+    answers: tuple[SubmitAnswer, ...]
 
 
 class OfSession(Question, frozen=True):
@@ -124,7 +124,7 @@ class ListChanges(Question, frozen=True):
 
 
 class Changes(msgspec.Struct, frozen=True):
-    changes: tuple[Change, ...]
+    changes: tuple[FeedChange, ...]
 
 
 class FindPayload(Question, frozen=True):
@@ -187,7 +187,7 @@ class SetMark(Question, frozen=True):
     value: Annotated[str, msgspec.Meta(max_length=10_000)]
 
 
-class Mark(msgspec.Struct, frozen=True):
+class MarkValue(msgspec.Struct, frozen=True):
     value: str | None
 
 
@@ -201,7 +201,7 @@ class Rewritten(msgspec.Struct, frozen=True):
     was_due: bool
 
 
-class Wait(Question, frozen=True):
+class WaitRequest(Question, frozen=True):
     """Asks to be told of events after `after` of one session; or of anything stored after `cursor`, which is by default
     the moment the question comes in."""
 
@@ -211,14 +211,14 @@ class Wait(Question, frozen=True):
     timeout_s: float = 0.0
 
 
-class News(msgspec.Struct, frozen=True):
+class NewsAnswer(msgspec.Struct, frozen=True):
     """Whether something came in time, and the cursor to go on waiting from."""
 
     came: bool
     cursor: str = ""
 
 
-class Done(msgspec.Struct, frozen=True):
+class Acknowledged(msgspec.Struct, frozen=True):
     """It is done, and there is nothing more to say."""
 
 

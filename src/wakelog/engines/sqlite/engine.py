@@ -23,7 +23,17 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
-from wakelog.engine import Abilities, Change, Known, MigrationStep, StoreFinding, Surgery, head_after, judge, payload_of
+from wakelog.engine import (
+    Abilities,
+    FeedChange,
+    Known,
+    MigrationStep,
+    StoreFinding,
+    Surgery,
+    head_after,
+    judge,
+    payload_of,
+)
 from wakelog.engines.sqlite import fork_safety, migrations, tables
 from wakelog.engines.sqlite.connection import is_there, make_folder, refuse_network, translate
 from wakelog.engines.sqlite.group_commit import Bell, Group, GroupedAppend
@@ -227,9 +237,9 @@ class SqliteEngine:
         where = "s.parent = ? and (? or coalesce(status, '') <> 'deleted') order by s.id"
         return self._read(listed)
 
-    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[Change]:
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
         rows: Any = self._read(lambda db: db.execute(_CHANGES, (int(cursor or 0), limit)).fetchall())
-        return [Change(SessionId(session), seq, str(at)) for session, seq, at in rows]
+        return [FeedChange(SessionId(session), seq, str(at)) for session, seq, at in rows]
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
         return payload_of(self, session, seq, digest)

@@ -8,7 +8,7 @@ from wakelog.compare.comparison import Comparison
 from wakelog.compare.trajectory import Course
 from wakelog.engines.remote.wire import Question
 from wakelog.files.file_diff import FileDiff
-from wakelog.http.routes import Call, route
+from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import HeadAnswer, NotEmpty, Position, Query, is_fixed
 
 
@@ -62,20 +62,20 @@ class Adopt(Question, frozen=True):
 
 
 @route("GET", "/sessions/{session}/attempts", by_head=True)
-def attempts(call: Call, query: AttemptsQuery) -> AttemptsAnswer:
+def attempts(call: VerbRequest, query: AttemptsQuery) -> AttemptsAnswer:
     """All attempts of a turn, side by side, with outcome, steps, time and cost."""
     return AttemptsAnswer(tuple(call.session().attempts_of(query.turn, forks=query.forks)))
 
 
 @route("GET", "/sessions/{session}/compare", by_head=True)
-def compare(call: Call, query: CompareQuery) -> Comparison:
+def compare(call: VerbRequest, query: CompareQuery) -> Comparison:
     """Compares attempts, turns or sessions step by step: where they differ, why, and what followed."""
     other = call.space.session(query.other) if query.other else None
     return call.session().compare(*query.side, other=other)
 
 
 @route("GET", "/sessions/{session}/file-diff", by_head=True)
-def file_diff(call: Call, query: FileDiffQuery) -> FilesAnswer:
+def file_diff(call: VerbRequest, query: FileDiffQuery) -> FilesAnswer:
     """What changed in files between two points, from the contents in the log; by default in the last turn."""
     session = call.session()
     other = call.space.session(query.other) if query.other else None
@@ -83,7 +83,7 @@ def file_diff(call: Call, query: FileDiffQuery) -> FilesAnswer:
 
 
 @route("POST", "/sessions/{session}/adopt", scope="write")
-def adopt(call: Call, body: Adopt) -> HeadAnswer:
+def adopt(call: VerbRequest, body: Adopt) -> HeadAnswer:
     """Takes a fork's result back into this session, in one commit; undo takes it back."""
     fork = call.space.session(body.fork)
     return HeadAnswer.of(call.session().adopt(fork, body.at or None, why=body.why, force=body.force))

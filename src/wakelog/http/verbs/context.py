@@ -8,13 +8,13 @@ import msgspec
 
 from wakelog.context.brief import DEFAULT_BUDGET, Brief
 from wakelog.context.compaction import Summary
-from wakelog.context.eviction import Restored
+from wakelog.context.eviction import RestoredContent
 from wakelog.context.handles import Evicted
 from wakelog.context.items import Item
 from wakelog.context.ledger import Context
 from wakelog.context.shapes import Shape
 from wakelog.engines.remote.wire import Question
-from wakelog.http.routes import Call, route
+from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import At, NotEmpty, Position
 from wakelog.http.verbs.records import Recorded
 from wakelog.model.values import Value
@@ -91,13 +91,13 @@ class Compactions(msgspec.Struct, frozen=True):
 
 
 @route("GET", "/sessions/{session}/brief", by_head=True)
-def brief(call: Call, query: BriefQuery) -> Brief:
+def brief(call: VerbRequest, query: BriefQuery) -> Brief:
     """Writes the handoff for the next run: goal, facts, decisions, dead ends, pending calls, files."""
     return call.session().brief(query.budget, at=query.at or None)
 
 
 @route("GET", "/sessions/{session}/context", by_head=True)
-def context(call: Call, query: ContextQuery) -> ContextAnswer:
+def context(call: VerbRequest, query: ContextQuery) -> ContextAnswer:
     """Shows what a model would see now, or at a point. Nothing is recorded."""
     made = call.session().context.window(
         query.budget,
@@ -111,43 +111,43 @@ def context(call: Call, query: ContextQuery) -> ContextAnswer:
 
 
 @route("POST", "/sessions/{session}/context", scope="write")
-def make_context(call: Call, body: MakeContext) -> ContextAnswer:
+def make_context(call: VerbRequest, body: MakeContext) -> ContextAnswer:
     """The messages to send to a model; what leaves the window is recorded, and stays out until it is restored."""
     made = call.session().context.window(body.budget, shape=body.shape, pinned=body.pinned, headroom=body.headroom)
     return ContextAnswer.of(made)
 
 
 @route("POST", "/sessions/{session}/evict", scope="write")
-def evict(call: Call, body: WindowKey) -> Evicted:
+def evict(call: VerbRequest, body: WindowKey) -> Evicted:
     """Takes something out of the window."""
     return call.session().context.evict(body.key)
 
 
 @route("POST", "/sessions/{session}/restore", scope="write")
-def restore(call: Call, body: WindowKey) -> Restored:
+def restore(call: VerbRequest, body: WindowKey) -> RestoredContent:
     """Brings back what left the window."""
     return call.session().context.restore(body.key)
 
 
 @route("POST", "/sessions/{session}/pin", scope="write")
-def pin(call: Call, body: WindowKey) -> Item:
+def pin(call: VerbRequest, body: WindowKey) -> Item:
     """Keeps something in the window until the turn is over."""
     return call.session().context.pin(body.key)
 
 
 @route("GET", "/sessions/{session}/compactions", by_head=True)
-def compactions(call: Call, query: At) -> Compactions:
+def compactions(call: VerbRequest, query: At) -> Compactions:
     """The compactions in effect, oldest first."""
     return Compactions(tuple(call.session().context.compactions(query.at or None)))
 
 
 @route("POST", "/sessions/{session}/compact", scope="write")
-def compact(call: Call, body: Compact) -> Recorded:
+def compact(call: VerbRequest, body: Compact) -> Recorded:
     """Replaces a part of the conversation by a summary, in view only; the log keeps all of it."""
     return Recorded(call.session().context.compact(body.first, body.last, body.summary, why=body.why))
 
 
 @route("POST", "/sessions/{session}/expand", scope="write")
-def expand(call: Call, body: Expand) -> Recorded:
+def expand(call: VerbRequest, body: Expand) -> Recorded:
     """Undoes a compaction."""
     return Recorded(call.session().context.expand(body.compaction, why=body.why))

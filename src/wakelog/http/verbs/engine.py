@@ -14,7 +14,7 @@ from wakelog.engine import Marks, require
 from wakelog.engines.remote import wire
 from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.http.problems import too_slow
-from wakelog.http.routes import Call, route
+from wakelog.http.routes import VerbRequest, route
 from wakelog.log.foreign_removals import take_deletion, take_surgery
 from wakelog.maintenance.scrub import LAST, POSITION
 from wakelog.model.ids import SessionId, parse_session_id
@@ -27,7 +27,7 @@ WAIT_MAX_S = 25.0
 
 
 @route("POST", "/engine/submit", scope="write")
-async def submit(call: Call, body: wire.Submit) -> wire.Answers:
+async def submit(call: VerbRequest, body: wire.Submit) -> wire.Answers:
     """Stores groups of sealed commits, each whole or not at all, and waits until they are durable. Safe to repeat."""
     try:
         async with asyncio.timeout(call.server.settings.answer_s):
@@ -39,7 +39,7 @@ async def submit(call: Call, body: wire.Submit) -> wire.Answers:
 
 
 @route("POST", "/engine/read")
-def read(call: Call, body: wire.Read) -> wire.Commits:
+def read(call: VerbRequest, body: wire.Read) -> wire.Commits:
     """Stored commits in order, a page at a time."""
     found: list[Commit] = []
     size = 0
@@ -52,31 +52,31 @@ def read(call: Call, body: wire.Read) -> wire.Commits:
 
 
 @route("POST", "/engine/head")
-def engine_head(call: Call, body: wire.OfSession) -> Head:
+def engine_head(call: VerbRequest, body: wire.OfSession) -> Head:
     """Where a session stands, deleted or not."""
     return call.space.engine.head(body.session)
 
 
 @route("POST", "/engine/known")
-def known(call: Call, body: wire.FindCommit) -> wire.FoundCommit:
+def known(call: VerbRequest, body: wire.FindCommit) -> wire.FoundCommit:
     """The answer once given under a commit id that its writer chose."""
     return wire.FoundCommit(call.space.engine.known(body.session, body.commit_id))
 
 
 @route("POST", "/engine/sessions")
-def engine_sessions(call: Call, body: wire.ListSessions) -> wire.Heads:
+def engine_sessions(call: VerbRequest, body: wire.ListSessions) -> wire.Heads:
     """Heads in order of id."""
     return wire.Heads(tuple(call.space.engine.sessions(after=body.after, limit=body.limit)))
 
 
 @route("POST", "/engine/children")
-def children(call: Call, body: wire.Children) -> wire.Heads:
+def children(call: VerbRequest, body: wire.Children) -> wire.Heads:
     """A session's direct forks."""
     return wire.Heads(tuple(call.space.engine.children(body.session, deleted=body.deleted)))
 
 
 @route("POST", "/engine/changes")
-def changes(call: Call, body: wire.ListChanges) -> wire.Changes:
+def changes(call: VerbRequest, body: wire.ListChanges) -> wire.Changes:
     """Sessions with commits since a cursor, in the order they were stored."""
     try:
         return wire.Changes(tuple(call.space.engine.changes(body.cursor, body.limit)))
@@ -85,55 +85,55 @@ def changes(call: Call, body: wire.ListChanges) -> wire.Changes:
 
 
 @route("POST", "/engine/payload")
-def engine_payload(call: Call, body: wire.FindPayload) -> wire.Content:
+def engine_payload(call: VerbRequest, body: wire.FindPayload) -> wire.Content:
     """The payload that came with an event's commit."""
     return wire.Content(call.space.engine.payload(body.session, body.seq, body.digest))
 
 
 @route("POST", "/engine/snapshot")
-def snapshot(call: Call, body: wire.FindSnapshot) -> wire.FoundSnapshot:
+def snapshot(call: VerbRequest, body: wire.FindSnapshot) -> wire.FoundSnapshot:
     """The newest saved state at or before an event."""
     return wire.FoundSnapshot(call.space.engine.snapshot(body.session, upto=body.upto))
 
 
 @route("POST", "/engine/drop-snapshots", scope="write")
-def drop_snapshots(call: Call, body: wire.OfSession) -> wire.Done:
+def drop_snapshots(call: VerbRequest, body: wire.OfSession) -> wire.Acknowledged:
     """Forgets a session's saved states. They are a cache."""
     call.space.engine.head(body.session)
     call.space.engine.drop_snapshots(body.session)
-    return wire.Done()
+    return wire.Acknowledged()
 
 
 @route("POST", "/engine/claim", scope="write")
-def claim(call: Call, body: wire.Claim) -> wire.Named:
+def claim(call: VerbRequest, body: wire.Claim) -> wire.Named:
     """Binds a name to an id if it is free, and tells whose it is."""
     check_name(body.name)
     return wire.Named(call.space.engine.claim(body.name, parse_session_id(body.session)))
 
 
 @route("POST", "/engine/find")
-def find(call: Call, body: wire.FindName) -> wire.Named:
+def find(call: VerbRequest, body: wire.FindName) -> wire.Named:
     """The id bound to a name."""
     return wire.Named(call.space.engine.find(body.name))
 
 
 @route("POST", "/engine/beat", scope="write")
-def beat(call: Call, body: wire.Beat) -> wire.Done:
+def beat(call: VerbRequest, body: wire.Beat) -> wire.Acknowledged:
     """Keeps a lease holder's sign of life. One with another epoch, or of somebody else, is a conflict."""
     if not all(0 <= number <= 1 << 62 for number in (body.beat.epoch, body.beat.until)):
         raise InvalidInputError("an epoch or a time is out of range", kind="bad-request")
     call.space.log(body.session).keep_beat(body.beat)
-    return wire.Done()
+    return wire.Acknowledged()
 
 
 @route("POST", "/engine/last-beat")
-def last_beat(call: Call, body: wire.OfSession) -> wire.LastBeat:
+def last_beat(call: VerbRequest, body: wire.OfSession) -> wire.LastBeat:
     """The last sign of life of a session's lease holder."""
     return wire.LastBeat(call.space.engine.last_beat(body.session))
 
 
 @route("POST", "/engine/operate", scope="admin")
-def operate(call: Call, body: wire.Operate) -> Head:
+def operate(call: VerbRequest, body: wire.Operate) -> Head:
     """Erases or prunes, as planned by the client. Headers stay, nothing is invented, and a hold forbids it."""
     head = take_surgery(call.space.admission, body.surgery)
     if body.surgery.stale_from:  # an erasure: it must be out of the files too
@@ -144,7 +144,7 @@ def operate(call: Call, body: wire.Operate) -> Head:
 
 
 @route("POST", "/engine/delete", scope="admin")
-def engine_delete(call: Call, body: wire.Delete) -> Head:
+def engine_delete(call: VerbRequest, body: wire.Delete) -> Head:
     """Deletes a session by its last commit."""
     head = take_deletion(call.space.admission, body.commit)
     call.space.forget(body.commit.session)
@@ -153,33 +153,33 @@ def engine_delete(call: Call, body: wire.Delete) -> Head:
 
 
 @route("POST", "/engine/mark")
-def mark(call: Call, body: wire.FindMark) -> wire.Mark:
+def mark(call: VerbRequest, body: wire.FindMark) -> wire.MarkValue:
     """How far a scrub has come (`scrub`), or what the last whole one found (`scrubbed`)."""
-    return wire.Mark(_keeper(call, body.name).mark(body.name))
+    return wire.MarkValue(_keeper(call, body.name).mark(body.name))
 
 
 @route("POST", "/engine/set-mark", scope="admin")
-def set_mark(call: Call, body: wire.SetMark) -> wire.Done:
+def set_mark(call: VerbRequest, body: wire.SetMark) -> wire.Acknowledged:
     """Keeps how far a scrub has come. Whoever scrubs next goes on there, from wherever."""
     _keeper(call, body.name).set_mark(body.name, body.value)
-    return wire.Done()
+    return wire.Acknowledged()
 
 
-def _keeper(call: Call, name: str) -> Marks:
+def _keeper(call: VerbRequest, name: str) -> Marks:
     if name not in (POSITION, LAST):
         raise InvalidInputError(f"{name!r} is no mark that can be asked for", kind="bad-request")
     return require(call.space.engine.abilities.marks, UnsupportedError("this store keeps no marks", kind="no-marks"))
 
 
 @route("POST", "/engine/rewrite", scope="admin")
-def rewrite(call: Call, body: wire.Rewrite) -> wire.Rewritten:
+def rewrite(call: VerbRequest, body: wire.Rewrite) -> wire.Rewritten:
     """Finishes what an erasure had to leave: writes tables anew that still hold old bytes."""
     rewrite_tables = call.space.engine.abilities.rewrite
     return wire.Rewritten(rewrite_tables is not None and rewrite_tables(most=body.most))
 
 
 @route("POST", "/engine/wait", waits=True)
-async def wait(call: Call, body: wire.Wait) -> wire.News:
+async def wait(call: VerbRequest, body: wire.WaitRequest) -> wire.NewsAnswer:
     """Waits until something new was stored, for half a minute at most."""
     deadline = time.monotonic() + min(max(body.timeout_s, 0.0), WAIT_MAX_S)
     if body.session is None:
@@ -187,12 +187,12 @@ async def wait(call: Call, body: wire.Wait) -> wire.News:
     return await _wait_for_session(call, body.session, body.after, deadline)
 
 
-async def _wait_for_session(call: Call, session: SessionId, after: int, deadline: float) -> wire.News:
+async def _wait_for_session(call: VerbRequest, session: SessionId, after: int, deadline: float) -> wire.NewsAnswer:
     engine, server = call.space.engine, call.server
     if (await call.run(engine.head, session)).seq > after:
-        return wire.News(True)
+        return wire.NewsAnswer(True)
     if time.monotonic() >= deadline:
-        return wire.News(False)
+        return wire.NewsAnswer(False)
     channel = await call.hub.join(session)
     try:
         came = (await call.run(engine.head, session)).seq > after
@@ -202,12 +202,12 @@ async def _wait_for_session(call: Call, session: SessionId, after: int, deadline
                 came = True
             elif not await _heard(bell, deadline):
                 break
-        return wire.News(came)
+        return wire.NewsAnswer(came)
     finally:
         call.hub.leave(channel)
 
 
-async def _wait_for_any(call: Call, cursor: str, deadline: float) -> wire.News:
+async def _wait_for_any(call: VerbRequest, cursor: str, deadline: float) -> wire.NewsAnswer:
     hub = call.hub
     channel = await hub.join(frames=False)
     try:
@@ -216,7 +216,7 @@ async def _wait_for_any(call: Call, cursor: str, deadline: float) -> wire.News:
             bell = channel.event
             if hub.cursor == since and not await _heard(bell, deadline):
                 break
-        return wire.News(hub.cursor != since, hub.cursor)
+        return wire.NewsAnswer(hub.cursor != since, hub.cursor)
     finally:
         hub.leave(channel)
 

@@ -11,7 +11,7 @@ from wakelog.diff.rewind_preview import RewindPreview, preview_rewind
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.engines.remote.wire import Question
 from wakelog.errors import InvalidInputError
-from wakelog.http.routes import Call, Raw, route
+from wakelog.http.routes import Raw, VerbRequest, route
 from wakelog.http.shapes import (
     At,
     EventRecord,
@@ -130,7 +130,7 @@ class AgainstAnchor(Question, frozen=True):
 
 
 @route("GET", "/sessions/{session}/state", by_head=True)
-def state(call: Call, query: StateQuery) -> StateAnswer:
+def state(call: VerbRequest, query: StateQuery) -> StateAnswer:
     """The state at a point, or now; all of it or one part."""
     session = call.session()
     at = session.seq(query.at or None)
@@ -143,7 +143,7 @@ def state(call: Call, query: StateQuery) -> StateAnswer:
 
 
 @route("GET", "/sessions/{session}/events", by_head=True)
-def events(call: Call, query: EventsQuery) -> EventsPage:
+def events(call: VerbRequest, query: EventsQuery) -> EventsPage:
     """Events in order, by position, turn, time, kind and tool, a page at a time."""
     session = call.session()
     after, upto = query.after, query.upto
@@ -170,7 +170,7 @@ def events(call: Call, query: EventsQuery) -> EventsPage:
 
 
 @route("GET", "/sessions/{session}/events/{place}", by_head=True)
-def event(call: Call, query: PayloadsQuery) -> EventRecord:
+def event(call: VerbRequest, query: PayloadsQuery) -> EventRecord:
     """One event, by a selector: `e12`, `last-error`, `@5` for the last of a turn."""
     session = call.session()
     entry = session.log.entry(session.seq(call.path["place"]))
@@ -178,7 +178,7 @@ def event(call: Call, query: PayloadsQuery) -> EventRecord:
 
 
 @route("GET", "/sessions/{session}/payloads/{seq}/{hash}", media="application/octet-stream")
-def payload(call: Call) -> Raw:
+def payload(call: VerbRequest) -> Raw:
     """The bytes of a payload, by the event that brought it (the mention's `at`, or its own event) and its hash."""
     log = call.session().log
     seq, digest = call.path["seq"], call.path["hash"]
@@ -193,14 +193,14 @@ def payload(call: Call) -> Raw:
 
 
 @route("GET", "/sessions/{session}/messages", by_head=True)
-def messages(call: Call, query: At) -> MessagesAnswer:
+def messages(call: VerbRequest, query: At) -> MessagesAnswer:
     """The messages in view, oldest first, payloads in place."""
     found = call.session().messages(query.at or None)
     return MessagesAnswer(tuple(msgspec.structs.replace(m, content=plain(m.content)) for m in found))
 
 
 @route("GET", "/sessions/{session}/diff", by_head=True)
-def diff(call: Call, query: DiffQuery) -> TurnDiff:
+def diff(call: VerbRequest, query: DiffQuery) -> TurnDiff:
     """What changed between two points, each change with its event, tool and reason. `a` alone, as @2, is what that turn
     changed; a range, as @2..@5, is what changed since."""
     session = call.session()
@@ -209,38 +209,38 @@ def diff(call: Call, query: DiffQuery) -> TurnDiff:
 
 
 @route("GET", "/sessions/{session}/blame", by_head=True)
-def blame(call: Call, query: BlameQuery) -> BlameAnswer:
+def blame(call: VerbRequest, query: BlameQuery) -> BlameAnswer:
     """Who last wrote each key at and below a pointer."""
     return BlameAnswer(tuple(call.session().blame(query.pointer, query.at or None)))
 
 
 @route("GET", "/sessions/{session}/files", by_head=True)
-def changed_files(call: Call, query: ChangedFilesQuery) -> ChangedFiles:
+def changed_files(call: VerbRequest, query: ChangedFilesQuery) -> ChangedFiles:
     """The files changed in the last turns in view: in which turns, by which tool and event, how often."""
     return call.session().files.modified(query.last, at=query.at or None)
 
 
 @route("GET", "/sessions/{session}/preview", by_head=True)
-def preview(call: Call, query: ToQuery) -> RewindPreview:
+def preview(call: VerbRequest, query: ToQuery) -> RewindPreview:
     """Shows what a rewind to a point would do, without doing it: what returns, what stays, what cannot be undone."""
     session = call.session()
     return preview_rewind(session.log, session.seq(query.to))
 
 
 @route("GET", "/sessions/{session}/anchor", by_head=True)
-def anchor(call: Call) -> Anchor:
+def anchor(call: VerbRequest) -> Anchor:
     """Exports the head hash for later tamper checks."""
     return call.session().anchor()
 
 
 @route("GET", "/sessions/{session}/verify")
-def verify(call: Call) -> VerifyReport:
+def verify(call: VerbRequest) -> VerifyReport:
     """Checks every byte, the chain and what is derived from it. A fault is part of the answer, not an error."""
     return call.session().verify()
 
 
 @route("POST", "/sessions/{session}/verify")
-def verify_against(call: Call, body: AgainstAnchor) -> VerifyReport:
+def verify_against(call: VerbRequest, body: AgainstAnchor) -> VerifyReport:
     """Checks the same against an anchor: also that nothing was cut off or rewritten."""
     session = call.session()
     return session.verify(Anchor(SessionId(session.id), body.seq, body.hash, body.at))

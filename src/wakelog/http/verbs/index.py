@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 
 from wakelog.engines.remote.wire import Question
-from wakelog.http.routes import Call, route
+from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import NotEmpty, Query, time_of
 from wakelog.index.questions import QUESTIONS, IndexQuestion
 from wakelog.index.results import DecisionInfo, ErrorInfo, Hit, ModifiedFile, Page, Table, ToolInfo, TurnInfo
@@ -57,7 +57,7 @@ class ListQuery(AboutQuery, frozen=True):
     limit: Limit = 100
 
 
-def _about(call: Call, query: AboutQuery) -> dict[str, Any]:
+def _about(call: VerbRequest, query: AboutQuery) -> dict[str, Any]:
     """What the index wants to know."""
     return {
         "session": call.space.head(query.session).session if query.session else None,
@@ -68,7 +68,7 @@ def _about(call: Call, query: AboutQuery) -> dict[str, Any]:
 
 
 @route("GET", "/search")
-def search(call: Call, query: SearchQuery) -> Page[Hit]:
+def search(call: VerbRequest, query: SearchQuery) -> Page[Hit]:
     """Finds events that contain all the words, the best match first."""
     return call.space.store.index.search(
         query.q,
@@ -80,37 +80,37 @@ def search(call: Call, query: SearchQuery) -> Page[Hit]:
 
 
 @route("POST", "/query")
-def query(call: Call, body: Sql) -> Table:
+def query(call: VerbRequest, body: Sql) -> Table:
     """Runs read-only SQL over the views, within limits of rows, time and memory."""
     return call.space.store.index.query_sql(body.sql, body.params, max_rows=body.max_rows, timeout_s=body.timeout_s)
 
 
 @route("GET", "/sessions/{session}/turns")
-def turns(call: Call, query: TurnsQuery) -> Page[TurnInfo]:
+def turns(call: VerbRequest, query: TurnsQuery) -> Page[TurnInfo]:
     """A session's turns, attempt by attempt, and what each came to."""
     return call.space.store.index.turns(call.head().session, **msgspec.structs.asdict(query))
 
 
 @route("GET", "/files")
-def files(call: Call, query: AboutQuery) -> Page[ModifiedFile]:
+def files(call: VerbRequest, query: AboutQuery) -> Page[ModifiedFile]:
     """The files that were changed, each once, the newest change first."""
     return call.space.store.index.files_modified(**_about(call, query))
 
 
 @route("GET", "/decisions")
-def decisions(call: Call, query: ListQuery) -> Page[DecisionInfo]:
+def decisions(call: VerbRequest, query: ListQuery) -> Page[DecisionInfo]:
     """The decisions made, the newest first."""
     return call.space.store.index.decisions(**_about(call, query), after=query.after, limit=query.limit)
 
 
 @route("GET", "/errors")
-def errors(call: Call, query: ListQuery) -> Page[ErrorInfo]:
+def errors(call: VerbRequest, query: ListQuery) -> Page[ErrorInfo]:
     """The calls and turns that failed, the newest first."""
     return call.space.store.index.errors(**_about(call, query), after=query.after, limit=query.limit)
 
 
 @route("GET", "/tools")
-def tools(call: Call, query: AboutQuery) -> Page[ToolInfo]:
+def tools(call: VerbRequest, query: AboutQuery) -> Page[ToolInfo]:
     """How often each tool was called and failed."""
     return call.space.store.index.tools(**_about(call, query))
 
@@ -118,7 +118,7 @@ def tools(call: Call, query: AboutQuery) -> Page[ToolInfo]:
 def _enter_question(name: str, kind: type[IndexQuestion], answer: Any) -> None:
     """A question as the library asks it, with all its parameters."""
 
-    def verb(call: Call, body: Any) -> Any:
+    def verb(call: VerbRequest, body: Any) -> Any:
         return call.space.store.index.ask(body)
 
     verb.__name__, verb.__doc__ = f"ask_{name.replace('-', '_')}", kind.__doc__

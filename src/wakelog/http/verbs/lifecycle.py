@@ -6,8 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from wakelog.engines.remote.wire import Done, Question
-from wakelog.http.routes import Call, route
+from wakelog.engines.remote.wire import Acknowledged, Question
+from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import HeadAnswer, NotEmpty, Position
 
 Ttl = Annotated[float, msgspec.Meta(gt=0, le=86400)]
@@ -20,7 +20,7 @@ class Rewind(Question, frozen=True):
     why: str = ""
 
 
-class Undone(msgspec.Struct, frozen=True):
+class UndoAnswer(msgspec.Struct, frozen=True):
     """The rewind that was taken back, and where the session is now."""
 
     operation: int
@@ -57,7 +57,7 @@ class TakeLease(Question, frozen=True):
     force: bool = False
 
 
-class Lease(msgspec.Struct, frozen=True):
+class LeaseAnswer(msgspec.Struct, frozen=True):
     """The epoch to pass as `guard`."""
 
     epoch: int
@@ -76,77 +76,77 @@ class ReleaseLease(Question, frozen=True):
 
 
 @route("POST", "/sessions/{session}/rewind", scope="write")
-def rewind(call: Call, body: Rewind) -> HeadAnswer:
+def rewind(call: VerbRequest, body: Rewind) -> HeadAnswer:
     """Moves the view back by appending; nothing is removed, and undo takes it back."""
     return HeadAnswer.of(call.session().rewind(body.to, why=body.why))
 
 
 @route("POST", "/sessions/{session}/undo", scope="write")
-def undo(call: Call) -> Undone:
+def undo(call: VerbRequest) -> UndoAnswer:
     """Takes back the newest rewind that was not yet undone."""
     # Without files: those are on the machine of whoever works there, not on the server's.
     undone = call.session().undo(files=False)
-    return Undone(undone.operation, HeadAnswer.of(undone.head))
+    return UndoAnswer(undone.operation, HeadAnswer.of(undone.head))
 
 
 @route("POST", "/sessions/{session}/redo", scope="write")
-def redo(call: Call) -> Undone:
+def redo(call: VerbRequest) -> UndoAnswer:
     """Takes back the newest undo."""
     undone = call.session().redo(files=False)
-    return Undone(undone.operation, HeadAnswer.of(undone.head))
+    return UndoAnswer(undone.operation, HeadAnswer.of(undone.head))
 
 
 @route("POST", "/sessions/{session}/fork", scope="write", status=201)
-def fork(call: Call, body: Fork) -> HeadAnswer:
+def fork(call: VerbRequest, body: Fork) -> HeadAnswer:
     """A new session sharing the history up to a point. One transaction, whatever the length."""
     session = call.session()
     return HeadAnswer.of(call.space.store.fork(session, body.at or None, name=body.name, why=body.why).head)
 
 
 @route("POST", "/sessions/{session}/pause", scope="write")
-def pause(call: Call, body: Reason) -> HeadAnswer:
+def pause(call: VerbRequest, body: Reason) -> HeadAnswer:
     """Pauses a session: no new call runs until it is resumed. Outcomes of running calls are still accepted."""
     return HeadAnswer.of(call.session().pause(why=body.why))
 
 
 @route("POST", "/sessions/{session}/resume", scope="write")
-def resume(call: Call, body: Resume) -> HeadAnswer:
+def resume(call: VerbRequest, body: Resume) -> HeadAnswer:
     """Continues a paused session."""
     return HeadAnswer.of(call.session().unpause(host=body.host, why=body.why))
 
 
 @route("POST", "/sessions/{session}/close", scope="write")
-def close(call: Call, body: Close) -> HeadAnswer:
+def close(call: VerbRequest, body: Close) -> HeadAnswer:
     """Ends a session; open calls are settled first."""
     return HeadAnswer.of(call.session().end(body.outcome, why=body.why))
 
 
 @route("POST", "/sessions/{session}/reopen", scope="write")
-def reopen(call: Call, body: Reason) -> HeadAnswer:
+def reopen(call: VerbRequest, body: Reason) -> HeadAnswer:
     """Brings a closed or archived session back."""
     return HeadAnswer.of(call.session().reopen(why=body.why))
 
 
 @route("POST", "/sessions/{session}/archive", scope="write")
-def archive(call: Call, body: Reason) -> HeadAnswer:
+def archive(call: VerbRequest, body: Reason) -> HeadAnswer:
     """Archives a closed session."""
     return HeadAnswer.of(call.session().archive(why=body.why))
 
 
 @route("POST", "/sessions/{session}/lease", scope="write")
-def take_lease(call: Call, body: TakeLease) -> Lease:
+def take_lease(call: VerbRequest, body: TakeLease) -> LeaseAnswer:
     """Claims a session for one writer. Appends guarded by an older epoch are refused from now on."""
-    return Lease(call.session().take_lease(body.holder, ttl_s=body.ttl_s, force=body.force))
+    return LeaseAnswer(call.session().take_lease(body.holder, ttl_s=body.ttl_s, force=body.force))
 
 
 @route("POST", "/sessions/{session}/lease/beat", scope="write")
-def beat_lease(call: Call, body: BeatLease) -> Done:
+def beat_lease(call: VerbRequest, body: BeatLease) -> Acknowledged:
     """Reports that the holder is alive. Nothing is appended."""
     call.session().log.beat(body.epoch, body.holder, ttl_s=body.ttl_s)
-    return Done()
+    return Acknowledged()
 
 
 @route("POST", "/sessions/{session}/lease/release", scope="write")
-def release_lease(call: Call, body: ReleaseLease) -> HeadAnswer:
+def release_lease(call: VerbRequest, body: ReleaseLease) -> HeadAnswer:
     """Releases a lease."""
     return HeadAnswer.of(call.session().release_lease(body.epoch))

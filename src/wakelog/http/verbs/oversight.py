@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from wakelog.engines.remote.wire import Question
-from wakelog.http.routes import Call, route
+from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import EventRecord, Limits, NotEmpty, Position, Query, record_of, time_of
 from wakelog.http.verbs.records import Recorded
 from wakelog.index.results import Costs
@@ -96,31 +96,31 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 @route("GET", "/sessions/{session}/flags", by_head=True)
-def flags(call: Call) -> FlagsAnswer:
+def flags(call: VerbRequest) -> FlagsAnswer:
     """Lists the flags that rules and people have raised."""
     return FlagsAnswer(call.session().log.state()["flags"])
 
 
 @route("POST", "/sessions/{session}/flag", scope="write")
-def flag(call: Call, body: Flag) -> Recorded:
+def flag(call: VerbRequest, body: Flag) -> Recorded:
     """Raises a flag."""
     return Recorded(call.session().monitors.flag(body.name, body.message, severity=body.severity, on=body.on or None))
 
 
 @route("POST", "/sessions/{session}/clear-flag", scope="write")
-def clear_flag(call: Call, body: ClearFlag) -> Recorded:
+def clear_flag(call: VerbRequest, body: ClearFlag) -> Recorded:
     """Clears a flag; its history stays in the log."""
     return Recorded(call.session().monitors.clear_flag(body.name, why=body.why))
 
 
 @route("POST", "/sessions/{session}/budget", scope="write")
-def set_budget(call: Call, body: SetBudget) -> Recorded:
+def set_budget(call: VerbRequest, body: SetBudget) -> Recorded:
     """Sets limits. What was spent already counts, and reaching one pauses the session."""
     return Recorded(call.session().budget.set(why=body.why, **body.given()))
 
 
 @route("GET", "/sessions/{session}/cost")
-def cost(call: Call, query: CostQuery) -> Costs:
+def cost(call: VerbRequest, query: CostQuery) -> Costs:
     """What a session and its sub-agents cost, each amount once."""
     turns = None
     if query.first_turn is not None or query.last_turn is not None:
@@ -129,7 +129,7 @@ def cost(call: Call, query: CostQuery) -> Costs:
 
 
 @route("GET", "/cost")
-def cost_of_all(call: Call, query: CostAllQuery) -> Costs:
+def cost_of_all(call: VerbRequest, query: CostAllQuery) -> Costs:
     """What was spent in the namespace, each amount once."""
     return call.space.store.cost(
         query.session or None,
@@ -140,19 +140,19 @@ def cost_of_all(call: Call, query: CostAllQuery) -> Costs:
 
 
 @route("POST", "/sessions/{session}/approve", scope="write")
-def approve(call: Call, body: Decide) -> Recorded:
+def approve(call: VerbRequest, body: Decide) -> Recorded:
     """Lets a call that waits for approval run."""
     return Recorded(call.session().calls.approve(body.action, by=body.by or call.key.name, why=body.why))
 
 
 @route("POST", "/sessions/{session}/deny", scope="write")
-def deny(call: Call, body: Decide) -> Recorded:
+def deny(call: VerbRequest, body: Decide) -> Recorded:
     """Refuses a call that waits for approval."""
     return Recorded(call.session().calls.deny(body.action, by=body.by or call.key.name, why=body.why))
 
 
 @route("POST", "/sessions/{session}/reconcile", scope="write")
-def reconcile(call: Call, body: Reconcile) -> Recorded:
+def reconcile(call: VerbRequest, body: Reconcile) -> Recorded:
     """Records the outcome of an uncertain call."""
     session = call.session()
     by = body.by or call.key.name
@@ -160,20 +160,20 @@ def reconcile(call: Call, body: Reconcile) -> Recorded:
 
 
 @route("POST", "/sessions/{session}/answer", scope="write")
-def answer(call: Call, body: GiveAnswer) -> Recorded:
+def answer(call: VerbRequest, body: GiveAnswer) -> Recorded:
     """Answers a question that an agent asked a person."""
     by = body.by or call.key.name
     return Recorded(call.session().calls.answer(body.request, body.answer, by=by, why=body.why))
 
 
 @route("POST", "/sessions/{session}/abandon", scope="write")
-def abandon(call: Call, body: Decide) -> Recorded:
+def abandon(call: VerbRequest, body: Decide) -> Recorded:
     """Gives up a pending call."""
     return Recorded(call.session().calls.abandon(body.action, why=body.why))
 
 
 @route("GET", "/sessions/{session}/evidence/{action}", by_head=True)
-def evidence(call: Call) -> Evidence:
+def evidence(call: VerbRequest) -> Evidence:
     """Lists what late or fenced workers have reported about a pending call."""
     session = call.session()
     tools: dict[str, str] = {}
@@ -181,7 +181,7 @@ def evidence(call: Call) -> Evidence:
 
 
 @route("POST", "/sessions/{session}/recover", scope="write")
-def recover(call: Call, body: Recover) -> Uncertain:
+def recover(call: VerbRequest, body: Recover) -> Uncertain:
     """Settles the calls that a dead process left open, by each call's own policy. Use it only when no other process
     works on the session."""
     return Uncertain(tuple(call.session().calls.recover(why=body.why, force=body.force)))

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from wakelog.engines.remote.wire import Question
-from wakelog.http.routes import Call, route
+from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import At, NotEmpty
 from wakelog.model.events import Trust
 from wakelog.provenance.blast_radius import Blast, Endorsed
@@ -54,13 +54,13 @@ class Judge(Question, frozen=True):
 
 
 @route("GET", "/sessions/{session}/why", by_head=True)
-def why(call: Call, query: WhyQuery) -> Why:
+def why(call: VerbRequest, query: WhyQuery) -> Why:
     """Shows where something came from. Every edge says how it is known, and the origins are listed."""
     return call.session().why(query.what, at=query.at or None, depth=query.depth, steps=query.steps, wide=query.wide)
 
 
 @route("GET", "/sessions/{session}/taint", by_head=True)
-def taint(call: Call, query: TaintQuery) -> Taint:
+def taint(call: VerbRequest, query: TaintQuery) -> Taint:
     """Shows everything influenced by a source: decisions, facts, data, files, and calls with effects."""
     return call.session().trust.taint(
         query.source, at=query.at or None, parts=query.part or None, items=query.items, wide=query.wide
@@ -68,7 +68,7 @@ def taint(call: Call, query: TaintQuery) -> Taint:
 
 
 @route("GET", "/sessions/{session}/resting-on", by_head=True)
-def resting_on(call: Call, query: RestingQuery) -> Taint:
+def resting_on(call: VerbRequest, query: RestingQuery) -> Taint:
     """Shows everything influenced by input of at most this trust."""
     return call.session().trust.resting_on(
         query.trust, at=query.at or None, parts=query.part or None, items=query.items, wide=query.wide
@@ -76,13 +76,13 @@ def resting_on(call: Call, query: RestingQuery) -> Taint:
 
 
 @route("POST", "/sessions/{session}/endorse", scope="write")
-def endorse(call: Call, body: Judge) -> Endorsed:
+def endorse(call: VerbRequest, body: Judge) -> Endorsed:
     """Marks events as trusted, and with them everything that depends on nothing else."""
     return call.session().trust.endorse(body.targets, by=body.by or call.key.name, why=body.why, dry_run=body.dry_run)
 
 
 @route("POST", "/sessions/{session}/invalidate", scope="write")
-def invalidate(call: Call, body: Judge) -> Blast:
+def invalidate(call: VerbRequest, body: Judge) -> Blast:
     """Marks events as wrong, and lists everything they influenced. Nothing is undone."""
     return call.session().trust.invalidate(
         body.targets, by=body.by or call.key.name, why=body.why, dry_run=body.dry_run

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from wakelog.engines.remote.wire import Question
-from wakelog.http.routes import Call, route
+from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import HeadAnswer, NotEmpty, Position
 from wakelog.model.events import Trust
 from wakelog.model.values import Value
@@ -64,31 +64,31 @@ class Patch(Question, frozen=True):
 
 
 @route("POST", "/sessions/{session}/start-turn", scope="write")
-def start_turn(call: Call, body: StartTurn) -> Started:
+def start_turn(call: VerbRequest, body: StartTurn) -> Started:
     """Begins a turn. One that was left open is first recorded as interrupted, and its calls are settled."""
     session = call.session()
     return Started(turn.start_turn(session, body.user, source=body.source, trust=body.trust, role=body.role))
 
 
 @route("POST", "/sessions/{session}/end-turn", scope="write")
-def end_turn(call: Call, body: EndTurn) -> HeadAnswer:
+def end_turn(call: VerbRequest, body: EndTurn) -> HeadAnswer:
     """Ends the turn that is open."""
     return HeadAnswer.of(turn.end_turn(call.session(), body.outcome, why=body.why))
 
 
 @route("POST", "/sessions/{session}/checkpoint", scope="write")
-def checkpoint(call: Call, body: Checkpoint) -> Recorded:
+def checkpoint(call: VerbRequest, body: Checkpoint) -> Recorded:
     """Names a point, or takes a name away."""
     return Recorded(call.session().checkpoint(body.name, body.at or None, remove=body.remove))
 
 
 @route("POST", "/sessions/{session}/note", scope="write")
-def note(call: Call, body: Note) -> Recorded:
+def note(call: VerbRequest, body: Note) -> Recorded:
     """Adds a remark."""
     return Recorded(call.session().note(body.text, body.on or 0))
 
 
 @route("POST", "/sessions/{session}/patch", scope="write")
-def patch(call: Call, body: Patch) -> Recorded:
+def patch(call: VerbRequest, body: Patch) -> Recorded:
     """Changes the session's own data. Another writer in between is a conflict."""
     return Recorded(call.session().patch(body.patch, why=body.why, expect=body.expect))

@@ -11,7 +11,7 @@ from wakelog.engines.remote.wire import Info
 from wakelog.errors import UnavailableError, WakelogError
 from wakelog.http.metrics import CONTENT_TYPE
 from wakelog.http.namespaces import DEFAULT
-from wakelog.http.routes import Call, Raw, route
+from wakelog.http.routes import Raw, VerbRequest, route
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -25,26 +25,26 @@ class Namespaces(msgspec.Struct, frozen=True):
 
 
 @route("GET", "/info")
-def info(call: Call) -> Info:
+def info(call: VerbRequest) -> Info:
     """Shows the version, how durable an acknowledged append is, and what this key may do."""
     store = call.space.store
     return Info(__version__, store.engine.durability, call.space.name, (call.key.scope,), store.redact is not None)
 
 
 @route("POST", "/namespace", scope="write")
-def make_namespace(call: Call) -> Info:
+def make_namespace(call: VerbRequest) -> Info:
     """Creates the namespace if there is none, and shows the same. Any other request that writes creates it too."""
     return info(call)  # type: ignore[no-any-return]
 
 
 @route("GET", "/healthz", reach="anyone")
-async def health(call: Call) -> Health:
+async def health(call: VerbRequest) -> Health:
     """Checks that the process answers. Needs no key."""
     return Health("ok")
 
 
 @route("GET", "/readyz", reach="anyone")
-def ready(call: Call) -> Health:
+def ready(call: VerbRequest) -> Health:
     """Checks that the store can be read and the server is not stopping. Needs no key."""
     if call.server.is_stopping:
         raise UnavailableError("the server is stopping", kind="server-stopping")
@@ -57,19 +57,19 @@ def ready(call: Call) -> Health:
 
 
 @route("GET", "/v1/namespaces", reach="server")
-def namespaces(call: Call) -> Namespaces:
+def namespaces(call: VerbRequest) -> Namespaces:
     """Lists the namespaces; for keys that see all of them."""
     return Namespaces(tuple(call.server.spaces.names()))
 
 
 @route("GET", "/metrics", reach="server", media=CONTENT_TYPE)
-def metrics(call: Call) -> Raw:
+def metrics(call: VerbRequest) -> Raw:
     """Numbers for Prometheus, over all namespaces; for keys that see all of them."""
     return Raw(call.server.metrics.text(), CONTENT_TYPE)
 
 
 @route("GET", "/openapi.json", reach="anyone")
-def openapi(call: Call) -> dict[str, Any]:
+def openapi(call: VerbRequest) -> dict[str, Any]:
     """This interface as an OpenAPI 3.1 document. Needs no key."""
     from wakelog.http.openapi import document
 

@@ -7,8 +7,8 @@ from typing import IO, Annotated, Any, cast
 
 import msgspec
 
-from wakelog.engines.remote.wire import Done, Imported, Question
-from wakelog.http.routes import Call, Raw, route
+from wakelog.engines.remote.wire import Acknowledged, Imported, Question
+from wakelog.http.routes import Raw, VerbRequest, route
 from wakelog.http.shapes import EventIn, HeadAnswer, Limits, NotEmpty, Position, Query, time_of
 from wakelog.index.results import Page, SessionInfo
 from wakelog.log.bundle import export_bundle, import_bundle
@@ -111,7 +111,7 @@ class SessionAnswer(msgspec.Struct, frozen=True):
 
 
 @route("GET", "/sessions")
-def list_sessions(call: Call, query: SessionsQuery) -> Page[SessionInfo]:
+def list_sessions(call: VerbRequest, query: SessionsQuery) -> Page[SessionInfo]:
     """The sessions of the namespace, the one last active first."""
     return call.space.store.index.sessions(
         status=query.status,
@@ -128,7 +128,7 @@ def list_sessions(call: Call, query: SessionsQuery) -> Page[SessionInfo]:
 
 
 @route("POST", "/sessions", scope="write")
-def open_session(call: Call, body: NewSession) -> HeadAnswer:
+def open_session(call: VerbRequest, body: NewSession) -> HeadAnswer:
     """Gets the session of that name, or opens it. Safe to repeat."""
     session = call.space.store.session(
         body.name,
@@ -143,7 +143,7 @@ def open_session(call: Call, body: NewSession) -> HeadAnswer:
 
 
 @route("GET", "/sessions/{session}")
-def get_session(call: Call) -> SessionAnswer:
+def get_session(call: VerbRequest) -> SessionAnswer:
     """Shows a session: head, lease holder, goal, labels, turn, pending calls, flags, budget."""
     session = call.session()
     state = session.log.state()
@@ -155,13 +155,13 @@ def get_session(call: Call) -> SessionAnswer:
 
 
 @route("GET", "/sessions/{session}/head", by_head=True)
-def head(call: Call) -> HeadAnswer:
+def head(call: VerbRequest) -> HeadAnswer:
     """Shows a session's head. Its ETag is that of every answer that depends on the head."""
     return HeadAnswer.of(call.head())
 
 
 @route("POST", "/sessions/{session}/events", scope="write")
-def append(call: Call, body: Append) -> HeadAnswer:
+def append(call: VerbRequest, body: Append) -> HeadAnswer:
     """Appends events as one durable commit. Secrets are taken out first, and a note of it is appended with them."""
     drafts = [each.draft() for each in body.events]
     found = call.session().append(*drafts, expect=body.expect, commit_id=body.commit_id, guard=body.guard)
@@ -170,7 +170,7 @@ def append(call: Call, body: Append) -> HeadAnswer:
 
 
 @route("GET", "/sessions/{session}/bundle", media=BUNDLE, by_head=True)
-def bundle(call: Call) -> Raw:
+def bundle(call: VerbRequest) -> Raw:
     """Exports a session and its ancestry in a portable form that can be verified alone (docs/reference/format.md)."""
     out = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL_MAX))  # noqa: SIM115 - closed when it is sent
     try:
@@ -183,7 +183,7 @@ def bundle(call: Call) -> Raw:
 
 
 @route("POST", "/bundles", scope="admin", status=201)
-def take_bundle(call: Call, body: IO[bytes]) -> Imported:
+def take_bundle(call: VerbRequest, body: IO[bytes]) -> Imported:
     """Imports a bundle, plain or gzipped, all of it or nothing, after verifying it whole.
 
     What is there already is left as it is. Its history was made elsewhere, under other rules, and is neither redacted
@@ -196,7 +196,7 @@ def take_bundle(call: Call, body: IO[bytes]) -> Imported:
 
 
 @route("POST", "/sessions/{session}/erase", scope="admin")
-def erase(call: Call, body: Erase) -> EraseAnswer:
+def erase(call: VerbRequest, body: Erase) -> EraseAnswer:
     """Erases the content of events, here, in every fork that shares them and session that adopted them, in the index
     and in the files. There is no way back."""
     session = call.session()
@@ -206,7 +206,7 @@ def erase(call: Call, body: Erase) -> EraseAnswer:
 
 
 @route("POST", "/sessions/{session}/prune", scope="admin")
-def prune(call: Call, body: Prune) -> HeadAnswer:
+def prune(call: VerbRequest, body: Prune) -> HeadAnswer:
     """Drops the bodies of a session's events up to a point; headers and the state there stay."""
     head = prune_events(call.session().log, body.upto, why=body.why)
     call.space.store.scrub_index()
@@ -214,9 +214,9 @@ def prune(call: Call, body: Prune) -> HeadAnswer:
 
 
 @route("DELETE", "/sessions/{session}", scope="admin")
-def delete(call: Call, query: DeleteQuery) -> Done:
+def delete(call: VerbRequest, query: DeleteQuery) -> Acknowledged:
     """Deletes a session for good; a tombstone stays."""
     session = call.session()
     call.space.store.delete(session, why=query.why)
     call.space.forget(session.id)
-    return Done()
+    return Acknowledged()

@@ -17,7 +17,7 @@ from wakelog.http.namespaces import Space
 from wakelog.http.notifications import PAGE, Channel, Frame, frame, frames_of, told_of
 from wakelog.http.problems import problem
 from wakelog.http.response import Stream
-from wakelog.http.routes import Call, route
+from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import Position, Query, record_of
 from wakelog.model.ids import SessionId
 
@@ -41,7 +41,7 @@ class TailAllQuery(Query, frozen=True):
 
 
 @route("GET", "/sessions/{session}/tail", media="text/event-stream")
-async def tail(call: Call, query: TailQuery) -> Stream:
+async def tail(call: VerbRequest, query: TailQuery) -> Stream:
     """Streams the events of a session live, each once and in order. The id of an event is its seq."""
     head = await call.run(call.head)
     place = call.headers.get("last-event-id", "")
@@ -58,7 +58,7 @@ async def tail(call: Call, query: TailQuery) -> Stream:
 
 
 @route("GET", "/tail", media="text/event-stream")
-async def tail_all(call: Call, query: TailAllQuery) -> Stream:
+async def tail_all(call: VerbRequest, query: TailAllQuery) -> Stream:
     """Streams the events of all sessions live, in order within each session. An id is a place in the feed."""
     place = call.headers.get("last-event-id", query.after)
     if place:
@@ -71,7 +71,7 @@ async def tail_all(call: Call, query: TailAllQuery) -> Stream:
 
 
 async def _stream(
-    call: Call, session: SessionId | None, place: str | None, kinds: tuple[str, ...], read: Read
+    call: VerbRequest, session: SessionId | None, place: str | None, kinds: tuple[str, ...], read: Read
 ) -> Stream:
     call.server.tails.check(call.who)
     channel = await call.hub.join(session)
@@ -79,7 +79,9 @@ async def _stream(
     return Stream(_watch(call, channel, start, kinds, read))
 
 
-async def _watch(call: Call, channel: Channel, place: str, kinds: tuple[str, ...], read: Read) -> AsyncIterator[bytes]:
+async def _watch(
+    call: VerbRequest, channel: Channel, place: str, kinds: tuple[str, ...], read: Read
+) -> AsyncIterator[bytes]:
     server = call.server
     server.metrics.watchers.inc()
     checked = time.monotonic()

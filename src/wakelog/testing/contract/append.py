@@ -11,7 +11,7 @@ import pytest
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, WakelogError
 from wakelog.model.records import Head
-from wakelog.testing.builders import Writer, fact, message
+from wakelog.testing.builders import CommitWriter, fact, message
 from wakelog.testing.contract.base import Hooks, given, in_parallel, opened, store, stored
 
 BIG = "a payload is what does not fit into a body " * 30
@@ -19,7 +19,7 @@ BIG = "a payload is what does not fit into a body " * 30
 
 class AppendChecks(Hooks):
     def test_an_answered_append_is_there_after_reopening(self, engine: Engine, tmp_path: Path) -> None:
-        writer = Writer()
+        writer = CommitWriter()
         commits = [writer.open(goal="stay"), writer.seal(fact("a"), message(BIG)), writer.seal(fact("b"))]
         store(engine, *commits)
         again = self.reopen(engine, tmp_path)
@@ -27,13 +27,13 @@ class AppendChecks(Hooks):
         again.close()
 
     def test_a_commit_comes_back_with_every_byte_it_was_given(self, engine: Engine) -> None:
-        writer = Writer()
+        writer = CommitWriter()
         commits = [writer.open(), writer.seal(fact("ключ", "✓ \u0000 \U0001f600"), message(BIG), commit_id="mine")]
         store(engine, *commits)
         assert stored(engine, writer.session) == given(*commits)
 
     def test_events_are_numbered_without_gaps_and_chained(self, engine: Engine) -> None:
-        writer = Writer()
+        writer = CommitWriter()
         store(engine, writer.open(fact("a")), writer.seal(fact("b"), fact("c"), fact("d")), writer.seal(fact("e")))
         prev, seq = bytes(32), 0
         for commit in engine.read(writer.session):
@@ -43,14 +43,14 @@ class AppendChecks(Hooks):
         assert (seq, prev) == (6, writer.hash)
 
     def test_the_answer_is_the_head_the_commit_leads_to(self, engine: Engine) -> None:
-        writer = Writer()
+        writer = CommitWriter()
         commit = writer.open(fact("a"))
         head = engine.submit(commit).result()
         assert (head.session, head.seq, head.hash, head.at) == (commit.session, 2, commit.hash, commit.at)
         assert (head.epoch, head.status, head.turn, head.commit_id) == (0, "open", 0, commit.commit_id)
 
     def test_the_answer_is_what_head_tells_with_name_and_fork_point(self, engine: Engine) -> None:
-        parent = Writer()
+        parent = CommitWriter()
         engine.claim("named", parent.session)
         assert engine.submit(parent.open()).result() == engine.head(parent.session)
         assert engine.submit(parent.seal(fact("a"))).result() == engine.head(parent.session)
@@ -84,7 +84,7 @@ class AppendChecks(Hooks):
         assert stored(engine, writer.session) == given(*writer.commits)
 
     def test_a_session_that_never_was_begins_at_its_first_event_only(self, engine: Engine) -> None:
-        writer = Writer()
+        writer = CommitWriter()
         writer.open()
         with pytest.raises(NotFoundError) as refused:
             engine.submit(writer.seal(fact("a"))).result()
@@ -94,7 +94,7 @@ class AppendChecks(Hooks):
     def test_a_session_cannot_be_opened_twice(self, engine: Engine) -> None:
         writer = opened(engine)
         with pytest.raises(ConflictError):
-            engine.submit(Writer(writer.session).open(goal="another")).result()
+            engine.submit(CommitWriter(writer.session).open(goal="another")).result()
         assert stored(engine, writer.session) == given(*writer.commits)
 
     def test_repeating_a_commit_gives_the_same_answer_and_no_second_copy(self, engine: Engine) -> None:
@@ -105,7 +105,7 @@ class AppendChecks(Hooks):
         assert stored(engine, writer.session) == given(*writer.commits)
 
     def test_repeating_the_opening_commit_gives_the_same_answer(self, engine: Engine) -> None:
-        writer = Writer()
+        writer = CommitWriter()
         commit = writer.open()
         first = engine.submit(commit).result()
         assert engine.submit(commit).result() == first
@@ -162,7 +162,7 @@ class AppendChecks(Hooks):
         assert engine.known(writer.session, "other") is None
 
     def test_commits_submitted_together_are_stored_in_order(self, engine: Engine) -> None:
-        writer, other = Writer(), Writer()
+        writer, other = CommitWriter(), CommitWriter()
         mixed = [writer.open(), other.open(), writer.seal(fact("a")), other.seal(fact("b")), writer.seal(fact("c"))]
         head = engine.submit(*mixed).result()
         assert (head.session, head.seq, head.hash) == (writer.session, 3, writer.hash)
@@ -173,7 +173,7 @@ class AppendChecks(Hooks):
         writer, other = opened(engine), opened(engine)
         stale = other.rival(fact("stale"))
         store(engine, other.seal(fact("first")))
-        news = [writer.seal(fact("a"), message(BIG), commit_id="mine"), Writer().open(), stale]
+        news = [writer.seal(fact("a"), message(BIG), commit_id="mine"), CommitWriter().open(), stale]
         with pytest.raises(ConflictError):
             engine.submit(*news).result()
         assert stored(engine, writer.session) == given(writer.commits[0])
@@ -192,7 +192,7 @@ class AppendChecks(Hooks):
         assert stored(engine, writer.session) == given(*writer.commits)
 
     def test_a_group_that_was_stored_before_is_answered_as_a_whole(self, engine: Engine) -> None:
-        writer = Writer()
+        writer = CommitWriter()
         group = [writer.open(), writer.seal(fact("a")), writer.seal(fact("b"))]
         first = engine.submit(*group).result()
         more = writer.seal(fact("c"))
@@ -207,10 +207,10 @@ class AppendChecks(Hooks):
         assert stored(engine, writer.session) == given(*writer.commits)
 
     def test_an_answer_can_be_asked_for_twice(self, engine: Engine) -> None:
-        writer = Writer()
+        writer = CommitWriter()
         pending = engine.submit(writer.open())
         assert pending.result() == pending.result()
-        refused = engine.submit(Writer(writer.session).open(goal="another"))
+        refused = engine.submit(CommitWriter(writer.session).open(goal="another"))
         for _ in range(2):
             with pytest.raises(ConflictError):
                 refused.result()
@@ -222,7 +222,7 @@ class AppendChecks(Hooks):
             engine.submit(writer.seal(fact("a"))),
             engine.submit(stale),
             engine.submit(other.seal(fact("b"))),
-            engine.submit(Writer(other.session).open(goal="another"), Writer().open()),
+            engine.submit(CommitWriter(other.session).open(goal="another"), CommitWriter().open()),
             engine.submit(writer.seal(fact("c"))),
         ]
         answers = [_outcome(p.result) for p in pending]
@@ -241,7 +241,7 @@ class AppendChecks(Hooks):
     def test_many_sessions_append_at_once_without_disturbing_each_other(self, engine: Engine) -> None:
         writers = [opened(engine) for _ in range(8)]
 
-        def write(writer: Writer) -> Head:
+        def write(writer: CommitWriter) -> Head:
             for i in range(5):
                 head = engine.submit(writer.seal(fact(f"k{i}"))).result()
             return head

@@ -12,7 +12,7 @@ from wakelog.engine import Engine
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, WakelogError
 from wakelog.model import events as ev
 from wakelog.model.records import Commit
-from wakelog.testing.builders import Writer, fact
+from wakelog.testing.builders import CommitWriter, fact
 from wakelog.testing.contract.base import Hooks, given, opened, store, stored
 
 
@@ -114,7 +114,7 @@ class JudgeChecks(Hooks):
         assert _refusal(engine, late) == (ConflictError, "head-moved")
 
 
-def _with_commit(engine: Engine, commit_id: str, guard: int | None = None) -> tuple[Writer, Commit, bytes]:
+def _with_commit(engine: Engine, commit_id: str, guard: int | None = None) -> tuple[CommitWriter, Commit, bytes]:
     """A session, a commit it holds and the hash of the answer that was given."""
     writer = opened(engine)
     commit = writer.seal(fact("a"), commit_id=commit_id, guard=guard)

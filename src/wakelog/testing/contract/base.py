@@ -15,7 +15,7 @@ from wakelog.engine import Engine
 from wakelog.errors import NotFoundError
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Commit
-from wakelog.testing.builders import Writer, fact
+from wakelog.testing.builders import CommitWriter, fact
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -56,9 +56,9 @@ def store(engine: Engine, *commits: Commit) -> None:
         engine.submit(commit).result()
 
 
-def opened(engine: Engine, *names: str) -> Writer:
+def opened(engine: Engine, *names: str) -> CommitWriter:
     """A session that is stored, with one event for each name."""
-    writer = Writer()
+    writer = CommitWriter()
     store(engine, writer.open())
     for name in names:
         store(engine, writer.seal(fact(name)))

@@ -10,7 +10,7 @@ import pytest
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
 from wakelog.model import events as ev
-from wakelog.testing.builders import Writer, fact, message
+from wakelog.testing.builders import CommitWriter, fact, message
 from wakelog.testing.contract.base import Hooks, given, opened, store, stored
 
 BIG = "what is to be gone " * 60
@@ -32,7 +32,7 @@ class DeleteChecks(Hooks):
 
     def test_a_deleted_session_never_comes_back(self, engine: Engine, tmp_path: Path) -> None:
         writer = _with_content(engine)
-        before = [*writer.commits, writer.rival(ev.ActionEvidence(action="a")), Writer(writer.session).open()]
+        before = [*writer.commits, writer.rival(ev.ActionEvidence(action="a")), CommitWriter(writer.session).open()]
         engine.delete(writer.seal(ev.SessionDeleted()))
         again = self.reopen(engine, tmp_path)
         for commit in before:
@@ -98,7 +98,7 @@ class DeleteChecks(Hooks):
         assert stored(engine, parent.session) == given(*parent.commits)
 
 
-def _with_content(engine: Engine) -> Writer:
+def _with_content(engine: Engine) -> CommitWriter:
     """A session with an event, a payload, a chosen id and a snapshot, three events long."""
     writer = opened(engine)
     store(engine, writer.seal(message(BIG), commit_id="mine"), writer.seal(fact("a"), snapshot=True))

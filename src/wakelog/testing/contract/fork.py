@@ -11,7 +11,7 @@ from wakelog.engine import Engine
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.model import events as ev
 from wakelog.model.records import ForkPoint
-from wakelog.testing.builders import Writer, fact
+from wakelog.testing.builders import CommitWriter, fact
 from wakelog.testing.contract.base import Hooks, given, opened, store, stored
 
 
@@ -44,7 +44,7 @@ class ForkChecks(Hooks):
         assert list(engine.children(parent.session)) == []
 
     def test_a_fork_cannot_leave_a_session_that_is_not_there(self, engine: Engine) -> None:
-        parent = Writer()
+        parent = CommitWriter()
         parent.open()
         child = parent.forked()
         with pytest.raises(NotFoundError):
@@ -60,7 +60,7 @@ class ForkChecks(Hooks):
         assert stored(engine, child.session) == []
 
     def test_parent_and_fork_can_arrive_together(self, engine: Engine) -> None:
-        parent = Writer()
+        parent = CommitWriter()
         first = [parent.open(), parent.seal(fact("a"))]
         child = parent.forked()
         engine.submit(*first, child.seal_fork(), child.seal(fact("b"))).result()

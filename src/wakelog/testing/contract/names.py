@@ -8,7 +8,7 @@ from wakelog.engine import Engine
 from wakelog.model import events as ev
 from wakelog.model.names import NAME_MAX
 from wakelog.model.records import Heartbeat
-from wakelog.testing.builders import Writer, new_session
+from wakelog.testing.builders import CommitWriter, new_session
 from wakelog.testing.contract.base import Hooks, in_parallel, opened, store
 
 
@@ -46,7 +46,7 @@ class NameChecks(Hooks):
             assert engine.claim(name, session) == session
 
     def test_a_name_can_be_claimed_before_its_session_is_opened(self, engine: Engine) -> None:
-        writer = Writer()
+        writer = CommitWriter()
         engine.claim("soon", writer.session)
         assert engine.find("soon") == writer.session
         store(engine, writer.open())

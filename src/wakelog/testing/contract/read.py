@@ -10,7 +10,7 @@ import pytest
 from wakelog.engine import Engine
 from wakelog.errors import NotFoundError, UnavailableError
 from wakelog.model import events as ev
-from wakelog.testing.builders import Writer, fact, message, new_session
+from wakelog.testing.builders import CommitWriter, fact, message, new_session
 from wakelog.testing.contract.base import Hooks, essence, opened, store
 
 BIG = "a payload is what does not fit into a body " * 30
@@ -28,13 +28,13 @@ class ReadChecks(Hooks):
                 assert [essence(c) for c in found] == [essence(c) for c in wanted], f"after {after}, upto {upto}"
 
     def test_a_long_session_is_read_whole_and_in_order(self, engine: Engine) -> None:
-        writer = Writer()
+        writer = CommitWriter()
         engine.submit(writer.open(), *(writer.seal(fact("k", i)) for i in range(400))).result()
         assert [c.first for c in engine.read(writer.session)] == list(range(1, 402))
         assert [c.first for c in engine.read(writer.session, after=200, upto=390)] == list(range(201, 391))
 
     def test_a_read_under_way_sees_a_prefix_and_never_a_hole(self, engine: Engine) -> None:
-        writer = Writer()
+        writer = CommitWriter()
         engine.submit(writer.open(), *(writer.seal(fact("k", i)) for i in range(300))).result()
         seen = []
         for commit in engine.read(writer.session):
@@ -149,9 +149,9 @@ class ReadChecks(Hooks):
         engine.close()
 
 
-def _in_commits(engine: Engine, sizes: tuple[int, ...]) -> Writer:
+def _in_commits(engine: Engine, sizes: tuple[int, ...]) -> CommitWriter:
     """A session in commits of these sizes."""
-    writer = Writer()
+    writer = CommitWriter()
     for number, size in enumerate(sizes):
         facts = [fact(f"{number}.{i}") for i in range(size)]
         store(engine, writer.seal(*facts) if number else writer.open(*facts[1:]))

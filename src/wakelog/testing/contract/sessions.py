@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wakelog.engine import Change, Engine
+from wakelog.engine import Engine, FeedChange
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId
-from wakelog.testing.builders import Writer, fact
+from wakelog.testing.builders import CommitWriter, fact
 from wakelog.testing.contract.base import Hooks, opened, store
 
 
@@ -50,7 +50,7 @@ class ListChecks(Hooks):
         assert list(engine.children(grandchild.session)) == []
 
     def test_changes_tell_every_commit_at_least_once_and_in_order(self, engine: Engine) -> None:
-        writers = [Writer() for _ in range(3)]
+        writers = [CommitWriter() for _ in range(3)]
         for writer in writers:
             store(engine, writer.open())
         for turn in range(4):
@@ -80,9 +80,9 @@ class ListChecks(Hooks):
         assert (writer.session, 3) in {(c.session, c.seq) for c in _feed(engine, cursor=cursor)}
 
 
-def _feed(engine: Engine, *, cursor: str = "", limit: int = 100) -> list[Change]:
+def _feed(engine: Engine, *, cursor: str = "", limit: int = 100) -> list[FeedChange]:
     """All changes from a cursor on, page by page."""
-    seen: list[Change] = []
+    seen: list[FeedChange] = []
     while page := engine.changes(cursor, limit):
         assert len(page) <= limit
         seen += page

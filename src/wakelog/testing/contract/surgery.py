@@ -13,7 +13,7 @@ from wakelog.engine import Engine, Surgery
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError
 from wakelog.model import events as ev
 from wakelog.model.records import Commit, Record
-from wakelog.testing.builders import Writer, fact, message
+from wakelog.testing.builders import CommitWriter, fact, message
 from wakelog.testing.contract.base import Hooks, given, opened, store, stored
 
 BIG = "what is to be gone " * 60
@@ -97,7 +97,7 @@ class RemovalChecks(Hooks):
         assert stored(engine, writer.session) == after
 
 
-def _with_content(engine: Engine) -> Writer:
+def _with_content(engine: Engine) -> CommitWriter:
     """Five events in five commits: a payload at 2, snapshots at 3, 4 and 5."""
     writer = opened(engine)
     store(engine, writer.seal(message(BIG), commit_id="mine"))
@@ -111,6 +111,6 @@ def _emptied(commit: Commit) -> Commit:
     return msgspec.structs.replace(commit, records=records, payloads=(), paths=(), fingerprint=b"", snapshot=None)
 
 
-def _snapshots(engine: Engine, writer: Writer) -> list[int]:
+def _snapshots(engine: Engine, writer: CommitWriter) -> list[int]:
     found = (engine.snapshot(writer.session, upto=seq) for seq in range(1, 12))
     return sorted({snapshot.seq for snapshot in found if snapshot})

@@ -1,0 +1,30 @@
+"""Names tell things apart: a public class name is used once, and a file is named after what it holds."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "wakelog"
+
+NOUNS = {"recording", "testing", "string", "setting"}
+"""Words on -ing that are things."""
+
+
+def test_a_public_class_name_is_used_once() -> None:
+    homes: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(path.relative_to(SOURCE).as_posix())
+    assert homes
+    doubled = {name: files for name, files in homes.items() if len(files) > 1}
+    assert not doubled, f"give each a name of its own, so that a search finds one: {doubled}"
+
+
+def test_files_are_named_after_things() -> None:
+    gerunds = [
+        path.relative_to(SOURCE).as_posix()
+        for path in sorted(SOURCE.rglob("*ing.py"))
+        if path.stem not in NOUNS and path.stem.split("_")[-1] not in NOUNS
+    ]
+    assert not gerunds, f"name these after what they hold, not after an activity: {gerunds}"
