@@ -6,8 +6,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "wakelog"
 
-NOUNS = {"recording", "testing", "string", "setting"}
-"""Words on -ing that are things."""
+NOUNS = {"pending", "recording", "testing", "string", "setting"}
+"""Words on -ing that are things, or what a command is called."""
 
 
 def test_a_public_class_name_is_used_once() -> None:

@@ -56,7 +56,6 @@ DONE_BY = {
     "Session.monitors.add": "watch",
     "Session.note": "note",
     "Session.pause": "pause",
-    "Session.prices": "cost",
     "Session.reopen": "reopen",
     "Session.replay": "replay",
     "Session.calls.workflow": "replay",

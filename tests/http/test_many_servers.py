@@ -1,6 +1,7 @@
 """Several `wakelog serve` on one PostgreSQL store: what one knows, all know, and none of them is needed."""
 
 import json
+import secrets
 import subprocess
 import sys
 import threading
@@ -30,7 +31,7 @@ class Servers:
 
     def __init__(self, database: Database) -> None:
         self.url = URL.format(database.url)
-        key, self.token = make_key("tests", "admin", (ANY,), now=1)
+        key, self.token = make_key(f"tests-{secrets.token_hex(4)}", "admin", (ANY,), now=1)
         with closing(Spaces(self.url).keys()) as keys:
             keys.add(key)
         self.a, self.b = (ServerProcess(self.url, "--no-launch-key") for _ in range(2))

@@ -79,7 +79,7 @@ def test_what_a_persons_file_says_of_a_model_replaces_what_is_shipped(tmp_path: 
 def test_the_shipped_table_says_of_when_it_is_and_where_from() -> None:
     table = built_in()
     assert datetime.date.fromisoformat(table.as_of).isoformat() == table.as_of
-    assert "price list" in table.source
+    assert "starting values" in table.source
     assert table.rows
 
 

@@ -105,8 +105,8 @@ def test_rules_are_loaded_by_name_from_the_working_folder(tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     Path("wl_house_rules.py").write_text(
-        "from wakelog.monitors.rules import Finding\n"
-        "def first(entry, seen):\n    return Finding('first') if entry.seq == 1 else None\n"
+        "from wakelog.monitors.rules import RuleFinding\n"
+        "def first(entry, seen):\n    return RuleFinding('first') if entry.seq == 1 else None\n"
         "class Second:\n    name = 'second'\n    def look(self, entry, seen):\n        return None\n"
         "both = [first, Second]\nnothing = 7\n"
     )

@@ -68,6 +68,6 @@ def test_for_another_program_nothing_is_cut(store: Path, cli: Cli, monkeypatch: 
     goal = ("a goal that is rather long, " * 8).strip()
     assert goal not in cli("ls").out
     # Whoever pipes has no width, unless somebody sets one.
-    monkeypatch.setattr("wakelog.cli.context.Context.is_piped", property(lambda self: True))
+    monkeypatch.setattr("wakelog.cli.context.CommandContext.is_piped", property(lambda self: True))
     assert goal in cli("ls").out
     assert f"{DEEP}/file_3.py" in cli("files").out

@@ -56,7 +56,7 @@ def test_a_shell_that_evaluates_the_script_is_told_nothing_more(
     folder: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr("wakelog.cli.context.Context.suggest", lambda self, *words: said.extend(words))
+    monkeypatch.setattr("wakelog.cli.context.CommandContext.suggest", lambda self, *words: said.extend(words))
     assert cli("completion", "bash").code == 0
     assert said == []
 
