@@ -113,7 +113,7 @@ def _take(session: Session[Any], row: TurnSummary, entry: Entry) -> None:
         row.spent.add(body["cost"])
     if kind != "turn.ended" and is_error(entry):
         row.errors += 1
-    if header.trust != "trusted" and (header.source or header.trust) not in row.untrusted[:8]:
+    if header.trust == "untrusted" and (header.source or header.trust) not in row.untrusted[:8]:
         row.untrusted.append(header.source or header.trust)
 
 
