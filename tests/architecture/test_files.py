@@ -60,7 +60,7 @@ def _lines_matching(pattern: re.Pattern[str]) -> list[str]:
 
 def _path_pattern(places: set[str]) -> re.Pattern[str]:
     """Matches a whole path or the start of one, not a part of a longer name."""
-    return re.compile("|".join(rf"(?<![\w.\-/]){re.escape(place)}(?![\w.\-])" for place in sorted(places)))
+    return re.compile("|".join(rf"(?<![\w.\-/…]){re.escape(place)}(?![\w.\-])" for place in sorted(places)))
 
 
 def test_no_file_names_a_package_registry() -> None:

@@ -349,7 +349,7 @@ def test_a_server_without_a_connection_left_is_waited_for_and_then_told(rough: S
             # Whoever has a connection keeps it; others wait for one.
             rough.sql("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()")
             holder = crowd()
-            told = refusal(lambda: PostgresEngine(rough.url))
+            told = refusal(lambda: PostgresEngine(rough.url, patience_s=0.5))
             assert (type(told), told.kind) == (errors.UnavailableError, "too-many-connections")
             answers: list[Any] = []
             writer = threading.Thread(target=lambda: answers.append(session.fact("waited", 1)))

@@ -141,11 +141,11 @@ def test_a_session_is_exported_to_a_place_once(move: Cli) -> None:
 
 
 def test_passwords_are_not_shown(move: Cli) -> None:
-    url = "postgresql://ada:hunter2@127.0.0.1:9/nothing"
+    url = "postgresql://ada:hunter2@127.0.0.1:9/nothing?patience=0"
     for words in (["store", "path"], ["store", "info"], ["store", "path", "--json"]):
         result = move("--store", url, *words)
         assert "hunter2" not in result.out + result.err
-    assert move("--store", url, "store", "path").out == "postgresql://ada:***@127.0.0.1:9/nothing\n"
+    assert move("--store", url, "store", "path").out == "postgresql://ada:***@127.0.0.1:9/nothing?patience=0\n"
 
 
 def test_no_store_is_exit_3_with_a_way_out(move: Cli) -> None:

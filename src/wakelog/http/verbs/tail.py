@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 import msgspec
 
+from wakelog.engine import end_of
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.http.namespaces import Space
 from wakelog.http.notifications import PAGE, Channel, Frame, frame, frames_of, told_of
@@ -74,9 +75,11 @@ async def _stream(
     call: VerbRequest, session: SessionId | None, place: str | None, kinds: tuple[str, ...], read: Read
 ) -> Stream:
     call.server.tails.check(call.who)
+    if place is None:
+        # What this server has heard of may lag behind the store: new is what comes after this moment.
+        place = await call.run(end_of, call.space.engine, call.hub.cursor)
     channel = await call.hub.join(session)
-    start = call.hub.cursor if place is None else place
-    return Stream(_watch(call, channel, start, kinds, read))
+    return Stream(_watch(call, channel, place, kinds, read))
 
 
 async def _watch(
