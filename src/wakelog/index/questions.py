@@ -43,7 +43,7 @@ class IndexQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     """Something an index can be asked: called with a reading, it answers."""
 
     def __call__(self, reading: IndexMoment) -> Any:
-        raise NotImplementedError
+        raise AssertionError(f"{type(self).__name__} does not say how it is answered")
 
 
 class About(IndexQuestion, frozen=True):

@@ -2,7 +2,7 @@ r"""The table of secrets that can be told by their form.
 
 A row has a stable name, which is the marker's (`[redacted:github-token]`), the source that tells the form, and a
 regular expression. What is replaced is the group `secret` where there is one, else the whole match. A `check` has the
-last word on a match (plausible.py).
+last word on a match (plausible.py). Most sources were named from memory: look one up before you rely on it.
 
 `literals` keep the expression from running: at least one of them must be there. `where` says in what they are looked
 for, which is what makes a table this long affordable (redactor.py):
