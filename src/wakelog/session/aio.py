@@ -140,6 +140,8 @@ class Aio(AwaitedVerbs):
     brief = Awaited(Session.brief)
     verify = Awaited(Session.verify)
     anchor = Awaited(Session.anchor)
+    export_bundle = Awaited(Session.export_bundle)
+    recording = Awaited(Session.recording)
     attempts_of = Awaited(Session.attempts_of)
     compare = Awaited(Session.compare)
     rewind = Awaited(Session.rewind)

@@ -6,7 +6,7 @@ What few programs call for is imported when it is called for.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -17,7 +17,7 @@ from wakelog.log.reader import Entry
 from wakelog.log.verify import VerifyReport, verify
 from wakelog.model.document import State
 from wakelog.model.ids import Seq
-from wakelog.model.records import Anchor
+from wakelog.model.records import Anchor, Head
 from wakelog.session.base import Base, S, What, Where
 from wakelog.timeline.messages import Message, read_messages
 from wakelog.timeline.selectors import Point, Range, resolve_change, resolve_range
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from wakelog.provenance.why import Why
     from wakelog.replay.call_match import Order
     from wakelog.replay.recorded_runtime import Effects
+    from wakelog.replay.recording import Recording
     from wakelog.replay.replay import Replay
     from wakelog.replay.report import Mode
     from wakelog.session.session import Session
@@ -104,6 +105,14 @@ class SessionReads(Base[S]):
         off."""
         return verify(self.log, anchor)
 
+    def export_bundle(self, out: IO[bytes], *, beyond: bool = False) -> Head:
+        """Writes the session and its ancestors as a bundle, a file that proves itself; `Store.import_bundle` reads it
+        elsewhere. What ancestors did after the fork goes along only with `beyond`, and only where the proof needs
+        it."""
+        from wakelog.log.bundle import export_bundle
+
+        return export_bundle(self.log, out, beyond=beyond)
+
     def anchor(self) -> Anchor:
         """The head, to be kept elsewhere."""
         return self.log.anchor()
@@ -139,6 +148,13 @@ class SessionReads(Base[S]):
         if len(sides) == 1 and not isinstance(sides[0], str):
             return [_in(self, ""), _in(self, sides[0])]
         return [_in(self, side) for side in sides]
+
+    def recording(self, where: Where = None) -> Recording:
+        """What a replay of a turn, an attempt or a range would run again: its turns and calls, with what each was
+        given and answered. Without a place, of the whole session."""
+        from wakelog.replay.recording import read_recording
+
+        return read_recording(self.log, where)
 
     def replay(
         self,
