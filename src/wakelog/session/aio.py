@@ -91,6 +91,8 @@ class AwaitedFiles(AwaitedVerbs):
     record = Awaited(Files.record)
     modified = Awaited(Files.modified)
     diff = Awaited(Files.diff)
+    plan = Awaited(Files.plan)
+    plan_diff = Awaited(Files.plan_diff)
     restore = Awaited(Files.restore)
 
 
@@ -144,10 +146,12 @@ class Aio(AwaitedVerbs):
     recording = Awaited(Session.recording)
     attempts_of = Awaited(Session.attempts_of)
     compare = Awaited(Session.compare)
+    preview_rewind = Awaited(Session.preview_rewind)
     rewind = Awaited(Session.rewind)
     undo = Awaited(Session.undo)
     redo = Awaited(Session.redo)
     fork = Awaited(Session.fork)
+    preview_adopt = Awaited(Session.preview_adopt)
     adopt = Awaited(Session.adopt)
     pause = Awaited(Session.pause)
     unpause = Awaited(Session.unpause)

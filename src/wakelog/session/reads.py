@@ -20,7 +20,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.records import Anchor, Head
 from wakelog.session.base import Base, S, What, Where
 from wakelog.timeline.messages import Message, read_messages
-from wakelog.timeline.selectors import Point, Range, resolve_change, resolve_range
+from wakelog.timeline.selectors import Point, Range, parse_selector, resolve_change, resolve_range
 from wakelog.timeline.slices import Slice, read_slice
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from wakelog.replay.report import Mode
     from wakelog.session.session import Session
 
-Side = str | Base[Any]
-"""One side of a comparison: a place in this session ("@5.1", "@3..@7"), or a whole session (a fork, or any other)."""
+Side = str | Base[Any] | tuple[Base[Any], str]
+"""One side of a comparison: a place in this session ("@5.1", "@3..@7"), a whole session (a fork, or any other), or a
+place in another session."""
 
 
 class SessionReads(Base[S]):
@@ -129,8 +130,9 @@ class SessionReads(Base[S]):
         """Lays attempts, turns, forks or sessions side by side, step by step; pins the first divergence, says what lay
         behind it and what followed. The first side is what the others are held against.
 
-        Without sides: the attempts of the newest turn that was tried again. One session: this one against it. With
-        `other`, all places but the first are in that session; a place given once is meant in both.
+        Without sides: the attempts of the newest turn that was tried again; one place: the attempts of that turn. One
+        session: this one against it. With `other`, all places but the first are in that session; a place given once is
+        meant in both.
         """
         from wakelog.compare.comparison import compare
 
@@ -141,13 +143,14 @@ class SessionReads(Base[S]):
             first = sides[0] if sides else ""
             rest = sides[1:] or (first if isinstance(first, str) else "",)
             return [_in(self, first), *(_in(other, side) for side in rest)]
-        if not sides:
-            from wakelog.compare.trajectory import attempts, tried_again
-
-            return attempts(self.log, tried_again(self.log), self.name, forks=True)
         if len(sides) == 1 and not isinstance(sides[0], str):
             return [_in(self, ""), _in(self, sides[0])]
-        return [_in(self, side) for side in sides]
+        if len(sides) > 1:
+            return [_in(self, side) for side in sides]
+        from wakelog.compare.trajectory import attempts, tried_again
+
+        number = _turn_at(self, str(sides[0])) if sides else tried_again(self.log)
+        return attempts(self.log, number, self.name, forks=True) if number else []
 
     def recording(self, where: Where = None) -> Recording:
         """What a replay of a turn, an attempt or a range would run again: its turns and calls, with what each was
@@ -179,12 +182,28 @@ class SessionReads(Base[S]):
         return open_replay(cast("Session[S]", self), where, mode, effects, order, record)
 
 
+def _turn_at(session: Base[Any], place: str) -> int:
+    """The turn that a place is in; @6 may be one that only forks have, and a whole session is in none."""
+    _refuse_other(session, place)
+    if place.startswith("@") and place[1:].isdigit():
+        return int(place[1:])
+    first = parse_selector(place).first
+    return session.log.entry(resolve_range(session.log, first).last).header.turn if first else 0
+
+
 def _in(session: Base[Any], side: Side) -> Extent:
     from wakelog.compare.trajectory import select_extent
-    from wakelog.timeline.selectors import parse_selector
 
+    if isinstance(side, tuple):
+        return select_extent(side[0].log, side[1], side[0].name)
     if not isinstance(side, str):
         return select_extent(side.log, name=side.name)
+    _refuse_other(session, side)
+    return select_extent(session.log, side, session.name)
+
+
+def _refuse_other(session: Base[Any], side: str) -> None:
+    """InvalidInputError for a place in another session."""
     named = parse_selector(side).session if side else ""
     if named and named not in (session.name, session.id):
         raise InvalidInputError(
@@ -192,4 +211,3 @@ def _in(session: Base[Any], side: Side) -> Extent:
             kind="bad-selector",
             hint=f"pass it as a session: session.compare(store.resume({named!r}))",
         )
-    return select_extent(session.log, side, session.name)
