@@ -67,7 +67,7 @@ class CommandContext:
     def url(self) -> str:
         """Where the store is: found when it is asked for, so that a bad setting does not stop the command that mends
         it."""
-        from wakelog.store import default_url
+        from wakelog.store.url import default_url
 
         return self._url or default_url()
 

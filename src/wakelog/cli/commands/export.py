@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
@@ -12,31 +10,23 @@ from typing import IO, Any, cast
 import click
 import msgspec
 
-from wakelog.cli.context import CommandContext, common
+from wakelog.cli.context import CommandContext, common, open_store
 from wakelog.cli.errors import INTEGRITY, PARTIAL
-from wakelog.cli.output import STDOUT, Progress, refuse_existing, writing, writing_to
+from wakelog.cli.output import STDOUT, Progress, is_url, reading_from, refuse_existing, writing, writing_to
 from wakelog.cli.places import Place
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert, size
-from wakelog.engine import Engine
-from wakelog.engines.memory import MemoryEngine
-from wakelog.engines.objects import Objects, is_url, split_url
-from wakelog.errors import ConflictError, CorruptLogError, NotFoundError, WakelogError
-from wakelog.log import Log
-from wakelog.log.bundle import export_bundle, import_bundle
+from wakelog.errors import CorruptLogError, NotFoundError, WakelogError
 from wakelog.log.damage import Hole, Told
 from wakelog.log.reader import Entry
-from wakelog.model.names import is_name
-from wakelog.replay.pytest_export import cut_log, fixture_source, selector_of
-from wakelog.replay.recording import read_recording
 from wakelog.session import Session
+from wakelog.store import Store
 
 FORMATS = ("bundle", "ndjson", "json", "md", "pytest")
 READABLE = ("ndjson", "json", "md")
 """Those that hold what can be read of a damaged session; the others prove themselves, or are run."""
 CHUNK = 1 << 20
-SPOOL_MAX = 8 << 20
 
 
 @click.command("export")
@@ -88,8 +78,6 @@ def export_command(
     place = ctx.place(selector)
     session = place.session
     if form == "pytest":
-        from wakelog.cli.commands.export import export_test
-
         export_test(ctx, place, target, agent=agent, zipped=zipped, force=force)
         return 0
     if form == "bundle" and place.text:
@@ -164,7 +152,7 @@ def _write(place: Place, form: str, out: IO[bytes], progress: Progress, beyond: 
 def _write_bundle(session: Session[Any], out: IO[bytes], beyond: bool) -> None:
     """A bundle proves itself, so it holds all of a session or is not made."""
     try:
-        export_bundle(session.log, out, beyond=beyond)
+        session.export_bundle(out, beyond=beyond)
     except CorruptLogError as exc:
         raise CorruptLogError(
             f"a bundle cannot be made: {exc.message}",
@@ -212,13 +200,13 @@ def export_test(ctx: CommandContext, place: Place, target: str, *, agent: str, z
     bundle = test.with_suffix(".wakelog")
     for path in (test, bundle):
         refuse_existing(path, force=force)
-    recording = read_recording(session.log, place.text)
+    recording = session.recording(place.text)
     name = session.name or session.id
-    asked = f"{name}{selector_of(recording)}" if recording.turns else name
+    asked = f"{name}{recording.selector}" if recording.turns else name
     words = ["wakelog", "export", asked, "--format", "pytest", *(["--agent", agent] if agent else []), "-o", target]
-    source = fixture_source(recording, agent=agent, written_by=f"{shlex.join(words)} --force")
+    source = recording.as_test(agent=agent, written_by=f"{shlex.join(words)} --force")
     with writing(bundle, force=force, zipped=zipped) as out:
-        export_bundle(cut_log(recording), out)
+        recording.export_bundle(out)
     with writing(test, force=force) as out:
         out.write(source.encode())
     _answer(
@@ -295,94 +283,22 @@ def import_command(ctx: CommandContext, files: tuple[str, ...], dry_run: bool) -
     return 0 if all(t.ok for t in taken) else PARTIAL
 
 
-def _target(ctx: CommandContext, dry_run: bool) -> Engine:
+def _target(ctx: CommandContext, dry_run: bool) -> Store:
     """Where to: a dry run makes no store where there is none."""
     if not dry_run:
-        return ctx.new_store().engine
+        return ctx.new_store()
     try:
-        return ctx.store.engine
+        return ctx.store
     except NotFoundError:
-        return MemoryEngine()
+        return open_store("memory:")
 
 
-def _take(ctx: CommandContext, engine: Engine, file: str, dry_run: bool) -> Taken:
-    before = {} if dry_run else _heads(engine)
-    with (
-        _opened(file) as raw,
-        Progress(
-            ctx, f"reading {Path(file).name}, bytes", Path(file).stat().st_size if Path(file).is_file() else 0
-        ) as progress,
-    ):
-        log = import_bundle(MemoryEngine() if dry_run else engine, cast(IO[bytes], _Counted(raw, progress)))
-    old = _compare(engine, log) if dry_run else before.get(log.id, 0)
-    head = log.head()
-    return Taken(file, True, log.id, head.name, head.seq, head.seq - old, warning=_name_warning(log, engine))
-
-
-def _heads(engine: Engine) -> dict[str, int]:
-    out: dict[str, int] = {}
-    after = ""
-    while page := engine.sessions(after=after, limit=1000):
-        out |= {h.session: h.seq for h in page}
-        after = page[-1].session
-    return out
-
-
-def _compare(engine: Engine, log: Log) -> int:
-    """How far the store already has this session; ConflictError when it went another way."""
-    try:
-        mine = engine.head(log.id)
-    except NotFoundError:
-        return 0
-    theirs = log.head()
-    if mine.status == "deleted":
-        raise ConflictError(f"{log.id} was deleted in this store and cannot be imported again", kind="session-deleted")
-    common_end = min(mine.seq, theirs.seq)
-    if Log(engine, log.id).entry(common_end).hash != log.entry(common_end).hash:
-        raise ConflictError(
-            f"{log.id} has a different history in this store",
-            kind="head-moved",
-            head_seq=mine.seq,
-            hint="import it into another store",
-        )
-    return common_end
-
-
-def _name_warning(log: Log, engine: Engine) -> str:
-    """A name that is taken here, or that is none, is not bound: say how to reach the session."""
-    own = [s for s in log.segments if s.last is None]
-    first = log.entry(own[0].first)
-    name = str(first.body.get("name", ""))
-    if name and not is_name(name):
-        return f"{name!r} is a place and cannot name a session; this one is reached as {log.id}"
-    bound = engine.find(name) if name else None
-    if bound is not None and bound != log.id:
-        return f"the name {name} is taken by {bound}; this one is reached as {log.id}"
-    return ""
-
-
-def _opened(file: str) -> IO[bytes]:
-    if file == "-":
-        return sys.stdin.buffer
-    if is_url(file):
-        return _fetched(file)
-    try:
-        return Path(file).open("rb")
-    except OSError as exc:
-        raise NotFoundError(f"{file} cannot be read: {exc.strerror}", kind="file-not-found") from exc
-
-
-def _fetched(url: str) -> IO[bytes]:
-    place, key = split_url(url)
-    spool = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL_MAX))  # noqa: SIM115 - closed by who reads it
-    try:
-        for chunk in Objects(place, create=False).chunks(key):
-            spool.write(chunk)
-    except FileNotFoundError as exc:
-        spool.close()
-        raise NotFoundError(f"there is no {url}", kind="file-not-found") from exc
-    spool.seek(0)
-    return spool
+def _take(ctx: CommandContext, store: Store, file: str, dry_run: bool) -> Taken:
+    size = Path(file).stat().st_size if Path(file).is_file() else 0
+    with reading_from(file) as raw, Progress(ctx, f"reading {Path(file).name}, bytes", size) as progress:
+        found = store.import_bundle(cast(IO[bytes], _Counted(raw, progress)), dry_run=dry_run)
+    head = found.head
+    return Taken(file, True, head.session, head.name, head.seq, found.new_events, warning=found.warning)
 
 
 class _Counted:
