@@ -138,6 +138,10 @@ class Progress:
             self._next = time.monotonic() + EVERY_S
             self._show(self._line())
 
+    @property
+    def count(self) -> int:
+        return self._count
+
     def _line(self) -> str:
         if not self._total:
             return f"{self._what} {self._count:,}"

@@ -57,8 +57,18 @@ DAY_US = 86_400_000_000
 class SessionWriter:
     """Writes the records of one transcript, and those of sub-agents inside it, into their sessions."""
 
-    def __init__(self, store: Store, head: TranscriptHead, *, format: str, source: str, stat: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        head: TranscriptHead,
+        *,
+        format: str,
+        source: str,
+        stat: tuple[int, int],
+        dry_run: bool = False,
+    ) -> None:
         self._store = store
+        self._dry_run = dry_run
         self._head = head
         self._format = format
         self._source = source
@@ -380,6 +390,8 @@ class SessionWriter:
 
     def _child(self, origin: str) -> str:
         """The id of a sub-agent's session, which need not have been opened yet."""
+        if self._dry_run:
+            return ""
         return self._store.reserve(session_name(self._store, self._head.agent, origin))
 
     def _spawn(self, ask: Ask, step: Answer) -> None:
@@ -393,7 +405,7 @@ class SessionWriter:
         if lane not in self._lanes:
             head = msgspec.structs.replace(self._head, origin=lane, parent=self._head.origin, goal="", title="")
             self._lanes[lane] = SessionWriter(
-                self._store, head, format=self._format, source=self._source, stat=self._stat
+                self._store, head, format=self._format, source=self._source, stat=self._stat, dry_run=self._dry_run
             )
         return self._lanes[lane]
 
@@ -413,10 +425,7 @@ class SessionWriter:
 
     def _compact(self, step: Compaction) -> None:
         self.flush()
-        if self.session is None:
-            self._open()
-        assert self.session is not None
-        first, last = self.known.compacted + 1, self.session.head.seq
+        first, last = self.known.compacted + 1, 0 if self._dry_run else self._open().head.seq
         self._put(ev.HistoryCompacted(first=first, last=last, summary=step.summary), actor="runtime")
         self.known.compacted = last
 
@@ -456,6 +465,10 @@ class SessionWriter:
         """Writes what was taken in since the last time, as one commit."""
         self._put_reply()
         if not self._drafts and not self._records:
+            return
+        if self._dry_run:
+            self.new_events += len(self._drafts) + 1
+            self._drafts, self._records, self._weight = [], [], 0
             return
         session = self._open()
         size, changed = self._stat

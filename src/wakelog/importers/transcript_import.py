@@ -49,8 +49,11 @@ class ImportReport(msgspec.Struct, frozen=True):
         return sum(s.records for s in self.sessions)
 
 
-def import_transcript(store: Store, path: Path, *, format: str = "", told: Told | None = None) -> ImportReport:
-    """Brings a transcript into the store. A file that is as it was the last time is not read again."""
+def import_transcript(
+    store: Store, path: Path, *, format: str = "", told: Told | None = None, dry_run: bool = False
+) -> ImportReport:
+    """Brings a transcript into the store. A file that is as it was the last time is not read again. A dry run reads and
+    compares, and writes nothing."""
     found = format_named(format) if format else format_of(path)
     stat = stat_of(path)
     sessions: list[ImportedSession] = []
@@ -58,7 +61,7 @@ def import_transcript(store: Store, path: Path, *, format: str = "", told: Told 
     count = 0
     age = time.time_ns() // 1000 - stat[1]
     for transcript in found.transcripts(path):
-        writer = SessionWriter(store, transcript.head, format=found.NAME, source=str(path), stat=stat)
+        writer = SessionWriter(store, transcript.head, format=found.NAME, source=str(path), stat=stat, dry_run=dry_run)
         if writer.is_unchanged():
             sessions.append(_session(writer))
             continue
@@ -67,7 +70,7 @@ def import_transcript(store: Store, path: Path, *, format: str = "", told: Told 
             if len(broken) < BROKEN_MAX:
                 broken.append(why)
         writer.close(is_cold=age > COLD_US, is_quiet=age > QUIET_US)
-        sessions += [_session(w) for w in (writer, *writer.lanes) if w.session is not None or not w.name]
+        sessions += [_session(w) for w in (writer, *writer.lanes) if w.session is not None or dry_run]
     return ImportReport(str(path), found.NAME, tuple(sessions), tuple(broken), count)
 
 

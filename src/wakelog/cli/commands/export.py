@@ -1,27 +1,26 @@
-"""`wakelog export` and `import`: write a session to a file, and take a bundle in, verified."""
+"""`wakelog export`: write a session to a file."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import click
 import msgspec
 
-from wakelog.cli.context import CommandContext, common, open_store
-from wakelog.cli.errors import INTEGRITY, PARTIAL
-from wakelog.cli.output import STDOUT, Progress, is_url, reading_from, refuse_existing, writing, writing_to
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.errors import INTEGRITY
+from wakelog.cli.output import STDOUT, Progress, is_url, refuse_existing, writing, writing_to
 from wakelog.cli.places import Place
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert, size
-from wakelog.errors import CorruptLogError, NotFoundError, WakelogError
+from wakelog.errors import CorruptLogError
 from wakelog.log.damage import Hole, Told
 from wakelog.log.reader import Entry
 from wakelog.session import Session
-from wakelog.store import Store
 
 FORMATS = ("bundle", "ndjson", "json", "md", "pytest")
 READABLE = ("ndjson", "json", "md")
@@ -240,98 +239,3 @@ def _answer(
         ctx.say(f"  its recording is {bundle}  ({size(bundle.stat().st_size)})")
 
     ctx.answer("export", data, human)
-
-
-class Taken(msgspec.Struct, frozen=True):
-    """What became of one file."""
-
-    file: str
-    ok: bool
-    session: str = ""
-    name: str = ""
-    events: int = 0
-    new_events: int = 0
-    problem: str = ""
-    warning: str = ""
-
-
-@click.command("import")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
-@click.option("--dry-run", is_flag=True, help="Verify and compare, and write nothing.")
-@common
-def import_command(ctx: CommandContext, files: tuple[str, ...], dry_run: bool) -> int:
-    """Import bundles made by `wakelog export`, plain or gzipped, from files or a blob store. Each bundle is verified
-    before anything is written, and imported completely or not at all. Events that are already here do not change.
-
-    \b
-    Examples:
-      wakelog import fix-bug.wakelog --dry-run
-      wakelog import backup/*.wakelog.gz
-      wakelog import s3://bucket/archive/fix-bug.wakelog
-    """
-    target = _target(ctx, dry_run)
-    taken: list[Taken] = []
-    for file in files:
-        try:
-            taken.append(_take(ctx, target, file, dry_run))
-        except WakelogError as exc:
-            if len(files) == 1:
-                raise
-            taken.append(Taken(file, False, problem=exc.message))
-    data = msgspec.to_builtins(taken)
-    ctx.answer("import", data, lambda: _show(ctx, taken, dry_run))
-    return 0 if all(t.ok for t in taken) else PARTIAL
-
-
-def _target(ctx: CommandContext, dry_run: bool) -> Store:
-    """Where to: a dry run makes no store where there is none."""
-    if not dry_run:
-        return ctx.new_store()
-    try:
-        return ctx.store
-    except NotFoundError:
-        return open_store("memory:")
-
-
-def _take(ctx: CommandContext, store: Store, file: str, dry_run: bool) -> Taken:
-    size = Path(file).stat().st_size if Path(file).is_file() else 0
-    with reading_from(file) as raw, Progress(ctx, f"reading {Path(file).name}, bytes", size) as progress:
-        found = store.import_bundle(cast(IO[bytes], _Counted(raw, progress)), dry_run=dry_run)
-    head = found.head
-    return Taken(file, True, head.session, head.name, head.seq, found.new_events, warning=found.warning)
-
-
-class _Counted:
-    """A stream that tells how far it was read, even when it is asked for everything at once."""
-
-    def __init__(self, raw: IO[bytes], progress: Progress) -> None:
-        self._raw, self._progress = raw, progress
-
-    def read(self, size: int = -1) -> bytes:
-        parts: list[bytes] = []
-        left = size if size >= 0 else 1 << 62
-        while left and (part := self._raw.read(min(CHUNK, left))):
-            parts.append(part)
-            left -= len(part)
-            self._progress(len(part))
-        return b"".join(parts)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._raw, name)
-
-
-def _show(ctx: CommandContext, taken: list[Taken], dry_run: bool) -> None:
-    for each in taken:
-        file = inert(each.file, lines=False)
-        if not each.ok:
-            ctx.say(f"{ctx.style('✗', fg='red')} {file}: {inert(each.problem, lines=False)}")
-            continue
-        name = inert(each.name or each.session, lines=False)
-        news = (
-            f"{each.new_events:,} new of {each.events:,} events" if each.new_events else "everything was there already"
-        )
-        ctx.say(f"{ctx.style('✔', fg='green')} {file}: {name}, {news}")
-        if each.warning:
-            ctx.say(f"  {inert(each.warning, lines=False)}")
-    if dry_run:
-        ctx.say("This was a dry run: nothing was taken in.")
