@@ -1,5 +1,5 @@
-"""Real transcripts that other people's agents wrote, where they are at hand: `../shared/corpus` beside the repository, or
-`WAKELOG_CORPUS`. They are not part of the project. Beside every test that needs them stands one that runs everywhere."""
+"""Real transcripts that other people's agents wrote, where they are at hand: `../shared/corpus` beside the repository,
+or `WAKELOG_CORPUS`. They are not part of the project. Beside every test that needs them is one that runs everywhere."""
 
 import json
 import os

@@ -92,7 +92,7 @@ class SessionWriter:
         self._paid: dict[str, int] = {}
         self._parts: dict[str, int] = {}
         self._is_done = self._seems_done = False
-        self._at = 0
+        self._at = self._first_at = 0
         self._lanes: dict[str, SessionWriter] = {}
         self._prices: dict[tuple[str, int], Price | None] = {}
         self._images: set[str] = set()
@@ -116,6 +116,7 @@ class SessionWriter:
         is_new = record.id not in self.known
         if record.at:
             self._at = record.at
+            self._first_at = self._first_at or record.at
         if not is_new:
             for step in record.steps:
                 self._pass(step)
@@ -143,6 +144,11 @@ class SessionWriter:
         self.flush()
         for lane in self._lanes.values():
             lane.close(is_cold=is_cold, is_quiet=is_quiet)
+
+    @property
+    def last_at(self) -> int:
+        """When the newest record happened; 0 when the tool does not say."""
+        return self._at
 
     @property
     def lanes(self) -> tuple[SessionWriter, ...]:
@@ -453,6 +459,7 @@ class SessionWriter:
                 labels={k: v for k, v in labels.items() if v},
                 limits={},
                 spawner=spawner,
+                occurred_at=self._first_at,
             )
             self._labels = dict(self._state("labels", {}))
         return self.session
@@ -473,7 +480,11 @@ class SessionWriter:
         session = self._open()
         size, changed = self._stat
         mark = ev.RecordsImported(
-            format=self._format, source=self._source, records=self._records, size=size, changed=changed,
+            format=self._format,
+            source=self._source,
+            records=self._records,
+            size=size,
+            changed=changed,
             occurred_at=self._at,
         )
         if session.status in ("closed", "archived"):

@@ -95,6 +95,7 @@ class SessionKeywords(TypedDict, total=False):
     labels: Mapping[str, str] | None
     limits: Mapping[str, Amount] | None
     spawner: str
+    occurred_at: int
 
 
 class Store:
@@ -127,12 +128,14 @@ class Store:
         labels: Mapping[str, str] | None = None,
         limits: Mapping[str, Amount] | None = None,
         spawner: str = "",
+        occurred_at: int = 0,
     ) -> Session[Any]:
         """The session of that name, created if there is none. Safe when several processes ask at once.
 
         `data` is the initial value of the session's own part, or its type (msgspec, dataclass, TypedDict, Pydantic,
         JSON Schema); on an existing session it only tells the type. `goal`, `labels` and `limits` count at creation;
-        limits are as for `Session.budget.set`, and without them those of the settings hold.
+        limits are as for `Session.budget.set`, and without them those of the settings hold. `occurred_at` (in
+        microseconds) is for who records afterwards.
         """
         kind, first = initial(data)
         data_type: DataType[Any] = DataType(kind, version=version, migrate=migrate)
@@ -146,6 +149,7 @@ class Store:
             data=first,
             data_schema=data_type.label,
             spawner=spawner,
+            occurred_at=occurred_at,
         )
         log, is_new = self._open_or_create(name, opened)
         session: Session[Any] = Session(log, name=name, data_type=data_type)
