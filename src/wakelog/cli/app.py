@@ -150,7 +150,23 @@ def app(ctx: click.Context, store_url: str | None) -> None:
     """Show and steer sessions of AI agents: what happened, what changed, why, and whether it was altered."""
     ctx.meta["wakelog.store"] = store_url
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        words = _first_words() if sys.stdin.isatty() and sys.stdout.isatty() else ""
+        if not words:
+            click.echo(ctx.get_help())
+        else:
+            ctx.exit(run([*(["--store", store_url] if store_url else []), words]))
+
+
+def _first_words() -> str:
+    """What a person means who only says `wakelog`: where things stand, or, where there is nothing yet, what could be
+    brought in. Empty when there is neither."""
+    from wakelog.store.url import chosen_url, user_store
+
+    if chosen_url() or user_store(must_exist=True):
+        return "status"
+    from wakelog.importers.found import find_transcripts
+
+    return "import" if find_transcripts() else ""
 
 
 def run(args: list[str] | None = None) -> int:
