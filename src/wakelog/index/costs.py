@@ -22,8 +22,10 @@ from wakelog.index.scope import number_of, scope_of
 from wakelog.index.statements import IndexMoment
 from wakelog.model.ids import Seq
 
-BY = ("session", "turn", "tool", "model", "agent", "day")
+BY = ("session", "turn", "tool", "model", "agent", "day", "repo")
 LABEL = "label:"
+REPO = "project"
+"""The label that names the folder or repository of a session."""
 
 _QUARTER_US = 900_000_000
 
@@ -35,6 +37,7 @@ _KEYS = {
     "model": ("c.model", "0"),
     "agent": ("c.agent", "0"),
     "day": ("''", f"c.occurred / {_QUARTER_US}"),
+    "repo": (f"coalesce((select l.value from wl_label l where l.session = c.session and l.name = '{REPO}'), '')", "0"),
     "label": ("coalesce((select l.value from wl_label l where l.session = c.session and l.name = :label), '')", "0"),
 }
 _NAMED = """
