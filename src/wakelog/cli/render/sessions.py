@@ -12,13 +12,10 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import fit, glyph, inert, iso
-from wakelog.log.reader import open_commit
 from wakelog.model.ids import Seq
 from wakelog.model.records import Head
 from wakelog.model.values import Value
-from wakelog.monitors.budgets import reached
 from wakelog.session import Session
-from wakelog.timeline.points import commit_at
 
 if TYPE_CHECKING:
     from wakelog.index.results import SessionInfo
@@ -65,10 +62,11 @@ def standing(session: Session[Any], at: Seq | None = None) -> Standing:
     head = session.head
     document = session.log.state(session.seq(at))
     holder = session.log.living_holder() if at is None else ""
-    when = head.at if at is None or at == head.seq else open_commit(commit_at(session.log, at))[0].header.at
+    when = head.at if at is None or at == head.seq else session.log.entry(session.commit(at).first).header.at
     if document["flags"]:
         when = _last_work(session, at or head.seq, when)
-    needs = _needs(document, holder, session.log.clock() - when)
+    is_over = any(use.is_reached for use in session.budget.spent(at))
+    needs = _needs(document, holder, session.log.clock() - when, is_over)
     return Standing(head, at or head.seq, when, document, holder, needs)
 
 
@@ -78,7 +76,7 @@ def _last_work(session: Session[Any], upto: Seq, when: int) -> int:
     return next((e.header.at for e in reversed(newest) if e.header.actor != MONITOR), when)
 
 
-def _needs(document: Mapping[str, Value], holder: str, silent_us: int) -> tuple[str, ...]:
+def _needs(document: Mapping[str, Value], holder: str, silent_us: int, is_over: bool) -> tuple[str, ...]:
     states = {p.get("status") for p in document["pending_actions"].values()}
     if document["status"] in ("closed", "archived", "deleted"):
         return ("uncertain", "ended") if "uncertain" in states else ("ended",)
@@ -87,7 +85,7 @@ def _needs(document: Mapping[str, Value], holder: str, silent_us: int) -> tuple[
         "waiting": "waiting" in states,
         "uncertain": "uncertain" in states,
         "stuck": is_busy and (STALL in document["flags"] or (not holder and silent_us > STUCK_S * 1_000_000)),
-        "over-budget": bool(reached(document["budget"])),
+        "over-budget": is_over,
         "paused": document["status"] == "paused",
         "running": is_busy or bool(holder),
     }

@@ -16,14 +16,12 @@ from wakelog.cli.render.sessions import URGENT, Standing, handle, short_id, stat
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import preview, text_of
 from wakelog.cli.text import clock, count, duration, fit, fit_path, glyph, money, other_time, width
-from wakelog.diff.turn_diff import sentence
 from wakelog.log.reader import Entry
 from wakelog.model.calls import ASKS
+from wakelog.model.document import decision_words
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.session import Session
-from wakelog.timeline.points import commit_at
-from wakelog.timeline.slices import Slice, read_slice
 
 
 class TurnSummary(msgspec.Struct):
@@ -102,7 +100,7 @@ def _take(session: Session[Any], row: TurnSummary, entry: Entry) -> None:
     elif kind == "message.added" and not row.input and body.get("role") == "user":
         row.input = preview(session, entry, body.get("content"))
     elif kind == "decision.made" and not row.decision:
-        row.decision = sentence(body)
+        row.decision = decision_words(body)
     elif kind == "file.changed":
         path = text_of(body.get("path", ""))
         added, removed = row.files.get(path, (0, 0))
@@ -199,7 +197,7 @@ class TurnsLook(msgspec.Struct, frozen=True):
 def header_line(ctx: CommandContext, session: Session[Any], stand: Standing) -> str:
     """The session in one line: name, turns, time, money, id, status."""
     document, head = stand.document, stand.head
-    started = commit_at(session.log, 1)
+    started = session.commit(1)
     turns = document["turn"]["number"]
     facts = [
         f"{turns} turn{'s' if turns != 1 else ''}" if turns else f"{stand.seq} events",
@@ -303,7 +301,7 @@ def _marks(session: Session[Any], stand: Standing, rows: Sequence[TurnSummary]) 
         high = stand.seq
     found: list[tuple[Seq, Any]] = []
     kinds = ("history", "session", "checkpoint", "gap")
-    for entry in read_slice(session.log, Slice(after=low - 1, upto=high, kind=kinds)):
+    for entry in session.events(after=low - 1, upto=high, kind=kinds):
         mark = _mark_text(session, entry)
         if mark:
             found.append((entry.seq, _drawer(*mark, entry.seq)))
