@@ -6,6 +6,7 @@ import pytest
 
 import wakelog
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError
+from wakelog.model.events import Cost
 from wakelog.store import Store
 
 
@@ -162,7 +163,7 @@ def test_fact_is_taken_back_once_in_a_turn_that_is_done(store: Store) -> None:
 def test_diff_leaves_out_what_cost_nothing(store: Store) -> None:
     session = store.session("s")
 
-    @session.tool(effect="pure", cost=lambda result: {"usd": 0})
+    @session.tool(effect="pure", cost=lambda result: Cost(tokens_out=0))
     def look() -> int:
         return 1
 

@@ -69,7 +69,8 @@ class Records(Base[S]):
     def retract(self, key: str, *, why: str = "") -> Seq:
         """Takes a fact back; NotFoundError when there is none of that key."""
         check_text(key, "a fact's key")
-        self._known(key, "facts", "a fact", "fact-not-found")
+        if instead := self._instead_of(key, "facts"):
+            raise NotFoundError(f"{self.name or self.id} has no fact {key!r} ({instead})", kind="fact-not-found")
         return self._record(ev.FactRetracted(key=key, why=why))
 
     def dead_end(self, tried: str, *, learned: str = "") -> Seq:
@@ -98,20 +99,21 @@ class Records(Base[S]):
     def checkpoint(self, name: str, at: Where = None, *, remove: bool = False) -> Seq:
         """Names a point. Free: a name, not a copy. With `remove` the name is gone; NotFoundError when there is none."""
         check_text(name, "a checkpoint's name")
-        if remove:
-            self._known(name, "checkpoints", "a checkpoint", "checkpoint-not-found")
+        if remove and (instead := self._instead_of(name, "checkpoints")):
+            raise NotFoundError(
+                f"{self.name or self.id} has no checkpoint {name!r} ({instead})",
+                kind="checkpoint-not-found",
+                hint="list them with wakelog checkpoint ls",
+            )
         return self._record(ev.CheckpointNamed(name=name, at=self._existing(at), remove=remove), actor="user")
 
-    def _known(self, key: str, part: Literal["facts", "checkpoints"], what: str, kind: str) -> None:
-        """NotFoundError unless the state has such a key; a turn that is done is only told again."""
+    def _instead_of(self, key: str, part: Literal["facts", "checkpoints"]) -> str:
+        """What the state has where it has no such key; empty where it has. A turn that is done is only told again."""
         known = self.log.part(part)
         if key in known or self._is_answering:
-            return
+            return ""
         near = difflib.get_close_matches(key, known, _NEAR) or list(known)[:_NEAR]
-        more = ", …" if len(known) > len(near) else ""
-        raise NotFoundError(
-            f"{self.name or self.id} has not {what} {key!r} (it has: {', '.join(near) or 'none'}{more})", kind=kind
-        )
+        return f"it has: {', '.join(near) or 'none'}{', …' if len(known) > len(near) else ''}"
 
     def note(self, text: str, on: Where = 0) -> Seq:
         """A remark on an event, or on the session."""

@@ -96,7 +96,7 @@ def _turn_heading(ctx: CommandContext, session: Session[Any], row: TurnSummary) 
         clock(row.started_at, utc=ctx.utc, long=True) + other_time(row.started_at, row.stored_at),
         took,
         f"{row.attempts} attempts" if row.attempts > 1 else "",
-        f"{row.tools} tool{'s' if row.tools != 1 else ''}" if row.tools else "",
+        f"{row.tool_calls} tool{'s' if row.tool_calls != 1 else ''}" if row.tool_calls else "",
         f"+{row.added} {glyph('minus')}{row.removed}" if row.files else "",
         f"{count(row.spent.tokens_out)} out" if row.spent.tokens_out else "",
         money(row.spent.usd_micros) if row.spent.usd_micros else "",
