@@ -32,22 +32,23 @@ class WindowLook(msgspec.Struct, frozen=True):
     source: str
     moved: Moved | None
     messages: list[dict[str, Any]] | None
+    """In the shape that was asked for; None when none was."""
     system: str
 
 
-def look_at(log: Log, where: Seq | str | None, *, budget: int | None, shape: Shape, moved: bool) -> WindowLook:
+def look_at(log: Log, where: Seq | str | None, *, budget: int | None, shape: Shape | None, moved: bool) -> WindowLook:
     """See `session.context.seen`."""
     at, since = _span(log, where)
     seen = seen_at(log, at, since)
     state = log.state(seen.at)
     if seen.recorded:
         known = durable_part(log, state, seen.evicted, budget)
-        shaped = shape_items(seen.items, known.text, shape)
+        shaped = shape_items(seen.items, known.text, shape or "openai")
         trust, source = exposure_of(seen.items, known)
         tokens = sum(i.tokens for i in seen.items) + known.tokens
         messages, system, text = shaped.messages, shaped.system, known.text
     else:
-        offered = make_context(log, budget, shape=shape, record=False, at=seen.at)
+        offered = make_context(log, budget, shape=shape or "openai", record=False, at=seen.at)
         seen = msgspec.structs.replace(seen, items=offered.items, evicted=offered.evicted)
         trust, source, tokens = offered.exposure, offered.source, offered.tokens
         messages, system, text = offered.messages, offered.system, offered.known
@@ -60,8 +61,8 @@ def look_at(log: Log, where: Seq | str | None, *, budget: int | None, shape: Sha
         trust=trust,
         source=source,
         moved=moved_since(log, seen) if moved else None,
-        messages=messages,
-        system=system,
+        messages=messages if shape else None,
+        system=system if shape else "",
     )
 
 

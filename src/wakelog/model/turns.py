@@ -42,7 +42,8 @@ def count_event(
     is_pruned: bool = False,
 ) -> None:
     """Adds an event to what its turn comes to. `at` is when it happened, `effect` the class of the call it asks for,
-    `outcome` how it says that something ended, and `summary` gives what it says in a line. Of a pruned event only its kind is known, and not whose call it was."""
+    `outcome` how it says that something ended, and `summary` gives what it says in a line. Of a pruned event only its
+    kind is known, and not whose call it was."""
     turn.last = seq
     turn.events += 1
     if kind == "turn.ended":

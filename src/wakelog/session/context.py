@@ -67,11 +67,12 @@ class SessionContext:
         )
 
     def seen(
-        self, at: Where = None, *, budget: int | None = None, shape: Shape = "openai", moved: bool = False
+        self, at: Where = None, *, budget: int | None = None, shape: Shape | None = None, moved: bool = False
     ) -> WindowLook:
         """What the model saw at a turn or event: what its call there recorded, item by item. Where no model was
-        called, and without a point, it is what a model would be shown. With `moved`, also what entered and left since
-        the model call before. Nothing is written."""
+        called, and without a point, it is what a model would be shown. With `shape`, also as messages, as that
+        provider takes them; with `moved`, also what entered and left since the model call before. Nothing is
+        written."""
         from wakelog.context.window_look import look_at
 
         return look_at(self._session.log, at, budget=budget, shape=shape, moved=moved)

@@ -163,9 +163,7 @@ def context_command(ctx: CommandContext, where: str, diff: bool, budget: int | N
     session, spot = place.session, place.text
     if spot:
         _ = place.events  # for its error
-    look = session.context.seen(spot or None, budget=budget, shape=shape or "openai", moved=diff)
-    if not shape:
-        look = msgspec.structs.replace(look, messages=None, system="")
+    look = session.context.seen(spot or None, budget=budget, shape=shape, moved=diff)
     if shape and ctx.is_for_people:
         ctx.print_json({"system": look.system, "messages": look.messages} if look.system else look.messages)
         return
