@@ -112,6 +112,10 @@ class CommandContext:
         """Whether `-s` named a session, as opposed to the newest being meant."""
         return bool(self._session)
 
+    def stand_in(self, session: Session[Any]) -> None:
+        """From here on, what names no session means this one."""
+        self._session = session.id
+
     def session(self, name: str = "", *, in_full: bool = False) -> Session[Any]:
         """The session of that name, id, or the beginning of either; nothing is the one of `-s`, or the newest. What
         destroys something wants a name `in_full`."""

@@ -75,6 +75,8 @@ class RestorePlan(msgspec.Struct, frozen=True):
     """Calls with effects after the point whose changes of files were not captured."""
     commands: dict[str, str]
     """Each such call in words, by its action."""
+    rescue: str
+    """Where copies are kept of what the log does not hold."""
     git: str
     """The commit that HEAD stands for, and goes on standing for; empty outside a repository."""
 
@@ -117,8 +119,16 @@ def plan_restore(
         steps=tuple(steps),
         unseen=unseen,
         commands={call.action: calls.words(call.action) for call in unseen},
+        rescue=rescue_home(log, folder),
         git=head_of(repository) if repository is not None else "",
     )
+
+
+def rescue_home(log: Log, folder: str) -> str:
+    """Where copies are kept: beside the store where it is a folder on this disk, else below the project's."""
+    path = log.engine.abilities.path
+    home = os.path.dirname(os.path.abspath(path)) if path is not None else os.path.join(folder, ".wakelog")
+    return os.path.join(home, "rescue")
 
 
 class _Planner:

@@ -15,11 +15,12 @@ from wakelog.log.append import Appender, Clock, now_us
 from wakelog.log.damage import Told, entries_around
 from wakelog.log.holder import living_turn
 from wakelog.log.intake import Redact, admit, default_redact
-from wakelog.log.reader import Entry, fold_at, lineage, read_entries, resolve, rewind_at, sound_head
+from wakelog.log.reader import Entry, fetch, fold_at, lineage, read_entries, resolve, rewind_at, sound_head
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.log.seal import SealStep, Tip, check_epoch, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id
+from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.records import Anchor, EventDraft, ForkPoint, Head, Heartbeat
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold
@@ -122,6 +123,21 @@ class Log(Appender):
     def value(self, entry: Entry, value: Value) -> Value:
         """A value of an entry's body, fetched when it is a payload's mention."""
         return resolve(self.engine, self.segments, entry, value)
+
+    def whole(self, value: Value, limit: int = 0) -> Value:
+        """A value with its payloads in place, as far as they have at most `limit` bytes (0: any size) and are still
+        there. One that was erased says so."""
+        if type(value) is not dict:
+            return value
+        if "$payload" not in value:
+            return {key: self.whole(item, limit) if type(item) is dict else item for key, item in value.items()}
+        ref = as_ref(value)
+        if ref is None or (limit and ref.size > limit):
+            return value
+        try:
+            return decode_payload(fetch(self.engine, self.segments, ref.at, bytes.fromhex(ref.hash)), ref.media)
+        except NotFoundError:
+            return {"$erased": ref.at}
 
     def state(self, at: Seq | None = None) -> dict[str, Value]:
         """The state at a point, or now, as a document of its own."""

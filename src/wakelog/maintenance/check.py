@@ -15,7 +15,6 @@ from wakelog.engine import Migrations, require
 from wakelog.engines.blobs import BlobEngine
 from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.log import Log
-from wakelog.log.damage import every_id
 from wakelog.maintenance.measures import index_fault
 from wakelog.maintenance.scrub import last_pass, open_pass
 from wakelog.model.records import Head
@@ -46,7 +45,7 @@ def check_store(store: Store) -> Iterator[StoreCheck]:
     yield from _file(store)
     heads: list[Head] = []
     damaged = 0
-    for session, problem in every_id(store.engine):
+    for session, problem in store.session_ids():
         if problem is None:
             heads.append(store.engine.head(session))
         else:

@@ -63,6 +63,10 @@ class Use(msgspec.Struct, frozen=True):
         """How much of the limit is spent, rounded down; None without one."""
         return None if self.limit is None else self.spent * 100 // self.limit if self.limit else 100
 
+    def show(self, amount: int) -> str:
+        """An amount of its unit in words."""
+        return show(self.unit, amount)
+
     @property
     def words(self) -> str:
         """`$4.10 of $5.00 (82 %)`, `9 of 10 s (90 %)`."""

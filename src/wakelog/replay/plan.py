@@ -104,6 +104,19 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
 
         return await carry_out_async(self, session, inputs or {}, tools)
 
+    def with_values(self, inputs: Mapping[Any, Value]) -> Plan:
+        """The plan with other values for some parameters, given as for `run`."""
+        from wakelog.replay.plan_run import parameters
+
+        values = parameters(self, inputs, is_whole=False)
+        changed = tuple(msgspec.structs.replace(p, value=values[p.name]) for p in self.parameters)
+        return msgspec.structs.replace(self, parameters=changed)
+
+    @staticmethod
+    def reference(value: Value) -> Reference | None:
+        """A value of a template as the reference it is, or None when it is an ordinary value."""
+        return as_reference(value)
+
     def to_json(self) -> str:
         """The plan as text, to be read, changed and kept."""
         document = {"schema": SCHEMA, **msgspec.to_builtins(self)}

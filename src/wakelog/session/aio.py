@@ -76,6 +76,7 @@ class AwaitedCalls(AwaitedVerbs):
 
 class AwaitedWindow(AwaitedVerbs):
     window = Awaited(SessionContext.window)
+    seen = Awaited(SessionContext.seen)
     evict = Awaited(SessionContext.evict)
     restore = Awaited(SessionContext.restore)
     pin = Awaited(SessionContext.pin)
@@ -91,6 +92,7 @@ class AwaitedFiles(AwaitedVerbs):
     record = Awaited(Files.record)
     modified = Awaited(Files.modified)
     diff = Awaited(Files.diff)
+    change = Awaited(Files.change)
     plan = Awaited(Files.plan)
     plan_diff = Awaited(Files.plan_diff)
     restore = Awaited(Files.restore)
@@ -135,6 +137,8 @@ class Aio(AwaitedVerbs):
     note = Awaited(Session.note)
     patch = Awaited(Session.patch)
     state = Awaited(Session.state)
+    commit = Awaited(Session.commit)
+    tool_of = Awaited(Session.tool_of)
     messages = Awaited(Session.messages)
     diff = Awaited(Session.diff)
     blame = Awaited(Session.blame)

@@ -40,9 +40,10 @@ class SessionBudget:
         `budget-reached`."""
         return BudgetScope(self._session.log, limits_of(limits))
 
-    def spent(self) -> tuple[Use, ...]:
-        """What the session spent, in usd, tokens and seconds, beside the limit of each."""
-        return uses(self._session.log.part("budget"))
+    def spent(self, at: Where = None) -> tuple[Use, ...]:
+        """What the session had spent at a point, or by now, in usd, tokens and seconds, beside the limit of each."""
+        log = self._session.log
+        return uses(log.part("budget") if at is None else log.state(self._session.seq(at))["budget"])
 
     def left(self) -> dict[str, int] | None:
         """What is left of each limit, with sub-agents counted, as the state counts it; None when there is no limit."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wakelog.context.ledger import Context, Policy
     from wakelog.context.shapes import Shape
     from wakelog.context.token_count import Count
+    from wakelog.context.window_look import WindowLook
 
 
 class SessionContext:
@@ -64,6 +65,17 @@ class SessionContext:
             record=record and not self._session._is_answering,
             at=self._session._upto(at),
         )
+
+    def seen(
+        self, at: Where = None, *, budget: int | None = None, shape: Shape | None = None, moved: bool = False
+    ) -> WindowLook:
+        """What the model saw at a turn or event: what its call there recorded, item by item. Where no model was
+        called, and without a point, it is what a model would be shown. With `shape`, also as messages, as that
+        provider takes them; with `moved`, also what entered and left since the model call before. Nothing is
+        written."""
+        from wakelog.context.window_look import look_at
+
+        return look_at(self._session.log, at, budget=budget, shape=shape, moved=moved)
 
     def evict(self, key: str | Seq) -> Evicted:
         """Takes something out of the window: `e12`, only a call's answer as `e12:output`, or a range, `e5..e40`."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.session.base import Base, Where, check_text
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from wakelog.files.file_diff import FileDiff
     from wakelog.files.restore import RestoredFiles
     from wakelog.files.restore_plan import RestorePlan
+
+CONTENTS = ("before", "after", "missing")
 
 
 class Files:
@@ -52,7 +55,7 @@ class Files:
 
     def _own_files(self) -> list[str]:
         """The store's files, which change with every event."""
-        from wakelog.files.restore import rescue_home
+        from wakelog.files.restore_plan import rescue_home
 
         path = self._session.log.engine.abilities.path
         if path is None:
@@ -83,6 +86,16 @@ class Files:
             a, b = resolve_change(session.log, a)
         target = other or session
         return file_diff(session.log, 0 if a is None else session.seq(a), target.log, target.seq(b), paths=paths)
+
+    def change(self, entry: Entry) -> FileDiff | None:
+        """What one `file.changed` event did, line by line; None where its contents were not captured."""
+        if entry.kind != "file.changed" or not any(entry.body.get(n) is not None for n in CONTENTS):
+            return None
+        from wakelog.files.file_diff import diff_sides
+        from wakelog.files.file_history import recorded
+
+        change = recorded(entry)
+        return diff_sides(change.path, self._session.log, change.before, self._session.log, change.after)
 
     def plan(
         self, at: Where, *, paths: Iterable[str] = (), force: bool = False, roots: Sequence[str] = ()

@@ -17,11 +17,12 @@ from wakelog.log.reader import Entry
 from wakelog.log.verify import VerifyReport, verify
 from wakelog.model.document import State
 from wakelog.model.ids import Seq
-from wakelog.model.records import Anchor, Head
+from wakelog.model.records import Anchor, Commit, Head
 from wakelog.session.base import Base, S, What, Where
 from wakelog.timeline.messages import Message, read_messages
+from wakelog.timeline.points import commit_at
 from wakelog.timeline.selectors import Point, Range, parse_selector, resolve_change, resolve_range
-from wakelog.timeline.slices import Slice, read_slice
+from wakelog.timeline.slices import Slice, read_slice, tool_of
 
 if TYPE_CHECKING:
     from wakelog.compare.comparison import Comparison
@@ -49,13 +50,23 @@ class SessionReads(Base[S]):
         return msgspec.convert(self.log.state(self._upto(at)), State)
 
     def events(self, **filters: Any) -> Iterator[Entry]:
-        """Events by position and content: `after`, `upto`, `turn`, `attempt`, `since`, `until`, `kind`, `tool`."""
+        """Events by position and content: `after`, `upto`, `turn`, `attempt`, `since`, `until`, `kind`, `tool`; oldest
+        first, or `newest_first`."""
         return read_slice(self.log, Slice(**filters))
 
     def __getitem__(self, selector: str) -> Iterator[Entry]:
         """`session["@5"]`, `session["@3..@7"]`: the events of a turn or an inclusive range."""
         found: Point | Range = resolve_range(self.log, selector)
         return self.log.entries(after=found.first - 1, upto=found.last)
+
+    def commit(self, at: Where = None) -> Commit:
+        """The commit that holds an event: what was stored together with it."""
+        return commit_at(self.log, self._existing(at))
+
+    def tool_of(self, entry: Entry, known: dict[str, str] | None = None) -> str:
+        """The tool an event is about; empty for most kinds. An outcome names only its action: pass the same `known`
+        for all events of a list, and what it answers is not looked up again."""
+        return tool_of(self.log, entry, {} if known is None else known)
 
     def messages(self, at: Where = None, *, compacted: bool = True) -> list[Message]:
         """The messages in view, oldest first. What was rewound is not among them; it is still in the log. Where a range

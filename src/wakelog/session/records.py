@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
-from wakelog.errors import InvalidInputError
+from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import TrustMark
 from wakelog.session.base import Base, S, Where, check_list, check_text
+
+_NEAR = 8
+"""So many known keys are named where one is not known."""
 
 
 class Records(Base[S]):
@@ -62,8 +67,10 @@ class Records(Base[S]):
         return self._record(ev.FactRecorded(key=key, value=value, why=why), source=source, trust=trust)
 
     def retract(self, key: str, *, why: str = "") -> Seq:
-        """Takes a fact back."""
+        """Takes a fact back; NotFoundError when there is none of that key."""
         check_text(key, "a fact's key")
+        if instead := self._instead_of(key, "facts"):
+            raise NotFoundError(f"{self.name or self.id} has no fact {key!r} ({instead})", kind="fact-not-found")
         return self._record(ev.FactRetracted(key=key, why=why))
 
     def dead_end(self, tried: str, *, learned: str = "") -> Seq:
@@ -90,9 +97,23 @@ class Records(Base[S]):
         return self._record(ev.LabelsSet(labels=dict(labels), why=why), actor="user")
 
     def checkpoint(self, name: str, at: Where = None, *, remove: bool = False) -> Seq:
-        """Names a point. Free: a name, not a copy."""
+        """Names a point. Free: a name, not a copy. With `remove` the name is gone; NotFoundError when there is none."""
         check_text(name, "a checkpoint's name")
+        if remove and (instead := self._instead_of(name, "checkpoints")):
+            raise NotFoundError(
+                f"{self.name or self.id} has no checkpoint {name!r} ({instead})",
+                kind="checkpoint-not-found",
+                hint="list them with wakelog checkpoint ls",
+            )
         return self._record(ev.CheckpointNamed(name=name, at=self._existing(at), remove=remove), actor="user")
+
+    def _instead_of(self, key: str, part: Literal["facts", "checkpoints"]) -> str:
+        """What the state has where it has no such key; empty where it has. A turn that is done is only told again."""
+        known = self.log.part(part)
+        if key in known or self._is_answering:
+            return ""
+        near = difflib.get_close_matches(key, known, _NEAR) or list(known)[:_NEAR]
+        return f"it has: {', '.join(near) or 'none'}{', …' if len(known) > len(near) else ''}"
 
     def note(self, text: str, on: Where = 0) -> Seq:
         """A remark on an event, or on the session."""

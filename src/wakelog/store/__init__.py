@@ -12,13 +12,14 @@ from typing import IO, TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 from wakelog.config.folders import cached_index
 from wakelog.config.guards import Guards
 from wakelog.engine import Engine
-from wakelog.errors import ConflictError, NotFoundError
+from wakelog.errors import ConflictError, NotFoundError, WakelogError
 from wakelog.log import Log
 from wakelog.log.append import Clock, now_us
+from wakelog.log.damage import every_id
 from wakelog.log.intake import Redact, default_redact
 from wakelog.log.removal import delete
 from wakelog.model import events as ev
-from wakelog.model.ids import SessionId, is_session_id, root_id
+from wakelog.model.ids import Seq, SessionId, is_session_id, root_id
 from wakelog.model.names import check_name
 from wakelog.model.records import EventDraft, Head
 from wakelog.model.values import check_text
@@ -31,6 +32,8 @@ from wakelog.store.url import default_url, open_engine
 if TYPE_CHECKING:
     from wakelog.index.index import Index
     from wakelog.index.results import Costs
+    from wakelog.log.reader import Entry
+    from wakelog.log.verify import VerifyReport
     from wakelog.monitors.prices import Prices
     from wakelog.monitors.rules import Given
     from wakelog.monitors.store_watch import Watcher
@@ -271,6 +274,27 @@ class Store:
             yield from page
             after = page[-1].session
 
+    def session_ids(self) -> Iterator[tuple[SessionId, WakelogError | None]]:
+        """The ids of all sessions, also of those that cannot be opened, each with the reason why not, or None."""
+        return every_id(self.engine)
+
+    def verify(self) -> Iterator[VerifyReport]:
+        """Checks all sessions one by one, as `Session.verify`, those too damaged to be opened too. What is damaged and
+        belongs to no session comes last, in a report without one."""
+        from wakelog.store.verify import verify_store
+
+        return verify_store(self.engine)
+
+    def follow(
+        self, *, after: Mapping[SessionId, Seq] | None = None, timeout_s: float | None = None
+    ) -> Iterator[tuple[Session[Any], Entry]]:
+        """Events of all sessions as they come, from any process, each once, in order within its session. `after` says
+        how far each session is known, and what is not named there is new; by default everything that is there now is
+        known. Ends when nothing came for `timeout_s`."""
+        from wakelog.store.follow import follow
+
+        return follow(self, after, timeout_s)
+
     def delete(self, session: Session[Any], *, why: str = "") -> Head:
         """Deletes a session for good; a tombstone stays. Forks keep what they share until they are deleted too."""
         head = delete(session.log, why=why)
@@ -323,10 +347,11 @@ class Store:
         session: str = "",
         ended: bool = False,
         writes: bool = True,
+        beside: bool = False,
     ) -> Watcher:
-        """Rules over all sessions, or one, whoever writes them: those given, or else all that are built in. Its `look`
-        tells what is new. See `Session.monitors.add` for `pause`; `ended` takes in ended sessions; without `writes`
-        nothing is flagged."""
+        """Rules over all sessions, or one, whoever writes them: those given, or else all that are built in; with
+        `beside`, both. Its `look` tells what is new. See `Session.monitors.add` for `pause`; `ended` takes in ended
+        sessions; without `writes` nothing is flagged."""
         from wakelog.monitors.builtin import built_in
         from wakelog.monitors.monitor import pausing
         from wakelog.monitors.store_watch import Watcher
@@ -334,7 +359,7 @@ class Store:
         return Watcher(
             self.engine,
             lambda each: Log(self.engine, each, clock=self.clock, redact=self.redact),
-            rules or built_in(on_effect=self.on_effect),
+            rules if rules and not beside else (*built_in(on_effect=self.on_effect), *rules),
             pause=pausing(self.on_effect) if pause is None else pause,
             session=self.find(session) if session else None,
             ended=ended,
@@ -349,10 +374,9 @@ class Store:
     @functools.cached_property
     def prices(self) -> Prices:
         """What models cost: the table that is shipped, and the user's `prices.toml` over it. Read once."""
-        from wakelog.config.settings import user_file
-        from wakelog.monitors.prices import FILE, load
+        from wakelog.config.settings import user_prices
 
-        return load(user_file().parent / FILE)
+        return user_prices()
 
     @functools.cached_property
     def _guards(self) -> Guards:
@@ -391,6 +415,20 @@ class Store:
 
             return SharedIndex(self.engine, self._index_path)
         return Index(self.engine, self._index_path)
+
+    @property
+    def is_index_behind(self) -> bool:
+        """Whether the index has so much to catch up with that a question waits for it. Costs a page of the feed."""
+        from wakelog.index.newest import is_far_behind
+
+        return is_far_behind(self.index)
+
+    def newest_index(self, most: int) -> Index:
+        """A small index in memory of the sessions written last, `most` of them: for a first answer while the index is
+        far behind. Close it."""
+        from wakelog.index.newest import newest_index
+
+        return newest_index(self.engine, self.sessions(), most)
 
     @property
     def _index_path(self) -> Path | None:

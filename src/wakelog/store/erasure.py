@@ -26,6 +26,7 @@ from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
+from wakelog.redaction import redact_event
 from wakelog.state.patch import tokens_of
 
 if TYPE_CHECKING:
@@ -144,6 +145,35 @@ def _paths_in(value: Value, tokens: list[str]) -> Iterator[list[str]]:
         yield from _paths_in(inner, path)
 
 
+def refuse_any_held(store: Store, sessions: Iterable[SessionId]) -> None:
+    """Says no before anybody is asked. One that was deleted has no say; what forks still read of it is theirs."""
+    for session in sessions:
+        if store.engine.head(session).status != "deleted":
+            removal.refuse_if_held(store.engine, session)
+
+
+def erase_all(
+    store: Store,
+    logs: dict[SessionId, Log],
+    seqs: dict[SessionId, list[Seq]],
+    work: Callable[[Log, list[Seq]], Erasure],
+) -> Erasure:
+    """Does something with the events of each session, and tells all of it together. `logs` has for a session a log that
+    reads through it: its own, or that of a fork when it was deleted."""
+    parts = [
+        work(logs.get(holder) or Log(store.engine, holder, even_deleted=True), mine) for holder, mine in seqs.items()
+    ]
+    events: dict[SessionId, set[Seq]] = {}
+    for part in parts:
+        for session, changed in part.events.items():
+            events.setdefault(session, set()).update(changed)
+    return Erasure(
+        {session: tuple(sorted(changed)) for session, changed in events.items()},
+        tuple(sorted({name for part in parts for name in part.names})),
+        "; ".join(dict.fromkeys(part.pending for part in parts if part.pending)),
+    )
+
+
 def followers(log: Log, targets: Iterable[Seq]) -> list[Follower]:
     """The events after the targets that came of them: in every live session of the fork tree that has a target in its
     history. Targets themselves are not among them."""
@@ -172,10 +202,19 @@ def holder_of(log: Log, seq: Seq) -> SessionId:
     return next(s.session for s in reversed(log.segments) if s.first <= seq)
 
 
-def scan(log: Log, find: Finder) -> Iterator[FoundSecret]:
-    """The events in which `find` finds something. What is erased or pruned is passed over."""
+def find_secrets(event: ev.Event) -> Iterable[str]:
+    """The kinds of secrets in an event, by the rules that new events are redacted by."""
+    return redact_event(event)[1]
+
+
+def scan(
+    log: Log, find: Finder = find_secrets, *, scanned: Callable[[], object] = lambda: None
+) -> Iterator[FoundSecret]:
+    """The events in which `find` finds something; `scanned` is told of each that was looked at. What is erased or
+    pruned is passed over."""
     for entry in log.entries():
         if entry.is_intact and entry.record.body:
+            scanned()
             markers = tuple(dict.fromkeys(find(_with_payloads(log, entry))))
             if markers:
                 yield FoundSecret(holder_of(log, entry.seq), entry.seq, entry.kind, entry.header.turn, markers)

@@ -26,7 +26,6 @@ from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import count, duration, fit, glyph, inert, money, width
 from wakelog.compare.comparison import Comparison, Pair
-from wakelog.compare.step_values import whole
 from wakelog.compare.trajectory import Course
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
@@ -253,7 +252,7 @@ def _show_attempts(
 
 def _input(course: Course, log: Log) -> str:
     first = next((step for step in course.steps if step.kind == "input"), None)
-    return text_of(whole(log, first.input, 4096)) if first is not None and first.input is not None else ""
+    return text_of(log.whole(first.input, 4096)) if first is not None and first.input is not None else ""
 
 
 def _row(session: Session[Any], course: Course) -> Row:

@@ -20,8 +20,6 @@ from wakelog.cli.errors import NO
 from wakelog.cli.text import age, inert, size
 from wakelog.config import settings as config
 from wakelog.errors import NotFoundError, WakelogError
-from wakelog.log import Log
-from wakelog.log.damage import every_id
 from wakelog.maintenance.check import StoreCheck, version_check
 from wakelog.maintenance.measures import INDEX_FILE, file_bytes, index_fault
 from wakelog.model.records import Head
@@ -140,7 +138,7 @@ def _sessions(store: Store) -> Iterator[StoreCheck]:
     now = time.time_ns() // 1000
     heads: list[Head] = []
     stale: list[str] = []
-    for session, problem in every_id(store.engine):
+    for session, problem in store.session_ids():
         if problem is not None:
             yield StoreCheck("session", "fail", f"{session}: {problem.message}", f"wakelog verify {session}")
             continue
@@ -149,7 +147,7 @@ def _sessions(store: Store) -> Iterator[StoreCheck]:
         if not head.epoch:
             continue
         try:
-            log = Log(store.engine, head.session, clock=store.clock)
+            log = store.resume(head.session).log
             holder = log.state()["lease"]["holder"]
             if holder and not log.lease_holder():
                 stale.append(f"{head.name or head.session} ({holder}, {age(head.at, now)})")

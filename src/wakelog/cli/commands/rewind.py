@@ -223,7 +223,7 @@ def _plan_rows(ctx: CommandContext, session: Session[Any], plan: RestorePlan) ->
     from wakelog.cli.render.files import plan_lines
 
     title = "files"
-    for line in plan_lines(ctx, session.log, plan):
+    for line in plan_lines(ctx, plan):
         ctx.row(title, line)
         title = ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,6 @@ from wakelog.config.amounts import parse_age, parse_size
 from wakelog.errors import InvalidInputError, NotAllowedError, UnsupportedError
 from wakelog.http.keys import ANY, SCOPES, Key, Keys, check_namespace, make_key
 from wakelog.http.namespaces import DEFAULT, Spaces
-from wakelog.log.append import now_us
 from wakelog.model.values import check_text
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def new(
         raise click.UsageError("--namespace and --all-namespaces exclude each other")
     seen = (ANY,) if all_namespaces else tuple(map(check_namespace, namespaces)) or (DEFAULT,)
     age = parse_age(expires)
-    now = now_us()
+    now = time.time_ns() // 1000
     key, token = make_key(name, scope, seen, now=now, expires=now + age if age else 0)
     with closing(_keys(ctx, key_file)) as keys:
         keys.add(key)

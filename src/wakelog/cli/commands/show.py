@@ -23,7 +23,6 @@ from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
-from wakelog.timeline.points import commit_at
 from wakelog.timeline.selectors import Range
 
 MAX_BYTES = 4096
@@ -155,7 +154,7 @@ def _plain(shown: _Shown, limit: int) -> dict[str, Any]:
 
 
 def _plain_commit(session: Session[Any], seq: Seq) -> dict[str, Any]:
-    commit = commit_at(session.log, seq)
+    commit = session.commit(seq)
     return {
         "id": commit.commit_id,
         "hash": commit.hash.hex(),

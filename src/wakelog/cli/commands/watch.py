@@ -17,7 +17,6 @@ from wakelog.cli.render.table import say_table
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import clock, fit, glyph, inert, pad, width
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
-from wakelog.monitors.builtin import built_in
 from wakelog.monitors.monitor import Raised
 from wakelog.monitors.rules import Given, load_rules
 from wakelog.monitors.store_watch import Trouble, Watcher
@@ -55,8 +54,8 @@ def watch_command(
     own: list[Given] = [rule for place in places for rule in load_rules(place)]
     chosen = ctx.session(session) if session or ctx.names_session else None
     watcher = ctx.store.watch(
-        *built_in(on_effect=ctx.store.on_effect),
         *own,
+        beside=True,
         pause=True if pause else None,
         session=chosen.id if chosen else "",
         ended=everything,

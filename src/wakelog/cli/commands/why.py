@@ -10,7 +10,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, at_option, common
 from wakelog.cli.errors import NO
-from wakelog.cli.places import find_subject, find_subjects
+from wakelog.cli.places import find_subject, find_subject_in, find_subjects
 from wakelog.cli.render.events import Tools, show_line
 from wakelog.cli.render.provenance import (
     plain_why,
@@ -32,7 +32,9 @@ SHOWN_ENDORSE = 20
 
 
 @click.command("why")
-@click.argument("what", metavar="EVENT|TURN|KEY|FILE[:LINE]", shell_complete=complete_selector)
+@click.argument(
+    "words", nargs=-1, required=True, metavar="[SEL] EVENT|TURN|KEY|FILE[:LINE]", shell_complete=complete_selector
+)
 @at_option
 @click.option(
     "--depth", type=click.IntRange(0), default=DEPTH, show_default=True, help="Show at most N levels; 0 shows all."
@@ -42,19 +44,23 @@ SHOWN_ENDORSE = 20
 )
 @click.option("--wide", is_flag=True, help="Assume that unrecorded windows held earlier turns too.")
 @common
-def why_command(ctx: CommandContext, what: str, at: str, depth: int, steps: int, wide: bool) -> int:
+def why_command(ctx: CommandContext, words: tuple[str, ...], at: str, depth: int, steps: int, wide: bool) -> int:
     """Show where something came from: an event, a turn, a key of the state, a file or one line of it.
 
     Each link says how it is known: recorded; matched (the same text is in both); derived (it was in the window of the
     same turn); or unknown. The exit code is 1 when nothing is known.
 
+    SEL names the session, and with a point (fix-bug@5) the question is asked as of then.
+
     \b
     Examples:
       wakelog why injection@e14
-      wakelog why -s fix-bug src/auth/session.py:4
-      wakelog why -s fix-bug /data/plan/1/status
+      wakelog why fix-bug src/auth/session.py:4
+      wakelog why fix-bug@5 /data/plan/1/status
     """
-    place = find_subject(ctx, what, at)
+    if len(words) > 2:
+        raise click.UsageError("why asks about one thing, as in: wakelog why fix-bug /facts/port")
+    place = find_subject_in(ctx, words[0], words[1], at) if len(words) == 2 else find_subject(ctx, words[0], at)
     session = place.session
     found = session.why(place.text, at=place.at, depth=depth, steps=steps, wide=wide)
     data = plain_why(session, found)

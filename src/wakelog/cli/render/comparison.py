@@ -19,7 +19,6 @@ from wakelog.compare.alignment import AlignedStep as Pairing
 from wakelog.compare.comparison import Pair
 from wakelog.compare.divergence import Difference, Divergence, DivergenceFactor, Followed
 from wakelog.compare.model_windows import WindowItem
-from wakelog.compare.step_values import whole
 from wakelog.compare.steps import Step, Try
 from wakelog.compare.trajectory import Course
 from wakelog.diff.turn_diff import TurnDiff
@@ -87,7 +86,7 @@ def result_of(log: Log, step: Step) -> str:
 
 def _peek(log: Log, value: Value) -> str:
     """The beginning of a value, for one line."""
-    return "" if value is None else readable(whole(log, value, PEEK_BYTES))[:2000]
+    return "" if value is None else readable(log.whole(value, PEEK_BYTES))[:2000]
 
 
 def letter(place: int) -> str:

@@ -10,16 +10,15 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
 from wakelog.cli.text import fit, glyph, inert, pad, width
 from wakelog.files.file_diff import FileDiff
-from wakelog.files.restore import FileResult, RestoredFiles, rescue_home
+from wakelog.files.restore import FileResult, RestoredFiles
 from wakelog.files.restore_plan import FileStep, RestorePlan
-from wakelog.log import Log
 
 SHOWN = 200
 """Files that are simply brought back, listed before the rest is counted. What cannot be is always listed."""
 _COLORS = {"conflict": "yellow", "unknown": "yellow", "ignored": None, "restore": None, "delete": None, "already": None}
 
 
-def plan_lines(ctx: CommandContext, log: Log, plan: RestorePlan) -> Iterator[str]:
+def plan_lines(ctx: CommandContext, plan: RestorePlan) -> Iterator[str]:
     """What would become of each file, a line each; first where."""
     steps = [*plan.steps]
     if not steps and not plan.unseen:
@@ -29,7 +28,7 @@ def plan_lines(ctx: CommandContext, log: Log, plan: RestorePlan) -> Iterator[str
     column = min(max((width(inert(step.path, lines=False)) for step in steps), default=0) + 2, 40)
     plain = [step for step in steps if step.do in ("restore", "delete", "already")]
     left_out = {step.path for step in plain[SHOWN:]}
-    rescue = _short(rescue_home(log, plan.folder))
+    rescue = _short(plan.rescue)
     for step in steps:
         if step.path not in left_out:
             yield pad(step.path, column, middle=True) + ctx.style(

@@ -31,7 +31,6 @@ from wakelog.state.patch import get
 from wakelog.timeline.files import ChangedFiles
 from wakelog.timeline.messages import Message
 from wakelog.timeline.selectors import resolve_range
-from wakelog.timeline.slices import Slice, read_slice
 
 PAYLOAD_MAX = 16 << 20
 
@@ -150,7 +149,7 @@ def events(call: VerbRequest, query: EventsQuery) -> EventsPage:
     if query.place:
         span = resolve_range(session.log, query.place)
         after, upto = max(after, span.first - 1), span.last if upto is None else min(upto, span.last)
-    wanted = Slice(
+    events = session.events(
         after=after,
         upto=upto,
         turn=query.turn,
@@ -162,7 +161,7 @@ def events(call: VerbRequest, query: EventsQuery) -> EventsPage:
     )
     tools: dict[str, str] = {}
     found: list[EventRecord] = []
-    for entry in read_slice(session.log, wanted):
+    for entry in events:
         if len(found) == query.limit:
             return EventsPage(tuple(found), found[-1].seq)
         found.append(record_of(session.log, entry, tools, query.payloads))
