@@ -1,6 +1,6 @@
 """A plan: recorded tool calls as data, with references where a value came from an input or an earlier result.
 
-A plan is JSON. Arguments stand as they were recorded, except for
+A plan is JSON. Arguments are kept as they were recorded, except for
 
     {"$use": "order_id"}                      the value of a parameter
     {"$use": "step:2/ticket/id"}              a value in the result of step 2, by JSON Pointer
@@ -9,9 +9,10 @@ A plan is JSON. Arguments stand as they were recorded, except for
     {"$text": ["orders/", {"$use": "order_id"}, "/refund"]}   text in parts
     {"$value": …}                             a value that only looks like one of these
 
-A reference also says what it stood for (`recorded`), what it is made into (`as`: text, int or float), and how it is
-known: `matched` by its content, which a person should look at; `given` when a person wrote it; `unknown` when the log
-does not hold the value, so that it must be given."""
+A reference also has its recorded value (`recorded`), the type it is converted to (`as`: text, int or float), and how it
+is known: `matched` by its content, which a person should check; `given` by a person; `unknown` when the log does not
+have the value, so that you must give it.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ class LeftOut(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Recorded calls, to be made again on new inputs."""
+    """Recorded calls that can run again on new inputs."""
 
     name: str
     session: SessionId

@@ -395,7 +395,8 @@ def tool(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
 def tool(*, name: str = "", **policy: Unpack[Policies]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def tool(function: Any = None, /, *, name: str = "", **policy: Any) -> Any:
-    """Records calls in the session whose turn is open where it is called; a plain function elsewhere.
+    """Decorates a function so that its calls are recorded in the session whose turn is open. Where no turn is open, it
+    stays a plain function.
 
     Takes the keywords of `Session.tool`.
     """

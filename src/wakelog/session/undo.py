@@ -1,9 +1,9 @@
-"""Undo and redo: what a rewind did is taken back, and what an undo took back is done again.
+"""Undo and redo: undo reverts a rewind, and redo reverts an undo.
 
-Both are rewinds themselves, to the point just before the operation, so that nothing is lost. Repeated, undo walks
-further back and redo forward again, as in jj; a new rewind leaves nothing to redo. Adopting a fork begins with a
-rewind, in the same commit, and is taken back with it. The rewind that begins a retry is the agent's own and is left
-alone. Where an operation brought files back, they go back too, unless somebody edited them since. Effects and erasures
+Both are rewinds themselves, to the point just before the operation, so nothing is lost. Called again, undo goes further
+back and redo further forward, as in jj; after a new rewind there is nothing to redo. Adopting a fork starts with a
+rewind in the same commit, so undo reverts the adoption too. The rewind that starts a retry belongs to the agent and is
+skipped. Files that an operation restored are put back too, unless somebody edited them since. Effects and erasures
 cannot be undone.
 """
 
@@ -42,8 +42,8 @@ Locate = Callable[[], Project]
 
 
 def project_of(log: Log, capture: Capture | None) -> Project:
-    """Where files are captured, else the project one stands in if the recorded files are there, else where they were
-    captured."""
+    """The folder where files are captured; else the current project, if it has the recorded files; else the folder
+    where they were captured."""
     from wakelog.files.capture import project_folder
     from wakelog.files.file_history import find_project
 
@@ -53,8 +53,7 @@ def project_of(log: Log, capture: Capture | None) -> Project:
 
 
 class Undone(msgspec.Struct, frozen=True):
-    """What an undo or redo did: the operation it took back, where the session is now, and what became of files if
-    the operation had touched any."""
+    """What an undo or redo did: the operation it reverted, where the session is now, and what happened to files."""
 
     operation: Seq
     head: Head
@@ -66,7 +65,7 @@ class Undone(msgspec.Struct, frozen=True):
 
 
 def undo(log: Log, project: Locate | None = None) -> Undone:
-    """Takes back the newest rewind, adoption or redo that was not yet undone; NotFoundError when there is none."""
+    """Reverts the newest rewind, adoption or redo that was not undone yet; NotFoundError when there is none."""
     operation = undoable(log)
     if operation is None:
         raise NotFoundError(f"there is nothing to undo in {log.id}", kind="nothing-to-undo")
@@ -74,7 +73,7 @@ def undo(log: Log, project: Locate | None = None) -> Undone:
 
 
 def undoable(log: Log) -> Entry | None:
-    """What an undo would take back now."""
+    """What an undo would revert now."""
     skip = 0
     for entry in walk_back(log):
         mode = _mode(entry)
@@ -88,7 +87,7 @@ def undoable(log: Log) -> Entry | None:
 
 
 def redo(log: Log, project: Locate | None = None) -> Undone:
-    """Takes back the newest undo that was not yet redone; NotFoundError when there is none, or a rewind came since."""
+    """Reverts the newest undo that was not redone yet; NotFoundError when there is none, or a rewind came since."""
     skip = 0
     for entry in walk_back(log):
         mode = _mode(entry)
