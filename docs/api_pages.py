@@ -10,13 +10,13 @@ import functools
 import inspect
 import re
 import sys
-import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
 
 import wakelog
+from docs.prose import fill
 from wakelog.cli.app import SECTIONS, app
 from wakelog.cli.context import common
 
@@ -30,7 +30,7 @@ def _public_names(old: str) -> str:
     """Every public name with its first sentence."""
     things = {name: getattr(wakelog, name) for name in wakelog.__all__}
     rows = (f"- `{_called(name, each)}`, {_kind(each)}: {_sentence(each)}" for name, each in things.items())
-    return "\n".join(_wrapped(row, "  ") for row in rows) + "\n"
+    return "\n".join(fill(row, "  ") for row in rows) + "\n"
 
 
 def _called(name: str, thing: Any) -> str:
@@ -65,7 +65,7 @@ def _verbs_of(cls: type, variable: str) -> Callable[[str], str]:
                     out.append(f"### {titles[name]}\n")
                 out.append(_entry(variable, name, each))
         for name, namespace in _namespaces(cls):
-            out.append(f"### {variable}.{name}\n\n{_wrapped(_sentence(namespace))}\n")
+            out.append(f"### {variable}.{name}\n\n{fill(_sentence(namespace))}\n")
             out += [_entry(f"{variable}.{name}", verb, each) for verb, each in _own_members(namespace, namespace)]
         return "\n".join(out)
 
@@ -109,7 +109,7 @@ def _entry(variable: str, name: str, member: Any) -> str:
         called = f"{variable}.{name}{_returned(inspect.signature(member.fget))}" if member.fget else name
     else:
         called = f"{variable}.{name}" + _signature(getattr(member, "__func__", member))
-    said = _wrapped(_sentence(member))
+    said = fill(_sentence(member))
     return f"```py\n{called}\n```\n" + (f"\n{said}\n" if said else "")
 
 
@@ -167,10 +167,6 @@ def _sentence(thing: Any) -> str:
     text = " ".join(doc.split())
     found = re.match(r".+?[.!?](?=\s|$)", text)
     return found[0] if found else text
-
-
-def _wrapped(text: str, indent: str = "") -> str:
-    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 # The command page

@@ -358,7 +358,7 @@ def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None
         return None
     if head.status == "deleted":
         raise NotAllowedError(
-            f"session {commit.session} was deleted and does not come back",
+            f"session {commit.session} was deleted permanently",
             kind="append-to-deleted",
             hint="open a new session",
         )
@@ -372,7 +372,7 @@ def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None
     if commit.guard is not None and commit.guard != head.epoch:
         raise ConflictError(
             f"session {commit.session} was taken over: its lease is at epoch {head.epoch}, this writer holds"
-            f" {commit.guard}. What it knows can still be delivered as evidence.",
+            f" {commit.guard}. It can still report outcomes as evidence.",
             kind="fenced",
             head_seq=head.seq,
         )

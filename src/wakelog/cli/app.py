@@ -20,7 +20,7 @@ from wakelog.errors import WakelogError
 # name → (module below wakelog.cli.commands, short help). Sections are shown in this order by `wakelog help -a`.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "look": {
-        "status": ("status", "Show where a session stands, and what is pending."),
+        "status": ("status", "Show a session's status and pending calls."),
         "ls": ("ls", "List the sessions of this store."),
         "log": ("log", "Show a session turn by turn, newest first."),
         "show": ("show", "Show one turn, event or commit in full."),
@@ -38,7 +38,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "query": ("search", "Run read-only SQL over the documented views."),
         "tail": ("tail", "Stream events live."),
         "ps": ("ps", "List sessions that are live, waiting or in trouble."),
-        "pending": ("pending", "List calls and questions that wait for somebody."),
+        "pending": ("pending", "List calls and questions that wait for a person."),
         "watch": ("watch", "Watch live sessions and flag what somebody should see."),
         "cost": ("cost", "Show what was spent; every amount counts once."),
     },

@@ -108,7 +108,7 @@ def select_extent(log: Log, text: str = "", name: str = "") -> Extent:
         return Extent(log, 1, log.head().seq, name)
     found = resolve_range(log, place)
     if not found.last:
-        raise NotFoundError(f"nothing had happened yet at {text} in {name}", kind="event-not-found")
+        raise NotFoundError(f"there is no event yet at {text} in {name}", kind="event-not-found")
     if selector is not None and not selector.last and place.startswith(("@", "turn:")):
         spans = attempts_of(log, log.entry(found.last).header.turn)
         inside = [span for span in spans if found.first <= span.first and span.last <= found.last]
@@ -172,5 +172,5 @@ def tried_again(log: Log) -> int:
     raise NotFoundError(
         f"no turn of {name_of(log)} was tried more than once",
         kind="no-attempts",
-        hint="wakelog compare A B holds any two turns against each other",
+        hint="wakelog compare A B compares any two turns",
     )

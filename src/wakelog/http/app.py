@@ -51,7 +51,7 @@ class App:
         elif scope["type"] == "http":
             await self._answer(Request(scope, receive), send)
         else:
-            raise NotImplementedError(f"{scope['type']} is not spoken here")
+            raise NotImplementedError(f"{scope['type']} is not supported")
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()

@@ -208,7 +208,7 @@ def _read(path: Path) -> list[Key]:
         content = msgspec.json.decode(path.read_bytes(), type=_Content)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise CorruptLogError(
-            f"{path} cannot be read: {exc}", kind="bad-key-file", hint="mend it, or remove it"
+            f"{path} cannot be read: {exc}", kind="bad-key-file", hint="repair it, or remove it"
         ) from exc
     return list(content.keys)
 

@@ -46,7 +46,7 @@ def problem(error: WakelogError) -> Problem:
 
 
 def no_route(path: str) -> NotFoundError:
-    return NotFoundError(f"there is nothing at {path}", kind="no-such-route", hint="GET /openapi.json lists what is")
+    return NotFoundError(f"there is nothing at {path}", kind="no-such-route", hint="GET /openapi.json lists the routes")
 
 
 def no_method(method: str, path: str, allowed: str) -> InvalidInputError:
@@ -86,14 +86,14 @@ def too_many(wait_s: float) -> NotAllowedError:
 
 
 def busy() -> UnavailableError:
-    return UnavailableError("the server has more to do than it can handle", kind="server-busy", hint="ask again")
+    return UnavailableError("the server is overloaded", kind="server-busy", hint="ask again")
 
 
 def share_used(what: str, whose: str, most: int) -> UnavailableError:
     return UnavailableError(
-        f"{whose} has {most:,} {what} already, as many as one may have so that others have some left",
+        f"{whose} already has {most:,} {what}, which is its limit",
         kind="server-busy",
-        hint="ask again when some of them are done",
+        hint="ask again when some of them have ended",
     )
 
 

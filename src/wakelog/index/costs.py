@@ -129,7 +129,7 @@ def _grouping(by: str) -> tuple[str, str]:
     kind = "label" if by.startswith(LABEL) and by != LABEL else by
     if kind not in _KEYS or (kind == "label" and by == kind):
         raise InvalidInputError(
-            f"costs cannot be told by {by!r}", kind="bad-grouping", hint=f"one of {', '.join(BY)}, {LABEL}NAME"
+            f"costs cannot be grouped by {by!r}", kind="bad-grouping", hint=f"one of {', '.join(BY)}, {LABEL}NAME"
         )
     return _KEYS[kind]
 

@@ -266,9 +266,9 @@ class Database:
             application = db.pragma("application_id")
         if not is_empty and application != APPLICATION_ID:
             raise UnsupportedError(
-                f"{self.place} is a database of something else, and is left alone",
+                f"{self.place} is not a wakelog index, and is left alone",
                 kind="not-an-index",
-                hint="move it away: the index is made anew",
+                hint="move it away; then a new index is built",
             )
 
     def _prepare(self, db: apsw.Connection) -> None:

@@ -136,7 +136,7 @@ class Index(Queries):
             return work()
         except Damaged as exc:
             raise UnavailableError(
-                f"{self._database.place} is damaged again right after it was made anew: {exc}",
+                f"{self._database.place} is damaged again right after it was rebuilt: {exc}",
                 kind="index-damaged",
                 hint="check the disk it is on; the log is not affected",
             ) from exc
@@ -246,7 +246,7 @@ class Index(Queries):
         self.catch_up()
         if not self._now().is_clean:
             raise UnavailableError(
-                f"the index holds nothing of what was removed, but other readers keep old bytes in"
+                f"the removed content is gone from the index, but other readers keep old bytes in"
                 f" {self._database.place}-wal",
                 kind="scrub-pending",
                 hint="ask again when they have finished",

@@ -259,7 +259,7 @@ class SharedDatabase:
         except _DAMAGE as exc:
             raise Damaged(str(exc)) from exc
         except asyncpg.DataError as exc:
-            raise InvalidInputError(f"the database cannot be asked this: {exc}") from exc
+            raise InvalidInputError(f"the database cannot answer this query: {exc}") from exc
         except _OVERTAKEN as exc:
             raise Overtaken(str(exc)) from exc
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as exc:

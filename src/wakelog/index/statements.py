@@ -117,7 +117,7 @@ def source_of(
     if session is None:
         if last_turns is not None:
             raise InvalidInputError(
-                "last_turns is about one session's turns, and no session was named",
+                "last_turns needs a session, and none was named",
                 kind="no-session",
                 hint="name a session, or use since",
             )
@@ -178,5 +178,5 @@ def as_number(text: str | int) -> int:
 
 def _bad_place(after: str) -> InvalidInputError:
     return InvalidInputError(
-        f"{after!r} is not a place to go on from", kind="bad-cursor", hint="pass the `next` of the page before"
+        f"{after!r} is not a valid page position", kind="bad-cursor", hint="pass the `next` of the previous page"
     )

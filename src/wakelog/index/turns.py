@@ -113,6 +113,6 @@ def _place(after: str) -> tuple[int, int]:
     turn, _, attempt = after.partition(".")
     if not (turn.isdecimal() and attempt.isdecimal()):
         raise InvalidInputError(
-            f"{after!r} is not a place to go on from", kind="bad-cursor", hint="pass the `next` of the page before"
+            f"{after!r} is not a valid page position", kind="bad-cursor", hint="pass the `next` of the previous page"
         )
     return int(turn), int(attempt)

@@ -142,10 +142,10 @@ def _carried(commit: Commit, used: set[tuple[Seq, bytes]]) -> Commit:
 def _refusal(log: Log, ancestor: Head, shared: Seq) -> NotAllowedError:
     name = log.head().name or log.id
     return NotAllowedError(
-        f"a bundle of {name} would carry events of {ancestor.name or ancestor.session} after event {shared}, which it"
+        f"a bundle of {name} would contain events of {ancestor.name or ancestor.session} after event {shared}, which it"
         " does not share: without them, nobody could check what was pruned there, or where it was forked from",
         kind="not-shared",
-        hint="if whoever gets it may see those, ask for them too: wakelog export --beyond",
+        hint="if the receiver may see those events, include them: wakelog export --beyond",
     )
 
 
@@ -193,7 +193,7 @@ def _refuse_if_lost(commit: Commit, parts: list[Commit], commits: list[Commit]) 
                     f"this store has session {commit.session} up to event {parts[0].last} as a fork's bundle brought"
                     f" it, and event {entry.seq} needs the append at event {commit.first} whole",
                     kind="kept-in-parts",
-                    hint="take the parent's bundle in first, into a store that has neither",
+                    hint="import the parent's bundle first, into a store that has neither session",
                 )
 
 

@@ -40,7 +40,7 @@ def take_deletion(admission: Admission, commit: Commit) -> Head:
 def take_surgery(admission: Admission, surgery: Surgery) -> Head:
     """Rewrites stored bytes as planned elsewhere."""
     if not surgery.commits:
-        raise InvalidInputError("surgery needs a commit that says so", kind="empty-erase")
+        raise InvalidInputError("a removal needs a commit that records it", kind="empty-erase")
     for session in {c.session for c in (*surgery.commits, *surgery.rewritten)}:
         _refuse_if_held(admission, session)
     # The state at hand may hold what is to go, so no snapshot is made of it.

@@ -153,7 +153,7 @@ def require_migrations(store: Store) -> Migrations:
     return require(
         store.engine.abilities.migrations,
         UnsupportedError(
-            "this store has no tables to bring forward",
+            "this store has no tables to upgrade",
             kind="no-migrations",
             hint="over HTTP, run it where the server's store is",
         ),

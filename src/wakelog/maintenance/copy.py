@@ -137,7 +137,7 @@ def _check_same(source: Engine, have: Head) -> None:
     here = next(iter(source.read(have.session, after=have.seq - 1, upto=have.seq)), None)
     if here is None or here.last != have.seq or here.hash != have.hash:
         raise ConflictError(
-            f"session {have.session} has gone its own way at the other end since event {have.seq} or before",
+            f"session {have.session} has a different history in the other store, from event {have.seq} or earlier",
             kind="diverged",
             head_seq=have.seq,
         )

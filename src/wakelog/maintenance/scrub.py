@@ -203,7 +203,7 @@ class _Scrub:
             marks = require(
                 self.store.engine.abilities.marks,
                 UnsupportedError(
-                    "this store cannot keep how far a scrub has come",
+                    "this store cannot keep the progress of a scrub",
                     kind="no-marks",
                     hint="leave out --for, or scrub where the store is",
                 ),

@@ -106,7 +106,7 @@ def why(
     trusts = Trusts(graph)
     laid_out = _lay_out(graph, walk, extra, trusts, depth or len(walk.reached), steps)
     if len(laid_out) < len(walk.reached):
-        limits.append(f"{len(laid_out)} of {len(walk.reached)} events are laid out")
+        limits.append(f"{len(laid_out)} of {len(walk.reached)} events are shown")
     unknown = [
         s for s in walk.reached if graph.is_claim(s) and not (graph.edges(s) or extra.get(s) or graph.is_origin(s))
     ]

@@ -231,7 +231,7 @@ def _filled(reference: Reference, values: Mapping[str, Value], results: Mapping[
         return float(value) if reference.convert == "float" else value
     except (TypeError, ValueError) as exc:
         raise InvalidInputError(
-            f"{value!r}, from {reference.use}, cannot be made into {reference.convert}", kind="reference-not-found"
+            f"{value!r}, from {reference.use}, cannot be converted to {reference.convert}", kind="reference-not-found"
         ) from exc
 
 
@@ -246,7 +246,7 @@ def _looked_up(reference: Reference, results: Mapping[int, Value]) -> Value:
             raise InvalidInputError(
                 f"the result of step {reference.step} has nothing at {reference.pointer}",
                 kind="reference-not-found",
-                hint="look at what the call gave, and change the reference in the plan",
+                hint="check the call's result, and change the reference in the plan",
             )
     return node
 
@@ -262,7 +262,7 @@ def _line_of(reference: Reference, text: str) -> str:
         raise InvalidInputError(
             f"the text at {reference.use} has no line {reference.line}",
             kind="reference-not-found",
-            hint="look at what the call gave, and change the reference in the plan",
+            hint="check the call's result, and change the reference in the plan",
         )
     return lines[reference.line - 1]
 
@@ -276,7 +276,7 @@ def _cut_out(reference: Reference, text: str) -> str:
         raise InvalidInputError(
             f"the text at {reference.use} has nothing between {before!r} and {after!r}",
             kind="reference-not-found",
-            hint="look at what the call gave, and change the reference in the plan",
+            hint="check the call's result, and change the reference in the plan",
         )
     return part
 

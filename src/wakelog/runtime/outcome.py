@@ -82,7 +82,7 @@ class Outcome(msgspec.Struct, frozen=True):
 def uncertain_error(session: str, action: str, tool: str) -> NotAllowedError:
     """The call may or may not have happened: somebody must say."""
     return NotAllowedError(
-        f"{tool} was cut off, and nobody knows whether its effect happened ({action} of {session})",
+        f"{tool} was interrupted, and it is unknown whether its effect happened ({action} of {session})",
         kind="uncertain-call",
         hint=f"find out, then: wakelog reconcile {session} {action} --succeeded | --failed | --never-ran",
         legal=("action.reconciled", "action.succeeded", "action.failed"),

@@ -136,14 +136,16 @@ class Session(Records[S], SessionReads[S]):
         check_text(role, "a message's role")
         if resume not in get_args(Resume):
             raise InvalidInputError(
-                f"{resume!r} is not a way to resume", kind="bad-resume", hint=f"one of {', '.join(get_args(Resume))}"
+                f"{resume!r} is not a value of `resume`",
+                kind="bad-resume",
+                hint=f"one of {', '.join(get_args(Resume))}",
             )
         said = []
         if id:
             check_turn_id(id)
             if retry or resume == "never":
                 raise InvalidInputError(
-                    "a turn with an id is continued, not begun anew",
+                    "a turn with an id is always continued, never started again",
                     kind="bad-turn-id",
                     hint="give it a new id; or leave the id out to try the last turn again",
                 )
@@ -356,7 +358,7 @@ class Session(Records[S], SessionReads[S]):
         calls and records through this object are refused. Pass the epoch as `guard` to `append`."""
         check_text(holder, "a lease's holder")
         if ttl_s <= 0:
-            raise InvalidInputError(f"a lease holds for some seconds, not {ttl_s}", kind="bad-lease")
+            raise InvalidInputError(f"a lease needs a time above 0 seconds, not {ttl_s}", kind="bad-lease")
         self._runtime.guard = self.log.take_lease(holder, ttl_s=ttl_s, force=force)
         return self._runtime.guard
 

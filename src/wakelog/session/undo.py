@@ -117,7 +117,7 @@ def _take_back(log: Log, operation: Entry, mode: Literal["undo", "redo"], projec
         return Undone(operation.seq, log.rewind(to, mode=mode, why=why), left_files=had_files)
     if project is None:
         raise InvalidInputError(
-            f"event {operation.seq} brought files back and did nothing else",
+            f"event {operation.seq} only restored files",
             kind="only-files",
             hint="leave out --no-files (files=False)",
         )

@@ -57,9 +57,7 @@ def why_lines(ctx: CommandContext, session: Session[Any], found: Why) -> Iterato
     for step in found.steps:
         yield _step_line(ctx, session, step, tools)
         if step.folded:
-            yield ctx.style(
-                f"{_indent(ctx, step.depth + 1)}{glyph('more')} {step.folded:,} more, not laid out", dim=True
-            )
+            yield ctx.style(f"{_indent(ctx, step.depth + 1)}{glyph('more')} {step.folded:,} more, not shown", dim=True)
     yield from _passages(ctx, found)
     if found.origins:
         yield ctx.style("origins", bold=True)
