@@ -1,6 +1,6 @@
-"""How the server fails: one table from errors to statuses, one shape for all of them (RFC 9457).
+"""Errors of the server: one table from errors to HTTP statuses, and one shape for all of them (RFC 9457).
 
-The class of an error decides, unless its kind is one of the few that HTTP has a status of its own for.
+The class of an error decides its status, except for a few kinds that have their own HTTP status.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a request says, decoded by the types of its route: headers, query, body."""
+"""A request, decoded by the types of its route: headers, query, body."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What routes take and give, where the library's own values do not do.
+"""Bodies and answers of routes that the library has no value for.
 
-Answers are the library's values wherever they can be: a diff, a report, a page of the index. Times are microseconds
-since the epoch, positions are event numbers, hashes are hexadecimal. A field that is not known is refused in a request;
-answers may gain fields.
+Where possible, an answer is one of the library's own values: a diff, a report, a page of the index. Times are
+microseconds since the epoch, positions are event numbers, hashes are hexadecimal. A request with an unknown field is
+refused; answers may get new fields.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""The index: what the log adds up to, kept where questions about it are cheap.
+"""The index: tables made from the log, where questions are cheap.
 
-It is fed from the engine's feed of changes by one projector (projector.py) and holds nothing that is not in the log:
-deleting the file loses nothing. Every question first has it catch up, so that no answer is stale; when there is nothing
-new that is one look at the feed.
+One projector (projector.py) fills it from the engine's feed of changes. It has nothing that is not in the log, so
+deleting the file loses nothing. Every question first lets it catch up, so answers are never stale. If there is nothing
+new, that costs one look at the feed.
 
-**Catching up.** The feed is read from the cursor to its end. That names the sessions with news; each of them is
-brought forward from its own watermark, in batches of one transaction, and when all are done the cursor is moved. A
-process that dies in between loses at most a batch. Several processes may do this at once: each batch is made under
-the write lock; who finds that the cursor has moved, starts again, and what has been projected is passed over.
+**Catching up.** The feed is read from the cursor to its end. That names the sessions with new commits. Each is brought
+up to date from its own watermark, in batches of one transaction; then the cursor is moved. A process that dies in
+between loses at most one batch. Several processes may do this at once. Each batch is made under the write lock; a
+process that finds a moved cursor starts again and skips what is already projected.
 
-**The same log?** A log file may be put back from a backup. The newest commit taken in is looked up when the index is
-opened; if it is not there, the index is of another history and is made anew.
+**The same log?** A log file may have been restored from a backup. When the index is opened, it looks for the newest
+commit it has read. If the log does not have that commit, the index is rebuilt.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The index's typed questions: each is a value with its parameters and a method that answers it.
 
-Each is one statement over the tables, about one session or about all. A question about a session looks through its
-forks (`lineage`), at what is in view (unless `rewound`); the rows it answers with name the session that was asked for,
-since one position means the same event in all that share it. A question about all sessions looks at what each holds
-itself.
+Each is one statement over the tables, about one session or all. A question about one session includes what it shares
+with its ancestors (`lineage`), and covers what is in view, unless `rewound`. The rows name the session that was asked
+about, because a position means the same event in all sessions that share it. A question about all sessions counts each
+session's own events only.
 
-Times (`since`) are microseconds since the epoch, and are about when things happened. Lists come newest first where
-nothing else is said, a page at a time. As structs, questions travel to a server as they are (store/remote.py).
+Times (`since`) are microseconds since the epoch, and mean when things happened. Lists are newest first unless they say
+otherwise, and come in pages. Questions are structs, so they are sent to a server as they are (store/remote.py).
 """
 
 from __future__ import annotations

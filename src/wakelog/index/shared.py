@@ -1,12 +1,12 @@
-"""The index of a store on a server, in tables of that server's database: made once for everybody.
+"""The index of a store on a server, in tables of the same database: built once for everybody.
 
-Every process brings it forward before it answers, as it would its own file; what one has taken in, the others find. No
-lock is asked for: a batch is one transaction that begins by touching the namespace's row in wl_meta on the condition
-that nobody moved on. So one writes at a time, and who comes second finds the row changed and looks again. Answers are
-read in one snapshot.
+Every process brings it up to date before it answers, and all processes share the result. There is no lock. A batch is
+one transaction that first updates the namespace's row in wl_meta, on the condition that nobody else has moved the
+cursor. So one process writes at a time; another finds the row changed and looks again. Answers are read in one
+snapshot.
 
-Read-only SQL for people stays on SQLite, in a file of this machine (config/folders.py): it is SQLite's language, and
-nobody's statement runs on the server that takes the appends.
+Read-only SQL for people runs on SQLite, in a file on this machine (config/folders.py). It is SQLite's language, and no
+foreign statement runs on the server that takes the appends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The statements behind the typed questions, and how their rows become answers.
+"""The SQL behind the typed questions, and how rows become answers.
 
-Every list can be asked of one session or of all; the two differ only in where the rows come from. A page in order of
-time goes on after (time, session, seq), so that rows of the same moment are neither lost nor told twice.
+Every list can be about one session or all; the two differ only in where the rows come from. A page in order of time
+continues after (time, session, seq), so that rows of the same moment are neither lost nor repeated.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The turns of a session, through its forks.
+"""The turns of a session, including those it shares with its ancestors.
 
-Each attempt at a turn has one row, kept up to date as events come. There is one case where that row is not the
-answer: a fork that left its parent in the middle of a turn has only the first part of it, so the same sums are made
-again over that part.
+Each attempt of a turn has one row, updated with every event. In one case that row is not the answer: a fork made in the
+middle of a turn has only the first part of it. Then the sums are computed again over that part.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Copying sessions from one engine to another, every byte and hash kept: a laptop's store to a server, and back.
+"""Copies sessions from one engine to another and keeps every byte and hash: from a laptop's store to a server, and
+back.
 
-Commits go over as they are stored, so what verified there verifies here. A copy can be repeated: sessions that are
-there are brought up to date, also where content was erased since, and one that has gone its own way is left alone and
-told."""
+Commits are copied as they are stored, so they verify in the same way. A copy can be repeated: existing sessions are
+brought up to date, also after an erasure. A session with a different history is left alone and reported.
+"""
 
 from __future__ import annotations
 

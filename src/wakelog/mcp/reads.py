@@ -1,4 +1,4 @@
-"""The tools that look. Each answers in short JSON of at most 8,000 characters, and says where to go on."""
+"""The tools that read. Each answers in short JSON of at most 8,000 characters, and says where to continue."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""The tools an agent gets. Every one names its session; nothing is remembered between calls but what is in the store.
+"""The tools an agent gets. Every call names its session; the server keeps nothing between calls except what is in the
+store.
 
-Those that write are here, and those that look in reads.py. What an agent says is recorded as its word, not the user's.
+Tools that write are in this file, tools that read in reads.py. Whatever an agent records counts as the agent's word,
+not the user's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The blast radius of a step: what rests on it, and what of the present state does not.
+"""The blast radius of a step: what depends on it, and what of the present state does not.
 
-Endorsing and invalidating are events like any other; nothing they speak about is changed. What they lead to can be had
-before they are made.
+Endorsing and invalidating are normal events; the events they name do not change. Their consequences can be shown before
+they are recorded.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Effective trust and exposure: what the stamps say, after everything that was endorsed and invalidated since.
+"""Effective trust and exposure: the recorded trust, after all endorsements and invalidations.
 
-**Trust** is the minimum over the recorded data flow. The runtime stamps it when an event is appended; here it is
-derived anew, because a stamp is never changed. A stamp that an event only inherited from what it rests on counts no
-longer by itself; so when that is endorsed, what rests on nothing else is trusted too. A tool's result has the trust of
-its tool, not of whoever asked, unless it is a pure function of what it was given.
+**Trust** is the minimum over the recorded data flow. The runtime stamps it when an event is appended. A stamp never
+changes, so the effective trust is computed here. A stamp that an event only inherited does not count by itself: when
+its origin is endorsed, everything that depends only on that origin is trusted too. A tool's result has the trust of its
+tool, not of the caller, unless the tool is a pure function of its input.
 
-An **endorsed** event is trusted from then on, whatever it rests on; an **invalidated** one is untrusted, and so is all
-that rests on it, results of calls included. For one event the later word counts. An endorsement does not outlive an
-invalidation, made later, of something the event rests on: whoever endorsed it did not know.
+An **endorsed** event is trusted from then on, whatever it depends on. An **invalidated** event is untrusted, and so is
+everything that depends on it, results of calls included. For one event the later mark counts. An endorsement ends when
+something that the event depends on is invalidated later, because the endorser did not know that.
 
 **Exposure** is the minimum over everything a model call had in its window: as recorded, or else everything in view.
 """

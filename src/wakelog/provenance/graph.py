@@ -1,13 +1,13 @@
-"""The graph of a session: each event, what it rests on, and how that is known.
+"""The graph of a session: each event, what it depends on, and how that is known.
 
     recorded   the header or the body names it: a cause, what it was derived from, the call a message answers
-    matched    text of the one stands word for word in the other (matching.py)
+    matched    text of one event is in the other, word for word (text_matches.py)
     derived    nothing is recorded; the newest model call before it in the same turn, or what was in that turn's window
-    unknown    nothing of this
+    unknown    none of these
 
-Edges lead backward only, from an event to earlier ones, so the order of events is an order of the graph. An edge may
-lead to a whole range: a model call names its window, and ranges are walked as ranges. That something was in a window
-says that it may have had influence, never that it had.
+Edges lead from an event to earlier ones, so the order of events is an order of the graph. An edge may lead to a whole
+range: a model call names its window, and ranges are walked as ranges. Being in a window means that something may have
+had influence, not that it had.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Taint: from a source forward to everything that rests on it, and the effects it led to.
+"""Taint: from a source forward to everything that depends on it, and the effects it led to.
 
-Reached are decisions, facts, keys of the data, files, artefacts, sub-agents, and calls with effects (the *sinks*): each
-with the strongest way to it, and how that is known. Besides what is recorded and derived, text of the source is looked
-for in what the agent wrote later.
+It finds decisions, facts, keys of the data, files, artefacts, sub-agents, and calls with effects (the *sinks*), each
+with the strongest path to it and how that is known. Besides recorded and derived edges, it looks for text of the source
+in what the agent wrote later.
 """
 
 from __future__ import annotations

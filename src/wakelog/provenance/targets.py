@@ -1,4 +1,4 @@
-"""What a question about provenance is asked of: an event, a turn, a key of the state, a file or line, a source."""
+"""What a question about provenance can be about: an event, a turn, a key of the state, a file or line, a source."""
 
 from __future__ import annotations
 

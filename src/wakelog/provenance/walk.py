@@ -1,7 +1,7 @@
-"""Walks over the graph: back to everything an event rests on, forward to everything that rests on it.
+"""Walks over the graph: back to everything an event depends on, forward to everything that depends on it.
 
-Both find, for each event, the *strongest* way to it (graph.py), and among those of one strength a short one. Each event
-is visited once, and ranges are never looked through twice: the cost follows what is reached.
+Both find, for each event, the *strongest* path to it (graph.py), and among equally strong ones a short one. Each event
+is visited once and no range is searched twice, so the cost depends on what is reached.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Why: from something in a session back to where it came from.
 
-Everything it rests on is walked, without a limit, so that the *origins* are all there: what users said, pages and files
-that were read, results of tools. What is laid out step by step is limited, because a person reads it; how much is left
-out is said. Being in a model's window means "may have had influence"; such origins are marked as that.
+The walk has no limit, so all *origins* are found: user messages, pages and files that were read, results of tools. The
+steps shown are limited, because a person reads them, and the answer says how many are left out. Being in a model's
+window means "may have had influence"; such origins are marked.
 """
 
 from __future__ import annotations

@@ -94,9 +94,7 @@ def state_at_a_checkpoint(bench: Bench) -> None:
     session.get("state", at="cp:none").refused(404, "checkpoint-not-found")
 
 
-@check(
-    "state", "A point that does not exist is 404 `event-not-found`; text that is not a point is 400 `bad-selector`."
-)
+@check("state", "A point that does not exist is 404 `event-not-found`; text that is not a point is 400 `bad-selector`.")
 def state_at_no_point(bench: Bench) -> None:
     session = bench.open()
     session.get("state", at="e9").refused(404, "event-not-found")
