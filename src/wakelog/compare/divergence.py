@@ -63,7 +63,7 @@ class DivergenceFactor(msgspec.Struct, frozen=True):
 
 
 class Followed(msgspec.Struct, frozen=True):
-    """A later step of one side that differs too, and whether it rests on the divergence."""
+    """A later step of one side that differs too, and whether it depends on the divergence."""
 
     step: int
     rests: Rests

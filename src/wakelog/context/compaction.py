@@ -1,6 +1,6 @@
 """Compaction: a summary that the caller supplies stands for a part of the conversation, in view only.
 
-The log keeps everything: a compaction can be inspected, and reversed. What it rests on is stamped here, by us: the
+The log keeps everything: a compaction can be inspected, and reversed. What it depends on is stamped here, by us: the
 range, and the least trust of anything in it, so that a summary of an untrusted page is not trusted more than the page.
 """
 

@@ -31,7 +31,7 @@ Values = Sequence[Any] | Mapping[str, Any]
 
 
 class Damaged(Exception):
-    """The index holds something that it cannot have written, or lacks a table. It has to be made anew."""
+    """The index holds something that it cannot have written, or lacks a table. It has to be rebuilt."""
 
 
 class Overtaken(Exception):

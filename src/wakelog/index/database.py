@@ -223,7 +223,7 @@ class Database:
         return self._writer
 
     def _open(self) -> apsw.Connection:
-        """A write connection to an index of this version, which is made anew if it has to be."""
+        """A write connection to an index of this version, which is rebuilt if it has to be."""
         db = self._dial()
         try:
             if db.readonly("main"):

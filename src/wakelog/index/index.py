@@ -48,7 +48,7 @@ from wl_meta m
 """
 _KNOWN = "select m.session, m.seq, m.hash from wl_meta m"
 # Whoever writes first touches this one row, so that nobody else in any process writes until he is done. No row: another
-# moved on meanwhile, or made the index anew.
+# moved on meanwhile, or rebuilt the index.
 _BEGIN = "update wl_meta set one = 1 where one = 1 and made = ? and cursor = ? returning one"
 _NEWEST = "update wl_meta set at = case when at < ? then ? else at end{0} where one = 1"
 _MOVE = _NEWEST.format(", cursor = ?, session = ?, seq = ?, hash = ?")
@@ -127,7 +127,7 @@ class Index(Queries):
     # Catching up
 
     def _cured(self, work: Callable[[], A]) -> A:
-        """The work's answer; if the index turns out to be damaged, it is made anew and the work done again."""
+        """The work's answer; if the index turns out to be damaged, it is rebuilt and the work done again."""
         try:
             return work()
         except Damaged:
@@ -200,7 +200,7 @@ class Index(Queries):
                 return news, end
 
     def _project(self, since: _Moment, news: dict[SessionId, Seq], end: FeedChange, progress: Progress | None) -> bool:
-        """Brings all sessions with news forward; False when another process did so, or made the index anew."""
+        """Brings all sessions with news forward; False when another process did so, or rebuilt the index."""
         if self.engine.abilities.is_far and len(news) > 1:
             with Ahead(self.engine) as engine:
                 return self._project_from(engine, since, news, end, progress)

@@ -155,7 +155,7 @@ class SharedDatabase:
         for table in dialect.TABLES:
             with contextlib.suppress(UnavailableError), self._told(), self._connection() as connection:
                 self.run(connection.execute(f"vacuum {dialect.here(table)}"))
-        # A GIN index keeps every word it ever had, so that only one that is made anew has forgotten the removed ones.
+        # A GIN index keeps every word it ever had, so that only one that is rebuilt has forgotten the removed ones.
         with contextlib.suppress(UnavailableError), self._told(), self._connection() as connection:
             self.run(connection.execute(f"reindex index {dialect.WORDS_INDEX}"))
         with self.writing() as db:

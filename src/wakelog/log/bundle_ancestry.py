@@ -5,7 +5,7 @@ each event has its own hash in the chain, so the first part of a commit is a com
 goes along mentions them.
 
 Twice the proof needs more than what is shared: when an ancestor was pruned after the fork, the prune stands beyond the
-fork point; and a fork of a fork that leaves below its parent's first event rests on events that it does not share.
+fork point; and a fork of a fork that leaves below its parent's first event depends on events that it does not share.
 What only says what was removed from the shared part goes along. Anything else is refused, unless it is asked for.
 
 **Coming in.** A store may have the same events in commits that end elsewhere: what is there is left, and of a commit

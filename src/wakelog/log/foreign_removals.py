@@ -81,7 +81,7 @@ def _vouched(admission: Admission, commits: list[Commit]) -> dict[tuple[SessionI
 
 
 def _check_prune(log: Log, commit: Commit, event: ev.RangePruned) -> None:
-    """The base is what every later state rests on: it must be the state there."""
+    """The base is what every later state depends on: it must be the state there."""
     refuse_if_shared(log, event.upto)
     ref = as_ref(event.base)
     base = dict(commit.payloads).get(bytes.fromhex(ref.hash), b"{}") if ref else _encode(event.base)

@@ -41,7 +41,7 @@ class AgentEntry(BaseModel):
     choice: str = Field("", description="decision.")
     because: str = Field("", description="decision.")
     alternatives: list[str] = Field(default_factory=list, description="decision.")
-    evidence: list[int] = Field(default_factory=list, description="decision: events it rests on, by number.")
+    evidence: list[int] = Field(default_factory=list, description="decision: events it depends on, by number.")
     key: str = Field("", description="fact: a later one under the same key replaces it.")
     value: Any = Field(None, description="fact.")
     tried: str = Field("", description="dead_end.")

@@ -63,7 +63,7 @@ class Trusts:
         return TRUSTS[self._ranks[seq]]
 
     def is_invalid(self, seq: Seq) -> bool:
-        """Whether an event was invalidated, or rests on one that was."""
+        """Whether an event was invalidated, or depends on one that was."""
         return self._invalid[seq] > 0
 
     def worst(self, first: Seq, last: Seq) -> int:
@@ -126,7 +126,7 @@ def effective_trust(graph: Graph, seq: Seq) -> Trust:
 
 def exposure(graph: Graph, seq: Seq, trusts: Trusts | None = None) -> Exposure:
     """What the model call behind an event had in its window: the call itself, or the one whose answer it is recorded to
-    rest on. Where neither is recorded, everything that was in view."""
+    depend on. Where neither is recorded, everything that was in view."""
     trusts = trusts or Trusts(graph)
     call = model_behind(graph, seq)
     recorded = graph.tracks.ranges.get(call)
@@ -146,7 +146,7 @@ def _newest(trusts: Trusts, ranges: list[tuple[Seq, Seq]], rank: int) -> Iterato
 
 
 def model_behind(graph: Graph, seq: Seq) -> Seq:
-    """The model call that an event is recorded to rest on most directly: its request; 0 when there is none."""
+    """The model call that an event is recorded to depend on most directly: its request; 0 when there is none."""
     while seq:
         if graph.tracks.roles[seq] in MODEL_CALLS:
             return seq

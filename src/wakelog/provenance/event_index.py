@@ -350,7 +350,7 @@ def key_in_delta(entry: Entry, part: str) -> str:
 
 
 def _kept_evidence(entry: Entry) -> tuple[int | str, ...]:
-    """What an erased decision rested on: positions are structure, and stay in the delta that stands for it."""
+    """What an erased decision depended on: positions are structure, and stay in the delta that stands for it."""
     if entry.is_intact:
         return ()
     values = (op.get("value") for op in entry.delta)

@@ -199,7 +199,7 @@ def _first_mentions(graph: Graph, wanted: Wanted) -> dict[str, Seq]:
         if not left:
             break
         hits = [n for n in left if n in content] if len(left) <= FEW else _held(content, by_start) & left.keys()
-        # What was found is read again and checked against its hash; nothing rests on bytes that only the scan saw.
+        # What was found is read again and checked against its hash; nothing depends on bytes that only the scan saw.
         sure = _held(read(graph, graph.log.entry(seq)), by_start) if hits else ()
         for needle in hits:
             if needle in sure:

@@ -34,7 +34,7 @@ class WhyStep(msgspec.Struct, frozen=True):
 
     seq: Seq
     parent: Seq
-    """The step that rests on this one; 0 where the walk begins."""
+    """The step that depends on this one; 0 where the walk begins."""
     depth: int
     edge: EdgeKind | None
     known: Known
@@ -47,7 +47,7 @@ class WhyStep(msgspec.Struct, frozen=True):
     marks: tuple[Judgement, ...]
     rests_on: tuple[Edge, ...]
     folded: int
-    """Events it rests on directly that are not laid out below it or elsewhere."""
+    """Events it depends on directly that are not laid out below it or elsewhere."""
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class Why(msgspec.Struct, frozen=True):
     target: Target
     exposure: Exposure | None
     steps: tuple[WhyStep, ...]
-    """Laid out as a tree: each below the one that rests on it."""
+    """Laid out as a tree: each below the one that depends on it."""
     origins: tuple[Origin, ...]
     unknown: tuple[Seq, ...]
     """Steps of which nothing tells where they came from."""
@@ -82,7 +82,7 @@ class Why(msgspec.Struct, frozen=True):
     """What was left out of the answer, in words."""
 
     def __bool__(self) -> bool:
-        """Whether anything was found that it rests on."""
+        """Whether anything was found that it depends on."""
         return self.reached > len(self.target.seqs) or any(o.path for o in self.origins)
 
     def __str__(self) -> str:
@@ -147,7 +147,7 @@ def _walk(
 
 
 def _unmatched(graph: Graph, walk: Walk, starts: tuple[Seq, ...]) -> Iterator[Seq]:
-    """Events whose text is worth looking for: what was asked about, and what that certainly rests on where nothing is
+    """Events whose text is worth looking for: what was asked about, and what that certainly depends on where nothing is
     recorded beyond it but what the model itself gave as evidence. Past a weaker edge a match tells nothing more."""
     for seq, reach in walk.reached.items():
         if reach.strength >= MATCHED and is_target(graph, seq):

@@ -176,7 +176,7 @@ class Flow:
         self._results.clear()
 
     def result(self, action: str, seq: Seq, mark: TrustMark) -> None:
-        """A call came back: a message that gives its answer to the model will rest on it."""
+        """A call came back: a message that gives its answer to the model will depend on it."""
         self._results[action] = (seq, mark)
 
     def answered(self, seq: Seq, mark: TrustMark) -> None:
@@ -192,8 +192,8 @@ class Flow:
         derived_from: Ranges = (),
         answers: str = "",
     ) -> EventDraft:
-        """An event with its header: what the agent says rests on the model's newest answer, a message that `answers` a
-        call on its result. `mark` is that of the events it was derived from."""
+        """An event with its header. What the agent says depends on the model's newest answer; a message that `answers`
+        a call depends on its result. `mark` is that of the events it was derived from."""
         mark = mark.lowered(mark_here())
         cause = 0
         if answers in self._results:

@@ -34,7 +34,7 @@ SHOWN_REDACT = 40
 @click.command("erase")
 @click.argument("selectors", metavar="SEL...", nargs=-1, required=True, shell_complete=complete_selector)
 @click.option("--why", required=True, metavar="TEXT", help="Who asked for it, and why; kept in the log.")
-@click.option("--cascade", is_flag=True, help="Erase what is derived from these events too, as far as it is recorded.")
+@click.option("--cascade", is_flag=True, help="Also erase events that are recorded as derived from these.")
 @click.option("--dry-run", is_flag=True, help="Show what would be erased, and stop.")
 @yes_option
 @common

@@ -72,7 +72,7 @@ def rewind_command(
     why: str,
 ) -> int:
     """Move the view of a session back to a point. Nothing is removed: the turns in between stay in the log, and
-    `wakelog undo` takes the rewind back.
+    `wakelog undo` reverts the rewind.
 
     Goal, facts, decisions, labels, working set, data and the conversation return to what they were. Status, turn
     numbers, money, flags, dead ends and open calls stay. Effects outside are listed and never touched.

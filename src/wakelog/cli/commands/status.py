@@ -23,7 +23,7 @@ _SHOWN = 8
 @at_option
 @common
 def status_command(ctx: CommandContext, session: str, at: str) -> None:
-    """Show where a session stands: head, turn, goal, budget, open calls, flags and the last error. Without SESSION, the
+    """Show a session's status: head, turn, goal, budget, open calls, flags and the last error. Without SESSION, the
     newest one.
 
     \b
