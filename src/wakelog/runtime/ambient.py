@@ -135,7 +135,7 @@ def in_call(call: CurrentCall) -> Iterator[None]:
 
 @contextlib.contextmanager
 def untrusted(source: str, trust: Trust = "untrusted") -> Iterator[None]:
-    """Marks everything recorded inside this `with` as coming from `source`, and everything that depends on it."""
+    """Marks everything recorded inside this `with`, and everything that depends on it, as coming from `source`."""
     token = _mark.set(_mark.get().lowered(TrustMark(trust, source)))
     try:
         yield

@@ -55,9 +55,9 @@ def open(
     key: str = "",
     blobs: str = "",
 ) -> Store:
-    """Opens a store. `url` is a folder or `.db` file on a local disk; `postgresql://…` for a store shared by many
-    machines; the `http://…` address of a server, with an API key (`key`, by default `WAKELOG_KEY`); or `memory:` for a
-    store that ends with the process.
+    """Opens a store by its url: a folder or `.db` file on a local disk; `postgresql://…`, shared by many machines; the
+    `http://…` address of a server, with an API key (`key`, by default `WAKELOG_KEY`); or `memory:`, which ends with the
+    process.
 
     Without a url: `WAKELOG_STORE` if set, else `store.path` of a configuration file, else the nearest `.wakelog` folder
     from here upward, else `.wakelog` here. `redact` removes secrets from everything that is appended. None turns that
