@@ -12,7 +12,7 @@ BENCH_RESULTS := benchmarks/results
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-fuzz check format bench bench-quick bench-docs bench-venv coverage release clean
+.PHONY: help venv demo test test-all test-fuzz check format bench bench-quick bench-docs bench-venv coverage changelog release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ bench-docs: bench-venv ## run the peers' comparison, save it, and write it into 
 
 coverage: venv ## run the tests with branch coverage; fails below the floor in pyproject.toml
 	$(PY) -m pytest -q -n 2 -m "not slow" --cov --cov-report=term:skip-covered --cov-report=html
+
+changelog: venv ## collect changes/ into CHANGELOG.md, under a version marked as unreleased
+	$(PY) scripts/release.py --collect
 
 release: venv ## collect the changelog, build wheel and sdist, try both; DRY=1 changes no file
 	$(PY) scripts/release.py $(if $(DRY),--dry-run)

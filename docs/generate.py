@@ -40,6 +40,7 @@ from wakelog.state.effects import EventPlace, effect_of
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))  # for when this file is run by its path
 from docs import api_pages, opening, protocol, routes  # noqa: E402
+from docs.prose import fill  # noqa: E402
 
 SOURCE = DOCS.parent / "src" / "wakelog"
 SCHEMA = DOCS / "reference" / "state.schema.json"
@@ -212,10 +213,12 @@ def _session_machine(old: str) -> str:
         ),
     ]
     listed = [
-        ("Accepted in every status but `deleted`", machines.ALWAYS),
-        ("Accepted while `paused` as well", machines.WHILE_PAUSED),
+        ("Accepted in every status except `deleted`", machines.ALWAYS),
+        ("Also accepted while `paused`", machines.WHILE_PAUSED),
     ]
-    lists = "\n".join(f"{title}: {', '.join(f'`{kind}`' for kind in sorted(kinds))}.\n" for title, kinds in listed)
+    lists = "\n".join(
+        fill(f"{title}: {', '.join(f'`{kind}`' for kind in sorted(kinds))}.") + "\n" for title, kinds in listed
+    )
     return f"{_moves_table(machines.SESSION, STATUSES)}\n{_diagram(moves)}\n{lists}"
 
 

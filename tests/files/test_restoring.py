@@ -532,7 +532,7 @@ def test_a_folder_swapped_for_a_link_at_the_last_moment_is_not_followed(
     plan = plan_restore(agent.session.log, 1, folder=str(repo))
     shell(f"cp d/f {outside}/f; rm -r d; ln -s {outside} d")
     report = restore(agent.session.log, plan)
-    assert [(r.did, r.why) for r in report.results] == [("kept", "a folder on its way is a symbolic link")]
+    assert [(r.did, r.why) for r in report.results] == [("kept", "a folder in its path is a symbolic link")]
     assert (outside / "f").read_text() == "1\n"
 
 

@@ -190,13 +190,13 @@ def test_a_share_leaves_something_for_others() -> None:
     holds = [share.hold(first) for _ in range(4)]
     for hold in holds:
         hold.add(1)
-    with pytest.raises(UnavailableError, match="this key has 4 slots"):
+    with pytest.raises(UnavailableError, match="this key already has 4 slots"):
         share.hold(first).add(1)
     share.hold(second).add(2)
-    with pytest.raises(UnavailableError, match="this namespace has 6 slots"):
+    with pytest.raises(UnavailableError, match="this namespace already has 6 slots"):
         share.hold(second).add(1)
     share.hold(third).add(2)
-    with pytest.raises(UnavailableError, match="more to do"):
+    with pytest.raises(UnavailableError, match="overloaded"):
         share.hold(third).add(1)
     for hold in holds:
         hold.release()

@@ -20,7 +20,7 @@ from wakelog.errors import WakelogError
 # name → (module below wakelog.cli.commands, short help). Sections are shown in this order by `wakelog help -a`.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "look": {
-        "status": ("status", "Show where a session stands, and what is pending."),
+        "status": ("status", "Show a session's status and pending calls."),
         "ls": ("ls", "List the sessions of this store."),
         "log": ("log", "Show a session turn by turn, newest first."),
         "show": ("show", "Show one turn, event or commit in full."),
@@ -38,8 +38,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "query": ("search", "Run read-only SQL over the documented views."),
         "tail": ("tail", "Stream events live."),
         "ps": ("ps", "List sessions that are live, waiting or in trouble."),
-        "pending": ("pending", "List calls and questions that wait for somebody."),
-        "watch": ("watch", "Watch live sessions and flag what somebody should see."),
+        "pending": ("pending", "List calls and questions that wait for a person."),
+        "watch": ("watch", "Watch live sessions and flag problems."),
         "cost": ("cost", "Show what was spent; every amount counts once."),
     },
     "move": {
@@ -48,11 +48,11 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "redo": ("rewind", "Take back the newest undo."),
         "fork": ("fork", "Create a session that shares the history up to a point."),
         "adopt": ("fork", "Take the result of a fork back into its parent."),
-        "resume": ("life", "Continue a session, and show where it stands."),
+        "resume": ("life", "Continue a session, and show its status."),
         "replay": ("replay", "Run recorded turns again, against recorded results."),
         "compact": ("context", "Replace a part of the conversation with a summary."),
         "expand": ("context", "Take a compaction back."),
-        "reconcile": ("pending", "Record the outcome of a call that was cut off."),
+        "reconcile": ("pending", "Record the outcome of a call that was interrupted."),
         "approve": ("pending", "Approve a call that waits."),
         "deny": ("pending", "Deny a call that waits."),
         "answer": ("pending", "Answer a question that the agent asked."),
@@ -65,7 +65,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "close": ("life", "End a session, and settle its open calls."),
         "reopen": ("life", "Reopen a closed or archived session."),
         "archive": ("life", "Archive a closed session."),
-        "delete": ("life", "Delete a session for good; a tombstone stays."),
+        "delete": ("life", "Delete a session permanently; a tombstone stays."),
     },
     "trust": {
         "verify": ("verify", "Check whether a session was altered."),

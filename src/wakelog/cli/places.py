@@ -163,7 +163,7 @@ def something(session: Session[Any], text: str) -> Range:
     if found.last:
         return found
     raise NotFoundError(
-        f"nothing had happened yet at {text} in {session.name or session.id}",
+        f"there is no event yet at {text} in {session.name or session.id}",
         kind="event-not-found",
         hint=f"the first event is e1: wakelog log {handle(session)} --events --reverse",
     )

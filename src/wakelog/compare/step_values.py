@@ -1,4 +1,4 @@
-"""Values of steps, with their payloads in place."""
+"""The values of steps, with their payloads."""
 
 from __future__ import annotations
 

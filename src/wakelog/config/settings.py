@@ -1,8 +1,8 @@
 """Settings, and where each comes from.
 
-In this order: an argument, a `WAKELOG_…` variable, `wakelog.toml` or `[tool.wakelog]` in `pyproject.toml` in the
-nearest folder upward that has one, the user's `config.toml`, the default. Only settings that have an effect exist; a
-key that is none is an error that names the nearest one, so that a misspelt rule never silently fails to apply.
+The first that is set wins: an argument, a `WAKELOG_…` variable, `wakelog.toml` or `[tool.wakelog]` in `pyproject.toml`
+in the nearest folder upward that has one, the user's `config.toml`, the default. Only settings with an effect exist. An
+unknown key is an error that names the nearest one, so that a misspelt rule is never ignored.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     out_of_view, erased or evicted (only its answer has left)."""
     is_error: bool = False
     group: Seq = 0
-    """The model's answer that a call or a message rests on, where that is known."""
+    """The model's answer that a call or a message depends on, where that is known."""
     trust: Trust = "trusted"
     source: str = ""
     events: tuple[Seq, ...] = ()

@@ -84,8 +84,7 @@ def preview_rewind(log: Log, to: Seq) -> RewindPreview:
     if not machines.allowed_in(head.status, "history.rewound"):
         legal = machines.legal_in(head.status)
         raise NotAllowedError(
-            f"{head.name or head.session} is {head.status}: its view cannot be moved; from here it can be:"
-            f" {', '.join(legal)}",
+            f"{head.name or head.session} is {head.status}: it cannot be rewound; allowed now: {', '.join(legal)}",
             kind=f"session-{head.status}",
             hint=f"wakelog reopen {head.name or head.session}, or wakelog fork",
             legal=legal,

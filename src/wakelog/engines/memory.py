@@ -60,7 +60,7 @@ class MemoryEngine:
     def _news(self) -> threading.Condition:
         """What every verb holds, and what tells of news."""
         if self._is_closed:
-            raise UnavailableError("the store in memory was closed, and is gone", kind="store-closed")
+            raise UnavailableError("the store in memory was closed, and its content is gone", kind="store-closed")
         return self._condition
 
     def submit(self, *commits: Commit) -> _Done:

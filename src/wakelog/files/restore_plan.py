@@ -178,7 +178,7 @@ class _Planner:
         if disk.blocked and not past.then.exists:
             disk = Disk("none")  # it is to be gone, and what a link leads to is another file
         if disk.blocked:
-            step = self._unknown(past, "a folder on its way is a symbolic link")
+            step = self._unknown(past, "a folder in its path is a symbolic link")
             return msgspec.structs.replace(step, place=place, disk=disk)
         return self._judge(past, place, disk)
 

@@ -1,12 +1,12 @@
-"""Who is let in at all: by the host they think they talk to, the page they come from, and how often they ask.
+"""Checks before anything else: the host of a request, its origin, and its rate.
 
-**Host.** A page in somebody's browser can be made to reach a server on their own machine by a name that resolves to it
-(DNS rebinding). It cannot choose the Host header, so only names this server goes by are answered.
+**Host.** A web page can reach a server on the user's own machine through a name that resolves to it (DNS rebinding). It
+cannot choose the Host header, so the server answers only requests for its allowed host names.
 
 **Origin.** A browser says which page a request comes from. Requests from other pages are refused, unless their origin
-is trusted; programs send no Origin.
+is trusted. Programs send no Origin.
 
-**Rate.** A token bucket for each key, and one for each address that came without a valid key.
+**Rate.** There is a token bucket for each key, and one for each address without a valid key.
 """
 
 from __future__ import annotations

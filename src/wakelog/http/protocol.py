@@ -1,8 +1,8 @@
-"""How a connection is read: uvicorn's protocol, with limits to the head of a request.
+"""How a connection is read: uvicorn's protocol, with limits on the head of a request.
 
-Everything here comes before any key. The parser gathers a head, however long and however slow, and calls back for each
-line of it that is whole. So lines are counted in the callbacks, and what is no line yet by the bytes that came since
-something last came of them. The same counts hold for what may follow a chunked body, which the parser treats alike.
+All of this happens before any key is checked. The parser collects a head of any length and at any speed, and calls back
+for each complete line. So lines are counted in the callbacks, and incomplete lines by the bytes since the last
+callback. The same limits apply to trailers after a chunked body, because the parser treats them alike.
 """
 
 from __future__ import annotations

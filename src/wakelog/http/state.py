@@ -1,4 +1,4 @@
-"""What a running server holds: its settings, its namespaces and keys, its threads, and who is waiting."""
+"""The state of a running server: settings, namespaces, keys, threads, and who is waiting."""
 
 from __future__ import annotations
 

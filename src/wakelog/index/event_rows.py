@@ -1,12 +1,12 @@
-"""Taking in one commit: from events to rows.
+"""From the events of one commit to rows.
 
 What an event says comes from its body (facets.py). What it did comes from its delta, applied to the few parts of the
-state that columns are made of. So goal, labels, money and pending calls are what `Log.state()` says they are, after
-rewinds, erasures and in forks too, and no rule about events is written twice. The cost of an event is what it added to
-what the session has spent.
+state that have columns. So goal, labels, money and pending calls always equal `Log.state()`, also after rewinds, after
+erasures and in forks, and no rule about events is written twice. The cost of an event is the amount it added to the
+session's spending.
 
-A pruned event has no body. Where bodies begin again the state is that of the prune's base, which also gives back what
-is durable: decisions, facts, dead ends and the newest change of each file.
+A pruned event has no body. After the pruned part, the state is the prune's base. The base also restores what is
+durable: decisions, facts, dead ends and the newest change of each file.
 """
 
 from __future__ import annotations

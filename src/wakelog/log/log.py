@@ -1,6 +1,6 @@
 """One session's log: append, read, state at a point, rewind, fork, lease, follow.
 
-A Log is shared by the threads of a process. How it keeps in step with what they and others append is in append.py.
+Threads of a process share a Log. append.py tells how it stays in step with what they and other processes append.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class Log(Appender):
         return ranges[::-1]
 
     def follow(self, *, after: Seq = 0, timeout_s: float | None = None) -> Iterator[Entry]:
-        """Events as they come, from any process, each once and in order. Ends after `timeout_s` without news."""
+        """Streams new events live, from any process, each once and in order. Ends after `timeout_s` without news."""
         while True:
             for entry in self.entries(after=after):
                 after = entry.seq
@@ -276,8 +276,8 @@ class Log(Appender):
     def take_lease(self, holder: str, *, ttl_s: float = 30.0, force: bool = False) -> int:
         """Claims the session for one writer and returns its epoch; pass it as `guard`. Older epochs are refused.
 
-        A lease whose holder was heard of within its time is not taken unless forced. Clocks only decide when a takeover
-        is polite; that the old writer is shut out rests on the epoch alone.
+        A lease whose holder gave a sign of life in time is not taken unless forced. Clocks only decide when a takeover
+        is allowed without force; the epoch alone shuts out the old writer.
         """
         while True:
             living = self.lease_holder()
@@ -341,6 +341,6 @@ class Log(Appender):
         return self._append([SealStep(EventDraft(ev.LeaseReleased(epoch=epoch), actor="runtime"))], guard=epoch)
 
     def anchor(self) -> Anchor:
-        """The head, to be kept elsewhere and held against a later verification."""
+        """Exports the head hash; a later `verify` can be checked against it."""
         head = self.head()
         return Anchor(self.id, head.seq, head.hash.hex(), head.at)

@@ -1,7 +1,8 @@
-"""Is this store usable? A few questions, answered quickly whatever its size; `scrub` is who reads every byte.
+"""A quick check whether a store is usable, fast for any size; `scrub` reads every byte.
 
-Every session's head is looked at, the newest commits are opened, names are followed, and what lies outside (blobs, the
-index) is knocked at. Nothing is changed."""
+It looks at every session's head, opens the newest commits, follows the names, and checks that blobs and the index can
+be reached. It changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +153,7 @@ def require_migrations(store: Store) -> Migrations:
     return require(
         store.engine.abilities.migrations,
         UnsupportedError(
-            "this store has no tables to bring forward",
+            "this store has no tables to upgrade",
             kind="no-migrations",
             hint="over HTTP, run it where the server's store is",
         ),

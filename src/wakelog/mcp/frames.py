@@ -1,6 +1,6 @@
-"""JSON-RPC frames as they pass by: read for what they say, never rewritten.
+"""JSON-RPC frames: read as they pass, never changed.
 
-A frame that cannot be read is none of our business: it passes like any other, and says nothing to the recorder.
+A frame that cannot be read passes like any other, and nothing is recorded of it.
 """
 
 from __future__ import annotations

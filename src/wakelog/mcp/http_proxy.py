@@ -1,7 +1,7 @@
-"""The recording proxy over Streamable HTTP: requests and answers pass unchanged, streams as they come.
+"""The recording proxy over Streamable HTTP: requests and answers pass unchanged, and streams without delay.
 
-Only what must differ does: hop-by-hop headers, the Host of a request that was meant for us, and no compression, so that
-what passes can be read.
+Only three things differ: hop-by-hop headers, the Host of a request, and no compression, so that the traffic can be
+read.
 """
 
 from __future__ import annotations

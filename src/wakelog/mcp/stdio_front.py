@@ -1,11 +1,12 @@
-"""The front of the stdio server: answers the first requests at once, and passes the rest on when the server is loaded.
+"""The front of the stdio server: answers the first requests at once, and passes the others on when the server is
+loaded.
 
-Loading the MCP library takes longer than some clients wait for their first answer, and a client that did not get its
-list of tools in time works without them. `opening.json` holds what the loaded server would answer; docs/generate.py
-writes it, and tests hold both to the same words. This file loads nothing but what it needs: that is its point.
+Loading the MCP library takes longer than some clients wait for their first answer, and a client without a list of tools
+works without tools. `opening.json` has the answers that the loaded server would give; docs/generate.py writes it, and
+tests check that both are the same. This file imports almost nothing, because it must start fast.
 
-The server gets every line the front did not answer, and `initialize` too, which it has to know of; what it answers to
-that is swallowed, because the client has its answer.
+The server gets every line that the front did not answer. It also gets `initialize`, because it needs to know it; its
+answer to that is dropped, because the client already has one.
 """
 
 from __future__ import annotations

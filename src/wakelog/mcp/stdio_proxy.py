@@ -1,7 +1,7 @@
-"""The recording proxy over stdio: between a client and the server it starts, bytes pass unchanged.
+"""The recording proxy over stdio: bytes pass unchanged between a client and the server that the proxy starts.
 
-What a client asks is handed to the recorder and then written on, so that no answer overtakes its call; what the server
-says is written on first. The child's stderr is ours, signals go to the child, and its exit code becomes ours.
+A client's request is passed to the recorder first and then to the server, so that no answer comes before its call. A
+server's answer is passed on first. The child uses our stderr, signals go to the child, and its exit code becomes ours.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def limits_of(given: Mapping[str, Amount]) -> dict[str, int | None]:
     for name, value in given.items():
         if name not in KEYS and name not in KEYS.values():
             raise InvalidInputError(
-                f"there is no budget in {name!r}", kind="bad-budget", hint="use usd, tokens or seconds"
+                f"{name!r} is not a unit for a limit", kind="bad-budget", hint="use usd, tokens or seconds"
             )
         is_micro = name in ("usd", "seconds")
         out[KEYS.get(name, name)] = None if value is None else _amount(name, value, _MICRO if is_micro else 1)
@@ -248,9 +248,9 @@ class BudgetScope:
         if over:
             words = " and ".join(use.words for use in over)
             raise NotAllowedError(
-                f"the budget of this part of the work is reached: {words}",
+                f"the limit for this part of the work is reached: {words}",
                 kind="budget-reached",
-                hint="catch this where the part ends, or give it more: with session.budget.limit(…)",
+                hint="catch this error where the part ends, or raise the limit in session.budget.limit(…)",
             )
 
     def __enter__(self) -> BudgetScope:

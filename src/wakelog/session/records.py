@@ -19,7 +19,7 @@ _NEAR = 8
 
 
 class Records(Base[S]):
-    """What the agent said, did, learned and decided."""
+    """Recording."""
 
     def message(
         self,
@@ -32,8 +32,8 @@ class Records(Base[S]):
         trust: Trust = "trusted",
         why: str = "",
     ) -> Seq:
-        """Adds a message of the conversation: transient, read back with `messages()`. A tool's answer names its
-        `action`, and is trusted as far as that call's result."""
+        """Records a message of the conversation; `messages()` reads it back. It is not part of the state. A tool's
+        answer names its `action` and is trusted as far as that call's result."""
         check_text(role, "a message's role")
         event = ev.MessageAdded(role=role, content=content, name=name, action=action, why=why)
         actor = "user" if role == "user" else "tool" if action else "agent"
@@ -48,7 +48,7 @@ class Records(Base[S]):
         assumptions: Iterable[str] = (),
         evidence: Iterable[int | str] = (),
     ) -> Seq:
-        """Records a decision: what was chosen, instead of what, because of what."""
+        """Records a decision: the choice, the alternatives and the reason."""
         check_text(choice, "a decision's choice")
         for values, what in ((alternatives, "alternatives"), (assumptions, "assumptions"), (evidence, "evidence")):
             check_list(values, what)
@@ -62,7 +62,7 @@ class Records(Base[S]):
         return self._record(event)
 
     def fact(self, key: str, value: Value, *, why: str = "", source: str = "", trust: Trust = "trusted") -> Seq:
-        """Records something known, under a key; a later fact of the same key replaces it."""
+        """Records a fact under a key; a later fact with the same key replaces it."""
         check_text(key, "a fact's key")
         return self._record(ev.FactRecorded(key=key, value=value, why=why), source=source, trust=trust)
 
@@ -79,12 +79,12 @@ class Records(Base[S]):
         return self._record(ev.DeadEndNoted(tried=tried, learned=learned))
 
     def artefact(self, name: str, *, uri: str = "", media: str = "", content: Value = None, why: str = "") -> Seq:
-        """Records something made: a report, a build, a file elsewhere."""
+        """Records something the agent made: a report, a build, a file elsewhere."""
         check_text(name, "an artefact's name")
         return self._record(ev.ArtefactRecorded(name=name, uri=uri, media=media, content=content, why=why))
 
     def set_goal(self, goal: str | None, *, why: str = "") -> Seq:
-        """Sets what the session is for; None: nothing any longer."""
+        """Sets the session's goal; None removes it."""
         check_text(goal, "a goal")
         return self._record(ev.GoalSet(goal=goal, why=why), actor="user")
 
@@ -116,6 +116,6 @@ class Records(Base[S]):
         return f"it has: {', '.join(near) or 'none'}{', …' if len(known) > len(near) else ''}"
 
     def note(self, text: str, on: Where = 0) -> Seq:
-        """A remark on an event, or on the session."""
+        """Records a remark on an event, or on the session."""
         check_text(text, "a note's text")
         return self._record(ev.NoteAdded(text=text, on=0 if on == 0 else self._existing(on)), actor="user")

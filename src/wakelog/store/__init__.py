@@ -1,4 +1,4 @@
-"""A store: all sessions in one place, found by name or by id."""
+"""A store: all sessions of one engine, found by name or id; and `open`, which chooses the engine from a url."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def open(
     key: str = "",
     blobs: str = "",
 ) -> Store:
-    """Opens a store: a folder or `.db` file on a local disk, `postgresql://…` for one that many machines share, the
-    `http://…` address of a server, with an API key of it (by default `WAKELOG_KEY`), or `memory:` for one that is gone
-    with the process.
+    """Opens a store by its url: a folder or `.db` file on a local disk; `postgresql://…`, shared by many machines; the
+    `http://…` address of a server, with an API key (`key`, by default `WAKELOG_KEY`); or `memory:`, which ends with the
+    process.
 
     Without a url: `WAKELOG_STORE` if set, else `store.path` of a configuration file, else the nearest `.wakelog` folder
-    from here upward, else `.wakelog` here. `redact` takes secrets out of all that is appended; None leaves them, and so
-    does the user's setting `redact.enabled = false`. `blobs` (by default `WAKELOG_BLOBS`) is a folder, or
-    `s3://bucket/prefix`, for payloads above 256 KB; all who use the store must name the same. A server keeps its own.
+    from here upward, else `.wakelog` here. `redact` removes secrets from everything that is appended. None turns that
+    off, and so does the user's setting `redact.enabled = false`. `blobs` (by default `WAKELOG_BLOBS`) is a folder, or
+    `s3://bucket/prefix`, for payloads above 256 KB; every user of the store must give the same. A server has its own.
     """
     if redact is default_redact:
         from wakelog.config.settings import redacts
@@ -109,7 +109,7 @@ class Store:
         self.clock = clock
         self.redact = redact
         self.has_settings = False
-        """Whether settings say what new sessions may spend, and what untrusted effects lead to."""
+        """Whether the settings give limits for new sessions and the rule for untrusted effects."""
 
     @overload
     def session(self, name: str, *, data: type[S], **opening: Unpack[SessionKeywords]) -> Session[S]: ...
@@ -133,7 +133,7 @@ class Store:
         spawner: str = "",
         occurred_at: int = 0,
     ) -> Session[Any]:
-        """The session of that name, created if there is none. Safe when several processes ask at once.
+        """Opens the session of that name, or creates it. Several processes may do this at the same time.
 
         `data` is the initial value of the session's own part, or its type (msgspec, dataclass, TypedDict, Pydantic,
         JSON Schema); on an existing session it only tells the type. `goal`, `labels` and `limits` count at creation;
@@ -195,8 +195,8 @@ class Store:
         migrate: Migrations | None = None,
         even_damaged: bool = False,
     ) -> Session[Any]:
-        """An existing session by name or id; never creates one. When `even_damaged`, one whose newest commit is damaged
-        opens too, for reading what is left."""
+        """Opens an existing session by name or id; never creates one. With `even_damaged`, a session whose newest
+        commit is damaged opens too, to read what is left."""
         session = self.find(name_or_id)
         kind, _ = initial(data)
         log = Log(self.engine, session, clock=self.clock, redact=self.redact, even_damaged=even_damaged)
@@ -208,7 +208,7 @@ class Store:
         return found
 
     def find(self, name_or_id: str) -> SessionId:
-        """The id of a session given by name, id, or the start of its id (four characters at least)."""
+        """Returns the id of a session, found by name, by id, or by the first characters of its id (at least four)."""
         session = self.engine.find(check_text(name_or_id, "a name"))
         if session is not None:
             return session
@@ -250,25 +250,25 @@ class Store:
         return [h for h in page if h.session.startswith(full)]
 
     def fork(self, session: Session[S], at: int | str | None = None, *, name: str = "", why: str = "") -> Session[S]:
-        """Forks a session; a name is bound to the fork, and must be free. The same as `Session.fork`."""
+        """Forks a session; `name` must be free. The same as `Session.fork`."""
         forked = session.fork(at, name=name, why=why)
         forked.store = self
         return forked
 
     def spawn(self, parent: Session[Any], name: str, *, task: str = "", **opening: Any) -> Session[Any]:
-        """Opens a sub-agent's session, a root of its own linked to its spawner, and records that it was started. Unless
-        it is given limits, it may spend what its spawner has left."""
+        """Opens a session for a sub-agent, links it to its parent, and records the start in the parent. Without limits
+        of its own, it may spend what its parent has left."""
         opening.setdefault("limits", left_of(parent.log))
         child = self.session(name, goal=task or None, spawner=f"{parent.id}@{parent.head.seq}", **opening)
         parent.calls.spawned(child.id, task)
         return child
 
     def log(self, name: str, *, goal: str | None = None, labels: Mapping[str, str] | None = None) -> Log:
-        """The bare log of the session of that name, created if there is none: for those who build their own verbs."""
+        """Opens the bare log of the session of that name, or creates it: for code with verbs of its own."""
         return self.session(name, goal=goal, labels=labels).log
 
     def sessions(self) -> Iterator[Head]:
-        """The heads of all sessions that are not deleted, oldest first."""
+        """Lists the heads of all sessions that are not deleted, oldest first."""
         after = ""
         while page := self.engine.sessions(after=after, limit=PAGE):
             yield from page
@@ -296,7 +296,8 @@ class Store:
         return follow(self, after, timeout_s)
 
     def delete(self, session: Session[Any], *, why: str = "") -> Head:
-        """Deletes a session for good; a tombstone stays. Forks keep what they share until they are deleted too."""
+        """Deletes a session permanently; a tombstone stays. Forks keep the history they share until they are deleted
+        too."""
         head = delete(session.log, why=why)
         self.scrub_index()
         return head
@@ -304,9 +305,9 @@ class Store:
     def erase(
         self, session: Session[Any], events: int | str | Iterable[int], *, why: str = "", by: str = ""
     ) -> Erasure:
-        """Erases the content of events for good: in the log, in every fork that shares them and session that adopted
-        them, in the index, and in the files. `events` are their numbers, or a selector such as "e12" or "@3..@4".
-        Headers stay, so the chain still verifies; and so do keys and paths, which `names` lists."""
+        """Erases the content of events permanently: in the log, in forks that share them, in sessions that adopted
+        them, in the index and in the files. `events` are their numbers, or a selector such as "e12" or "@3..@4".
+        Headers stay, so the chain still verifies. Keys and paths stay too; `names` lists them."""
         from wakelog.store.erasure import erase_everywhere
         from wakelog.timeline.selectors import resolve_range
 
@@ -334,8 +335,8 @@ class Store:
         until: int | None = None,
         utc: bool = True,
     ) -> Costs:
-        """What was spent, each amount counted once: by session, turn, tool, model, agent, day or `label:NAME`. Sessions
-        that are named bring their sub-agents with them; without a name it is about all. Times are microseconds."""
+        """Sums up what was spent, by session, turn, tool, model, agent, day or `label:NAME`. Each amount is counted
+        once. Named sessions include their sub-agents; without names, all sessions count. Times are in microseconds."""
         named = [sessions] if isinstance(sessions, str) else sessions
         found = None if named is None else [self.find(each) for each in named]
         return self.index.costs(found, by=by, turns=turns, since=since, until=until, utc=utc)
@@ -368,7 +369,8 @@ class Store:
 
     @property
     def on_effect(self) -> str:
-        """What an effect with untrusted content in the model's window leads to: `flag`, or `ask`, which pauses."""
+        """Returns what happens when a call has effects while untrusted content is in the model's window: `flag`, or
+        `ask`, which pauses."""
         return self._guards.on_effect
 
     @functools.cached_property
@@ -385,14 +387,14 @@ class Store:
         return guards(load()) if self.has_settings else Guards()
 
     def scrub_index(self) -> None:
-        """After a removal: nothing of what was removed stays in the index either, if there is one."""
+        """Removes deleted and erased content from the index, if there is one."""
         path = self._index_path
         if "index" in self.__dict__ or self._is_index_shared or (path is not None and path.exists()):
             self.index.scrub()
 
     def scrub_removed(self) -> None:
-        """After an erasure: nothing of it stays in the index, nor in files that the engine keeps old bytes in.
-        UnavailableError (`scrub-pending`) when that has to wait."""
+        """Removes erased content from the index, and from engine files that keep old bytes. UnavailableError
+        (`scrub-pending`) when that has to wait."""
         self.scrub_index()
         if (rewrite := self.engine.abilities.rewrite) is not None:
             rewrite(most=REWRITE_MAX)
@@ -403,7 +405,7 @@ class Store:
 
     @functools.cached_property
     def index(self) -> Index:
-        """The index of this store: `index.db` beside its log, in the database that has the log, or in memory."""
+        """Opens the index of this store: `index.db` beside its log, in the log's own database, or in memory."""
         from wakelog.index.index import Index
 
         if getattr(self.engine, "is_remote", False):
@@ -454,7 +456,7 @@ class Store:
 
 
 def _bring_forward(session: Session[Any]) -> None:
-    """Checks an existing session's data against the type it is opened with, migrating it when it is older."""
+    """Checks an existing session's data against the type it is opened with, and migrates older data."""
     data_type = session._data_type
     if data_type.kind is None:
         return

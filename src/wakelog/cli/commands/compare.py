@@ -169,7 +169,7 @@ def attempts_command(ctx: CommandContext, words: tuple[str, ...], everything: bo
     cost, and where it first differs from the first one. Without SEL, the newest turn with more than one attempt.
 
     diff compares the attempts step by step. pick makes another attempt the current one: it rewinds to the end of that
-    attempt, and `wakelog undo` takes that back. To take over the result of a fork, use `wakelog adopt`.
+    attempt, and `wakelog undo` reverts that. To take over the result of a fork, use `wakelog adopt`.
 
     \b
     Examples:
@@ -304,6 +304,6 @@ def _pick(ctx: CommandContext, session: Session[Any], spot: str, yes: bool) -> i
     ctx.answer(
         "attempts-pick",
         data,
-        lambda: ctx.say(f"{spot} ({span.outcome}) is in view. To take it back: {inert(undo, lines=False)}"),
+        lambda: ctx.say(f"{spot} ({span.outcome}) is in view. To undo: {inert(undo, lines=False)}"),
     )
     return 0

@@ -181,12 +181,12 @@ def context_command(ctx: CommandContext, where: str, diff: bool, budget: int | N
 
 @click.command("compact")
 @click.argument("where", metavar="[RANGE]", required=False, default="", shell_complete=complete_selector)
-@click.option("-m", "--message", "summary", default="", metavar="TEXT", help="The summary that stands for the range.")
+@click.option("-m", "--message", "summary", default="", metavar="TEXT", help="The summary that replaces the range.")
 @click.option("-F", "--file", "file", type=click.File(), help="Read the summary from a file; - is stdin.")
 @common
 def compact_command(ctx: CommandContext, where: str, summary: str, file: IO[str] | None) -> None:
     """Replace a range of the conversation with a summary, in the view only: the log keeps everything, and `wakelog
-    expand` takes it back. Facts, decisions and other durable state do not change. Without a summary, list the
+    expand` reverts it. Facts, decisions and other durable state do not change. Without a summary, list the
     compactions.
 
     \b
@@ -212,7 +212,7 @@ def compact_command(ctx: CommandContext, where: str, summary: str, file: IO[str]
     data = {**identity(session), **_plain(made)}
     back = f"wakelog expand {handle(session)}@e{seq}"
     name = label(session)
-    told = f"{name}: e{seq} stands for e{span.first}..e{span.last} ({back} takes it back)"
+    told = f"{name}: e{seq} replaces e{span.first}..e{span.last} (to revert: {back})"
     ctx.answer("compact", data, lambda: ctx.say(told))
 
 

@@ -119,7 +119,7 @@ def _files(file: Path) -> Iterator[StoreCheck]:
     sizes = file_bytes(file)
     if sizes["wal"] > BIG_WAL:
         found = f"the write-ahead log has {size(sizes['wal'])}: a reader may be holding it open"
-        yield StoreCheck("log", "warn", found, "end long-running readers; it shrinks by itself then")
+        yield StoreCheck("log", "warn", found, "end long-running readers; then it shrinks")
     else:
         yield StoreCheck("log", "ok", f"{size(sizes['log'])}, write-ahead log {size(sizes['wal'])}")
     yield _index(file.with_name(INDEX_FILE))
@@ -131,7 +131,7 @@ def _index(path: Path) -> StoreCheck:
     fault = index_fault(path)
     if not fault:
         return StoreCheck("index", "ok", size(path.stat().st_size))
-    return StoreCheck("index", "warn", f"damaged: {fault}", f"rm {path}; it is a cache and is made anew")
+    return StoreCheck("index", "warn", f"damaged: {fault}", f"rm {path}; it is a cache and is rebuilt")
 
 
 def _sessions(store: Store) -> Iterator[StoreCheck]:

@@ -39,7 +39,7 @@ SHOWN_REDACT = 40
 @click.command("erase")
 @click.argument("selectors", metavar="SEL...", nargs=-1, required=True, shell_complete=complete_selector)
 @click.option("--why", required=True, metavar="TEXT", help="Who asked for it, and why; kept in the log.")
-@click.option("--cascade", is_flag=True, help="Erase what is derived from these events too, as far as it is recorded.")
+@click.option("--cascade", is_flag=True, help="Also erase events that are recorded as derived from these.")
 @click.option("--dry-run", is_flag=True, help="Show what would be erased, and stop.")
 @yes_option
 @common
@@ -136,7 +136,7 @@ def _targets(
         span = place.span
         for entry in found.log.entries(after=max(span.first - 1, 0), upto=span.last):
             if entry.kind in STAY:
-                passed[entry.seq] = "it says what was removed, and stays"
+                passed[entry.seq] = "it records a removal, and cannot be erased"
             elif not entry.record.body:
                 passed[entry.seq] = "it was pruned"
             elif not entry.is_intact:
@@ -175,7 +175,7 @@ def _show(
         where = f"@{each.turn}" if each.turn else ""
         ctx.say(f"  e{each.seq:<7}{where:<6}{each.kind:<20} because it names e{each.named}{other}")
     if len(came) > SHOWN:
-        ctx.say(f"  and {len(came) - SHOWN} more that came of them")
+        ctx.say(f"  and {len(came) - SHOWN} more that depend on them")
     for seq, reason in passed.items():
         ctx.say(f"  e{seq:<7}passed over: {reason}")
     ctx.say("  headers and hashes stay; there is no way back")

@@ -97,7 +97,7 @@ def archive_command(ctx: CommandContext, session: str, why: str) -> None:
 @yes_option
 @common
 def delete_command(ctx: CommandContext, session: str, why: str, dry_run: bool, yes: bool) -> None:
-    """Delete a session for good. Its content is removed from the files and a tombstone stays. Forks keep what they
+    """Delete a session permanently. Its content is removed from the files and a tombstone stays. Forks keep what they
     share.
 
     \b

@@ -61,7 +61,7 @@ def ls_command(
     name: str | None,
     limit: int,
 ) -> None:
-    """List the sessions of this store, the last active one first. Forks stand below the session they come from.
+    """List the sessions of this store, the last active one first. Forks are listed below their parent.
 
     When many sessions are not indexed yet, the list is sorted by the last write, and -n 0 indexes all of them.
 

@@ -103,7 +103,7 @@ def _tell(ctx: CommandContext, wanted: set[str], everything: bool, most: int) ->
             note = f"  of the {most} sessions last written; many are not indexed yet, -A looks at all"
             ctx.say(ctx.style(note, dim=True))
         elif resting:
-            ctx.say(ctx.style(f"  {resting} more that rest; -A shows all", dim=True))
+            ctx.say(ctx.style(f"  {resting} more that are idle; -A shows all", dim=True))
 
     ctx.answer("ps", [plain_session(each.session, each.stand) for each in live], human)
     return live

@@ -54,7 +54,7 @@ class _Shown(msgspec.Struct, frozen=True):
 def show_command(ctx: CommandContext, places: tuple[str, ...], raw: bool, with_output: bool, limit: int) -> int:
     """Show a turn with its events (@5), one event in full (e1042), or a commit (c:9f3a). Without SEL, the newest turn.
 
-    A session stays named for the places after it: fix-auth@7 e40 is event 40 of fix-auth.
+    A session's name also applies to the positions after it: fix-auth@7 e40 is event 40 of fix-auth.
 
     \b
     Examples:

@@ -124,7 +124,7 @@ def _say_place(ctx: CommandContext, done: Scrubbed, at: Pass) -> None:
         found = f"{at.damage} damaged" if at.damage else "nothing damaged"
         ctx.say(f"  this pass is whole: {at.sessions} sessions, {at.events:,} events, {found}")
     if not done.keeps_mark:
-        ctx.say("  this store cannot keep how far a scrub has come, so each begins anew (wakelog store migrate)")
+        ctx.say("  this store cannot keep the progress of a scrub, so each one starts again (wakelog store migrate)")
     elif not done.damage and done.is_whole:
         ctx.say("  without anchors kept elsewhere, a cut-off end would not be seen (wakelog anchor)")
 

@@ -36,7 +36,7 @@ NEWS_S, TICK_S, PATIENCE_S = 0.5, 5.0, 5.0
 def watch_command(
     ctx: CommandContext, session: str, everything: bool, once: bool, pause: bool, places: tuple[str, ...], dry_run: bool
 ) -> int:
-    """Watch all live sessions, or SESSION, and flag what somebody should see: a call that keeps failing or repeating,
+    """Watch all live sessions, or SESSION, and flag problems: a call that keeps failing or repeating,
     untrusted content that reaches a call with effects, a retry that did something else, a budget that is nearly spent,
     silence, a lease that was taken over, something evicted that is still pending, secrets.
 
@@ -208,7 +208,7 @@ def ls(ctx: CommandContext, session: str, everything: bool) -> int:
 @flag_command.command("add")
 @click.argument("session", shell_complete=complete_session)
 @click.argument("name")
-@click.option("-m", "--message", "message", default="", metavar="TEXT", help="What somebody should see.")
+@click.option("-m", "--message", "message", default="", metavar="TEXT", help="What to look at.")
 @click.option("--on", "on", default="", metavar="SEL", help="The event it is about, such as e42 or @5.")
 @click.option(
     "--severity",

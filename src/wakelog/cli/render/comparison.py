@@ -190,7 +190,7 @@ def _but(pair: Pair) -> str:
     if pair.minor:
         parts.append(f"{pair.minor} differ only in ids, times or tries")
     if pair.unknown:
-        parts.append(f"{pair.unknown} cannot be told")
+        parts.append(f"{pair.unknown} unknown")
     return f"  ({'; '.join(parts)})" if parts else ""
 
 
@@ -352,7 +352,7 @@ def _cells(pair: Pair, logs: tuple[Log, Log], names: str, row: Pairing | int, is
     if isinstance(row, int):
         return (glyph("more"), Cell(f"{row} same step{'s' if row > 1 else ''}", {"dim": True}), "", "", "")
     a, b = pair.steps(row)
-    words = {"only a": f"only {names[0]}", "only b": f"only {names[1]}", "unknown": "cannot be told"}
+    words = {"only a": f"only {names[0]}", "only b": f"only {names[1]}", "unknown": "unknown"}
     verdict: str = words.get(row.verdict, row.verdict)
     if row.verdict == "differs":
         verdict = f"{', '.join(row.what)} differ{'s' if len(row.what) == 1 else ''}"

@@ -216,7 +216,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
     "flag.cleared": ("flag", _say("{flag} cleared")),
     "history.rewound": ("rewind", _say("{mode} back to e{to}")),
     "history.compacted": ("history", _say("compacted e{first}..e{last}")),
-    "history.expanded": ("history", _say("took back the compaction e{compacted}")),
+    "history.expanded": ("history", _say("reverted the compaction e{compacted}")),
     "history.adopted": ("history", _say("adopted {session} at e{at}")),
     "payload.redacted": ("redaction", _say("e{target} {markers}")),
     "payload.erased": ("erasure", _erased),

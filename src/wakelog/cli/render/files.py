@@ -47,7 +47,7 @@ def _words(step: FileStep, rescue: str) -> str:
         by = f" by {fit(step.by, 48)}" if step.by else ""
         return f"{step.do}: changed{by}{f' @{step.turn}' if step.turn else ''}, {step.why}"
     if step.do == "already":
-        return "as it was already"
+        return "already as it was"
     copy = f"  {glyph('arrow')} a copy of what is there goes to {rescue}/{glyph('more')}" if step.rescue else ""
     if step.why and not step.why.startswith("created"):
         return f"CONFLICT {step.why}  {glyph('arrow')} replaced, yours goes to {rescue}/{glyph('more')}"
@@ -75,7 +75,7 @@ def result_lines(ctx: CommandContext, restored: RestoredFiles) -> Iterator[str]:
     by = {did: [r for r in restored.results if r.did == did] for did in ("restored", "deleted", "already", "kept")}
     counts = [f"{len(by[did])} {did}" for did in ("restored", "deleted") if by[did]]
     if by["already"]:
-        counts.append(f"{len(by['already'])} as it was already")
+        counts.append(f"{len(by['already'])} already as they were")
     if counts:
         yield f"Files: {', '.join(counts)}."
     for result in restored.results:

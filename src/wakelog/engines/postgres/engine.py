@@ -377,7 +377,7 @@ class PostgresEngine:
                 await db.execute(sql.SET_MARK, self.ns, name, value)
             except asyncpg.UndefinedTableError as exc:
                 raise UnsupportedError(
-                    "this store has no place for marks yet", kind="migration-waits", hint="wakelog store migrate"
+                    "this store has no table for marks yet", kind="migration-waits", hint="wakelog store migrate"
                 ) from exc
 
         self._ask(put)

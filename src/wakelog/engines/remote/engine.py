@@ -53,7 +53,9 @@ class RemoteEngine:
         self._patience_s = 0.0  # whether there is a server at all is told at once
         if not (key.isascii() and key.isprintable()):
             raise NotAllowedError(
-                "the key holds characters that no key has", kind="key-refused", hint="look for a line break at its end"
+                "the key contains characters that no key has",
+                kind="key-refused",
+                hint="look for a line break at its end",
             )
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._connections = Connections(url, headers)
@@ -299,5 +301,5 @@ def _strange(url: str, reply: Reply) -> UnavailableError:
     return UnavailableError(
         f"what answers at {url} is not a wakelog server: HTTP status {reply.status}",
         kind="not-a-server",
-        hint="look at the address, and at what stands between: a proxy, a firewall",
+        hint="check the address, and any proxy or firewall in between",
     )

@@ -320,7 +320,7 @@ class SqliteEngine:
             problem = str(exc)
         if problem:
             raise UnavailableError(
-                f"the removal is done and durable, but old bytes are still in {self.path} or its log: {problem}",
+                f"the content is removed, but old bytes are still in {self.path} or its log: {problem}",
                 kind="scrub-pending",
                 hint="open the store again later",
             )
