@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from wakelog.mcp import frames
 from wakelog.mcp.frames import Lines, ServerSentEvents, frames_of
 
+
 def never() -> None:
     raise AssertionError("everything here is short enough")
 
