@@ -58,8 +58,8 @@ class Lines:
 
 
 class ServerSentEvents:
-    """The data of server-sent events in a stream of bytes. `too_long` is called for each that is not read: no part of it
-    is handed on, since a part of a message is another message."""
+    """The data of server-sent events in a stream of bytes. `too_long` is called for each that is not read: no part
+    of it is handed on, since a part of a message is another message."""
 
     def __init__(self, too_long: Callable[[], None]) -> None:
         self._lines = Lines(self._skip)
