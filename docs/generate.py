@@ -49,14 +49,23 @@ STATUSES = ("not-opened", "open", "active", "paused", "closed", "archived", "del
 _PART = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n)(?P<text>.*?)(<!-- end -->)", re.DOTALL)
 
 
+def written() -> list[Path]:
+    """Every file that is written wholly or in part from the code."""
+    return [*_pages(), SCHEMA, protocol.SCHEMA, opening.FILE]
+
+
 def outputs() -> dict[Path, str]:
-    """Every file that is written wholly or in part from the code, with what should be in it."""
-    pages = {page: page.read_text(encoding="utf-8") for page in sorted(DOCS.rglob("*.md"))}
-    out = {page: _rewritten(text) for page, text in pages.items() if _PART.search(text)}
+    """These files, with what should be in them."""
+    out = {page: _rewritten(text) for page, text in _pages().items()}
     out[SCHEMA] = state_schema()
     out[protocol.SCHEMA] = protocol.schema()
     out[opening.FILE] = opening.text()
     return out
+
+
+def _pages() -> dict[Path, str]:
+    texts = {page: page.read_text(encoding="utf-8") for page in sorted(DOCS.rglob("*.md"))}
+    return {page: text for page, text in texts.items() if _PART.search(text)}
 
 
 def rows_without_sentence(page: str) -> list[str]:

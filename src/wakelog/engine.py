@@ -109,7 +109,8 @@ class Feed(Protocol):
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
         """Blocks until the session has events after `after`, from any process; False when the time ran out.
 
-        With no session: until anything at all was stored since the call began.
+        With no session: until anything at all was stored since the call began. Then there is no place to wait after,
+        so `after` is 0; anything else is refused (`bad-point`). Whoever must miss nothing asks `changes` again.
         """
         ...
 
@@ -325,6 +326,16 @@ def require(ability: T | None, otherwise: UnsupportedError) -> T:
     if ability is None:
         raise otherwise
     return ability
+
+
+def refuse_place_in_no_session(session: SessionId | None, after: Seq) -> None:
+    """A seq is a place in a session: waiting for anything at all has none."""
+    if session is None and after:
+        raise InvalidInputError(
+            f"event {after} of which session? Waiting for any session begins now",
+            kind="bad-point",
+            hint="name the session, or leave `after` at 0",
+        )
 
 
 def end_of(engine: Engine, cursor: str = "") -> str:

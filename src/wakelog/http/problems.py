@@ -97,6 +97,14 @@ def share_used(what: str, whose: str, most: int) -> UnavailableError:
     )
 
 
+def too_many_connections(most: int) -> UnavailableError:
+    return UnavailableError(
+        f"your address has {most:,} connections open, as many as one may have",
+        kind="server-busy",
+        hint="close some, or share them between requests; wakelog serve --connections N allows more",
+    )
+
+
 def stopping() -> UnavailableError:
     return UnavailableError("the server is stopping", kind="server-stopping", hint="ask again")
 

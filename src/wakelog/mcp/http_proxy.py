@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from wakelog.errors import UnsupportedError
-from wakelog.mcp.frames import ServerSentEvents, frames_of
+from wakelog.mcp.frames import TOO_LONG, ServerSentEvents, frames_of
 from wakelog.mcp.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class HttpProxy:
             self._recorder.renamed(conversation, given)
         await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
         is_stream = b"text/event-stream" in (_bytes(headers, b"content-type"))
-        events, whole = ServerSentEvents(), bytearray()
+        events, whole = ServerSentEvents(lambda: self._recorder.skipped(TOO_LONG)), bytearray()
         async for piece in response.aiter_raw():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
             if is_stream:

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 import wakelog
-from wakelog.mcp.frames import Frame, Lines, frames_of
+from wakelog.mcp.frames import TOO_LONG, Frame, Lines, frames_of
 
 PIECE = 1 << 16
 NAME = "wakelog"
@@ -41,7 +41,7 @@ class Front:
     def __init__(self, source: int, target: int, *, read_only: bool = False) -> None:
         self._source, self._target = source, target
         self._opening = FirstAnswers(read_only=read_only)
-        self._lines = Lines()
+        self._lines = Lines(self._refuse)
         self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._is_loaded = False
         self._greeted: Any = None
@@ -115,6 +115,11 @@ class Front:
                 self._greeted = frame["id"]
                 line = self._as_agreed(frame)
         self._waiting.put(line.decode("utf-8", "replace") + "\n")
+
+    def _refuse(self) -> None:
+        """A request that is too long to be read is refused; its number is in what was not read."""
+        error = {"code": -32600, "message": f"{TOO_LONG} is not read; send less at once"}
+        self._send(msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}) + b"\n")
 
     def _as_agreed(self, frame: Frame) -> bytes:
         """The request as if the client had asked for what was agreed on, so that the server agrees to the same."""

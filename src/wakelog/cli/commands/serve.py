@@ -47,6 +47,7 @@ _FILE = click.option(
     "--launch-key/--no-launch-key", default=None, help="Create a key for this run only (default: on loopback)."
 )
 @click.option("--rate", default=1000.0, metavar="N", help="Allow N requests a second for each key (0: no limit).")
+@click.option("--connections", default=500, metavar="N", help="Allow N connections from each address (0: no limit).")
 @click.option("--max-body", default="64MB", metavar="SIZE", help="Accept request bodies up to this size.")
 @click.option("--max-bundle", default="512MB", metavar="SIZE", help="Accept bundles up to this size.")
 @click.option("--time-limit", default=30.0, metavar="SECONDS", help="Wait at most this long for an answer.")
@@ -69,6 +70,7 @@ def serve_command(
     key_file: Path | None,
     launch_key: bool | None,
     rate: float,
+    connections: int,
     max_body: str,
     max_bundle: str,
     time_limit: float,
@@ -101,6 +103,7 @@ def serve_command(
         trusted_origins=origins,
         key_file=str(key_file) if key_file else "",
         rate=rate,
+        connections_max=connections,
         body_max=parse_size(max_body) or sys.maxsize,
         bundle_max=parse_size(max_bundle) or sys.maxsize,
         answer_s=time_limit,

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import msgspec
 
-from wakelog.engine import Abilities, FeedChange, Known, Surgery
+from wakelog.engine import Abilities, FeedChange, Known, Surgery, refuse_place_in_no_session
 from wakelog.engines.remote import wire
 from wakelog.engines.remote.append_queue import Group, QueuedAppend, SendQueue
 from wakelog.engines.remote.connection import Connections, NoReplyError, Reply, UnreachableError
@@ -212,6 +212,7 @@ class RemoteEngine:
     # News
 
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
+        refuse_place_in_no_session(session, after)
         deadline = time.monotonic() + timeout_s
         cursor = ""
         while True:
