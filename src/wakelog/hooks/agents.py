@@ -44,6 +44,11 @@ class HookedAgent(msgspec.Struct, frozen=True):
     after: str = ""
     """What a person still has to do."""
 
+    @property
+    def label(self) -> str:
+        """What importers call it."""
+        return "gemini-cli" if self.name == "gemini" else self.name
+
     def folder(self, environ: Mapping[str, str] | None = None) -> Path:
         """Where the user's settings and transcripts are."""
         environ = os.environ if environ is None else environ

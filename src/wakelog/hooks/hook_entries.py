@@ -73,12 +73,18 @@ def _cut_event(text: str, agent: HookedAgent, event: str, made: tuple[tuple[str,
 
 def registered(text: str, agent: HookedAgent) -> list[str]:
     """The events that have a command of ours."""
-    out = []
-    for event, node in _events_of(text, agent).items():
-        handlers = [h for group in node.value if isinstance(group, dict) for h in group.get("hooks") or ()]
-        if any(isinstance(h, dict) and is_ours(h.get("command")) for h in handlers):
-            out.append(event)
-    return out
+    return [event for event, node in _events_of(text, agent).items() if any(map(is_ours, _commands_in(node)))]
+
+
+def commands(text: str, agent: HookedAgent) -> list[str]:
+    """All commands, ours and others'."""
+    return [command for node in _events_of(text, agent).values() for command in _commands_in(node)]
+
+
+def _commands_in(node: JsonNode) -> list[str]:
+    groups = [group for group in node.value if isinstance(group, dict) and isinstance(group.get("hooks"), list)]
+    handlers = [handler for group in groups for handler in group["hooks"] if isinstance(handler, dict)]
+    return [handler["command"] for handler in handlers if isinstance(handler.get("command"), str)]
 
 
 def _check(text: str, agent: HookedAgent) -> None:

@@ -37,6 +37,8 @@ PATIENCE_S = 3.0
 FILE_MAX = 512 << 20
 """So much is kept of one agent and day when no command ever takes it in."""
 TRIES = 8
+SHELLS = (b'"Bash"', b'"PowerShell"', b'"shell"', b'"run_shell_command"')
+CALLS = (b'"PreToolUse"', b'"PostToolUse', b'"BeforeTool"', b'"AfterTool"')
 GAP_SLOT, GAP_SLOTS = 64, 64
 VERSION = b"w1"
 
@@ -69,6 +71,7 @@ def run_hook(args: Sequence[str]) -> None:
             text, flags = text[:KEEP_MAX], "cut"
         if text.strip():
             append(agent, text, flags)
+            _append_files(agent, text)
     except BaseException as exc:  # an interrupt too: whoever interrupts the agent does not mean its hook
         note_gap(agent, exc)
         return
@@ -79,6 +82,20 @@ def run_hook(args: Sequence[str]) -> None:
             print_brief(agent, text)
         except BaseException:  # an agent that starts without its brief is better than one that does not start
             return
+
+
+def _append_files(agent: str, text: bytes) -> None:
+    """Around a shell command: the files that it names, as they are now."""
+    if not any(name in text for name in SHELLS) or not any(name in text for name in CALLS):
+        return
+    from wakelog.hooks.shell_files import files_around
+
+    try:
+        found = files_around(text)
+    except (ValueError, AttributeError, TypeError, RecursionError):  # an input that is not as it should be
+        return
+    if found:
+        append(agent, found)
 
 
 def read_input(source: int) -> tuple[bytes, str]:

@@ -81,17 +81,23 @@ def open(
 
 def default_url() -> str:
     """Where `open()` looks when it is told nothing."""
+    return chosen_url() or str(Path.cwd() / DEFAULT_FOLDER)
+
+
+def chosen_url(start: Path | None = None) -> str:
+    """The store that somebody chose for a folder (by default this one): by a variable, a setting, or a `.wakelog` from
+    there upward. Empty when nobody did."""
     if url := os.environ.get("WAKELOG_STORE"):
         return url
     from wakelog.config.settings import store_path
 
-    if url := store_path():
+    if url := store_path(start):
         return url
-    here = Path.cwd()
+    here = start or Path.cwd()
     for folder in (here, *here.parents):
         if (folder / DEFAULT_FOLDER).is_dir():
             return str(folder / DEFAULT_FOLDER)
-    return str(here / DEFAULT_FOLDER)
+    return ""
 
 
 def _engine(url: str, create: bool, key: str = "") -> Engine:
