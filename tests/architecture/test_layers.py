@@ -21,6 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("http", "mcp"),
     ("hooks",),
+    ("importers",),
     ("testing",),
     ("maintenance",),
     ("store",),

@@ -16,7 +16,6 @@ from wakelog.hooks.installation import receipts
 from wakelog.hooks.intake import take_in
 from wakelog.hooks.routes import store_for
 from wakelog.importers.origins import session_name
-from wakelog.index.queries import sessions as list_sessions
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.store import open as open_store
@@ -58,7 +57,5 @@ def _session(store: Store, label: str, origin: str, folder: str) -> Session[Any]
     name = session_name(store, label, origin)
     if store.is_open(name) and store.resume(name).head.turn:
         return store.resume(name)
-    for info in list_sessions(store.index):
-        if info.labels.get("project") == folder and info.name != name:
-            return store.resume(info.id)
-    return None
+    page = store.index.sessions(label=f"project={folder}", limit=2)
+    return next((store.resume(info.id) for info in page if info.name != name), None)

@@ -307,6 +307,22 @@ class Store:
             f"there is no session {name_or_id!r}", kind="session-not-found", hint="wakelog ls shows what there is"
         )
 
+    def reserve(self, name: str) -> SessionId:
+        """The id that a session of this name has or will have: for linking to one that is opened later."""
+        return self.engine.find(check_text(name, "a name")) or self.engine.claim(
+            check_name(name), root_id(self.clock(), os.urandom(10))
+        )
+
+    def is_open(self, name: str) -> bool:
+        """Whether a session of this name was opened; a name may be reserved before that."""
+        session = self.engine.find(check_text(name, "a name"))
+        if session is None:
+            return False
+        try:
+            return self.engine.head(session).status != "deleted"
+        except NotFoundError:
+            return False
+
     def _starting_with(self, prefix: str) -> list[Head]:
         full = prefix if prefix.startswith("s_") else f"s_{prefix}"
         full = full[:2] + full[2:].upper()
