@@ -56,7 +56,7 @@ def measure(rounds: int, kib: int) -> dict[str, dict[str, float]]:
 
 
 def _quantiles(taken: list[tuple[float, float]]) -> dict[str, float]:
-    out = {}
+    out: dict[str, float] = {}
     for at, name in enumerate(("", " processor")):
         values = sorted(each[at] * 1e3 for each in taken)
         out |= {f"p50{name}": statistics.median(values), f"p95{name}": values[int(len(values) * 0.95)]}

@@ -160,7 +160,7 @@ class HookedSession:
 
     def _notified(self, data: dict[str, Any], record: SpooledRecord) -> None:
         """Codex's `notify` tells a whole turn at its end. Hooks and the transcript tell more, where they are."""
-        if self._has_transcript or self._labels.get("capture") == "hooks":
+        if self._labels.get("capture") != "notify":
             return
         prompts = data.get("input-messages")
         words = "\n".join(map(str, prompts)) if isinstance(prompts, list) else ""

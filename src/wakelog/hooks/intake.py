@@ -1,8 +1,8 @@
 """Taking the spool into the log: what hooks wrote becomes sessions.
 
 A record says that something happened in a session. Where the agent writes a transcript, that is imported, which adds what
-is new in it; then hooks add what only they know. All records that one spool file has of a session are one commit, with an
-id made from them: after a crash in between, the log knows that it has them.
+is new in it; then hooks add what only they know. All records that the spool has of a session are one commit, with an id
+made from them: after a crash before the spool is emptied, the log knows that it has them.
 
 Nothing here fails the command that happens to come by: what cannot be taken in stays in the spool, and is told.
 """
@@ -23,7 +23,7 @@ from wakelog.hooks.agents import AGENTS
 from wakelog.hooks.hook_events import HookedSession
 from wakelog.hooks.installation import receipts
 from wakelog.hooks.routes import store_for
-from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_files, text_in
+from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file, text_in
 from wakelog.importers.origins import session_name
 from wakelog.importers.transcript_import import import_transcript
 from wakelog.session import Session
@@ -35,8 +35,8 @@ HELD_US = 24 * 3600 * 1_000_000
 """How long the beginning of a call waits for its end."""
 COMMIT_MAX = 300
 """So many records become one commit."""
-HOOKS_ONLY = {"capture": "hooks"}
-"""The label of a session that has no transcript, and is made from hooks alone."""
+CAPTURE = "capture"
+"""The label of a session that has no transcript: it is made from `hooks` alone, or from `notify`."""
 
 OpenStore = Callable[[str], Store]
 
@@ -58,24 +58,25 @@ def take_in(open_store: OpenStore, *, into: str = "", now_us: int = 0) -> Intake
     with spool_lock() as has:
         if not has:
             return report
+        file = take_file()
+        if file is None:
+            return report
         opened = _Stores(open_store)
         try:
-            for file in take_files():
-                left = _take_records(file.records, opened, into, now_us or time.time_ns() // 1000, report)
-                keep_only(file, left)
-                report.waiting += len(left)
-                report.broken += file.broken
-                for _ in range(file.broken):
-                    spool.note_gap("spool", ValueError())
+            left = _take_records(file.records, opened, into, now_us or time.time_ns() // 1000, report)
         finally:
             opened.close()
+        keep_only(file, left)
+        report.waiting, report.broken = len(left), file.broken
+        for _ in range(file.broken):
+            spool.note_gap("spool", ValueError())
     return report
 
 
 def _take_records(
     records: Iterable[SpooledRecord], opened: _Stores, into: str, now_us: int, report: IntakeReport
 ) -> list[SpooledRecord]:
-    """Takes in the records of a file; those that must wait."""
+    """Takes in records; those that must wait."""
     left: list[SpooledRecord] = []
     for (agent, _), given in _by_session(records).items():
         try:
@@ -93,7 +94,7 @@ def _take_records(
 
 def _by_session(records: Iterable[SpooledRecord]) -> dict[tuple[str, str], list[SpooledRecord]]:
     out: dict[tuple[str, str], list[SpooledRecord]] = {}
-    for record in sorted(records, key=lambda r: r.at_us):
+    for record in records:
         agent = record.agent.removesuffix("-notify")
         if agent in AGENTS and record.origin:
             out.setdefault((agent, record.origin), []).append(record)
@@ -118,7 +119,7 @@ class _Stores:
 
 
 class _SessionIntake:
-    """The records that one file has of one session."""
+    """The records of one session."""
 
     def __init__(self, store: Store, agent: str, records: list[SpooledRecord], now_us: int) -> None:
         self._store, self._agent, self._now_us = store, AGENTS[agent], now_us
@@ -128,8 +129,8 @@ class _SessionIntake:
 
     def run(self, report: IntakeReport) -> list[SpooledRecord]:
         session = self._session()
-        labels: dict[str, str] = session.log.part("labels") if session is not None else {}  # type: ignore[assignment]
-        is_bare = labels.get("capture") == HOOKS_ONLY["capture"]
+        labels: dict[str, str] = session.log.part("labels") if session is not None else {}
+        is_bare = CAPTURE in labels
         has_transcript = not is_bare and self._import()
         if not has_transcript and not is_bare:
             if session is not None:
@@ -148,7 +149,8 @@ class _SessionIntake:
     def _open(self, *, is_bare: bool) -> Session[Any]:
         first = self._records[0].data
         labels = {"agent": self._agent.label, "origin": self._origin, "project": text_in(first, "cwd")}
-        labels |= HOOKS_ONLY if is_bare else {}
+        if is_bare:
+            labels[CAPTURE] = "notify" if all(r.agent.endswith("-notify") for r in self._records) else "hooks"
         return self._store.session(
             self._name, agent=self._agent.label, labels={k: v for k, v in labels.items() if v}, limits={}
         )
@@ -187,9 +189,9 @@ class _SessionIntake:
         hooked = HookedSession(
             self._agent.label,
             has_transcript=has_transcript,
-            turn=log.part("turn"),  # type: ignore[arg-type]
-            pending=log.part("pending_actions"),  # type: ignore[arg-type]
-            labels=log.part("labels"),  # type: ignore[arg-type]
+            turn=log.part("turn"),
+            pending=log.part("pending_actions"),
+            labels=log.part("labels"),
             status=session.status,
         )
         for start in range(0, len(self._records), COMMIT_MAX):

@@ -15,12 +15,13 @@ import os
 import re
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from wakelog.atomic_file import atomic_file
 from wakelog.hooks import spool
 
 TAKEN = ".taken"
@@ -114,16 +115,32 @@ def _locked(file: int) -> bool:
     return True
 
 
-def take_files() -> Iterator[SpoolFile]:
-    """Every file there is, the oldest first, with its records. Call under `spool_lock`."""
+def take_file() -> SpoolFile | None:
+    """All that hooks have written, as one file; None when there is nothing. Call under `spool_lock`.
+
+    One file, because it is deleted at once: were several deleted one by one, a process that dies between two would leave
+    records whose commit nobody recognises. Copies that are left by one that dies here are told by their keys."""
     folder = Path(spool.spool_folder())
     for path in sorted(folder.glob("*.log")):
         with contextlib.suppress(OSError):  # it stays for next time
             _take(path)
-    for path in sorted(folder.glob(f"*{TAKEN}"), key=lambda p: (p.stat().st_mtime_ns, p.name)):
-        with contextlib.suppress(OSError):
-            records, broken = read_records(path.read_bytes())
-            yield SpoolFile(path, tuple(records), broken)
+    found = sorted(folder.glob(f"*{TAKEN}"))
+    records: dict[str, SpooledRecord] = {}
+    broken = 0
+    for path in found:
+        some, bad = read_records(path.read_bytes())
+        records |= {record.key: record for record in some}
+        broken += bad
+    ordered = tuple(sorted(records.values(), key=lambda r: r.at_us))
+    if not found:
+        return None
+    if len(found) == 1:
+        return SpoolFile(found[0], ordered, broken)
+    merged = SpoolFile(folder / f"all-{time.time_ns():x}{TAKEN}", ordered, broken)
+    _write(merged.path, ordered)
+    for path in found:
+        path.unlink()
+    return merged
 
 
 def _take(path: Path) -> None:
@@ -137,20 +154,17 @@ def _take(path: Path) -> None:
 
 def keep_only(file: SpoolFile, left: list[SpooledRecord]) -> None:
     """Deletes a file, or leaves in it what could not be taken in yet."""
-    if len(left) == len(file.records):
-        return
     if left:
-        part = file.path.with_suffix(".part")
-        flags = {False: "-", True: "cut"}
-        part.write_bytes(
-            b"".join(
-                spool.frame(r.agent, json.dumps(r.data).encode(), flags[r.is_cut], at_us=r.at_us) for r in left
-            )
-        )
-        part.chmod(0o600)
-        part.replace(file.path)
+        _write(file.path, left)
     else:
         file.path.unlink()
+
+
+def _write(path: Path, records: Iterable[SpooledRecord]) -> None:
+    with atomic_file(path) as out:
+        for record in records:
+            text = json.dumps(record.data).encode()
+            out.write(spool.frame(record.agent, text, "cut" if record.is_cut else "-", at_us=record.at_us))
 
 
 def read_records(content: bytes) -> tuple[list[SpooledRecord], int]:
