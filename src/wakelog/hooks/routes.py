@@ -9,14 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from wakelog.hooks.installation import Receipt
-from wakelog.hooks.spool import data_folder
-from wakelog.store import chosen_url
-
-
-def user_store(*, must_exist: bool = False) -> str:
-    """The user's own store; empty when it must exist and does not."""
-    folder = Path(data_folder()) / "store"
-    return str(folder) if not must_exist or folder.is_dir() else ""
+from wakelog.store.url import chosen_url, user_store
 
 
 def store_for(agent: str, folder: str, enabled: list[Receipt]) -> str:

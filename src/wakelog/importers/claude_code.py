@@ -48,6 +48,8 @@ _ASIDE = re.compile(
     r"|task-notification|system-reminder|user-memory-input)>"
 )
 _COMMAND = re.compile(r"\s*<command-(name|message)>")
+_NAME = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
+_GIVEN = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
 _ARGS = re.compile(r"<command-args>\s*\S")
 _BUILT_IN = re.compile(
     r"<command-name>/?(clear|compact|model|config|cost|login|logout|mcp|resume|status|help|exit|doctor|memory|hooks"
@@ -141,7 +143,9 @@ class _Reader:
             rest["type"] = value["type"]
             message = value.get("message")
             if isinstance(message, dict):
-                about = {k: v for k, v in message.items() if k not in ("content", "role", "model", "type", "id")}
+                is_typed = isinstance(message.get("content"), str) and _COMMAND.match(message["content"])
+                inside = {"role", "model", "type", "id"} | (set() if is_typed else {"content"})
+                about = {k: v for k, v in message.items() if k not in inside}
                 if about:
                     rest["message"] = about
             if "toolUseResult" in rest:
@@ -222,6 +226,8 @@ class _Reader:
             if back and self._path[back] < self._prompts:
                 yield Rewind(back)
             self._prompts += 1
+        if isinstance(words, str) and _COMMAND.match(words):
+            words = _typed(words)
         yield Prompt(words, id=str(value.get("promptId") or value.get("uuid") or ""))
 
     def _ancestor(self, uuid: str) -> str:
@@ -261,6 +267,12 @@ def _assistant(value: dict[str, Any]) -> Iterator[Step]:
 
 def _call_mention(block: dict[str, Any]) -> dict[str, Value]:
     return {k: v for k, v in block.items() if k != "input"}
+
+
+def _typed(text: str) -> str:
+    """A slash command as the person typed it."""
+    name, args = _NAME.search(text), _GIVEN.search(text)
+    return f"{name[1]} {args[1] if args else ''}".strip() if name else text
 
 
 def _is_aside(text: str) -> bool:

@@ -57,8 +57,18 @@ DAY_US = 86_400_000_000
 class SessionWriter:
     """Writes the records of one transcript, and those of sub-agents inside it, into their sessions."""
 
-    def __init__(self, store: Store, head: TranscriptHead, *, format: str, source: str, stat: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        head: TranscriptHead,
+        *,
+        format: str,
+        source: str,
+        stat: tuple[int, int],
+        dry_run: bool = False,
+    ) -> None:
         self._store = store
+        self._dry_run = dry_run
         self._head = head
         self._format = format
         self._source = source
@@ -82,7 +92,7 @@ class SessionWriter:
         self._paid: dict[str, int] = {}
         self._parts: dict[str, int] = {}
         self._is_done = self._seems_done = False
-        self._at = 0
+        self._at = self._first_at = 0
         self._lanes: dict[str, SessionWriter] = {}
         self._prices: dict[tuple[str, int], Price | None] = {}
         self._images: set[str] = set()
@@ -106,6 +116,7 @@ class SessionWriter:
         is_new = record.id not in self.known
         if record.at:
             self._at = record.at
+            self._first_at = self._first_at or record.at
         if not is_new:
             for step in record.steps:
                 self._pass(step)
@@ -133,6 +144,11 @@ class SessionWriter:
         self.flush()
         for lane in self._lanes.values():
             lane.close(is_cold=is_cold, is_quiet=is_quiet)
+
+    @property
+    def last_at(self) -> int:
+        """When the newest record happened; 0 when the tool does not say."""
+        return self._at
 
     @property
     def lanes(self) -> tuple[SessionWriter, ...]:
@@ -380,6 +396,8 @@ class SessionWriter:
 
     def _child(self, origin: str) -> str:
         """The id of a sub-agent's session, which need not have been opened yet."""
+        if self._dry_run:
+            return ""
         return self._store.reserve(session_name(self._store, self._head.agent, origin))
 
     def _spawn(self, ask: Ask, step: Answer) -> None:
@@ -393,7 +411,7 @@ class SessionWriter:
         if lane not in self._lanes:
             head = msgspec.structs.replace(self._head, origin=lane, parent=self._head.origin, goal="", title="")
             self._lanes[lane] = SessionWriter(
-                self._store, head, format=self._format, source=self._source, stat=self._stat
+                self._store, head, format=self._format, source=self._source, stat=self._stat, dry_run=self._dry_run
             )
         return self._lanes[lane]
 
@@ -413,10 +431,7 @@ class SessionWriter:
 
     def _compact(self, step: Compaction) -> None:
         self.flush()
-        if self.session is None:
-            self._open()
-        assert self.session is not None
-        first, last = self.known.compacted + 1, self.session.head.seq
+        first, last = self.known.compacted + 1, 0 if self._dry_run else self._open().head.seq
         self._put(ev.HistoryCompacted(first=first, last=last, summary=step.summary), actor="runtime")
         self.known.compacted = last
 
@@ -444,6 +459,7 @@ class SessionWriter:
                 labels={k: v for k, v in labels.items() if v},
                 limits={},
                 spawner=spawner,
+                occurred_at=self._first_at,
             )
             self._labels = dict(self._state("labels", {}))
         return self.session
@@ -457,10 +473,19 @@ class SessionWriter:
         self._put_reply()
         if not self._drafts and not self._records:
             return
+        if self._dry_run:
+            self.new_events += len(self._drafts) + 1
+            self._drafts, self._records, self._weight = [], [], 0
+            return
         session = self._open()
         size, changed = self._stat
         mark = ev.RecordsImported(
-            format=self._format, source=self._source, records=self._records, size=size, changed=changed
+            format=self._format,
+            source=self._source,
+            records=self._records,
+            size=size,
+            changed=changed,
+            occurred_at=self._at,
         )
         if session.status in ("closed", "archived"):
             session.append(EventDraft(ev.SessionReopened(), actor="runtime"))

@@ -94,6 +94,7 @@ _SUMMARY = {
     "file.changed": ("path",),
     "session.opened": ("goal", "name"),
     "turn.ended": ("error", "why"),
+    "turn.started": ("input",),
 }
 
 

@@ -22,7 +22,6 @@ from wakelog.model.calls import ASKS
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.session import Session
-from wakelog.timeline.points import commit_at
 from wakelog.timeline.slices import Slice, read_slice
 
 
@@ -199,11 +198,11 @@ class TurnsLook(msgspec.Struct, frozen=True):
 def header_line(ctx: CommandContext, session: Session[Any], stand: Standing) -> str:
     """The session in one line: name, turns, time, money, id, status."""
     document, head = stand.document, stand.head
-    started = commit_at(session.log, 1)
+    started = session.log.entry(1)
     turns = document["turn"]["number"]
     facts = [
         f"{turns} turn{'s' if turns != 1 else ''}" if turns else f"{stand.seq} events",
-        duration(max(0, stand.at - started.at)),
+        duration(max(0, stand.at - started.happened_at)),
         money(spent) if (spent := document["budget"]["spent"].get("usd_micros", 0)) else "",
         short_id(session.id),
         f"fork of {short_id(head.fork.parent)} at e{head.fork.at}" if head.fork else "",
