@@ -57,10 +57,16 @@ def spooled(records: list[dict[str, Any]], agent: str = "claude-code") -> None:
 
 def write_transcript(path: Path, origin: str = CLAUDE, cwd: str = "/w") -> Path:
     """The file that Claude Code writes for the beginning of the same session."""
-    common = {"sessionId": origin, "cwd": cwd, "version": "2.1.0", "gitBranch": "main", "isSidechain": False}
+    common: dict[str, Any] = {
+        "sessionId": origin,
+        "cwd": cwd,
+        "version": "2.1.0",
+        "gitBranch": "main",
+        "isSidechain": False,
+    }
     use = {"type": "tool_use", "id": "t1", "name": "Bash", "input": BASH}
     usage = {"input_tokens": 10, "output_tokens": 5}
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"type": "user", "uuid": "u1", "parentUuid": None, "message": {"role": "user", "content": "fix the build"}},
         {
             "type": "assistant",

@@ -11,9 +11,11 @@ from wakelog.errors import ConflictError, InvalidInputError, WakelogError
 from wakelog.hooks import agents, installation
 from wakelog.hooks.agents import AGENTS, HookedAgent, is_ours
 
+SAY = '{"type": "command", "command": "say done"}'
+GUARD = '{"type":"command","command":"./guard.sh"}'
 OTHERS = {
-    "tabs": '{\n\t"model": "opus",\n\t"hooks": {\n\t\t"Stop": [\n\t\t\t{"hooks": [{"type": "command", "command": "say done"}]}\n\t\t]\n\t}\n}',
-    "compact": '{"env":{"A":"1"},"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"./guard.sh"}]}]}}',
+    "tabs": f'{{\n\t"model": "m",\n\t"hooks": {{\n\t\t"Stop": [\n\t\t\t{{"hooks": [{SAY}]}}\n\t\t]\n\t}}\n}}',
+    "compact": f'{{"env":{{"A":"1"}},"hooks":{{"PreToolUse":[{{"matcher":"Bash","hooks":[{GUARD}]}}]}}}}',
     "four spaces": '{\n    "permissions": {\n        "allow": ["Bash(ls:*)"]\n    }\n}\n',
     "crlf": '{\r\n  "a": [],\r\n  "hooks": {}\r\n}\r\n',
     "empty lists": '{"hooks": {"Stop": [], "BeforeTool": []}}\n',

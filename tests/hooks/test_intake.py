@@ -227,7 +227,7 @@ def test_files_that_a_shell_command_names_are_kept_before_and_after(url: str, tm
     (folder / "a.txt").write_text("one\n")
     (folder / "gone.txt").write_text("bye\n")
     (folder / ".env").write_text("SECRET=1\n")
-    common = {"session_id": CLAUDE, "cwd": str(folder), "tool_name": "Bash", "tool_use_id": "t1"}
+    common: dict = {"session_id": CLAUDE, "cwd": str(folder), "tool_name": "Bash", "tool_use_id": "t1"}
     common["tool_input"] = {"command": "sed -i s/one/two/ a.txt && rm 'gone.txt'; echo x > new.txt; cat .env"}
     _hook({**common, "hook_event_name": "PreToolUse"})
     assert take(url).waiting == 1  # the call runs

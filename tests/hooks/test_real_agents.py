@@ -34,6 +34,7 @@ class Machine:
 
     def __init__(self, folder: Path, url: str) -> None:
         self.home, self.project, self.data = folder / "home", folder / "project", folder / "data"
+        self.url = url
         self.home.mkdir()
         self.project.mkdir()
         self.env = {
@@ -76,9 +77,7 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path):
     with mock_models() as url:
-        made = Machine(tmp_path, url)
-        made.url = url
-        yield made
+        yield Machine(tmp_path, url)
 
 
 def check(machine: Machine, short: str, events: set[str]) -> list[str]:
@@ -114,6 +113,7 @@ def test_claude_code_is_recorded(machine: Machine) -> None:
     kinds = check(machine, "claude", {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"})
     assert kinds.count("turn.started") == 1
     assert "records.imported" in kinds
+    assert kinds.index("file.changed") < kinds.index("turn.ended")
     assert kinds[-1] == "session.closed"
     machine.wakelog("disable", "--all", "--yes")
     assert not (machine.home / ".claude" / "settings.json").exists()

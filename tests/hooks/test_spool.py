@@ -136,7 +136,9 @@ def test_the_hook_loads_nothing_heavy(data: Path) -> None:
         "except SystemExit as exc: assert exc.code == 0\n"
         "print(*sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program], input=b'{"session_id": "s"}', capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=b'{"session_id": "s"}', capture_output=True, check=True
+    )
     loaded = set(done.stdout.decode().split())
     ours = {name for name in loaded if name.startswith("wakelog")}
     assert ours == {"wakelog", "wakelog.cli", "wakelog.hooks", "wakelog.hooks.spool"}
@@ -193,8 +195,10 @@ def test_what_could_not_be_taken_in_stays(data: Path) -> None:
         spool.append("codex", json.dumps({"session_id": str(n)}).encode())
     with spool_files.spool_lock():
         file = spool_files.take_file()
+        assert file is not None
         spool_files.keep_only(file, [r for r in file.records if r.origin == "1"])
         file = spool_files.take_file()
+        assert file is not None
         assert [r.origin for r in file.records] == ["1"]
         spool_files.keep_only(file, [])
     assert not spool_files.is_waiting()

@@ -5,7 +5,17 @@ from __future__ import annotations
 import json
 
 from wakelog.hooks.agents import HookedAgent, hook_command, is_ours
-from wakelog.hooks.json_text import BadJsonError, Insertion, JsonNode, add_member, append_item, find, insert, parse, remove
+from wakelog.hooks.json_text import (
+    BadJsonError,
+    Insertion,
+    JsonNode,
+    add_member,
+    append_item,
+    find,
+    insert,
+    parse,
+    remove,
+)
 
 HOOKS = "hooks"
 

@@ -9,7 +9,7 @@ made from them too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -54,6 +54,8 @@ class HookedSession:
         self._labels = dict(labels or {})
         self._is_closed = status in ("closed", "archived")
         self._held: dict[str, SpooledRecord] = {}
+        self.written_files: set[str] = set()
+        """Calls whose changes of files are in the log."""
         self._at = 0
 
     @property
@@ -286,16 +288,42 @@ class HookedSession:
 
     def _files_after(self, data: dict[str, Any], record: SpooledRecord) -> None:
         held = self._held.pop(f"files {_call_of(data)}", None)
-        before, after = _contents(held.data) if held is not None else {}, _contents(data)
-        folder = project_folder(text_in(data, "cwd")) if text_in(data, "cwd") else ""
-        for path in sorted({*before, *after}):
-            old, new = before.get(path), after.get(path)
-            if old == new:
-                continue  # as it was, or not known on either side
-            change: Any = "created" if path not in before else "deleted" if path not in after else "modified"
-            changed = file_change(path, folder=folder, before=old, after=new, change=change)
-            event = msgspec.structs.replace(changed, action=text_in(data, "tool_use_id"))
-            self._put(event, actor="tool")
+        for event in changes_between(held, record):
+            if event.action not in self.written_files:
+                self._put(event, actor="tool")
+
+
+def changes_between(before: SpooledRecord | None, after: SpooledRecord) -> Iterator[ev.FileChanged]:
+    """What a shell command did to the files that it names."""
+    old_files, new_files = _contents(before.data) if before is not None else {}, _contents(after.data)
+    folder = text_in(after.data, "cwd")
+    if before is not None and (before.data.get("more") or after.data.get("more")):
+        # Not all were looked at, so one that is on one side only may have been there all the time.
+        old_files, new_files = (
+            {p: f[p] for p in f if p in g} for f, g in ((old_files, new_files), (new_files, old_files))
+        )
+    for path in sorted({*old_files, *new_files}) if before is not None else ():
+        old, new = old_files.get(path), new_files.get(path)
+        if old == new:
+            continue  # as it was, or not known on either side
+        change: Any = "created" if path not in old_files else "deleted" if path not in new_files else "modified"
+        action = text_in(after.data, "tool_use_id")
+        place = project_folder(folder) if folder else ""
+        changed = file_change(path, folder=place, before=old, after=new, change=change, action=action)
+        yield msgspec.structs.replace(changed, occurred_at=after.at_us)
+
+
+def changes_by_call(records: Iterable[SpooledRecord]) -> dict[str, list[ev.FileChanged]]:
+    """By the id of the call: what shell commands did to files."""
+    before: dict[str, SpooledRecord] = {}
+    out: dict[str, list[ev.FileChanged]] = {}
+    for record in records:
+        id = text_in(record.data, "tool_use_id")
+        if id and record.event == "files.before":
+            before[id] = record
+        elif id and record.event == "files.after" and (changes := [*changes_between(before.pop(id, None), record)]):
+            out[id] = changes
+    return out
 
 
 def _given(data: dict[str, Any]) -> str:

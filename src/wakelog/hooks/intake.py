@@ -1,8 +1,8 @@
 """Taking the spool into the log: what hooks wrote becomes sessions.
 
-A record says that something happened in a session. Where the agent writes a transcript, that is imported, which adds what
-is new in it; then hooks add what only they know. All records that the spool has of a session are one commit, with an id
-made from them: after a crash before the spool is emptied, the log knows that it has them.
+A record says that something happened in a session. Where the agent writes a transcript, that is imported, which adds
+what is new in it; then hooks add what only they know. All records that the spool has of a session are one commit, with
+an id made from them: after a crash before the spool is emptied, the log knows that it has them.
 
 Nothing here fails the command that happens to come by: what cannot be taken in stays in the spool, and is told.
 """
@@ -20,7 +20,7 @@ import msgspec
 from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.hooks import spool
 from wakelog.hooks.agents import AGENTS
-from wakelog.hooks.hook_events import HookedSession
+from wakelog.hooks.hook_events import HookedSession, changes_by_call
 from wakelog.hooks.installation import receipts
 from wakelog.hooks.routes import store_for
 from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file, text_in
@@ -125,6 +125,7 @@ class _SessionIntake:
         self._store, self._agent, self._now_us = store, AGENTS[agent], now_us
         self._records = records
         self._origin = records[0].origin
+        self._written: set[str] = set()
         self._name = session_name(store, self._agent.label, self._origin)
 
     def run(self, report: IntakeReport) -> list[SpooledRecord]:
@@ -160,12 +161,15 @@ class _SessionIntake:
     def _import(self) -> bool:
         """Imports what is new in the session's transcript and those of its sub-agents. False when there is none."""
         found = False
+        changes = changes_by_call(self._records)
+        calls = {*changes}
         for path in self._transcripts():
             try:
-                report = import_transcript(self._store, path)
+                report = import_transcript(self._store, path, changes=changes)
             except UnsupportedError:
                 continue  # not a format that can be read: the hooks are all there is
             found = found or any(each.name == self._name for each in report.sessions)
+        self._written = calls - {*changes}
         return found
 
     def _transcripts(self) -> Iterator[Path]:
@@ -194,6 +198,7 @@ class _SessionIntake:
             labels=log.part("labels"),
             status=session.status,
         )
+        hooked.written_files = self._written
         for start in range(0, len(self._records), COMMIT_MAX):
             chunk = self._records[start : start + COMMIT_MAX]
             id = "hooks-" + hashlib.sha256("".join(each.key for each in chunk).encode()).hexdigest()[:24]

@@ -1,7 +1,7 @@
 """Edits a JSON file as text: what is added is inserted, what is removed is cut out, and every other byte stays.
 
-A settings file belongs to its owner, with its indentation and the order of its keys. So nothing is written anew: the text
-is parsed into spans, and an edit is one insertion at the end of an object or an array, in the style around it.
+A settings file belongs to its owner, with its indentation and the order of its keys. So nothing is written anew: the
+text is parsed into spans, and an edit is one insertion at the end of an object or an array, in the style around it.
 """
 
 from __future__ import annotations

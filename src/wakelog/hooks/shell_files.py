@@ -23,7 +23,8 @@ _BREAKS = str.maketrans(dict.fromkeys("\"'`;|&<>()=,{}[]$\n\t", " "))
 
 
 def files_around(text: bytes) -> bytes:
-    """What the files that a shell command names hold now, as the text of a record; empty when it names none."""
+    """What the files that a shell command names hold now, as the text of a record. That it names none that is there
+    counts too: one that is there afterwards was made. Empty when it is not a command."""
     said = json.loads(text)
     given = said.get("tool_input")
     command = given.get("command") if isinstance(given, dict) else None
@@ -34,10 +35,9 @@ def files_around(text: bytes) -> bytes:
         return b""
     if isinstance(given, dict) and isinstance(given.get("directory") or given.get("dir_path"), str):
         folder = os.path.join(folder, given.get("directory") or given["dir_path"])
-    found = {path: _content(path) for path in named_files(command, folder)}
+    names = named_files(command, folder)
+    found = {path: _content(path) for path in names[:FILES_MAX]}
     is_before = said.get("hook_event_name") in BEFORE
-    if not found and is_before:
-        return b""
     about: dict[str, Any] = {
         "session_id": said.get("session_id"),
         "cwd": said.get("cwd"),
@@ -45,12 +45,13 @@ def files_around(text: bytes) -> bytes:
         "tool_use_id": said.get("tool_use_id"),
         "command": command[:200],
         "files": found,
+        "more": len(names) > FILES_MAX,
     }
     return json.dumps(about).encode()
 
 
 def named_files(command: str, folder: str) -> list[str]:
-    """The files below a folder that a command names: whole paths, at most `FILES_MAX`."""
+    """The files below a folder that a command names, as whole paths; no more than one beyond `FILES_MAX`."""
     top = os.path.realpath(folder)
     out: list[str] = []
     for word in command.translate(_BREAKS).split():
@@ -61,7 +62,7 @@ def named_files(command: str, folder: str) -> list[str]:
         if ".git" in parts or ".wakelog" in parts or parts[-1].startswith(".env"):
             continue
         out.append(path)
-        if len(out) == FILES_MAX:
+        if len(out) > FILES_MAX:
             break
     return out
 

@@ -12,8 +12,8 @@ TIME is microseconds since 1970, FLAGS is `-` or what is special (`cut`: TEXT is
 of TEXT in bytes. A record begins and ends with a line break, so that the next one is whole after a write that was cut
 off. JSON has line breaks only between its parts; they become spaces.
 
-What could not be written is counted in `gaps`: a file that is there before it is needed, and never grows, because a full
-disk is the likely reason.
+What could not be written is counted in `gaps`: a file that is there before it is needed, and never grows, because a
+full disk is the likely reason.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def append(agent: str, text: bytes, flags: str = "-") -> None:
     folder = spool_folder()
     record = frame(agent, text, flags)
     name = os.path.join(folder, f"{agent}-{time.strftime('%Y%m%d', time.gmtime())}.log")
-    for tries in range(TRIES):
+    for _ in range(TRIES):
         file = _open(name, folder)
         try:
             # Shared between writers; who takes the file away holds it alone, for an instant. One that is stopped at

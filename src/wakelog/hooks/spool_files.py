@@ -118,8 +118,8 @@ def _locked(file: int) -> bool:
 def take_file() -> SpoolFile | None:
     """All that hooks have written, as one file; None when there is nothing. Call under `spool_lock`.
 
-    One file, because it is deleted at once: were several deleted one by one, a process that dies between two would leave
-    records whose commit nobody recognises. Copies that are left by one that dies here are told by their keys."""
+    One file, because it is deleted at once: were several deleted one by one, a process that dies between two would
+    leave records whose commit nobody recognises. Copies left by one that dies here are told by their keys."""
     folder = Path(spool.spool_folder())
     for path in sorted(folder.glob("*.log")):
         with contextlib.suppress(OSError):  # it stays for next time

@@ -1,4 +1,6 @@
-"""`wakelog hook`: what agents run. Called by them it never comes here (cli/__init__.py); this is its help and `--drain`."""
+"""`wakelog hook`: what agents run, and `--drain`.
+
+Called by an agent it does not come here: cli/__init__.py goes to the spool before anything else is loaded."""
 
 from __future__ import annotations
 
