@@ -22,7 +22,7 @@ from wakelog.store import open as open_store
 
 TOKENS = 800
 CHARS_MAX = 6000
-TIME_S = 4.0
+TIME_S = 3.0
 """Agents wait five seconds for a hook."""
 
 
