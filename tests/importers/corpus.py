@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import wakelog
+from wakelog.importers.imported_records import rests_of
 from wakelog.importers.transcript_import import ImportReport, import_transcript
 from wakelog.model.values import Value
 from wakelog.session import Session
@@ -44,5 +45,7 @@ def records_of(session: Session[Any]) -> list[tuple[str, int, Value]]:
     found: list[tuple[str, int, Value]] = []
     for entry in session.log.entries():
         if entry.kind == "records.imported":
-            found += [tuple(r) for r in session.log.value(entry, entry.body["records"])]
+            body = entry.body
+            rests = rests_of(session.log.value(entry, body["rest"]))
+            found += zip(body["ids"], body["counts"], rests, strict=True)
     return found

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from wakelog.importers.claude_results import answer_of
 from wakelog.importers.files import JsonLine, RecordIds, Sample, digest, json_lines
 from wakelog.importers.moments import microseconds
@@ -127,29 +129,34 @@ class _Reader:
         lane = self._lane(value)
         steps = [] if id != uuid and isinstance(uuid, str) else self._steps(value, lane)
         self._remember(value, steps)
-        held = _HELD if steps and value.get("type") in ("user", "assistant") else frozenset(_STICKY) - {"isSidechain"}
-        return SourceRecord(id, tuple(steps), microseconds(value.get("timestamp")), self._rest(value, held), lane)
+        at = microseconds(value.get("timestamp"))
+        if steps and value.get("type") in ("user", "assistant"):
+            return SourceRecord(id, tuple(steps), at, self._rest(value), lane)
+        for key in _STICKY:
+            if key in value:
+                self._last[key] = value[key]
+        self._before = uuid if isinstance(uuid, str) else self._before
+        return SourceRecord(id, tuple(steps), at, msgspec.Raw(line.raw), lane)
 
-    def _rest(self, value: dict[str, Any], held: frozenset[str]) -> dict[str, Value]:
+    def _rest(self, value: dict[str, Any]) -> dict[str, Value]:
         """What the steps do not hold. Fields that every line repeats are there when they change."""
-        rest = {k: v for k, v in value.items() if k not in held}
+        rest = {k: v for k, v in value.items() if k not in _HELD}
         for key in _STICKY:
             if key in value and self._last.get(key) != value[key]:
                 rest[key] = self._last[key] = value[key]
         if rest.get("parentUuid") == self._before:
             del rest["parentUuid"]
         self._before = value.get("uuid") or self._before
-        if value.get("type") in ("user", "assistant") and "message" not in rest:
-            rest["type"] = value["type"]
-            message = value.get("message")
-            if isinstance(message, dict):
-                is_typed = isinstance(message.get("content"), str) and _COMMAND.match(message["content"])
-                inside = {"role", "model", "type", "id"} | (set() if is_typed else {"content"})
-                about = {k: v for k, v in message.items() if k not in inside}
-                if about:
-                    rest["message"] = about
-            if "toolUseResult" in rest:
-                rest["toolUseResult"] = _without_content(rest["toolUseResult"])
+        rest["type"] = value["type"]
+        message = value.get("message")
+        if isinstance(message, dict):
+            is_typed = isinstance(message.get("content"), str) and _COMMAND.match(message["content"])
+            inside = {"role", "model", "type", "id"} | (set() if is_typed else {"content"})
+            about = {k: v for k, v in message.items() if k not in inside}
+            if about:
+                rest["message"] = about
+        if "toolUseResult" in rest:
+            rest["toolUseResult"] = _without_content(rest["toolUseResult"])
         return rest
 
     def _lane(self, value: dict[str, Any]) -> str:

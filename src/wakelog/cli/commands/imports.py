@@ -140,7 +140,7 @@ def _offer(ctx: CommandContext, found: list[FoundTranscript], *, yes: bool) -> b
     ctx.say(f"Found on this machine: {summary(found)}   [read-only, nothing changed]")
     ctx.flush()
     if not yes:
-        ctx.confirm("Import them?", yes=False)
+        ctx.confirm("Import them?", yes=False, default=True)
     return True
 
 

@@ -16,7 +16,6 @@ from wakelog.errors import CorruptLogError
 from wakelog.model.ids import Seq
 from wakelog.model.records import Head
 from wakelog.model.values import Value
-from wakelog.monitors.budgets import reached
 from wakelog.session import Session
 
 if TYPE_CHECKING:
@@ -67,7 +66,8 @@ def standing(session: Session[Any], at: Seq | None = None) -> Standing:
     when = _happened(session, at or head.seq, head.at)
     if document["flags"]:
         when = _last_work(session, at or head.seq, when)
-    needs = _needs(document, holder, session.log.clock() - when)
+    is_over = any(use.is_reached for use in session.budget.spent(at))
+    needs = _needs(document, holder, session.log.clock() - when, is_over)
     return Standing(head, at or head.seq, when, document, holder, needs)
 
 
@@ -85,7 +85,7 @@ def _last_work(session: Session[Any], upto: Seq, when: int) -> int:
     return next((e.happened_at for e in reversed(newest) if e.header.actor != MONITOR), when)
 
 
-def _needs(document: Mapping[str, Value], holder: str, silent_us: int) -> tuple[str, ...]:
+def _needs(document: Mapping[str, Value], holder: str, silent_us: int, is_over: bool) -> tuple[str, ...]:
     states = {p.get("status") for p in document["pending_actions"].values()}
     if document["status"] in ("closed", "archived", "deleted"):
         return ("uncertain", "ended") if "uncertain" in states else ("ended",)
@@ -94,7 +94,7 @@ def _needs(document: Mapping[str, Value], holder: str, silent_us: int) -> tuple[
         "waiting": "waiting" in states,
         "uncertain": "uncertain" in states,
         "stuck": is_busy and (STALL in document["flags"] or (not holder and silent_us > STUCK_S * 1_000_000)),
-        "over-budget": bool(reached(document["budget"])),
+        "over-budget": is_over,
         "paused": document["status"] == "paused",
         "running": is_busy or bool(holder),
     }
