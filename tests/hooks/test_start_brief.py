@@ -1,4 +1,4 @@
-"""The brief at the start of a session: only where it was asked for, short, and nothing at all when something is wrong."""
+"""The brief at the start of a session: only where it was asked for, short, and nothing when something is wrong."""
 
 import json
 import os
