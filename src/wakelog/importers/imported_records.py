@@ -44,8 +44,12 @@ def read_imported(log: Log) -> ImportedRecords:
     """What was imported into a session so far."""
     known = ImportedRecords()
     seqs: list[Seq] = []
+    commit = ""
     for entry in log.entries():
         kind = entry.kind
+        if entry.commit_id != commit:
+            # Hooks and people write into these sessions too: what they wrote stands in commits of its own.
+            commit, seqs = entry.commit_id, []
         if kind == "turn.ended":
             known.turn_ends.append(entry.seq)
         elif kind == "turn.started":

@@ -50,6 +50,8 @@ EVENTS_MAX = 400
 """A commit has about so many events at most,"""
 WEIGHT_MAX = 1 << 20
 """and so many bytes of source."""
+FileChanges = dict[str, list[ev.FileChanged]]
+"""By action: files that a call changed, as somebody else than its transcript tells."""
 UNVERIFIED = ("read", "external")
 DAY_US = 86_400_000_000
 
@@ -79,6 +81,7 @@ class SessionWriter:
         if store.is_open(self.name):
             self.session = store.resume(self.name)
             self.known = read_imported(self.session.log)
+        self.changes: FileChanges = {}
         self.new_records = 0
         self.new_events = 0
         self.turns = 0
@@ -341,7 +344,7 @@ class SessionWriter:
         else:
             # Its call stands in no record that is here.
             self._record(Ask(step.id, "unknown", None), step)
-        for file in step.files:
+        for file in (*step.files, *self.changes.pop(step.id, ())):
             self._put(file if file.action else msgspec.structs.replace(file, action=step.id))
 
     def _record(self, ask: Ask, step: Answer) -> None:
