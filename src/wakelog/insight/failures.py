@@ -1,0 +1,146 @@
+"""Failures: a change of approach after an error, and dead ends.
+
+Failed calls that follow each other with the same tool and program are one failure. A call that failed only because a
+parallel one did counts as none, and the same call with repaired arguments is no change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from wakelog.insight.acts import act_of, is_refused
+from wakelog.insight.blocks import Block, Did, Finding, Said, Span, TurnBlocks
+from wakelog.insight.commands import command_line, shell_commands
+from wakelog.insight.sentences import Sentence, is_english, sentences_of
+
+_SIBLING: Final = re.compile(r"Sibling tool call errored|cancelled because another|not executed because")
+_OTHER_WAY: Final = re.compile(
+    r"\binstead\b|\b(?:different|another|other|alternative) (?:approach|way|method|tool|strategy|route|option|url|command)\b|\balternatively\b|\blet(?:'s| me|’s) try\b"
+    r"|\btry (?:a|an|the|using|with|to|different|another|something)\b|\bsimpler\b|\bworkaround\b|\bwork around\b|\bfall ?back\b|\bswitch(?:ing)? to\b|\brather than\b|\bmanually\b"
+    r"|\bdirectly\b|\bsince (?:that|this|the|it)\b.{0,60}\b(?:fail|not|n't|doesn)\w*|\bneed to (?:use|find|recalculate|adjust)\b|\bmaybe (?:I|we|it)\b",
+    re.IGNORECASE,
+)
+_REPAIR: Final = re.compile(
+    r"\b(?:syntax|indentation|quot\w+|escap\w+|typo|path with|paths with|correct(?:ing)? (?:the )?(?:path|command|syntax))\b|\bread the file first\b|\bdoes not exist\b",
+    re.IGNORECASE,
+)
+_DEAD: Final = re.compile(
+    r"\b(?:that|this|it|so that|which)(?:'s| is|’s|'s probably| isn't| is probably)? ?n[o']t the (?:issue|problem|cause|case|reason|bug)\b|\b(?:that|this|it) (?:is|'s) not the\b"
+    r"|\b(?:that|this|it|which|approach|fix|attempt|change|method|trick|the \w+) (?:did not|didn't|does not|doesn't|will not|won't|had no|has no) (?:work|help|fix|solve|effect|change|have any effect|seem to work)"
+    r"|\bhad no effect\b|\bno effect\b|\bdead end\b|\bruled? out\b|\bwrong (?:approach|track|direction|path|assumption|theory)\b|\b(?:hypothesis|theory|assumption) (?:is|was|turned out) (?:wrong|incorrect|false|not)"
+    r"|\bstill (?:fail\w*|succeed\w*|not working|doesn't|does not|the same|getting|broken|happening|no|nothing)\b|\bcannot reproduce\b|\bcan't reproduce\b|\bunable to reproduce\b|\bnot able to reproduce\b"
+    r"|\bnone of (?:these|those|the|them)\b.{0,60}\b(?:work|match|help|available|contain)\w*|\bno luck\b|\bnot (?:possible|feasible|an option|viable)\b|\bisn't (?:possible|feasible|an option|going to work)\b"
+    r"|\bwon't work\b|\bwill not work\b|\bgiv(?:e|ing) up\b|\babandon\w*\b|\bI was wrong\b|\bI (?:can't|cannot) (?:access|download|make|get|use|verify|proceed|find)\b|\btook too long\b|\btoo slow\b"
+    r"|\bneither .{0,60}\b(?:has|is|works?|contains?)\b|\bunfortunately\b|\bdidn't work\b|\bdoesn't (?:seem to )?work\b|\bdid not (?:succeed|work)\b",
+    re.IGNORECASE,
+)
+_NOT_DEAD: Final = re.compile(
+    r"\bif (?:it|that|this)\b|\?\s*$|\bstill (?:works?|pass\w*|need to|valid)\b|\bto (?:make sure|ensure|verify|see)\b|\bno longer\b|\bwould (?:not|n't)\b|\bmight\b|\bthe (?:user|issue) (?:says|reports)\b",
+    re.IGNORECASE,
+)
+
+
+class Failure(msgspec.Struct):
+    """Failed calls of one kind, one after the other."""
+
+    calls: list[tuple[int, Did]]
+    method: str
+
+
+def find_failures(turn: TurnBlocks) -> Iterator[Finding]:
+    """Changes of approach and dead ends of a turn, in order."""
+    yield from _changes(turn.blocks)
+    yield from _dead_ends(turn.blocks)
+
+
+def method_of(call: Did) -> str:
+    """How a call goes about it: the tool, and for a shell the first program that does something."""
+    line = command_line(call.input)
+    if not line:
+        return call.tool
+    programs = [c.program for c in shell_commands(line) if c.program not in ("cd", "echo", "export", "set", "sleep")]
+    return f"{call.tool} {programs[0]}" if programs else call.tool
+
+
+def has_gone_wrong(call: Did) -> bool:
+    """Whether a call failed by itself."""
+    if _SIBLING.search(call.output[:300]):
+        return False
+    return call.has_failed or (act_of(call) in ("write", "run") and is_refused(call))
+
+
+def _changes(blocks: Sequence[Block]) -> Iterator[Finding]:
+    failure: Failure | None = None
+    for place, block in enumerate(blocks):
+        if not isinstance(block, Did) or _SIBLING.search(block.output[:300]):
+            continue
+        method = method_of(block)
+        if has_gone_wrong(block):
+            if failure is not None and (failure.method == method or failure.calls[-1][1].batch == block.batch):
+                failure.calls.append((place, block))
+                continue
+            if failure is not None:
+                yield from _change(blocks, failure, place, block)
+            failure = Failure([(place, block)], method)
+        elif failure is not None and failure.calls[-1][1].batch != block.batch:
+            yield from _change(blocks, failure, place, block)
+            failure = None
+
+
+def _change(blocks: Sequence[Block], failure: Failure, place: int, new: Did) -> Iterator[Finding]:
+    """The change from a failure to the call that came after it, if it is one."""
+    first, failed = failure.calls[0]
+    act, count = act_of(failed), len(failure.calls)
+    is_other = method_of(new) != failure.method
+    said, sentence = _words_between(blocks, failure.calls[-1][0], place)
+    score = (1 if is_other else -2) + (2 if act in ("write", "run") else 0) + min(count - 1, 2)
+    if act == "check" or act == "plan":
+        return  # a failing test is what tests are for
+    if sentence is not None and _OTHER_WAY.search(sentence.text):
+        score += 2
+    if sentence is not None and _REPAIR.search(sentence.text):
+        score -= 2
+    if score < 3:
+        return
+    span = Span(said.seq, said.block, sentence.start, sentence.end) if said and sentence else Span(new.seq, 0, 0, 0)
+    stated = span if sentence is not None and _OTHER_WAY.search(sentence.text) else None
+    yield Finding("approach_change", span, reason=stated, score=score, calls=(new.seq, failed.seq))
+
+
+def _words_between(blocks: Sequence[Block], start: int, end: int) -> tuple[Said | None, Sentence | None]:
+    """What the agent said between two calls: the sentence that names another way, or else the last one."""
+    last: tuple[Said | None, Sentence | None] = (None, None)
+    for block in blocks[start + 1 : end]:
+        if not isinstance(block, Said) or block.who == "user" or not is_english(block.text):
+            continue
+        for sentence in sentences_of(block.text):
+            if _OTHER_WAY.search(sentence.text):
+                return block, sentence
+            last = (block, sentence)
+    return last
+
+
+def _dead_ends(blocks: Sequence[Block]) -> Iterator[Finding]:
+    last_place, last_words = -10, frozenset[str]()
+    for place, block in enumerate(blocks):
+        if not isinstance(block, Said) or block.who == "user" or not is_english(block.text):
+            continue
+        call = next((b for b in reversed(blocks[:place]) if isinstance(b, Did)), None)
+        if call is None:
+            continue
+        for sentence in sentences_of(block.text)[:8]:
+            if not _DEAD.search(sentence.text) or _NOT_DEAD.search(sentence.text):
+                continue
+            words = frozenset(re.findall(r"[a-z_]{4,}", sentence.text.lower()))
+            near = place - last_place <= 3
+            if near or len(words & last_words) > 0.4 * len(words):
+                last_place = place
+                break
+            span = Span(block.seq, block.block, sentence.start, sentence.end)
+            yield Finding("dead_end", span, reason=span, score=3, calls=(call.seq,))
+            last_place, last_words = place, words
+            break
