@@ -108,7 +108,7 @@ def score_file(
                 why = "minor" if hits and not by_kind[kind][hits[0]]["required"] else "twice" if hits else "wrong"
                 misses.append(f"  {why} {kind} {finding.score} {places} {_quote(texts, finding.span)!r} | {_quote(texts, finding.reason)!r}")
             continue
-        label = by_kind[kind][fresh[0]]
+        label = by_kind[kind][next((n for n in fresh if places[0] in by_kind[kind][n]["at"]), fresh[0])]
         used.add(id(label))
         tally.right += 1
         tally.found += 1

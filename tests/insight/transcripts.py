@@ -107,7 +107,11 @@ def _text(content: Any) -> str:
 
 # Claude Code
 
-_NOT_WORDS = re.compile(r"\s*(<(command-name|command-message|local-command|bash-|task-notification|system-reminder)|\[Request interrupted|Caveat:)")
+_NOT_WORDS = re.compile(
+    r"\s*(<(command-name|command-message|local-command|bash-|task-notification|system-reminder)|\[Request interrupted|Caveat:)"
+    r"(?!.*<command-args>[^<])",
+    re.DOTALL,
+)
 _SAID = re.compile(r"the user said:\s*\n?(.*)", re.DOTALL)
 
 
@@ -124,7 +128,10 @@ def _claude(text: str) -> Transcript:
                 outcome = "failed" if block.get("is_error") else "succeeded"
                 answers[block.get("tool_use_id", "")] = (outcome, _text(block.get("content")))
     message, first = None, 0
+    is_main = any(r.get("type") == "user" and not r.get("isSidechain") for _, r in records)
     for number, record in records:
+        if is_main and record.get("isSidechain"):
+            continue
         kind = record.get("type")
         body = record.get("message")
         if kind not in ("user", "assistant") or not isinstance(body, dict) or record.get("isMeta"):
@@ -138,7 +145,7 @@ def _claude(text: str) -> Transcript:
             if kind == "user":
                 if block.get("type") == "text" and not record.get("isCompactSummary"):
                     words = block.get("text", "")
-                    if not _NOT_WORDS.match(words) and not (record.get("isSidechain") and record.get("parentUuid") and out.turns):
+                    if not _NOT_WORDS.match(words):
                         out.say("user", words, at)
                 elif block.get("type") == "tool_result" and block.get("is_error"):
                     said = _SAID.search(_text(block.get("content")))
@@ -314,19 +321,22 @@ def _mini(data: Any) -> Transcript:
 def _tau(run: Any, prefix: str) -> Transcript:
     out = Transcript()
     messages = run["traj"]
-    answers = {m.get("tool_call_id"): _text(m.get("content")) for m in messages if m.get("role") == "tool"}
     for number, message in enumerate(messages):
         if message.get("role") == "user":
             out.say("user", _text(message.get("content")), f"{prefix}m{number}")
         elif message.get("role") == "assistant":
             out.say("agent", _text(message.get("content")), f"{prefix}m{number}")
             for index, call in enumerate(message.get("tool_calls") or []):
-                answer = answers.get(call["id"], "")
+                after = messages[number + index + 1] if number + index + 1 < len(messages) else {}
+                answer = _text(after.get("content")) if after.get("role") == "tool" else ""
                 try:
                     given = json.loads(call["function"]["arguments"])
                 except ValueError:
                     given = call["function"]["arguments"]
                 failed = answer.startswith("Error")
+                if call["function"]["name"] == "think" and isinstance(given, dict):
+                    out.say("thinking", str(given.get("thought", "")), f"{prefix}m{number}!{index}")
+                    continue
                 out.same[f"{prefix}m{number + index + 1}"] = f"{prefix}m{number}!{index}"
                 out.do(call["function"]["name"], given, "failed" if failed else "succeeded", answer, f"{prefix}m{number}!{index}")
     return out.done()

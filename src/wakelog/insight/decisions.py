@@ -16,18 +16,21 @@ import msgspec
 
 from wakelog.insight.acts import Act, act_of, is_refused
 from wakelog.insight.blocks import Block, Did, Finding, Said, Span, TurnBlocks
-from wakelog.insight.sentences import Sentence, is_english, sentences_of
+from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of
 
-DEFAULT_SCORE: Final = 7
+DEFAULT_SCORE: Final = 5
 """From here on a decision is shown by default."""
-LEAST_SCORE: Final = 4
+LONG: Final = 1000
+LEAST_SCORE: Final = 3
 """Below this it is not kept at all."""
 
 _CHANGE: Final = (
     r"(?:add|remov|chang|us|fix|replac|keep|kept|revert|restor|skip|install|creat|implement|refactor|renam|mov|split|switch|drop|delet|extract"
     r"|simplif|reus|wrap|convert|support|includ|exclud|ignor|disabl|enabl|set|mak|put|return|avoid|leav|rewrit|wr[io]t|writ|patch|updat"
     r"|modif|adjust|clean|introduc|bump|pin|merg|inlin|pass|cach|stream|limit|handl|treat|store|rely|go with|stick|opt|choos|chose|pick|prefer"
-    r"|cancel|book|transfer|offer|refund|decline|deny|escalat|stop|brute|encod|decod|hardcod|mock|default|request|ask)\w*"
+    r"|try|attempt|recover|comput|cancel|book|transfer|offer|refund|decline|deny|escalat|stop|brute|encod|decod|hardcod|mock|default|request|ask|ensur|appl|defin|declar|register|expos|separat|combin|group|hid|increas|decreas|rais|lower|allow|block|defer"
+    r"|postpon|escap|sanitiz|validat|normali[sz]|filter|guard|retr|catch|forc|append|insert|swap|restrict|preserv|mirror|follow|match|delegat|target|focus|downgrad"
+    r"|upgrad|overrid|subclass|monkeypatch|bypass|isolat|consolidat|unif|centrali[sz]|migrat|truncat|shorten|proceed with|fall back|swap|rebuild|recreat|regenerat|invert)\w*"
 )
 _COMMITS: Final = re.compile(
     rf"\b(?:I(?:'|’)ll|I will|let me|let(?:'|’)s|I(?:'|’)m going to|I am going to|we(?:'|’)ll|we will|I(?:'|’)d|going to)"
@@ -35,19 +38,22 @@ _COMMITS: Final = re.compile(
     rf"|\b(?:I|we)(?: \w+)? (?:should|need to|must|have to|want to|can|could|might want to|plan to|decided to|chose to|had to)"
     rf"(?: \w+){{0,4}}? {_CHANGE}\b"
     rf"|\b(?:I|we)(?:(?:'|’)m| am|(?:'|’)re| are) (?:planning|aiming|going|switching|moving|choosing|using|opting|keeping|adding|removing)\b"
-    rf"|\b(?:planning|aiming|preparing) to (?:\w+ )?{_CHANGE}\b",
+    rf"|\b(?:planning|aiming|preparing|plan is) to (?:\w+ )?{_CHANGE}\b|\b(?:should|needs? to|must|has to|have to|ought to) (?:\w+ )?be \w+(?:ed|t|n)\b"
+    r"|^(?:using|keeping|switching|going|choosing|moving|adding|removing|skipping|leaving|reverting|replacing|splitting|falling back|opting|sticking)\b"
+    r"|\b(?:I|we) (?:can|could) (?:just|simply|instead|safely)\b|\bthe (?:key|trick|idea|plan|goal here) is to\b",
     re.IGNORECASE,
 )
 _DID: Final = re.compile(
     rf"\b(?:I|we)(?:(?:'|’)ve| have)?(?: \w+)?? (?:added|removed|changed|used|fixed|replaced|kept|reverted|restored|skipped|created"
     rf"|implemented|refactored|renamed|moved|switched|dropped|deleted|extracted|simplified|reused|chose|decided|went with|left|cleaned"
-    rf"|made|set|put|avoided|opted|rewrote|updated|disabled|enabled|limited|split|preserved|stuck)\b",
+    rf"|made|set|put|avoided|opted|rewrote|updated|disabled|enabled|limited|split|preserved|stuck)\b"
+    r"|^(?:also )?(?:added|removed|changed|used|replaced|kept|reverted|skipped|renamed|moved|switched|dropped|simplified|reused|left|made|split) (?:the|it|a|an|\w+)\b",
     re.IGNORECASE,
 )
 _FIX: Final = re.compile(
     r"\b(?:the|my|a|one|best|right|proper|correct|simplest|real|actual|suggested) (?:fix|solution|approach|way|option|answer|plan|strategy|idea|workaround)"
-    r"(?: here| forward| for (?:this|that))?(?: is|'s|:| would be| will be| should be| was)\b|\bto (?:fix|solve|resolve|address|handle) (?:this|that|the|it)\b"
-    r"|\bthe (?:fix|approach) (?:is|would)\b|\bmakes? (?:more )?sense to\b|\bit(?:'s| is| would be) (?:a good idea|better|best|safer|simpler|easier|cleaner|prudent) to\b",
+    r"(?: here| forward| for (?:this|that))?(?: is|'s|:| would be| will be| was)(?: \w+)? (?:to|logically)\b|\bto (?:fix|solve|resolve|address|handle) (?:this|that|the|it)\b"
+    r"|\bmakes? (?:more )?sense to\b|\bit(?:'s| is| would be) (?:a good idea|better|best|safer|simpler|easier|cleaner|prudent) to\b",
     re.IGNORECASE,
 )
 _STRONG: Final = re.compile(
@@ -55,7 +61,7 @@ _STRONG: Final = re.compile(
     r"|\brecommend\w*\b|\bprefer\w*\b|\bdecid\w+\b|\bchoos\w+\b|\bchose\b|\bopt(?:ed|ing)? (?:for|to)\b|\bgo(?:ing)? with\b|\bwent with\b|\bstick(?:ing)? (?:with|to)\b"
     r"|\bkeep(?:ing)? (?:it|the|this|that|both|things|backwards?)\b|\bleav(?:e|ing) (?:it|the|this|that)\b|\bwithout (?:having|needing|chang|modify|break|touch|add)\w*"
     r"|\bmore (?:robust|efficient|reliable|accurate|consistent|direct|targeted|focused|appropriate|idiomatic|explicit)\b|\bminimal\b|\bno need to\b|\bnot (?:going|supposed) to\b"
-    r"|\bshould(?:n't| not)\b|\bonly (?:need|want|include|change|add|use)\b|\bon the other hand\b|\btrade-?off\b|\balternative\w*\b|\boverkill\b|\bout of scope\b|\bas well\b",
+    r"|\bsafe(?:ly)? (?:to )?(?:remov|delet|drop|chang|replac|ignor|skip)\w*\b|\bfrom scratch\b|\bafter all\b|\bproperly\b|\bshould(?:n't| not)\b|\bonly (?:need|want|include|change|add|use)\b|\bon the other hand\b|\btrade-?off\b|\balternative\w*\b|\boverkill\b|\bout of scope\b|\bas well\b",
     re.IGNORECASE,
 )
 _REASON: Final = re.compile(
@@ -63,7 +69,7 @@ _REASON: Final = re.compile(
     r"|\b(?:,|;) so\b|, so \b|\bso (?:we|I|it|that|the|they|users?)\b|^so\b|\botherwise\b|\bas (?:it|this|that|they|the|we|I)(?: \w+)? (?:is|are|was|does|do|did|would|will|can|only|already|prevents|allows|has|have)\b"
     r"|\bwhich (?:would|will|means|is|allows|avoids|makes|causes|breaks|prevents|should|keeps)\b|\bthis (?:way|would|will|avoids|allows|ensures|keeps|makes|provides|should|means|prevents)\b"
     r"|\bdue to\b|\bthat(?:'s| is) why\b|\bgiven (?:that|the|this)\b|\bthe reason\b|\bneeded (?:for|to)\b|\bfor (?:consistency|safety|clarity|simplicity|performance|compatibility)\b"
-    r"|\bwithout (?:breaking|changing|having|needing)\b|\bhelps? (?:to|in|with|us)\b|\bavoids?\b|\baims? to\b|\breduc(?:e|es|ing)\b|\bnot (?:possible|available|allowed|supported)\b"
+    r"|\bwithout (?:breaking|changing|having|needing)\b|\bhelps? (?:to|in|with|us)\b|\bavoids?\b|\baims? to\b|\bnot (?:possible|available|allowed|supported)\b"
     r"|[—–] (?:these|this|it|they|that|the)\b| - (?:these|this|it|they|that|the)\b",
     re.IGNORECASE,
 )
@@ -76,12 +82,12 @@ _DIAGNOSIS: Final = re.compile(
 )
 _PROPOSES: Final = re.compile(
     r"\bI(?:(?:'|’)d| would)? (?:recommend|suggest|propose|advise|argue|lean)\b|\bmy (?:recommendation|suggestion|proposal|preference)\b|\brecommend(?:ation|ed)?\b"
-    r"|\bthe approach would be\b|\bpropos(?:ed|al|e)\b|\bI(?:(?:'|’)d| would) (?:say|go|keep|leave|use|add|start|prefer|rather|do)\b|\bwould be (?:better|best|safer|simpler|cleaner)\b"
+    r"|\bmy (?:instinct|take|advice|view|vote)\b|\bwould probably be\b|\bI(?:'|’)d wait\b|\bthe approach would be\b|\bpropos(?:ed|al|e)\b|\bI(?:(?:'|’)d| would) (?:say|go|keep|leave|use|add|start|prefer|rather|do)\b|\bwould be (?:better|best|safer|simpler|cleaner)\b"
     r"|\b(?:can(?:no|'|’)t|cannot|am unable to|not able to|is not possible|not eligible|not allowed)\b",
     re.IGNORECASE,
 )
 _ROUTINE: Final = re.compile(
-    r"\b(?:let me|let's|let’s|I'll|I’ll|I will|I need to|I should|we should|we need to|I want to|we can|now|going to|next|first|then|also|start by|begin by|by|we|I|to)"
+    r"\b(?:let me|let's|let’s|I'll|I’ll|I will|I need to|I should|we should|we need to|I want to|we can|now|going to|next|first|then|also|start by|begin by|prudent to|plan to)"
     r"(?: (?:also|now|first|just|then|quickly|start by|begin by|try to|need to|can|should|simply|carefully|probably|go and|take a|have a))*"
     r" (?:read|look\w*|check\w*|see|explor\w*|search\w*|find|list\w*|examin\w*|investigat\w*|review\w*|inspect\w*|verif\w*|confirm\w*|understand|view|open|navigat\w*"
     r"|run(?:ning)?|test(?:ing)?|re-?run|commit\w*|stage|push|submit\w*|summari[sz]e|provide|trac\w+|get|fetch|grep|locate|analy[sz]e|dig|re-?read|double[- ]check"
@@ -90,7 +96,7 @@ _ROUTINE: Final = re.compile(
 )
 _CLEANUP: Final = re.compile(
     r"\bno longer needed\b|\bclean(?:ing)? ?up\b|\btemporary (?:file|script)|\b(?:remove|delete) (?:the |my )?(?:reproduc\w+|test script|debug)|\bunused import|\bformatting\b|\btypo\b"
-    r"|\b(?:syntax|indentation|quoting|escaping) (?:error|issue|problem)?|\bproper indentation\b|\bI apologi[sz]e\b|\btry again\b|\bcommit(?:ted)? (?:the|these|my|all) changes\b|\ball (?:the )?tests pass\b",
+    r"|\b(?:syntax|indentation|quoting|escaping) (?:error|issue|problem)?|\bproper indentation\b|\bwith tabs\b|\blint(?:er|ing)?\b|\bI apologi[sz]e\b|\btry again\b|\bcommit(?:ted)? (?:the|these|my|all) changes\b|\ball (?:the )?tests pass\b",
     re.IGNORECASE,
 )
 _REPEATS: Final = re.compile(r"^(?:now|next|then|also|finally|similarly|likewise)\b[, ]", re.IGNORECASE)
@@ -103,40 +109,69 @@ _SUMMARY: Final = re.compile(
     r"|here(?:'|’)s (?:a|the|what)|I(?:'|’)ve (?:successfully|completed|now)|successfully|everything|final)\b",
     re.IGNORECASE,
 )
-_PLAIN: Final = re.compile(r"[`*_]")
-_WORDS: Final = re.compile(r"[A-Za-z_][\w.]{2,}")
-_SMALL: Final = frozenset(
-    "the and that this with for from have has not are was were will would should could can let now need want also just but into our your its they them then than there"
-    " here what when which use using used make add added fix get all any one two been being does did don isn it's i'll i'm we're let's".split()
+_RETELLS: Final = re.compile(
+    r"(?:so |but |and |okay,? |ok,? |now |here )*(?:the|this) (?:user|pr|issue|task|description|problem statement|message|error|output|question)(?: description| message)?"
+    r"(?: \w+)? (?:wants?|asks?|is asking|mentions?|suggests?|says|said|points?|is pointing|notes?|is noting|reports?|shows?|indicates?|states?|requires?|needs?|would like)\b"
+    r"|they(?:'re| are)? (?:want|ask|asking|noting|saying|mention)\w*\b|the suggested fix\b|as (?:suggested|requested|expected)\b",
+    re.IGNORECASE,
 )
+_ANNOUNCES: Final = re.compile(r"(?:now |first,? |next,? )?(?:let me|let(?:'|’)s|I(?:'|’)ll|I will)\b", re.IGNORECASE)
+_PLAIN: Final = re.compile(r"[`*_]")
 
 
 class Candidate(msgspec.Struct):
-    """The best sentence of one text, and what it leads to."""
+    """A sentence that may be a decision, and what it leads to."""
 
     place: int
     """Its text's place in the turn."""
     said: Said
     sentence: Sentence
-    score: int
+    signs: frozenset[str]
     reason: Sentence | None
     effect: Did | None
     batch: int
     words: frozenset[str]
 
+    @property
+    def score(self) -> int:
+        return sum(WEIGHTS.get(sign, 0) for sign in self.signs)
+
+
+WEIGHTS: Final = {
+    "commits": 1,
+    "did": 2,
+    "fix": 3,
+    "strong": 1,
+    "proposes": 2,
+    "reason": 2,
+    "reason beside": 1,
+    "diagnosis": 2,
+    "effect": 2,
+    "effect later": 1,
+    "long text": 1,
+    "states": -2,
+    "announces": -1,
+    "routine": -3,
+    "cleanup": -2,
+    "repeats": -2,
+    "testing": -3,
+    "doubts": -2,
+    "summary": -1,
+}
+"""What each sign adds to a score."""
+
 
 def find_decisions(turn: TurnBlocks) -> list[Finding]:
     """The decisions of a turn, the surest first."""
     kept: list[Candidate] = []
-    for candidate in sorted(_candidates(turn.blocks), key=lambda c: (-c.score, c.place)):
+    for candidate in sorted(candidates_in(turn.blocks), key=lambda c: (-c.score, c.place)):
         if candidate.score >= LEAST_SCORE and not any(_is_same(candidate, other) for other in kept):
             kept.append(candidate)
     return [_finding(c) for c in kept]
 
 
 def _finding(found: Candidate) -> Finding:
-    said = found.said
-    reason = found.reason
+    said, reason = found.said, found.reason
     return Finding(
         "decision",
         Span(said.seq, said.block, found.sentence.start, found.sentence.end),
@@ -148,102 +183,87 @@ def _finding(found: Candidate) -> Finding:
 
 def _is_same(one: Candidate, other: Candidate) -> bool:
     """Whether two candidates stand for one choice."""
+    apart = abs(one.place - other.place)
     if one.said is other.said:
         return abs(one.sentence.start - other.sentence.start) < 600 or _likeness(one, other) > 0.3
-    if abs(one.place - other.place) <= 2 and one.batch == other.batch:
+    if apart <= 2 and one.batch == other.batch:
         return True
-    if one.effect is not None and one.effect is other.effect and abs(one.place - other.place) <= 6:
-        return _likeness(one, other) > 0.12 or abs(one.place - other.place) <= 2
-    return _likeness(one, other) > (0.3 if abs(one.place - other.place) <= 12 else 0.45)
+    if one.effect is not None and one.effect is other.effect and apart <= 6:
+        return apart <= 2 or _likeness(one, other) > 0.12
+    return _likeness(one, other) > (0.3 if apart <= 12 else 0.45)
 
 
 def _likeness(one: Candidate, other: Candidate) -> float:
-    both = one.words & other.words
-    return len(both) / (min(len(one.words), len(other.words)) or 1)
+    return len(one.words & other.words) / (min(len(one.words), len(other.words)) or 1)
 
 
-def _candidates(blocks: Sequence[Block]) -> Iterator[Candidate]:
+def candidates_in(blocks: Sequence[Block]) -> Iterator[Candidate]:
+    """The best sentence of each text, and of a long text the best two."""
     acts: dict[int, Act] = {n: act_of(b) for n, b in enumerate(blocks) if isinstance(b, Did)}
-    goal = next((b.text for b in blocks if isinstance(b, Said) and b.who == "user"), "")
-    asked = _content_words(goal)
-    ended = max((n for n, b in enumerate(blocks) if isinstance(b, Did)), default=-1)
+    last_call = max(acts, default=-1)
     batch = 0
-    for place, block in enumerate(blocks):
-        if isinstance(block, Did) or block.who == "user":
-            batch += isinstance(block, Did)
-            continue
-        if not is_english(block.text):
-            continue
-        effect = _effect_after(blocks, acts, place)
-        before = _effect_before(blocks, acts, place)
-        for sentence, score, reason in _scored(block, effect, before, asked, acts, place > ended, _after_error(blocks, place)):
-            done = effect if effect is not None and effect[1] <= 8 else None
-            if _DID.search(sentence.text) and before is not None and not _COMMITS.search(sentence.text):
-                done = (before, 0)
-            yield Candidate(place, block, sentence, score, reason, done[0] if done else None, batch, _content_words(sentence.text))
+    for place, said in enumerate(blocks):
+        if isinstance(said, Did):
+            batch += 1
+        elif said.who != "user" and is_english(said.text):
+            found = list(_of_text(blocks, acts, place, said, batch, is_last=place > last_call))
+            found.sort(key=lambda c: (-c.score, c.sentence.start))
+            yield from found[:2] if len(said.text) > LONG else found[:1]
 
 
-def _scored(
-    said: Said,
-    effect: tuple[Did, int] | None,
-    before: Did | None,
-    asked: frozenset[str],
-    acts: dict[int, Act],
-    is_last: bool,
-    after_error: bool,
-) -> list[tuple[Sentence, int, Sentence | None]]:
-    """The sentences of a text that score, the best first; of a long text two at most, of a short one."""
+def _of_text(
+    blocks: Sequence[Block], acts: dict[int, Act], place: int, said: Said, batch: int, *, is_last: bool
+) -> Iterator[Candidate]:
     sentences = sentences_of(said.text)
-    diagnosed = any(_DIAGNOSIS.search(s.text) for s in sentences)
-    summary = is_last and bool(sentences) and bool(_SUMMARY.match(_PLAIN.sub("", sentences[0].text)))
-    found: list[tuple[Sentence, int, Sentence | None]] = []
+    after, steps = _effect_after(blocks, acts, place)
+    before = _effect_before(blocks, acts, place)
+    around: set[str] = set()
+    if after is not None:
+        around.add("effect" if steps <= 3 else "effect later")
+    if any(_DIAGNOSIS.search(s.text) for s in sentences):
+        around.add("diagnosis")
+    if len(said.text) > LONG:
+        around.add("long text")
+    if is_last and sentences and _SUMMARY.match(_PLAIN.sub("", sentences[0].text)):
+        around.add("summary")
     for n, sentence in enumerate(sentences):
-        score, reason = _score(sentences, n)
-        if not score:
+        signs = signs_of(_PLAIN.sub("", sentence.text))
+        if not signs & {"commits", "did", "fix", "strong", "proposes"}:
             continue
-        if effect is not None:
-            is_write = True
-            score += (2 if is_write else 1) if effect[1] <= 3 else 1
-        if diagnosed:
-            score += 1
-        if after_error and said.who != "user":
-            score += 0
-        if summary:
-            score -= 2
-        if said.who == "thinking" and len(sentences) > 12:
-            score += 0
-        found.append((sentence, score, reason))
-    found.sort(key=lambda f: (-f[1], f[0].start))
-    return found[:3] if len(said.text) > 1500 else found[:1]
+        reason = _reason(sentences, n)
+        if reason is not None:
+            signs.add("reason" if reason is sentence else "reason beside")
+        effect = after if steps <= 8 else None
+        if "did" in signs and "commits" not in signs and before is not None:
+            effect = before
+            signs.add("effect")
+        words = content_words(sentence.text)
+        yield Candidate(place, said, sentence, frozenset(signs | around), reason, effect, batch, words)
 
 
-def _score(sentences: list[Sentence], n: int) -> tuple[int, Sentence | None]:
-    text = _PLAIN.sub("", sentences[n].text)
-    if len(text) < 15 or _ASKS.search(text) or _CONDITION.search(text):
-        return 0, None
-    commits, did, fix = bool(_COMMITS.search(text)), bool(_DID.search(text)), bool(_FIX.search(text))
-    strong, proposes = bool(_STRONG.search(text)), bool(_PROPOSES.search(text))
-    if not (commits or did or fix or proposes or strong):
-        return 0, None
-    score = 2 * (commits or did or fix) + 2 * strong + 2 * proposes + fix
-    reason = _reason(sentences, n)
-    if reason is sentences[n]:
-        score += 2
-    elif reason is not None:
-        score += 1
-    if _ROUTINE.search(text) and not fix and not strong:
-        score -= 3
-    elif _ROUTINE.search(text):
-        score -= 1
-    if _CLEANUP.search(text):
-        score -= 2
-    if _REPEATS.match(text):
-        score -= 1
-    if _TESTING.search(text):
-        score -= 1
-    if _DOUBTS.search(text):
-        score -= 2
-    return max(score, 0), reason
+def signs_of(text: str) -> set[str]:
+    """What a sentence itself shows. Questions, offers and scraps show nothing."""
+    if text.count(" ") < 4 or _ASKS.search(text) or _CONDITION.search(text) or _RETELLS.match(text):
+        return set()
+    signs = {name for name, pattern in _SIGNS if (pattern.match if name == "announces" else pattern.search)(text)}
+    if not signs & {"commits", "did", "fix", "proposes"}:
+        signs.add("states")
+    return signs
+
+
+_SIGNS: Final = (
+    ("commits", _COMMITS),
+    ("did", _DID),
+    ("fix", _FIX),
+    ("strong", _STRONG),
+    ("proposes", _PROPOSES),
+    ("routine", _ROUTINE),
+    ("cleanup", _CLEANUP),
+    ("repeats", _REPEATS),
+    ("testing", _TESTING),
+    ("doubts", _DOUBTS),
+    ("announces", _ANNOUNCES),
+)
 
 
 def _reason(sentences: list[Sentence], n: int) -> Sentence | None:
@@ -251,15 +271,16 @@ def _reason(sentences: list[Sentence], n: int) -> Sentence | None:
     if _REASON.search(sentences[n].text):
         return sentences[n]
     for other in (n - 1, n + 1):
-        if 0 <= other < len(sentences) and _REASON.search(sentences[other].text) and not _ROUTINE.search(sentences[other].text):
-            return sentences[other]
+        if 0 <= other < len(sentences) and _REASON.search(sentences[other].text):
+            if not _ROUTINE.search(sentences[other].text):
+                return sentences[other]
     for other in (n - 1, n - 2):
         if 0 <= other < len(sentences) and _DIAGNOSIS.search(sentences[other].text):
             return sentences[other]
     return None
 
 
-def _effect_after(blocks: Sequence[Block], acts: dict[int, Act], place: int) -> tuple[Did, int] | None:
+def _effect_after(blocks: Sequence[Block], acts: dict[int, Act], place: int) -> tuple[Did | None, int]:
     """The next call that changes something, and how many calls stand before it."""
     steps = 0
     for n in range(place + 1, len(blocks)):
@@ -269,9 +290,9 @@ def _effect_after(blocks: Sequence[Block], acts: dict[int, Act], place: int) -> 
         if acts[n] == "write" or (acts[n] == "run" and not is_refused(block)):
             return block, steps
         if acts[n] in ("check", "record"):
-            return None
+            break
         steps += 1
-    return None
+    return None, 0
 
 
 def _effect_before(blocks: Sequence[Block], acts: dict[int, Act], place: int) -> Did | None:
@@ -282,13 +303,6 @@ def _effect_before(blocks: Sequence[Block], acts: dict[int, Act], place: int) ->
     return None
 
 
-def _after_error(blocks: Sequence[Block], place: int) -> bool:
-    for n in range(place - 1, max(place - 3, -1), -1):
-        block = blocks[n]
-        if isinstance(block, Did):
-            return block.has_failed
-    return False
-
-
-def _content_words(text: str) -> frozenset[str]:
-    return frozenset(w.lower().strip(".") for w in _WORDS.findall(text)) - _SMALL
+def _is_after_error(blocks: Sequence[Block], place: int) -> bool:
+    call = next((b for b in reversed(blocks[max(place - 2, 0) : place]) if isinstance(b, Did)), None)
+    return call is not None and call.has_failed

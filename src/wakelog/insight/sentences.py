@@ -85,3 +85,16 @@ def is_english(text: str) -> bool:
     if len(words) < _ENOUGH_WORDS:
         return True
     return sum(w in _ENGLISH for w in words) >= _SHARE * len(words)
+
+
+_SMALL: Final = frozenset(
+    "the and that this with for from have has not are was were will would should could can let now need want also just"
+    " but into our your its they them then than there here what when which use using used make add added fix get all any"
+    " one two been being does did don isn it's i'll i'm we're let's please you may".split()
+)
+_CONTENT: Final = re.compile(r"[A-Za-z_][\w.]{2,}")
+
+
+def content_words(text: str) -> frozenset[str]:
+    """The words of a text that carry its subject, in lower case."""
+    return frozenset(w.lower().strip(".") for w in _CONTENT.findall(text)) - _SMALL

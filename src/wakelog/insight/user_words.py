@@ -12,18 +12,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from wakelog.insight.blocks import Finding, Said, Span, TurnBlocks
-from wakelog.insight.sentences import sentences_of
+from wakelog.insight.sentences import content_words, sentences_of
 
 _STARTS: Final = (
     re.compile(r"^## My request for [^\n]*:\s*\n", re.MULTILINE),
     re.compile(r"^(?:Here's the issue text:\s*\n)?ISSUE:\s*\n", re.MULTILINE),
     re.compile(r"^<pr_description>\s*\n(?:Consider the following PR description:\s*\n)?", re.MULTILINE),
-    re.compile(r"\bThe description is:\s*\n", re.MULTILINE),
     re.compile(r"<(?:issue|task|user_query|user_request|command-args|uploaded_files_issue)>\s*"),
 )
 _ENDS: Final = re.compile(
     r"^(?:INSTRUCTIONS:|<instructions>|# Task Instructions)|</(?:pr_description|issue|task|user_query|user_request"
-    r"|command-args)>|^(?:The files? (?:are|is)|FILES:|SERVER DESCRIPTION)\b",
+    r"|command-args)>|^Files included in the challenge\b",
     re.MULTILINE,
 )
 _ASIDE: Final = re.compile(
@@ -40,7 +39,7 @@ _AGREES: Final = re.compile(
 )
 _GO_ON: Final = re.compile(
     r"(?:(?:please|then|now|and|just|let'?s|you can|can you|you may)\s+)*(?:go ahead|continue|proceed|go on|keep going|do it"
-    r"|do that|do so|carry on|go for it|resume|try again|retry|i confirm|confirmed|make it so|implement it|apply it|next)\b"
+    r"|do that|do so|carry on|go for it|resume|try again|retry|i confirm|confirmed|make it so|implement it|apply it|next|let'?s(?= *[.!]?$))\b"
     r"(?:\s+(?:with|and)\s+(?:that|this|it|the|these|those|your|everything|all)\b[^.?!\n]{0,60}|\s+(?:please|now|then))?[\s.!]*",
     re.IGNORECASE,
 )
@@ -59,6 +58,11 @@ _REQUEST: Final = re.compile(
 _NEW: Final = re.compile(
     r"\?|\bi(?:'d| would) (?:also )?(?:like|rather|prefer)|\bcan you\b|\bcould you\b|\bneither\b|\binstead\b|\bactually\b"
     r"|\balso\b|\blet'?s\b|\bchange\b|\bcancel\b|\bi (?:also )?(?:need|want) (?:to|you)\b|\bmore thing\b",
+    re.IGNORECASE,
+)
+_TURNS: Final = re.compile(
+    r"\binstead\b|\balso\b|\bactually\b|\bneither\b|\bnone of\b|(?:^|[.!?]\s+)(?:what|why|how|where|when|who|which)\b[^.!]*\?"
+    r"|\bone more\b|\banother (?:thing|question)\b|\bi think\b|\bwe should\b",
     re.IGNORECASE,
 )
 _STOP: Final = re.compile(r"\s*#+(?:STOP|END|TRANSFER)#+\s*$")
@@ -102,8 +106,12 @@ def is_going_on(words: str, asked: str) -> bool:
         return True
     if going and len(left) < 40 and not _NEW.search(left):
         return True
-    tail = asked[-400:]
-    return bool(_ASKED.search(tail)) and not _REQUEST.search(left) if not rest else bool(_ASKED.search(tail)) and not _NEW.search(left)
+    if not _ASKED.search(asked[-400:]) or _TURNS.search(left):
+        return False
+    # The agent asked: words that are about what it asked, or that request nothing, are its answer.
+    own = content_words(left)
+    told = len(own & content_words(asked)) / (len(own) or 1)
+    return told >= 0.45 or not _REQUEST.search(left)
 
 
 def find_goal(turn: TurnBlocks, earlier: Finding | None, asked: str) -> Finding | None:
@@ -163,7 +171,7 @@ _WISH: Final = re.compile(
     r"|\bi (?:really |strongly |always |would |do |don't |do not )?(?:prefer|like it when|don't like|hate|want to use|(?:do not|don't) want)\b"
     r"|\bi'd (?:prefer|rather)\b|\bmake sure (?:to|you|that you)\b|\b(?:don't|do not|never) (?:ever )?(?:use|commit|push|touch|modify|add|create|run)\b"
     r"|\bas long as\b|\bmust (?:not|be|have)\b|\bonly (?:use|if|want)\b|\bplease (?:always|never|don't|avoid|keep|use)\b|\bprefer(?:ably|ence|red)?\b"
-    r"|\bno (?:comments|emojis?|mocks?|insurance)\b|\bbudget\b|\bat most\b|\bno more than\b|\bcheapest\b|\bfirst,? and (?:if|then)\b",
+    r"|\bi think (?:we|it|you|the \w+) should\b|\bis (?:less|more) important\b|\bno (?:comments|emojis?|mocks?|insurance)\b|\bbudget\b|\bat most\b|\bno more than\b|\bcheapest\b|\bfirst,? and (?:if|then)\b",
     re.IGNORECASE,
 )
 _WEAK_WISH: Final = re.compile(r"\bi(?:'d| would) like\b", re.IGNORECASE)
