@@ -15,13 +15,13 @@ import msgspec
 from wakelog.insight.acts import act_of, is_refused
 from wakelog.insight.blocks import Block, Did, Finding, Said, Span, TurnBlocks
 from wakelog.insight.commands import command_line, shell_commands
-from wakelog.insight.sentences import Sentence, is_english, sentences_of
+from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of
 
 _SIBLING: Final = re.compile(r"Sibling tool call errored|cancelled because another|not executed because")
 _OTHER_WAY: Final = re.compile(
     r"\binstead\b|\b(?:different|another|other|alternative) (?:approach|way|method|tool|strategy|route|option|url|command)\b|\balternatively\b|\blet(?:'s| me|’s) try\b"
     r"|\btry (?:a|an|the|using|with|to|different|another|something)\b|\bsimpler\b|\bworkaround\b|\bwork around\b|\bfall ?back\b|\bswitch(?:ing)? to\b|\brather than\b|\bmanually\b"
-    r"|\bdirectly\b|\bsince (?:that|this|the|it)\b.{0,60}\b(?:fail|not|n't|doesn)\w*|\bneed to (?:use|find|recalculate|adjust)\b|\bmaybe (?:I|we|it)\b",
+    r"|\bfrom scratch\b|\blet me just\b|\beasier\b|\bbypass\b|\bmeanwhile\b|\bafter all\b|\bdirectly\b|\bsince (?:that|this|the|it)\b.{0,60}\b(?:fail|not|n't|doesn)\w*|\bneed to (?:use|find|recalculate|adjust)\b|\bmaybe (?:I|we|it)\b",
     re.IGNORECASE,
 )
 _REPAIR: Final = re.compile(
@@ -34,14 +34,23 @@ _DEAD: Final = re.compile(
     r"|\bhad no effect\b|\bno effect\b|\bdead end\b|\bruled? out\b|\bwrong (?:approach|track|direction|path|assumption|theory)\b|\b(?:hypothesis|theory|assumption) (?:is|was|turned out) (?:wrong|incorrect|false|not)"
     r"|\bstill (?:fail\w*|succeed\w*|not working|doesn't|does not|the same|getting|broken|happening|no|nothing)\b|\bcannot reproduce\b|\bcan't reproduce\b|\bunable to reproduce\b|\bnot able to reproduce\b"
     r"|\bnone of (?:these|those|the|them)\b.{0,60}\b(?:work|match|help|available|contain)\w*|\bno luck\b|\bnot (?:possible|feasible|an option|viable)\b|\bisn't (?:possible|feasible|an option|going to work)\b"
-    r"|\bwon't work\b|\bwill not work\b|\bgiv(?:e|ing) up\b|\babandon\w*\b|\bI was wrong\b|\bI (?:can't|cannot) (?:access|download|make|get|use|verify|proceed|find)\b|\btook too long\b|\btoo slow\b"
-    r"|\bneither .{0,60}\b(?:has|is|works?|contains?)\b|\bunfortunately\b|\bdidn't work\b|\bdoesn't (?:seem to )?work\b|\bdid not (?:succeed|work)\b",
+    r"|\bwon't work\b|\bwill not work\b|\bgiv(?:e|ing) up\b|\babandon\w*\b|\bI was wrong\b|\bI (?:can't|cannot) (?:make|get|verify|proceed|find)\b|\btook too long\b|\btoo slow\b"
+    r"|\bneither .{0,60}\b(?:has|is|works?|contains?)\b|\bunfortunately\b|\bdidn't work\b|\bdoesn't (?:seem to )?work\b|\bdid not (?:succeed|work)\b|\bdid(?:n't| not) help\b|\btimed out\b|\bunreasonable\b|\bmessed up\b|\bmade (?:it|things) worse\b|\bhave not (?:recovered|found|solved|fixed)\b"
+    r"|\bhaven't (?:recovered|found|solved|fixed)\b|\bbroke (?:the|it|something)\b|\brefuted\b|\bnot the (?:right|correct) (?:one|file|place|approach|fix)\b",
     re.IGNORECASE,
 )
 _NOT_DEAD: Final = re.compile(
-    r"\bif (?:it|that|this)\b|\?\s*$|\bstill (?:works?|pass\w*|need to|valid)\b|\bto (?:make sure|ensure|verify|see)\b|\bno longer\b|\bwould (?:not|n't)\b|\bmight\b|\bthe (?:user|issue) (?:says|reports)\b",
+    r"\bif (?:it|that|this)\b|\?\s*$|\bstill (?:works?|pass\w*|need to|valid)\b|\bto (?:make sure|ensure|verify|see)\b|\bno longer\b|\bas expected\b|\bwould (?:not|n't)\b|\bmight\b|\bthe (?:user|issue) (?:says|reports)\b",
     re.IGNORECASE,
 )
+
+_DENIED: Final = re.compile(
+    r"\bnot (?:enough|sufficient|eligible|available|allowed|possible|able|permitted)\b|\bunable\b|\bcan(?:not|'t|’t)\b|\bcould(?:n't| not)\b|\binsufficient\b",
+    re.IGNORECASE,
+)
+_BAD: Final = re.compile(r"^\s*(?:Wrong|EXECUTION TIMED OUT|Error:|Traceback|fatal:)")
+_IDLE: Final = frozenset({"cd", "echo", "export", "set", "sleep"})
+LEAST_CHANGE: Final = 4
 
 
 class Failure(msgspec.Struct):
@@ -62,15 +71,18 @@ def method_of(call: Did) -> str:
     line = command_line(call.input)
     if not line:
         return call.tool
-    programs = [c.program for c in shell_commands(line) if c.program not in ("cd", "echo", "export", "set", "sleep")]
+    programs = [c.program for c in shell_commands(line) if c.program not in _IDLE]
     return f"{call.tool} {programs[0]}" if programs else call.tool
 
 
 def has_gone_wrong(call: Did) -> bool:
-    """Whether a call failed by itself."""
+    """Whether a call failed by itself, and not with a parallel one."""
     if _SIBLING.search(call.output[:300]):
         return False
-    return call.has_failed or (act_of(call) in ("write", "run") and is_refused(call))
+    return call.has_failed or (act_of(call) in ("write", "run") and (is_refused(call) or _BAD.search(call.output[:200]) is not None))
+
+
+# Changes of approach
 
 
 def _changes(blocks: Sequence[Block]) -> Iterator[Finding]:
@@ -78,37 +90,45 @@ def _changes(blocks: Sequence[Block]) -> Iterator[Finding]:
     for place, block in enumerate(blocks):
         if not isinstance(block, Did) or _SIBLING.search(block.output[:300]):
             continue
-        method = method_of(block)
+        if failure is not None and failure.calls[-1][1].batch != block.batch:
+            change = _change(blocks, failure, place, block)
+            if change is not None:
+                yield change
+                failure = None
+            elif not has_gone_wrong(block) and act_of(block) != "look":
+                failure = None
         if has_gone_wrong(block):
-            if failure is not None and (failure.method == method or failure.calls[-1][1].batch == block.batch):
+            if failure is not None and (failure.method == method_of(block) or failure.calls[-1][1].batch == block.batch):
                 failure.calls.append((place, block))
-                continue
-            if failure is not None:
-                yield from _change(blocks, failure, place, block)
-            failure = Failure([(place, block)], method)
-        elif failure is not None and failure.calls[-1][1].batch != block.batch:
-            yield from _change(blocks, failure, place, block)
-            failure = None
+            else:
+                failure = Failure([(place, block)], method_of(block))
 
 
-def _change(blocks: Sequence[Block], failure: Failure, place: int, new: Did) -> Iterator[Finding]:
+def _change(blocks: Sequence[Block], failure: Failure, place: int, new: Did) -> Finding | None:
     """The change from a failure to the call that came after it, if it is one."""
-    first, failed = failure.calls[0]
-    act, count = act_of(failed), len(failure.calls)
-    is_other = method_of(new) != failure.method
+    _, failed = failure.calls[0]
+    act, count, now = act_of(failed), len(failure.calls), act_of(new)
     said, sentence = _words_between(blocks, failure.calls[-1][0], place)
-    score = (1 if is_other else -2) + (2 if act in ("write", "run") else 0) + min(count - 1, 2)
-    if act == "check" or act == "plan":
-        return  # a failing test is what tests are for
-    if sentence is not None and _OTHER_WAY.search(sentence.text):
-        score += 2
+    names_other = sentence is not None and bool(_OTHER_WAY.search(sentence.text))
+    score = 2 if names_other else 0
+    if method_of(new) != failure.method:
+        score += 2 if now == "write" or now == act else 1
+    elif _is_outside(new) and new.input != failure.calls[-1][1].input:
+        score += 3  # the same request in another way, to a service that had refused it
+    else:
+        score -= 1
+    score += {"write": 1, "run": 1, "look": -1, "check": -1}.get(act, -3) + min(count - 1, 2)
     if sentence is not None and _REPAIR.search(sentence.text):
         score -= 2
-    if score < 3:
-        return
+    if score < LEAST_CHANGE:
+        return None
     span = Span(said.seq, said.block, sentence.start, sentence.end) if said and sentence else Span(new.seq, 0, 0, 0)
-    stated = span if sentence is not None and _OTHER_WAY.search(sentence.text) else None
-    yield Finding("approach_change", span, reason=stated, score=score, calls=(new.seq, failed.seq))
+    return Finding("approach_change", span, span if names_other else None, score, (new.seq, failed.seq))
+
+
+def _is_outside(call: Did) -> bool:
+    """Whether a call asks a service for an effect, rather than a shell or a file."""
+    return call.effect == "external" and act_of(call) == "run" and not command_line(call.input)
 
 
 def _words_between(blocks: Sequence[Block], start: int, end: int) -> tuple[Said | None, Sentence | None]:
@@ -124,23 +144,36 @@ def _words_between(blocks: Sequence[Block], start: int, end: int) -> tuple[Said 
     return last
 
 
+# Dead ends
+
+
 def _dead_ends(blocks: Sequence[Block]) -> Iterator[Finding]:
     last_place, last_words = -10, frozenset[str]()
+    calls: list[Did] = []
     for place, block in enumerate(blocks):
-        if not isinstance(block, Said) or block.who == "user" or not is_english(block.text):
+        if isinstance(block, Did):
+            calls.append(block)
             continue
-        call = next((b for b in reversed(blocks[:place]) if isinstance(b, Did)), None)
-        if call is None:
+        if block.who == "user" or not calls or not is_english(block.text):
             continue
-        for sentence in sentences_of(block.text)[:8]:
-            if not _DEAD.search(sentence.text) or _NOT_DEAD.search(sentence.text):
-                continue
-            words = frozenset(re.findall(r"[a-z_]{4,}", sentence.text.lower()))
-            near = place - last_place <= 3
-            if near or len(words & last_words) > 0.4 * len(words):
-                last_place = place
-                break
-            span = Span(block.seq, block.block, sentence.start, sentence.end)
-            yield Finding("dead_end", span, reason=span, score=3, calls=(call.seq,))
-            last_place, last_words = place, words
-            break
+        sentence = _dead(block.text, is_refused=has_gone_wrong(calls[-1]) and _is_outside(calls[-1]))
+        if sentence is None:
+            continue
+        words = content_words(sentence.text)
+        is_repeat = place - last_place <= 3 or len(words & last_words) > 0.4 * len(words)
+        last_place = place
+        if is_repeat:
+            continue
+        last_words = words
+        span = Span(block.seq, block.block, sentence.start, sentence.end)
+        yield Finding("dead_end", span, reason=span, score=3, calls=(calls[-1].seq,))
+
+
+def _dead(text: str, *, is_refused: bool) -> Sentence | None:
+    """The sentence that gives something up. After a service refused, a plain "not enough" is one too."""
+    for sentence in sentences_of(text)[:8]:
+        if _NOT_DEAD.search(sentence.text):
+            continue
+        if _DEAD.search(sentence.text) or (is_refused and _DENIED.search(sentence.text)):
+            return sentence
+    return None

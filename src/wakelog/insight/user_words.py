@@ -44,7 +44,7 @@ _GO_ON: Final = re.compile(
     re.IGNORECASE,
 )
 _ASKED: Final = re.compile(
-    r"\?|\bplease (?:provide|confirm|let me know|tell|share|reply|choose|specify|select|verify)|\blet me know\b"
+    r"\?(?=[\s)\"'*]|$)|\bplease (?:provide|confirm|let me know|tell|share|reply|choose|specify|select|verify)|\blet me know\b"
     r"|\bcould you (?:please )?(?:provide|confirm|tell|share|specify)|\bI(?:'ll| will) need (?:your|the|to know)",
     re.IGNORECASE,
 )
