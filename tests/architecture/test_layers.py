@@ -29,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("runtime",),
     ("context", "files", "monitors"),
     ("compare",),
-    ("diff", "provenance"),
+    ("diff", "provenance", "insight"),
     ("timeline",),
     ("index",),
     ("log",),

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 from tests.insight.transcripts import CORPUS, Transcript, read_transcript
-from wakelog.insight.blocks import Finding, Said, Span
+from wakelog.insight.blocks import Did, Finding, TextSpan, Words
+from wakelog.insight.derivation import minor_decisions
+from wakelog.insight.rules import Carry, derive
 
 KINDS = ("goal", "decision", "approach_change", "dead_end", "check", "write", "pending", "correction", "preference")
 _NAMES = {"file": "write", "redirect": "correction", "failure_report": "correction"}
@@ -58,8 +61,16 @@ def load_labels(path: Path | None = None) -> list[dict[str, Any]]:
                 for place in places.split():
                     if key in files:
                         labels.append(
-                            {"file": files[key], "key": key, "half": half, "kind": kind, "at": [place.lstrip("?")],
-                             "reason": [], "required": not place.startswith("?"), "user_turn": True}
+                            {
+                                "file": files[key],
+                                "key": key,
+                                "half": half,
+                                "kind": kind,
+                                "at": [place.lstrip("?")],
+                                "reason": [],
+                                "required": not place.startswith("?"),
+                                "user_turn": True,
+                            }
                         )
     return labels
 
@@ -76,7 +87,10 @@ def _number(position: str) -> int:
 
 
 def score_file(
-    transcript: Transcript, findings: list[Finding], labels: list[dict[str, Any]], tallies: dict[str, Tally],
+    transcript: Transcript,
+    findings: list[Finding],
+    labels: list[dict[str, Any]],
+    tallies: dict[str, Tally],
     misses: list[str] | None = None,
 ) -> None:
     """Adds one transcript to the tallies."""
@@ -86,7 +100,7 @@ def score_file(
     for label in labels:
         by_kind[label["kind"]].append(label)
     used: set[int] = set()
-    texts = {(b.seq, b.block): b.text for t in transcript.turns for b in t.blocks if isinstance(b, Said)}
+    texts = {(b.seq, b.block): b.text for t in transcript.turns for b in t.blocks if isinstance(b, Words)}
     for label in labels:
         if label["required"] and label["kind"] in KINDS:
             tallies[label["kind"]].demanded += 1
@@ -96,7 +110,9 @@ def score_file(
         limit = user_last if kind in ("correction", "preference") else last
         if kind not in KINDS or not places or _number(places[0]) > limit:
             continue
-        if finding.detail == "carried" and not any(label.get("carry") and set(label["at"]) & set(places) for label in labels):
+        if finding.detail == "carried" and not any(
+            label.get("carry") and set(label["at"]) & set(places) for label in labels
+        ):
             continue  # it claims no new goal; where one was demanded, that is a miss
         tally = tallies[kind]
         tally.shown += 1
@@ -106,7 +122,7 @@ def score_file(
             tally.minor += bool(hits)
             if misses is not None:
                 why = "minor" if hits and not by_kind[kind][hits[0]]["required"] else "twice" if hits else "wrong"
-                misses.append(f"  {why} {kind} {finding.score} {places} {_quote(texts, finding.span)!r} | {_quote(texts, finding.reason)!r}")
+                misses.append(f"  {why} {kind} {_line(texts, finding, places)}")
             continue
         label = by_kind[kind][next((n for n in fresh if places[0] in by_kind[kind][n]["at"]), fresh[0])]
         used.add(id(label))
@@ -120,7 +136,7 @@ def score_file(
             if misses is not None and not right:
                 misses.append(f"  REASON {places} {_quote(texts, finding.reason)!r} for {label['reason'][:3]}")
         if misses is not None:
-            misses.append(f"  ok {kind} {finding.score} {places} {_quote(texts, finding.span)!r} | {_quote(texts, finding.reason)!r}")
+            misses.append(f"  ok {kind} {_line(texts, finding, places)}")
     if misses is not None:
         for label in labels:
             if label["required"] and label["kind"] in KINDS and id(label) not in used:
@@ -141,19 +157,62 @@ def _hits(transcript: Transcript, places: list[str], label: dict[str, Any], find
     return True
 
 
-def _near(span: dict[str, Any], found: Span) -> bool:
+def _near(span: dict[str, Any], found: TextSpan) -> bool:
     inside = min(span["end"], found.end) - max(span["start"], found.start)
     return inside >= 0.8 * (span["end"] - span["start"])
 
 
-def _same(at: str, span: dict[str, Any], found: Span) -> bool:
+def _same(at: str, span: dict[str, Any], found: TextSpan) -> bool:
     inside = min(span["end"], found.end) - max(span["start"], found.start)
     return at == span["at"] and inside >= 0.5 * min(span["end"] - span["start"], found.end - found.start)
 
 
-def _quote(texts: dict[tuple[int, int], str], span: Span | None) -> str:
+def _quote(texts: dict[tuple[int, int], str], span: TextSpan | None) -> str:
     return "" if span is None else texts.get((span.seq, span.block), "")[span.start : span.end][:230]
 
 
-def transcript_of(label: dict[str, Any]) -> Transcript:
-    return read_transcript(label["file"])
+def _line(texts: dict[tuple[int, int], str], finding: Finding, places: list[str]) -> str:
+    return f"{finding.score} {places} {_quote(texts, finding.span)!r} | {_quote(texts, finding.reason)!r}"
+
+
+def score(
+    labels: list[dict[str, Any]], misses: list[str] | None = None, corpus: Path = CORPUS
+) -> tuple[dict[str, Tally], Tally]:
+    """The tallies by kind with everything shown, and the tally of decisions in the default view."""
+    by_key: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for label in labels:
+        by_key[label["key"]].append(label)
+    everything: dict[str, Tally] = defaultdict(Tally)
+    default: dict[str, Tally] = defaultdict(Tally)
+    for key, of_key in by_key.items():
+        transcript = read_transcript(of_key[0]["file"], corpus)
+        shown: list[Finding] = []
+        hidden: list[Finding] = []
+        carry = Carry()
+        for turn in transcript.turns:
+            found = derive(turn, carry)
+            shown += found
+            hidden += minor_decisions(found, sum(isinstance(b, Did) for b in turn.blocks))
+        if misses is not None:
+            misses.append(f"## {key}")
+        score_file(transcript, shown, of_key, everything, misses)
+        score_file(transcript, [f for f in shown if f not in hidden], of_key, default)
+    return everything, default["decision"]
+
+
+def main() -> None:
+    """`python -m tests.insight.score [LABELS] [dev|test] [-v]`"""
+    given = sys.argv[1:]
+    path = next((Path(a) for a in given if a.endswith(".json")), None)
+    half = next((a for a in given if a in ("dev", "test")), None)
+    labels = [label for label in load_labels(path) if half in (None, label.get("half"))]
+    misses: list[str] = []
+    everything, default = score(labels, misses)
+    print(*misses if "-v" in given else (), sep="\n")
+    for kind in KINDS:
+        print(f"{kind:16}", everything[kind])
+    print(f"{'default decision':16}", default)
+
+
+if __name__ == "__main__":
+    main()

@@ -5,6 +5,7 @@ Beside each block stands the position that the labels use (see the corpus): a li
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wakelog.insight.blocks import Block, Did, Said, Speaker, TurnBlocks
+from wakelog.insight.blocks import Block, Did, Speaker, TurnBlocks, Words
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Path(os.environ.get("WAKELOG_CORPUS") or ROOT.parent / "shared" / "corpus")
@@ -45,16 +46,26 @@ class Transcript:
             self._seq += 1
         self._batch = self._seq
         self.place[(self._seq, block)] = at
-        self._blocks.append(Said(self._seq, block, who, text))
+        self._blocks.append(Words(self._seq, block, who, text))
 
     def do(self, tool: str, given: Any, outcome: str, output: str, at: str, batch: Any = None) -> None:
         self._seq += 1
         self.place[(self._seq, -1)] = at
         files: tuple[str, ...] = ()
-        path = given.get("file_path") or given.get("absolute_path") or given.get("notebook_path") if isinstance(given, dict) else None
+        path = (
+            given.get("file_path") or given.get("absolute_path") or given.get("notebook_path")
+            if isinstance(given, dict)
+            else None
+        )
         if tool in _WRITES and outcome == "succeeded" and isinstance(path, str):
             files = (path,)
-        effect = "read" if tool in _READS or re.match(r"(get|search|list|find|calculate|think)", tool) else "write" if tool in _WRITES else "external"
+        effect = (
+            "read"
+            if tool in _READS or re.match(r"(get|search|list|find|calculate|think)", tool)
+            else "write"
+            if tool in _WRITES
+            else "external"
+        )
         self._blocks.append(Did(self._seq, tool, effect, given, outcome, output, files, batch or self._batch))
 
     def cut(self) -> None:
@@ -101,14 +112,17 @@ def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n".join(_text(c.get("text") or c.get("content") or "") if isinstance(c, dict) else str(c) for c in content)
+        return "\n".join(
+            _text(c.get("text") or c.get("content") or "") if isinstance(c, dict) else str(c) for c in content
+        )
     return "" if content is None else json.dumps(content)
 
 
 # Claude Code
 
 _NOT_WORDS = re.compile(
-    r"\s*(<(command-name|command-message|local-command|bash-|task-notification|system-reminder)|\[Request interrupted|Caveat:)"
+    r"\s*(<(command-name|command-message|local-command|bash-|task-notification|system-reminder)"
+    r"|\[Request interrupted|Caveat:)"
     r"(?!.*<command-args>[^<])",
     re.DOTALL,
 )
@@ -203,10 +217,8 @@ def _codex(text: str) -> Transcript:
                     out.say("thinking", part.get("text", ""), at)
             case "function_call" | "custom_tool_call":
                 given: Any = body.get("arguments", body.get("input"))
-                try:
+                with contextlib.suppress(ValueError, TypeError):
                     given = json.loads(given)
-                except (ValueError, TypeError):
-                    pass
                 batch = batch or out._seq + 1
                 outcome, answer = _codex_answer(answers.get(body.get("call_id")))
                 out.do(body.get("name", ""), given, outcome, answer, f"L{number}", batch)
@@ -240,15 +252,29 @@ def _gemini(data: Any) -> Transcript:
         if message.get("type") != "gemini":
             continue
         for index, thought in enumerate(message.get("thoughts") or []):
-            out.say("thinking", f"{thought.get('subject', '')}: {thought.get('description', '')}", f"m{number}#t{index}")
+            out.say(
+                "thinking", f"{thought.get('subject', '')}: {thought.get('description', '')}", f"m{number}#t{index}"
+            )
         out.say("agent", _text(message.get("content")), f"m{number}")
         batch = out._seq + 1
         for index, call in enumerate(message.get("toolCalls") or []):
-            answer = "\n".join(_text(r.get("functionResponse", {}).get("response", {}).get("output")
-                                     or r.get("functionResponse", {}).get("response", {}).get("error")) for r in call.get("result") or [])
+            answer = "\n".join(
+                _text(
+                    r.get("functionResponse", {}).get("response", {}).get("output")
+                    or r.get("functionResponse", {}).get("response", {}).get("error")
+                )
+                for r in call.get("result") or []
+            )
             code = re.search(r"Exit Code: (\d+)", answer)
             failed = call.get("status") != "success" or (code and code[1] != "0")
-            out.do(call.get("name", ""), call.get("args"), "failed" if failed else "succeeded", answer, f"m{number}!{index}", batch)
+            out.do(
+                call.get("name", ""),
+                call.get("args"),
+                "failed" if failed else "succeeded",
+                answer,
+                f"m{number}!{index}",
+                batch,
+            )
     return out.done()
 
 
@@ -269,7 +295,7 @@ def _swe(data: Any) -> Transcript:
             continue
         text = message.get("thought") or _text(message.get("content"))
         out.say("agent", text, f"h{number}")
-        step = next(steps, {})
+        step: Any = next(steps, {})
         action = message.get("action") or step.get("action") or ""
         if not action:
             fences = _ANY_FENCE.findall(_text(message.get("content")))
@@ -287,7 +313,13 @@ def _swe(data: Any) -> Transcript:
         verb = action.split()[0]
         failed = bool(re.search(r"has NOT been applied|Traceback \(most recent|command not found|No such file", answer))
         if verb in ("edit", "create", "str_replace_editor"):
-            out.do("edit" if verb != "create" else "create", {"command": action.strip(), "file_path": opened}, "failed" if failed else "succeeded", answer, f"h{number}!")
+            out.do(
+                "edit" if verb != "create" else "create",
+                {"command": action.strip(), "file_path": opened},
+                "failed" if failed else "succeeded",
+                answer,
+                f"h{number}!",
+            )
         else:
             out.do("bash", {"command": action.strip()}, "failed" if failed else "succeeded", answer, f"h{number}!")
     return out.done()
@@ -311,7 +343,9 @@ def _mini(data: Any) -> Transcript:
         answer = _text(messages[number + 1].get("content")) if number + 1 < len(messages) else ""
         out.same[f"m{number + 1}"] = f"m{number}!"
         code = re.search(r"<returncode>(-?\d+)</returncode>", answer)
-        out.do("bash", {"command": fences[0]}, "failed" if code and code[1] != "0" else "succeeded", answer, f"m{number}!")
+        out.do(
+            "bash", {"command": fences[0]}, "failed" if code and code[1] != "0" else "succeeded", answer, f"m{number}!"
+        )
     return out.done()
 
 
@@ -338,5 +372,11 @@ def _tau(run: Any, prefix: str) -> Transcript:
                     out.say("thinking", str(given.get("thought", "")), f"{prefix}m{number}!{index}")
                     continue
                 out.same[f"{prefix}m{number + index + 1}"] = f"{prefix}m{number}!{index}"
-                out.do(call["function"]["name"], given, "failed" if failed else "succeeded", answer, f"{prefix}m{number}!{index}")
+                out.do(
+                    call["function"]["name"],
+                    given,
+                    "failed" if failed else "succeeded",
+                    answer,
+                    f"{prefix}m{number}!{index}",
+                )
     return out.done()

@@ -22,17 +22,63 @@ _TARGETS: Final = (("test", _TEST), ("lint", _LINT), ("types", _TYPES), ("build"
 
 _BY_PROGRAM: Final = {
     **dict.fromkeys(
-        "pytest py.test tox nox jest vitest mocha ava rspec phpunit ctest bats nosetests gotestsum nextest karma"
-        " runtests.py run_tests.sh runtests.sh pest behave robot trial ward ginkgo".split(),
+        [
+            "pytest",
+            "py.test",
+            "tox",
+            "nox",
+            "jest",
+            "vitest",
+            "mocha",
+            "ava",
+            "rspec",
+            "phpunit",
+            "ctest",
+            "bats",
+            "nosetests",
+            "gotestsum",
+            "nextest",
+            "karma",
+            "runtests.py",
+            "run_tests.sh",
+            "runtests.sh",
+            "pest",
+            "behave",
+            "robot",
+            "trial",
+            "ward",
+            "ginkgo",
+        ],
         "test",
     ),
     **dict.fromkeys(
-        "flake8 pylint eslint golangci-lint shellcheck rubocop stylelint hadolint ktlint swiftlint oxlint pycodestyle"
-        " pydocstyle staticcheck revive credo markdownlint bandit".split(),
+        [
+            "flake8",
+            "pylint",
+            "eslint",
+            "golangci-lint",
+            "shellcheck",
+            "rubocop",
+            "stylelint",
+            "hadolint",
+            "ktlint",
+            "swiftlint",
+            "oxlint",
+            "pycodestyle",
+            "pydocstyle",
+            "staticcheck",
+            "revive",
+            "credo",
+            "markdownlint",
+            "bandit",
+        ],
         "lint",
     ),
-    **dict.fromkeys("mypy pyright basedpyright tsc vue-tsc pyre flow pytype svelte-check sorbet".split(), "types"),
-    **dict.fromkeys("webpack rollup xcodebuild ninja javac".split(), "build"),
+    **dict.fromkeys(
+        ["mypy", "pyright", "basedpyright", "tsc", "vue-tsc", "pyre", "flow", "pytype", "svelte-check", "sorbet"],
+        "types",
+    ),
+    **dict.fromkeys(["webpack", "rollup", "xcodebuild", "ninja", "javac"], "build"),
 }
 _BY_VERB: Final = {
     "cargo": {"test": "test", "t": "test", "nextest": "test", "clippy": "lint", "check": "types", "build": "build"},
@@ -60,23 +106,164 @@ _BY_VERB: Final = {
     "artisan": {"test": "test"},
 }
 _NAMED: Final = frozenset(
-    "npm pnpm yarn bun make gmake just task mise rake gradle gradlew mvn mvnw sbt ant composer turbo nx lerna hatch pdm"
-    " invoke inv earthly".split()
+    [
+        "npm",
+        "pnpm",
+        "yarn",
+        "bun",
+        "make",
+        "gmake",
+        "just",
+        "task",
+        "mise",
+        "rake",
+        "gradle",
+        "gradlew",
+        "mvn",
+        "mvnw",
+        "sbt",
+        "ant",
+        "composer",
+        "turbo",
+        "nx",
+        "lerna",
+        "hatch",
+        "pdm",
+        "invoke",
+        "inv",
+        "earthly",
+    ]
 )
-_MODULES: Final = {"pytest": "test", "unittest": "test", "nose": "test", "nose2": "test", "tox": "test"}
-_MODULES |= {"mypy": "types", "flake8": "lint", "ruff": "lint", "pylint": "lint", "compileall": "build"}
-_MODULES |= {"py_compile": "build", "build": "build"}
+_MODULES: Final = {
+    **dict.fromkeys(("pytest", "unittest", "nose", "nose2", "tox"), "test"),
+    **dict.fromkeys(("flake8", "ruff", "pylint"), "lint"),
+    **dict.fromkeys(("compileall", "py_compile", "build"), "build"),
+    "mypy": "types",
+}
 
 _LOOKS: Final = frozenset(
-    "ls cat head tail grep egrep rg ag ack find fd wc pwd which whereis type file stat du df tree less more nl od xxd"
-    " hexdump strings jq yq sort uniq cut awk tr diff cmp comm date whoami id env printenv uname ps top lsof man echo"
-    " printf true false test [ cd pushd popd export set source . sleep open scroll_down scroll_up goto search_dir"
-    " search_file find_file column basename dirname realpath readlink history ping nslookup dig column fold decompile"
-    " disassemble read cksum md5sum sha256sum rev tac bat eza exa".split()
+    [
+        "ls",
+        "cat",
+        "head",
+        "tail",
+        "grep",
+        "egrep",
+        "rg",
+        "ag",
+        "ack",
+        "find",
+        "fd",
+        "wc",
+        "pwd",
+        "which",
+        "whereis",
+        "type",
+        "file",
+        "stat",
+        "du",
+        "df",
+        "tree",
+        "less",
+        "more",
+        "nl",
+        "od",
+        "xxd",
+        "hexdump",
+        "strings",
+        "jq",
+        "yq",
+        "sort",
+        "uniq",
+        "cut",
+        "awk",
+        "tr",
+        "diff",
+        "cmp",
+        "comm",
+        "date",
+        "whoami",
+        "id",
+        "env",
+        "printenv",
+        "uname",
+        "ps",
+        "top",
+        "lsof",
+        "man",
+        "echo",
+        "printf",
+        "true",
+        "false",
+        "test",
+        "[",
+        "cd",
+        "pushd",
+        "popd",
+        "export",
+        "set",
+        "source",
+        ".",
+        "sleep",
+        "open",
+        "scroll_down",
+        "scroll_up",
+        "goto",
+        "search_dir",
+        "search_file",
+        "find_file",
+        "column",
+        "basename",
+        "dirname",
+        "realpath",
+        "readlink",
+        "history",
+        "ping",
+        "nslookup",
+        "dig",
+        "column",
+        "fold",
+        "decompile",
+        "disassemble",
+        "read",
+        "cksum",
+        "md5sum",
+        "sha256sum",
+        "rev",
+        "tac",
+        "bat",
+        "eza",
+        "exa",
+    ]
 )
 _GIT_LOOKS: Final = frozenset(
-    "status log diff show branch blame grep ls-files ls-tree rev-parse remote describe config shortlog reflog fetch"
-    " cat-file merge-base rev-list name-rev ls-remote for-each-ref worktree tag stash".split()
+    [
+        "status",
+        "log",
+        "diff",
+        "show",
+        "branch",
+        "blame",
+        "grep",
+        "ls-files",
+        "ls-tree",
+        "rev-parse",
+        "remote",
+        "describe",
+        "config",
+        "shortlog",
+        "reflog",
+        "fetch",
+        "cat-file",
+        "merge-base",
+        "rev-list",
+        "name-rev",
+        "ls-remote",
+        "for-each-ref",
+        "worktree",
+        "tag",
+        "stash",
+    ]
 )
 _GIT_RECORDS: Final = frozenset({"add", "commit", "push", "tag", "pull"})
 _RECORDS: Final = frozenset({"submit", "exit_forfeit", "exit"})
@@ -98,7 +285,8 @@ _PLAN_TOOLS: Final = re.compile(
     re.I,
 )
 _REFUSED: Final = re.compile(
-    r"patch rejected by user|has (?:NOT|not) been applied|edit has introduced (?:new )?(?:syntax )?error|^\s*ERROR: No repl"
+    r"patch rejected by user|has (?:NOT|not) been applied|edit has introduced (?:new )?(?:syntax )?error"
+    r"|^\s*ERROR: No repl"
     r"|String to replace not found|EXACTLY ONE action|was not applied|^failed\b",
 )
 _PATHS: Final = ("file_path", "path", "notebook_path", "absolute_path", "filename", "target_file", "filePath", "file")
@@ -130,7 +318,7 @@ def _shell_act(line: str) -> Act:
     acts = {_command_act(c) for c in commands}
     for act in ("run", "record"):
         if act in acts:
-            return act  # type: ignore[return-value]  # narrowed by the tuple above
+            return act
     return "look"
 
 

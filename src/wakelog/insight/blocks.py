@@ -16,7 +16,7 @@ from wakelog.model.values import Value
 Speaker = Literal["user", "agent", "thinking"]
 
 
-class Said(msgspec.Struct, frozen=True, gc=False):
+class Words(msgspec.Struct, frozen=True, gc=False):
     """One text: the user's words, the agent's, or what it thought."""
 
     seq: Seq
@@ -47,7 +47,7 @@ class Did(msgspec.Struct, frozen=True):
         return self.outcome in ("failed", "timed_out", "denied")
 
 
-Block = Said | Did
+Block = Words | Did
 
 
 class TurnBlocks(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class TurnBlocks(msgspec.Struct, frozen=True):
     is_over: bool = True
 
 
-class Span(msgspec.Struct, frozen=True, gc=False, order=True):
+class TextSpan(msgspec.Struct, frozen=True, gc=False, order=True):
     """Some words of a text: characters `start` to `end` of the text `block` of the event `seq`."""
 
     seq: Seq
@@ -71,9 +71,9 @@ class Finding(msgspec.Struct, frozen=True):
     """What a rule found: places only. Whoever shows it reads the words from the log."""
 
     kind: str
-    span: Span
+    span: TextSpan
     """The words that say it. A finding about a call that no words announce has an empty span at the call."""
-    reason: Span | None = None
+    reason: TextSpan | None = None
     score: int = 0
     """How sure the rules are, within one kind: more is surer."""
     calls: tuple[Seq, ...] = ()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from wakelog.insight.acts import act_of, checks_in, files_of
-from wakelog.insight.blocks import Did, Finding, Span, TurnBlocks
+from wakelog.insight.blocks import Did, Finding, TextSpan, TurnBlocks
 from wakelog.insight.commands import command_line, shell_commands
 
 _FAILED: Final = re.compile(
@@ -37,7 +37,7 @@ def find_checks(turn: TurnBlocks) -> Iterator[Finding]:
         names = checks_in(shell_commands(command_line(call.input)))
         result = _result(call)
         if result:
-            yield Finding("check", Span(call.seq, 0, 0, 0), calls=(call.seq,), detail=f"{'+'.join(names)} {result}")
+            yield Finding("check", TextSpan(call.seq, 0, 0, 0), calls=(call.seq,), detail=f"{'+'.join(names)} {result}")
 
 
 def _result(call: Did) -> str:
@@ -51,11 +51,13 @@ def _result(call: Did) -> str:
     if not _FAILED.search(call.output):
         return "pass"
     # Some programs print "0 failed" style summaries or the word in a test's name: a clear pass wins over a lone line.
-    return "pass" if _PASSED.search(call.output) and not re.search(r"\b[1-9]\d* fail|^FAIL", call.output, re.M) else "fail"
+    return (
+        "pass" if _PASSED.search(call.output) and not re.search(r"\b[1-9]\d* fail|^FAIL", call.output, re.M) else "fail"
+    )
 
 
 def find_files(turn: TurnBlocks) -> Iterator[Finding]:
     """Each call that changed files."""
     for call in turn.blocks:
         if isinstance(call, Did) and files_of(call):
-            yield Finding("file", Span(call.seq, 0, 0, 0), calls=(call.seq,))
+            yield Finding("file", TextSpan(call.seq, 0, 0, 0), calls=(call.seq,))

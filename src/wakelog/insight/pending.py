@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from wakelog.insight.acts import act_of
-from wakelog.insight.blocks import Did, Finding, Said, Span, TurnBlocks
+from wakelog.insight.blocks import Did, Finding, TextSpan, TurnBlocks, Words
 from wakelog.insight.sentences import sentences_of
 
 _NEXT: Final = re.compile(
-    r"\bnext steps?\b|\bremaining (?:work|steps?|tasks?|items?)\b|\bstill (?:need|needs|have|has|left|remains?) to\b|\bstill to do\b|\bleft to do\b|\bnot yet (?:done|implemented|started)\b"
-    r"|\bTODO:|\bfollow[- ]ups?:|\bwhat(?:'s| is) left\b|\byou(?:'ll| will) (?:need|have) to\b|\bI(?:'ll| will) (?:come back|follow up)\b",
+    r"\bnext steps?\b|\bremaining (?:work|steps?|tasks?|items?)\b|\bstill (?:need|needs|have|has|left|remains?) to\b"
+    r"|\bstill to do\b|\bleft to do\b|\bnot yet (?:done|implemented|started)\b"
+    r"|\bTODO:|\bfollow[- ]ups?:|\bwhat(?:'s| is) left\b|\byou(?:'ll| will) (?:need|have) to\b|\bI(?:'ll"
+    r"| will) (?:come back|follow up)\b",
     re.IGNORECASE,
 )
 
@@ -21,13 +23,13 @@ def find_pending(turn: TurnBlocks) -> Iterator[Finding]:
     """At most one todo list and one sentence."""
     plans = [b for b in turn.blocks if isinstance(b, Did) and act_of(b) == "plan" and not b.has_failed]
     if plans and open_items(plans[-1].input):
-        yield Finding("pending", Span(plans[-1].seq, 0, 0, 0), calls=(plans[-1].seq,), score=2)
-    said = [b for b in turn.blocks if isinstance(b, Said) and b.who == "agent"]
-    if not said or not isinstance(turn.blocks[-1], Said):
+        yield Finding("pending", TextSpan(plans[-1].seq, 0, 0, 0), calls=(plans[-1].seq,), score=2)
+    said = [b for b in turn.blocks if isinstance(b, Words) and b.who == "agent"]
+    if not said or not isinstance(turn.blocks[-1], Words):
         return
     for sentence in sentences_of(said[-1].text):
         if _NEXT.search(sentence.text):
-            yield Finding("pending", Span(said[-1].seq, said[-1].block, sentence.start, sentence.end), score=2)
+            yield Finding("pending", TextSpan(said[-1].seq, said[-1].block, sentence.start, sentence.end), score=2)
             return
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from wakelog.insight.blocks import Finding, Said, TurnBlocks
+from wakelog.insight.blocks import Finding, TextSpan, TurnBlocks, Words
 from wakelog.insight.checks import find_checks, find_files
 from wakelog.insight.decisions import find_decisions
 from wakelog.insight.failures import find_failures
@@ -46,7 +46,9 @@ def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
     found += find_pending(turn)
     found += find_checks(turn)
     found += find_files(turn)
-    said = [b.text for b in turn.blocks if isinstance(b, Said) and b.who == "agent"]
+    if not is_derivable(turn):
+        found.append(Finding("not_derived", TextSpan(0, 0, 0, 0), detail="language"))
+    said = [b.text for b in turn.blocks if isinstance(b, Words) and b.who == "agent"]
     carry.asked = said[-1] if said else carry.asked
     return found
 
@@ -60,5 +62,5 @@ def derive_all(turns: Iterable[TurnBlocks]) -> list[Finding]:
 def is_derivable(turn: TurnBlocks) -> bool:
     """Whether the agent's words of a turn are in a language that the rules know. Without words there is nothing to
     misread."""
-    said = " ".join(b.text for b in turn.blocks if isinstance(b, Said) and b.who != "user")
+    said = " ".join(b.text for b in turn.blocks if isinstance(b, Words) and b.who != "user")
     return is_english(said)

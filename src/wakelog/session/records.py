@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, cast
 
 from wakelog.errors import InvalidInputError
 from wakelog.model import events as ev
@@ -11,6 +12,9 @@ from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import TrustMark
 from wakelog.session.base import Base, S, Where, check_list, check_text
+
+if TYPE_CHECKING:
+    from wakelog.session.session import Session
 
 
 class Records(Base[S]):
@@ -70,6 +74,14 @@ class Records(Base[S]):
         """Records what did not work, so that nobody tries it again. A rewind keeps it."""
         check_text(tried, "what was tried")
         return self._record(ev.DeadEndNoted(tried=tried, learned=learned))
+
+    def accept(self, item: str, *, kind: str = "") -> Seq:
+        """Records a derived item (`insight()` gives its id, such as "e17") as a real decision, dead end or goal, with
+        the events it was derived from as evidence. `kind` says which is meant, where an event has several."""
+        from wakelog.session.insights import accept_item, find_item
+
+        session = cast("Session[S]", self)
+        return accept_item(session, find_item(session, item, kind))
 
     def artefact(self, name: str, *, uri: str = "", media: str = "", content: Value = None, why: str = "") -> Seq:
         """Records something made: a report, a build, a file elsewhere."""
