@@ -15,10 +15,11 @@ from wakelog.insight.acts import files_of
 from wakelog.insight.blocks import Did, Finding, TextSpan, TurnBlocks, Words
 from wakelog.insight.decisions import DEFAULT_SCORE
 from wakelog.insight.items import Insight, InsightItem
-from wakelog.insight.log_blocks import quote, read_turn
+from wakelog.insight.log_blocks import read_turn
 from wakelog.insight.pending import open_items
-from wakelog.insight.rules import RULES_VERSION, Carry, derive
+from wakelog.insight.rules import RULES_VERSION, Carry, derive, last_words
 from wakelog.insight.sentences import content_words
+from wakelog.insight.user_words import find_goal
 from wakelog.log import Log
 from wakelog.model.values import Value
 from wakelog.timeline.points import Span, accepted, attempts_of
@@ -31,8 +32,10 @@ STEPS_EACH: Final = 10
 SAME_WORDS: Final = 0.4
 """From this share of common words on, a recorded decision and a derived one are the same."""
 
-_OWN: Final = ("last_words", "not_derived")
-"""Kinds that the rules leave for themselves, and nobody is shown."""
+TURNS_BACK: Final = 20
+"""So many turns are gone back over for the goal that stands."""
+
+_EARLIER: Final = Finding("goal", TextSpan(0, 0, 0, 0))
 
 
 class FindingStore(Protocol):
@@ -68,43 +71,32 @@ def make_insight(
     return Insight(tuple(items), hidden, tuple(notes), RULES_VERSION)
 
 
-def findings_of(log: Log, span: Span, blocks: TurnBlocks | None, kept: FindingStore | None) -> list[Finding]:
-    """The findings of a turn that is over. Those of the turns before it are needed for what it carries on, and are
-    made on the way where they are not kept."""
+def findings_of(log: Log, span: Span, blocks: TurnBlocks, kept: FindingStore | None = None) -> list[Finding]:
+    """The findings of a turn that is over: kept ones, or made now and kept."""
     found = kept.load(span.turn, span.attempt) if kept else None
-    if found is not None:
-        return found
-    todo = [(span, blocks)]
-    before: list[Finding] = []
-    for turn in range(span.turn - 1, 0, -1):
-        earlier = accepted(log, attempts_of(log, turn))
-        known = kept.load(turn, earlier.attempt) if kept else None
-        if known is not None:
-            before = known
-            break
-        todo.append((earlier, None))
-    carry = _carry(log, before)
-    for each, read in reversed(todo):
-        found = _derive(log, each, read or _read(log, each), carry)
-        if kept and each.outcome != "open":
-            kept.save(each.turn, each.attempt, found)
-    assert found is not None, "the turn itself is among them"
+    if found is None:
+        found = derive(blocks, _carry(log, span.turn))
+        if kept:
+            kept.save(span.turn, span.attempt, found)
     return found
 
 
-def _derive(log: Log, span: Span, blocks: TurnBlocks, carry: Carry) -> list[Finding]:
-    found = derive(blocks, carry)
-    last = next((b for b in reversed(blocks.blocks) if isinstance(b, Words) and b.who == "agent"), None)
-    if last is not None:
-        found.append(Finding("last_words", TextSpan(last.seq, last.block, 0, len(last.text))))
-    return found
-
-
-def _carry(log: Log, before: list[Finding]) -> Carry:
-    """What the next turn needs to know, from the findings of the one before."""
-    goal = next((f for f in before if f.kind == "goal"), None)
-    asked = next((f for f in before if f.kind == "last_words"), None)
-    return Carry(goal, quote(log, asked.span) if asked else "", not before)
+def _carry(log: Log, turn: int) -> Carry:
+    """What a turn needs to know of those before it: the agent's last words, and the goal that stands. Turns whose words
+    only go on with an earlier goal are gone back over, up to a limit."""
+    asked, ends = "", []
+    for number in range(turn - 1, max(turn - 1 - TURNS_BACK, 0), -1):
+        blocks = _read(log, accepted(log, attempts_of(log, number)))
+        ends.append((blocks, last_words(blocks)))
+        if len(ends) == 1:
+            asked = ends[0][1]
+        if len(ends) > 1:
+            before, after = ends[-1][1], ends[-2][0]
+            goal = find_goal(after, _EARLIER, before)
+            if goal is not None and goal.detail != "carried":
+                return Carry(goal, asked, is_first=False)
+    first = find_goal(ends[-1][0], None, "") if ends else None
+    return Carry(first, asked, is_first=first is None)
 
 
 def _read(log: Log, span: Span) -> TurnBlocks:
@@ -122,7 +114,7 @@ def _items(state: dict[str, Value], span: Span, blocks: TurnBlocks, found: list[
     minor = minor_decisions(found, len(calls))
     numbers: dict[tuple[str, int], int] = {}
     for finding in sorted(found, key=lambda f: (f.span.seq, f.span.block, f.span.start)):
-        if finding.kind in _OWN or not all(seq in calls for seq in finding.calls):
+        if finding.kind == "not_derived" or not all(seq in calls for seq in finding.calls):
             continue
         words = _words(texts, finding.span)
         if not words and not finding.calls:

@@ -48,9 +48,13 @@ def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
     found += find_files(turn)
     if not is_derivable(turn):
         found.append(Finding("not_derived", TextSpan(0, 0, 0, 0), detail="language"))
-    said = [b.text for b in turn.blocks if isinstance(b, Words) and b.who == "agent"]
-    carry.asked = said[-1] if said else carry.asked
+    carry.asked = last_words(turn) or carry.asked
     return found
+
+
+def last_words(turn: TurnBlocks) -> str:
+    """What the agent said last in a turn."""
+    return next((b.text for b in reversed(turn.blocks) if isinstance(b, Words) and b.who == "agent"), "")
 
 
 def derive_all(turns: Iterable[TurnBlocks]) -> list[Finding]:
