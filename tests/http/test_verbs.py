@@ -34,7 +34,7 @@ NOT_ROUTED = {
     **dict.fromkeys(("calls.returned", "calls.spawned", "context.touch", "files.record"), RECORDING),
     **dict.fromkeys(("aio", "budget.limit", "call", "calls.bind", "calls.workflow", "model", "tool"), IN_PROCESS),
     **dict.fromkeys(("files.capture", "files.restore", "monitors.add", "monitors.guards"), IN_PROCESS),
-    **dict.fromkeys(("attempts", "replay", "run_turn", "turn"), IN_PROCESS),
+    **dict.fromkeys(("attempts", "recording", "replay", "run_turn", "turn"), IN_PROCESS),
     **dict.fromkeys(("seq", "store", "id", "status"), PLUMBING),
     **dict.fromkeys(("data", "context.replaced", "budget.spent", "budget.left", "calls.pending"), PART),
 }
@@ -43,6 +43,7 @@ ROUTED_AS = {
     "budget.set": "set_budget",
     "context.window": "context",
     "end": "close",
+    "export_bundle": "bundle",
     "files.diff": "file_diff",
     "files.modified": "changed_files",
     "follow": "tail",

@@ -80,7 +80,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "data": {
         "export": ("export", "Write a session to a file."),
-        "import": ("export", "Import bundles, verified."),
+        "import": ("imports", "Import transcripts of coding agents, and bundles."),
         "gc": ("gc", "Apply retention: show what would go, then do it."),
         "store": ("store", "Inspect, check, copy and back up the store."),
     },

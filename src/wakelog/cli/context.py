@@ -66,10 +66,12 @@ class CommandContext:
     @functools.cached_property
     def url(self) -> str:
         """Where the store is: found when it is asked for, so that a bad setting does not stop the command that mends
-        it."""
-        from wakelog.store import default_url
+        it. Where nobody chose one, it is the user's own, if there is one. `user` names that."""
+        from wakelog.store.url import chosen_url, default_url, user_store
 
-        return self._url or default_url()
+        if self._url == "user":
+            return user_store()
+        return self._url or chosen_url() or user_store(must_exist=True) or default_url()
 
     @functools.cached_property
     def store(self) -> Store:
@@ -89,6 +91,15 @@ class CommandContext:
     def new_store(self) -> Store:
         """The store, made if there is none: for commands that bring something in."""
         self._store = open_store(self.url)
+        return self._store
+
+    def shared_store(self, *, create: bool = True) -> Store:
+        """The store for what belongs to no project: the one that is named or chosen, else the user's own."""
+        from wakelog.store.url import chosen_url, user_store
+
+        self.__dict__["url"] = user_store() if self._url == "user" else self._url or chosen_url() or user_store()
+        self._store = open_store(self.url, create=create)
+        self.__dict__["store"] = self._store
         return self._store
 
     @property

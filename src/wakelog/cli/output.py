@@ -17,7 +17,9 @@ import click
 from wakelog.atomic_file import atomic_file
 from wakelog.cli.context import CommandContext
 from wakelog.engines.objects import Objects, is_url, split_url
-from wakelog.errors import NotAllowedError
+from wakelog.errors import NotAllowedError, NotFoundError
+
+__all__ = ["STDOUT", "Progress", "is_url", "reading_from", "refuse_existing", "writing", "writing_to"]
 
 STDOUT = "-"
 SPOOL_MAX = 8 << 20
@@ -95,6 +97,31 @@ def _zipped(raw: IO[bytes]) -> Iterator[IO[bytes]]:
         yield cast(IO[bytes], out)
 
 
+def reading_from(source: str) -> IO[bytes]:
+    """A file, an object for a URL, or stdin for `-`."""
+    if source == STDOUT:
+        return sys.stdin.buffer
+    if is_url(source):
+        return _fetched(source)
+    try:
+        return Path(source).open("rb")
+    except OSError as exc:
+        raise NotFoundError(f"{source} cannot be read: {exc.strerror}", kind="file-not-found") from exc
+
+
+def _fetched(url: str) -> IO[bytes]:
+    place, key = split_url(url)
+    spool = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL_MAX))  # noqa: SIM115 - closed by who reads it
+    try:
+        for chunk in Objects(place, create=False).chunks(key):
+            spool.write(chunk)
+    except FileNotFoundError as exc:
+        spool.close()
+        raise NotFoundError(f"there is no {url}", kind="file-not-found") from exc
+    spool.seek(0)
+    return spool
+
+
 class Progress:
     """Counts steps. Nothing is shown for work that is over in half a second, or where nobody is looking."""
 
@@ -110,6 +137,10 @@ class Progress:
         if self._is_shown and time.monotonic() >= self._next:
             self._next = time.monotonic() + EVERY_S
             self._show(self._line())
+
+    @property
+    def count(self) -> int:
+        return self._count
 
     def _line(self) -> str:
         if not self._total:

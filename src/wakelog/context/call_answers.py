@@ -25,6 +25,12 @@ _OPEN = {
     "uncertain": "nobody knows whether it happened; find out before it is tried again",
 }
 
+_NOT_DONE = {
+    "denied": "it was refused and did not run",
+    "cancelled": "it was cancelled",
+    "interrupted": "the agent ended before an answer came",
+}
+
 
 class CallAnswer(msgspec.Struct, frozen=True):
     status: str
@@ -86,6 +92,10 @@ def _told(read: Read, outcome: Entry, how: str) -> CallAnswer:
         return _failure(read, outcome, how)
     if how == "timed_out":
         return error(how, "no answer in time")
+    if how in _NOT_DONE:
+        failure = outcome.body.get("error")
+        said = text_of(failure.get("message") or "") if isinstance(failure, dict) else ""
+        return error(how, said or _NOT_DONE[how])
     return error("never_ran", "it never ran")
 
 

@@ -27,6 +27,7 @@ from wakelog.model.ids import SessionId
 from wakelog.model.records import Head
 from wakelog.session import Session
 from wakelog.store import Store
+from wakelog.store.url import FILES
 
 DEFAULT = "default"
 FOLDER = "ns"
@@ -129,7 +130,7 @@ class Spaces:
         if self._is_memory or self._is_database:
             return None
         path = Path(self.url.removeprefix("sqlite://"))
-        return path.parent if path.suffix in wakelog.store.FILES else path
+        return path.parent if path.suffix in FILES else path
 
     @property
     def key_file(self) -> Path | None:
@@ -180,7 +181,7 @@ class Spaces:
                 raise no_space(name)
             return wakelog.store.open(_in_namespace(self.url, name))
         path = Path(self.url.removeprefix("sqlite://"))
-        if path.suffix in wakelog.store.FILES:
+        if path.suffix in FILES:
             raise UnsupportedError(
                 f"{path} is a single file and has no namespaces", kind="no-namespaces", hint="serve a folder"
             )

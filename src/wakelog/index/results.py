@@ -67,6 +67,8 @@ class SessionInfo(msgspec.Struct, frozen=True):
     last_error: str
     head: Seq
     damaged: str
+    about: str = ""
+    """What it is about, in a line: its goal, its title, or the first thing that was asked."""
 
 
 class TurnInfo(msgspec.Struct, frozen=True):

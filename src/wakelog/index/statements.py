@@ -57,7 +57,7 @@ TOOLS = """
 select sid, e.tool,
     count(case when e.kind in ('action.requested', 'action.recorded') then 1 end) as calls,
     count(case when e.kind in ('action.failed', 'action.timed_out')
-        or (e.kind = 'action.recorded' and e.outcome <> 'succeeded') then 1 end) as errors,
+        or (e.kind = 'action.recorded' and e.outcome in ('failed', 'timed_out')) then 1 end) as errors,
     max(case when e.kind in ('action.requested', 'action.recorded') then e.seq else 0 end)
 from {0} and e.tool <> '' and e.gone <> 'pruned'
     and e.kind in ('action.requested', 'action.recorded', 'action.failed', 'action.timed_out')
@@ -65,7 +65,8 @@ group by sid, e.tool order by calls desc, sid, e.tool limit :limit
 """
 SESSIONS = """
 select id, name, root, parent, forked_at, spawner, agent, status, outcome, goal, labels, turn, turns, events, first_at,
-    last_at, tokens, usd_micros, pending, flags, last_error, head, damaged
+    last_at, tokens, usd_micros, pending, flags, last_error, head, damaged,
+    (select t.input from wl_turn t where t.session = s.no and t.input <> '' order by t.turn, t.attempt limit 1)
 from wl_session s
 where s.hidden = 0
     and (:status is null or status = :status)
@@ -166,7 +167,9 @@ def event_of(row: list[Any]) -> EventInfo:
 
 def session_of(row: tuple[Any, ...]) -> SessionInfo:
     fields = dict(zip(SessionInfo.__struct_fields__, row, strict=True))
-    return SessionInfo(**fields | {"labels": msgspec.json.decode(fields["labels"])})
+    labels = msgspec.json.decode(fields["labels"])
+    about = fields["goal"] or labels.get("title") or fields["about"] or ""
+    return SessionInfo(**fields | {"labels": labels, "about": about})
 
 
 def as_number(text: str | int) -> int:

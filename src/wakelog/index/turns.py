@@ -43,7 +43,7 @@ select count(*),
     count(case when kind in ('action.requested', 'action.recorded') and effect <> 'model' and gone <> 'pruned'
         then 1 end),
     count(case when (kind in ('action.failed', 'action.timed_out')
-        or (kind = 'action.recorded' and outcome <> 'succeeded')) and effect <> 'model' and gone <> 'pruned'
+        or (kind = 'action.recorded' and outcome in ('failed', 'timed_out'))) and effect <> 'model' and gone <> 'pruned'
         then 1 end),
     count(case when kind in ('action.requested', 'action.recorded') and effect = 'model' and gone <> 'pruned'
         then 1 end),

@@ -30,7 +30,9 @@ _KEPT_FIELDS = frozenset({
     "remove", "request", "retry", "reused", "role", "session", "severity", "target", "targets", "to", "tool", "ttl_us",
     "under", "upto",
 })  # fmt: skip
-_KEPT_OUTCOMES = frozenset({"completed", "failed", "interrupted", "succeeded", "timed_out", "never_ran"})
+_KEPT_OUTCOMES = frozenset(
+    {"completed", "failed", "interrupted", "succeeded", "timed_out", "never_ran", "denied", "cancelled"}
+)
 # State keys whose text is such a choice.
 _KEPT_KEYS = frozenset({"status", "effect", "trust", "severity", "change", "tool", "holder", "media"})
 _STRUCTURE = frozenset({"status", "turn", "view", "lease", "budget", "checkpoints", "trust"})

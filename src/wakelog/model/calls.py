@@ -26,6 +26,8 @@ SETTLES: Final = frozenset(kind for kind, (_, status) in ACTION.items() if statu
 """A call is over with one of these, unless it is to be tried again."""
 ANSWERS: Final = SETTLES - {"action.denied", "action.abandoned"}
 """Of these, the ones that say what came of a call that ran."""
+NOT_RUN: Final = ("never_ran", "denied")
+"""Outcomes of a call that did not run."""
 FAILURES: Final = ("failed", "timed_out")
 """Outcomes of a call that is known not to have worked."""
 
@@ -104,7 +106,7 @@ class Call(msgspec.Struct):
     def _end(self, seq: Seq, kind: str, body: Mapping[str, Value]) -> None:
         self.outcome = outcome_of(kind, body)
         ran = kind in ANSWERS or kind == "action.uncertain"
-        if ran and not self.has_begun and self.outcome != "never_ran":
+        if ran and not self.has_begun and self.outcome not in NOT_RUN:
             self.tries, self.has_begun = self.tries + 1, True  # nobody told of its beginning
         if body.get("retry"):
             self.status, self.has_begun = "requested", False

@@ -82,10 +82,11 @@ def _is_small(value: Value) -> bool:
 def usage_cost(result: Any) -> Cost:
     """The tokens that a model's answer says it used; nothing where it says nothing. What they cost is told by the
     price table, where `session.model` uses this."""
-    return _tokens(usage_of(plain(result)))
+    return token_cost(usage_of(plain(result)))
 
 
-def _tokens(usage: Usage) -> Cost:
+def token_cost(usage: Usage) -> Cost:
+    """Tokens as a cost, without their price."""
     return Cost(
         tokens_in=usage.tokens_in,
         tokens_out=usage.tokens_out,
@@ -112,7 +113,7 @@ class _Charge:
     def cost(self, result: Any) -> Cost:
         answer = plain(result)
         usage = usage_of(answer)
-        tokens = _tokens(usage)
+        tokens = token_cost(usage)
         price = self._price(answer) if usage.is_known else None
         if price is None:
             return tokens

@@ -292,6 +292,9 @@ def status_of(entry: Entry) -> tuple[Status, ev.Failure | None]:
         return "failed", ev.Failure("abandoned", str(body.get("why") or "given up"))
     if kind == "action.timed_out" or outcome == "timed_out":
         return "timed_out", ev.Failure("timeout", "no answer in time")
+    if kind == "action.recorded" and outcome in ("denied", "cancelled", "interrupted"):
+        said = (body.get("error") or {}).get("message") or f"it was {outcome}"
+        return "denied" if outcome == "denied" else "failed", ev.Failure(outcome, str(said))
     if kind == "action.failed" or outcome == "failed":
         error = msgspec.convert(
             body.get("error") or {"type": "failed", "message": str(body.get("why", ""))}, ev.Failure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from wakelog.model import events as ev
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wakelog.files.capture import Capture
     from wakelog.files.file_diff import FileDiff
     from wakelog.files.restore import RestoredFiles
+    from wakelog.files.restore_plan import RestorePlan
 
 
 class Files:
@@ -83,9 +84,28 @@ class Files:
         target = other or session
         return file_diff(session.log, 0 if a is None else session.seq(a), target.log, target.seq(b), paths=paths)
 
+    def plan(
+        self, at: Where, *, paths: Iterable[str] = (), force: bool = False, roots: Sequence[str] = ()
+    ) -> RestorePlan:
+        """What `restore` would do to each file, without touching one. Pass it to `restore` to have just that done.
+        `roots` are the folders to restore in, the project's first; by default where files were captured."""
+        from wakelog.files.restore_plan import plan_restore
+
+        log = self._session.log
+        project = project_of(log, self._session._runtime.capture, roots)
+        to = self._session.seq(at) or 1
+        return plan_restore(log, to, folder=project.folder, roots=project.roots, paths=paths, force=force)
+
+    def plan_diff(self, plan: RestorePlan) -> Iterator[FileDiff]:
+        """What a plan would change in each file, from what is on disk now."""
+        from wakelog.files.file_diff import step_diff
+
+        found = (step_diff(self._session.log, step) for step in plan.of("restore", "delete"))
+        return (each for each in found if each is not None)
+
     def restore(
         self,
-        at: Where,
+        at: Where | RestorePlan,
         *,
         paths: Iterable[str] = (),
         state: bool = False,
@@ -96,14 +116,13 @@ class Files:
         """Brings files back to what they were at a point. What somebody edited since is kept, and told; with `force` it
         is replaced, and a copy kept. With `state` the view is moved there too, as by `rewind`. `undo` takes it back.
 
-        With `dry_run` nothing is touched: the result holds the plan.
+        With `dry_run` nothing is touched: the result holds the plan. A plan in place of a point is carried out as it
+        was made.
         """
         from wakelog.files.restore import RestoredFiles, restore
-        from wakelog.files.restore_plan import plan_restore
+        from wakelog.files.restore_plan import RestorePlan
 
-        log, to = self._session.log, self._session.seq(at) or 1
-        project = project_of(log, self._session._runtime.capture)
-        plan = plan_restore(log, to, folder=project.folder, roots=project.roots, paths=paths, force=force)
+        plan = at if isinstance(at, RestorePlan) else self.plan(at, paths=paths, force=force)
         if dry_run:
             return RestoredFiles(plan, (), 0, plan.head)
-        return restore(log, plan, rewind_to=to if state else None, why=why)
+        return restore(self._session.log, plan, rewind_to=plan.at if state else None, why=why)

@@ -6,7 +6,7 @@ What few programs call for is imported when it is called for.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -17,10 +17,10 @@ from wakelog.log.reader import Entry
 from wakelog.log.verify import VerifyReport, verify
 from wakelog.model.document import State
 from wakelog.model.ids import Seq
-from wakelog.model.records import Anchor
+from wakelog.model.records import Anchor, Head
 from wakelog.session.base import Base, S, What, Where
 from wakelog.timeline.messages import Message, read_messages
-from wakelog.timeline.selectors import Point, Range, resolve_change, resolve_range
+from wakelog.timeline.selectors import Point, Range, parse_selector, resolve_change, resolve_range
 from wakelog.timeline.slices import Slice, read_slice
 
 if TYPE_CHECKING:
@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     from wakelog.provenance.why import Why
     from wakelog.replay.call_match import Order
     from wakelog.replay.recorded_runtime import Effects
+    from wakelog.replay.recording import Recording
     from wakelog.replay.replay import Replay
     from wakelog.replay.report import Mode
     from wakelog.session.session import Session
 
-Side = str | Base[Any]
-"""One side of a comparison: a place in this session ("@5.1", "@3..@7"), or a whole session (a fork, or any other)."""
+Side = str | Base[Any] | tuple[Base[Any], str]
+"""One side of a comparison: a place in this session ("@5.1", "@3..@7"), a whole session (a fork, or any other), or a
+place in another session."""
 
 
 class SessionReads(Base[S]):
@@ -114,6 +116,14 @@ class SessionReads(Base[S]):
         off."""
         return verify(self.log, anchor)
 
+    def export_bundle(self, out: IO[bytes], *, beyond: bool = False) -> Head:
+        """Writes the session and its ancestors as a bundle, a file that proves itself; `Store.import_bundle` reads it
+        elsewhere. What ancestors did after the fork goes along only with `beyond`, and only where the proof needs
+        it."""
+        from wakelog.log.bundle import export_bundle
+
+        return export_bundle(self.log, out, beyond=beyond)
+
     def anchor(self) -> Anchor:
         """The head, to be kept elsewhere."""
         return self.log.anchor()
@@ -130,8 +140,9 @@ class SessionReads(Base[S]):
         """Lays attempts, turns, forks or sessions side by side, step by step; pins the first divergence, says what lay
         behind it and what followed. The first side is what the others are held against.
 
-        Without sides: the attempts of the newest turn that was tried again. One session: this one against it. With
-        `other`, all places but the first are in that session; a place given once is meant in both.
+        Without sides: the attempts of the newest turn that was tried again; one place: the attempts of that turn. One
+        session: this one against it. With `other`, all places but the first are in that session; a place given once is
+        meant in both.
         """
         from wakelog.compare.comparison import compare
 
@@ -142,13 +153,21 @@ class SessionReads(Base[S]):
             first = sides[0] if sides else ""
             rest = sides[1:] or (first if isinstance(first, str) else "",)
             return [_in(self, first), *(_in(other, side) for side in rest)]
-        if not sides:
-            from wakelog.compare.trajectory import attempts, tried_again
-
-            return attempts(self.log, tried_again(self.log), self.name, forks=True)
         if len(sides) == 1 and not isinstance(sides[0], str):
             return [_in(self, ""), _in(self, sides[0])]
-        return [_in(self, side) for side in sides]
+        if len(sides) > 1:
+            return [_in(self, side) for side in sides]
+        from wakelog.compare.trajectory import attempts, tried_again
+
+        number = _turn_at(self, str(sides[0])) if sides else tried_again(self.log)
+        return attempts(self.log, number, self.name, forks=True) if number else []
+
+    def recording(self, where: Where = None) -> Recording:
+        """What a replay of a turn, an attempt or a range would run again: its turns and calls, with what each was
+        given and answered. Without a place, of the whole session."""
+        from wakelog.replay.recording import read_recording
+
+        return read_recording(self.log, where)
 
     def replay(
         self,
@@ -173,12 +192,28 @@ class SessionReads(Base[S]):
         return open_replay(cast("Session[S]", self), where, mode, effects, order, record)
 
 
+def _turn_at(session: Base[Any], place: str) -> int:
+    """The turn that a place is in; @6 may be one that only forks have, and a whole session is in none."""
+    _refuse_other(session, place)
+    if place.startswith("@") and place[1:].isdigit():
+        return int(place[1:])
+    first = parse_selector(place).first
+    return session.log.entry(resolve_range(session.log, first).last).header.turn if first else 0
+
+
 def _in(session: Base[Any], side: Side) -> Extent:
     from wakelog.compare.trajectory import select_extent
-    from wakelog.timeline.selectors import parse_selector
 
+    if isinstance(side, tuple):
+        return select_extent(side[0].log, side[1], side[0].name)
     if not isinstance(side, str):
         return select_extent(side.log, name=side.name)
+    _refuse_other(session, side)
+    return select_extent(session.log, side, session.name)
+
+
+def _refuse_other(session: Base[Any], side: str) -> None:
+    """InvalidInputError for a place in another session."""
     named = parse_selector(side).session if side else ""
     if named and named not in (session.name, session.id):
         raise InvalidInputError(
@@ -186,4 +221,3 @@ def _in(session: Base[Any], side: Side) -> Extent:
             kind="bad-selector",
             hint=f"pass it as a session: session.compare(store.resume({named!r}))",
         )
-    return select_extent(session.log, side, session.name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, get_args, overload
 
 import msgspec
@@ -48,6 +48,8 @@ from wakelog.session.undo import Project, Undone, project_of, redo, undo
 from wakelog.state.patch import resolve
 
 if TYPE_CHECKING:
+    from wakelog.compare.adoption_preview import AdoptionPreview
+    from wakelog.diff.rewind_preview import RewindPreview
     from wakelog.session.aio import Aio
     from wakelog.session.attempt import Attempt, Errors
 
@@ -308,17 +310,25 @@ class Session(Records[S], SessionReads[S]):
         status, turn numbers, money, flags, dead ends and open calls do not. `undo` takes it back."""
         return self.log.rewind(self.seq(to), why=why)
 
-    def undo(self, *, files: bool = True, force: bool = False) -> Undone:
+    def preview_rewind(self, to: Where) -> RewindPreview:
+        """What `rewind` would do, without doing it: what returns, what stays, and which effects cannot be undone.
+        Raises as the rewind would."""
+        from wakelog.diff.rewind_preview import preview_rewind
+
+        return preview_rewind(self.log, self.seq(to))
+
+    def undo(self, *, files: bool = True, force: bool = False, roots: Sequence[str] = ()) -> Undone:
         """Takes back the newest rewind that was not yet undone; repeated, walks further back. Where it brought files
-        back, they go back as well, but for what somebody edited since (`force`: that too, with a copy kept)."""
-        return undo(self.log, functools.partial(self._project, force) if files else None)
+        back, they go back as well, but for what somebody edited since (`force`: that too, with a copy kept). `roots`
+        are the folders to do it in, the project's first; by default where files were captured."""
+        return undo(self.log, functools.partial(self._project, force, roots) if files else None)
 
-    def redo(self, *, files: bool = True, force: bool = False) -> Undone:
+    def redo(self, *, files: bool = True, force: bool = False, roots: Sequence[str] = ()) -> Undone:
         """Takes back the newest undo, as long as nothing else was rewound since; repeated, walks forward."""
-        return redo(self.log, functools.partial(self._project, force) if files else None)
+        return redo(self.log, functools.partial(self._project, force, roots) if files else None)
 
-    def _project(self, force: bool) -> Project:
-        return msgspec.structs.replace(project_of(self.log, self._runtime.capture), force=force)
+    def _project(self, force: bool, roots: Sequence[str]) -> Project:
+        return msgspec.structs.replace(project_of(self.log, self._runtime.capture, roots), force=force)
 
     def pause(self, *, why: str = "") -> Head:
         """Nothing new takes effect until `unpause`; outcomes of what began before are still accepted."""
@@ -378,6 +388,13 @@ class Session(Records[S], SessionReads[S]):
         gone on since, unless forced: nothing is lost, and `undo` takes it back.
         """
         return self.log.adopt(fork.log, None if at is None else fork.seq(at), why=why, force=force)
+
+    def preview_adopt(self, fork: Base[Any], at: Where = None, *, force: bool = False) -> AdoptionPreview:
+        """What `adopt` would do, without doing it: what is copied, what changes, what leaves the view. Raises as the
+        adoption would."""
+        from wakelog.compare.adoption_preview import preview_adoption
+
+        return preview_adoption(self.log, fork.log, None if at is None else fork.seq(at), force=force)
 
 
 def _name_taken(name: str) -> ConflictError:

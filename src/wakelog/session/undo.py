@@ -9,11 +9,12 @@ cannot be undone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from wakelog.diff.rewind_preview import Beyond, effects_between
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
@@ -41,9 +42,11 @@ Locate = Callable[[], Project]
 """Asked only when an operation had touched files."""
 
 
-def project_of(log: Log, capture: Capture | None) -> Project:
-    """Where files are captured, else the project one stands in if the recorded files are there, else where they were
-    captured."""
+def project_of(log: Log, capture: Capture | None, roots: Sequence[str] = ()) -> Project:
+    """The roots that are given, of which the first is the project's folder; else where files are captured, else the
+    project one stands in if the recorded files are there, else where they were captured."""
+    if roots:
+        return Project(roots[0], tuple(roots))
     from wakelog.files.capture import project_folder
     from wakelog.files.file_history import find_project
 
@@ -58,6 +61,14 @@ class Undone(msgspec.Struct, frozen=True):
 
     operation: Seq
     head: Head
+    mode: str = "rewind"
+    """What the operation was: rewind, adopt, undo or redo."""
+    went_to: Seq = 0
+    """Where the operation had moved the view."""
+    left_view: int = 0
+    """How many later events left the view; they stay in the log."""
+    effects: tuple[Beyond, ...] = ()
+    """Calls with effects among those, which nothing takes back."""
     files: RestoredFiles | None = None
     left_files: bool = False
     """The operation had touched files, and they were left as they are."""
@@ -108,6 +119,20 @@ def _mode(entry: Entry) -> str:
 
 
 def _take_back(log: Log, operation: Entry, mode: Literal["undo", "redo"], project: Locate | None) -> Undone:
+    before = log.head().seq
+    undone = _apply(log, operation, mode, project)
+    # An operation on files alone leaves the view where it is.
+    left = before - operation.seq if undone.head.seq > before and not undone.only_files else 0
+    return msgspec.structs.replace(
+        undone,
+        mode=_mode(operation),
+        went_to=operation.body["to"],
+        left_view=left,
+        effects=effects_between(log, operation.seq, before) if left else (),
+    )
+
+
+def _apply(log: Log, operation: Entry, mode: Literal["undo", "redo"], project: Locate | None) -> Undone:
     # What belongs to the operation was stored with it, in one commit.
     to = commit_at(log, operation.seq).first - 1
     why = f"{mode} of event {operation.seq}"
@@ -129,7 +154,7 @@ def _take_back(log: Log, operation: Entry, mode: Literal["undo", "redo"], projec
     paths = _paths(log, to, operation.seq) if only_files else ()
     plan = plan_restore(log, to, folder=place.folder, roots=place.roots, force=place.force, paths=paths)
     files = restore(log, plan, rewind_to=None if only_files else to, mode=mode, why=why)
-    return Undone(operation.seq, log.head(), files, only_files=only_files)
+    return Undone(operation.seq, log.head(), files=files, only_files=only_files)
 
 
 def _paths(log: Log, after: Seq, upto: Seq) -> list[str]:

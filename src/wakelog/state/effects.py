@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from wakelog.model import events as ev
+from wakelog.model.calls import FAILURES
 from wakelog.model.document import empty_document
 from wakelog.model.machines import ACTION, SESSION
 from wakelog.model.values import Value
@@ -151,7 +152,7 @@ def _use(doc: Doc, tool: str, at: EventPlace, out: Delta, failed: int = 0) -> No
 
 
 def _recorded(doc: Doc, e: ev.ActionRecorded, at: EventPlace, out: Delta) -> None:
-    failed = e.outcome != "succeeded"
+    failed = e.outcome in FAILURES
     _use(doc, e.tool, at, out, failed)
     if failed:
         _error(e.error or ev.Failure("timeout" if e.outcome == "timed_out" else "error"), at, out, e.tool)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
+from typing import IO, TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from wakelog.config.folders import cached_index
 from wakelog.config.guards import Guards
 from wakelog.engine import Engine
-from wakelog.engines.memory import MemoryEngine
-from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, UnsupportedError
+from wakelog.errors import ConflictError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.append import Clock, now_us
 from wakelog.log.intake import Redact, default_redact
@@ -28,6 +26,7 @@ from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
 from wakelog.session.data import LABEL, DataType, Migrations, initial
 from wakelog.state.diff import diff
+from wakelog.store.url import default_url, open_engine
 
 if TYPE_CHECKING:
     from wakelog.index.index import Index
@@ -35,11 +34,10 @@ if TYPE_CHECKING:
     from wakelog.monitors.prices import Prices
     from wakelog.monitors.rules import Given
     from wakelog.monitors.store_watch import Watcher
+    from wakelog.store.bundles import ImportedBundle
     from wakelog.store.erasure import Erasure
 
 S = TypeVar("S")
-DEFAULT_FOLDER = ".wakelog"
-FILES = (".db", ".sqlite", ".sqlite3")
 PAGE = 1000
 """How many sessions are asked for at once."""
 REWRITE_MAX = 64 << 20
@@ -69,7 +67,7 @@ def open(
 
         redact = default_redact if redacts() else None
     place = os.fspath(url) if url is not None else default_url()
-    engine = _engine(place, create, key)
+    engine = open_engine(place, create, key)
     if (blobs := blobs or os.environ.get("WAKELOG_BLOBS", "")) and not place.startswith(("http://", "https://")):
         from wakelog.engines.blobs import BlobEngine
 
@@ -77,85 +75,6 @@ def open(
     store = Store(engine, clock=clock, redact=redact)
     store.has_settings = True
     return store
-
-
-def default_url() -> str:
-    """Where `open()` looks when it is told nothing."""
-    if url := os.environ.get("WAKELOG_STORE"):
-        return url
-    from wakelog.config.settings import store_path
-
-    if url := store_path():
-        return url
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / DEFAULT_FOLDER).is_dir():
-            return str(folder / DEFAULT_FOLDER)
-    return str(here / DEFAULT_FOLDER)
-
-
-def _engine(url: str, create: bool, key: str = "") -> Engine:
-    if url in ("memory:", "memory://"):
-        return MemoryEngine()
-    scheme, separator, rest = url.partition("://")
-    if scheme in ("http", "https") and separator:
-        from wakelog.engines.remote import RemoteEngine
-
-        return RemoteEngine(url, key or os.environ.get("WAKELOG_KEY", ""), create=create)
-    if scheme in ("postgresql", "postgres") and separator:
-        return _postgres(url, create)
-    if separator and scheme != "sqlite":
-        raise UnsupportedError(
-            f"there is no engine for {scheme}:// stores", kind="unknown-engine", hint="use a path, or memory:"
-        )
-    from wakelog.engines.sqlite import SqliteEngine
-
-    path = Path(rest if separator else url)
-    if path.suffix in FILES:
-        return SqliteEngine(path, create=create)
-    is_new = create and not path.exists()
-    engine = SqliteEngine(path / "log.db", create=create)
-    if is_new:
-        _ignore(path)
-    return engine
-
-
-def _ignore(folder: Path) -> None:
-    """Keeps a folder that we made out of git: it may stand in a project, and holds what nobody means to publish."""
-    path = folder / ".gitignore"
-    with contextlib.suppress(OSError):
-        path.touch(0o600, exist_ok=False)
-        path.write_text("# Written by wakelog. A session can hold anything a tool has seen.\n*\n", encoding="utf-8")
-
-
-def _postgres(url: str, create: bool) -> Engine:
-    """`postgresql://user@host/database?namespace=team`; with `index=local` the index is kept on this machine. A server
-    that is away is waited for, for `patience` seconds."""
-    from urllib.parse import parse_qsl, urlencode, urlsplit
-
-    try:
-        from wakelog.engines.postgres import PostgresEngine
-        from wakelog.engines.postgres.connections import PATIENCE_S
-    except ImportError as exc:
-        raise UnsupportedError(
-            "a PostgreSQL store needs asyncpg", kind="missing-extra", hint="pip install 'wakelog[postgres]'"
-        ) from exc
-    parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query))
-    namespace = query.pop("namespace", "default")
-    keeps_index = query.pop("index", "shared")
-    if keeps_index not in ("shared", "local"):
-        raise InvalidInputError(
-            f"the index cannot be {keeps_index!r}", kind="bad-url", hint="index=shared or index=local"
-        )
-    try:
-        patience_s = float(query.pop("patience", PATIENCE_S))
-    except ValueError as exc:
-        raise InvalidInputError("patience is a number of seconds", kind="bad-url", hint="patience=15") from exc
-    place = parts._replace(query=urlencode(query)).geturl()
-    engine = PostgresEngine(place, ns=namespace, create=create, patience_s=patience_s)
-    engine.keeps_index = keeps_index == "shared"
-    return engine
 
 
 class Reading(TypedDict, total=False):
@@ -301,6 +220,22 @@ class Store:
             f"there is no session {name_or_id!r}", kind="session-not-found", hint="wakelog ls shows what there is"
         )
 
+    def reserve(self, name: str) -> SessionId:
+        """The id that a session of this name has or will have: for linking to one that is opened later."""
+        return self.engine.find(check_text(name, "a name")) or self.engine.claim(
+            check_name(name), root_id(self.clock(), os.urandom(10))
+        )
+
+    def is_open(self, name: str) -> bool:
+        """Whether a session of this name was opened; a name may be reserved before that."""
+        session = self.engine.find(check_text(name, "a name"))
+        if session is None:
+            return False
+        try:
+            return self.engine.head(session).status != "deleted"
+        except NotFoundError:
+            return False
+
     def _starting_with(self, prefix: str) -> list[Head]:
         full = prefix if prefix.startswith("s_") else f"s_{prefix}"
         full = full[:2] + full[2:].upper()
@@ -352,6 +287,14 @@ class Store:
             events = range(max(span.first, 1), span.last + 1)
         chosen = [events] if isinstance(events, int) else events
         return erase_everywhere(self, session.log, chosen, why=why, by=by)
+
+    def import_bundle(self, source: IO[bytes], *, dry_run: bool = False, size_max: int | None = None) -> ImportedBundle:
+        """Takes in what `Session.export_bundle` wrote, plain or gzipped: all of it or nothing, verified first. Events
+        that are already here stay as they are. With `dry_run` nothing is written; `size_max` limits the bytes when
+        unpacked."""
+        from wakelog.store.bundles import take_bundle
+
+        return take_bundle(self.engine, source, dry_run=dry_run, size_max=size_max)
 
     def cost(
         self,
@@ -454,6 +397,7 @@ class Store:
         return path.with_name("index.db" if path.name == "log.db" else f"{path.stem}.index.db")
 
     def close(self) -> None:
+        """Closes the index and the engine. Sessions of this store cannot be used afterwards."""
         if "index" in self.__dict__:
             self.index.close()
         self.engine.close()

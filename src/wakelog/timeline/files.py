@@ -98,7 +98,7 @@ def _note(found: dict[str, ChangedFile], entry: Entry, tools: dict[str, str]) ->
         turns=turns if not turn or turn in turns else (*turns, turn),
         tool=tools.get(str(body.get("action", "")), ""),
         seq=entry.seq,
-        at=entry.header.at,
+        at=entry.happened_at,
         added=(before.added if before else 0) + int(body.get("added", 0)),
         removed=(before.removed if before else 0) + int(body.get("removed", 0)),
         trust=entry.header.trust,

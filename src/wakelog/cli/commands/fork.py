@@ -15,7 +15,7 @@ from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle, label
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import glyph, inert
-from wakelog.compare.adoption_preview import AdoptionPreview, preview_adoption
+from wakelog.compare.adoption_preview import AdoptionPreview
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
 from wakelog.session import Session
@@ -106,7 +106,7 @@ def adopt_command(ctx: CommandContext, selector: str, force: bool, dry_run: bool
         )
     session = ctx.store.resume(point.parent)
     at = fork.seq(where.text) if where.text else None
-    preview = preview_adoption(session.log, fork.log, at, force=force)
+    preview = session.preview_adopt(fork, at, force=force)
     if ctx.is_for_people:
         _show(ctx, session, fork, preview)
     if not dry_run:

@@ -30,7 +30,7 @@ _COLUMNS = (
     Column("status"),
     Column("cost", right=True, drop=2),
     Column("needs", least=8),
-    Column("goal", least=12, drop=1),
+    Column("about", least=12, drop=1),
 )
 
 
@@ -164,13 +164,13 @@ def _row(ctx: CommandContext, info: SessionInfo, depth: int) -> Row:
         Cell(f"{sign} {info.status}" + (" failed" if info.outcome == "failed" else ""), {"fg": color}),
         money(info.usd_micros) if info.usd_micros else "",
         Cell(" ".join(needs), {"fg": "yellow"}),
-        info.goal or "",
+        info.about,
     )
 
 
 shape(
     SessionInfo,
-    "id name? status outcome? parent spawner? agent? goal labels turns=turn events=head created_at=first_at:iso"
+    "id name? status outcome? parent spawner? agent? goal about? labels turns=turn events=head created_at=first_at:iso"
     " updated_at=last_at:iso tokens? money pending flags last_error? damaged?",
     parent=lambda info: {"session": info.parent, "at": info.forked_at} if info.parent else None,
     money=lambda info: plain_money(info.usd_micros),

@@ -24,7 +24,7 @@ from wakelog.errors import DivergenceError, WakelogError
 from wakelog.model.values import Value
 from wakelog.replay.call_text import call_text, value_text
 from wakelog.replay.plan import Plan, Reference, as_reference
-from wakelog.replay.recording import Begun, RecordedCall, Recording, read_recording
+from wakelog.replay.recording import Begun, RecordedCall, Recording
 from wakelog.replay.report import AGREES, Report, sentence
 from wakelog.replay.report import ReplayRow as Compared
 from wakelog.session import Session
@@ -270,7 +270,7 @@ def replay_command(
         raise click.UsageError(
             "--set changes what is replayed, and strict allows no difference: add --mode fill or live"
         )
-    recording = read_recording(session.log, where)
+    recording = session.recording(where)
     if dry_run or not agent:
         data = {**plain(recording), "mode": mode, "agent": agent or None}
         ctx.answer("recording", data, lambda: say_recording(ctx, recording, mode, agent))

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from wakelog.diff.blame import Blame
-from wakelog.diff.rewind_preview import RewindPreview, preview_rewind
+from wakelog.diff.rewind_preview import RewindPreview
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.engines.remote.wire import Question
 from wakelog.errors import InvalidInputError
@@ -223,8 +223,7 @@ def changed_files(call: VerbRequest, query: ChangedFilesQuery) -> ChangedFiles:
 @route("GET", "/sessions/{session}/preview", by_head=True)
 def preview(call: VerbRequest, query: ToQuery) -> RewindPreview:
     """Shows what a rewind to a point would do, without doing it: what returns, what stays, what cannot be undone."""
-    session = call.session()
-    return preview_rewind(session.log, session.seq(query.to))
+    return call.session().preview_rewind(query.to)
 
 
 @route("GET", "/sessions/{session}/anchor", by_head=True)

@@ -11,7 +11,6 @@ from wakelog.engines.remote.wire import Acknowledged, Imported, Question
 from wakelog.http.routes import Raw, VerbRequest, route
 from wakelog.http.shapes import EventIn, HeadAnswer, Limits, NotEmpty, Position, Query, time_of
 from wakelog.index.results import Page, SessionInfo
-from wakelog.log.bundle import export_bundle, import_bundle
 from wakelog.log.removal import prune as prune_events
 from wakelog.model.ids import SessionId
 from wakelog.model.values import Value
@@ -174,7 +173,7 @@ def bundle(call: VerbRequest) -> Raw:
     """Exports a session and its ancestry in a portable form that can be verified alone (docs/reference/format.md)."""
     out = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL_MAX))  # noqa: SIM115 - closed when it is sent
     try:
-        export_bundle(call.session().log, out)
+        call.session().export_bundle(out)
         out.seek(0)
     except BaseException:
         out.close()
@@ -190,7 +189,7 @@ def take_bundle(call: VerbRequest, body: IO[bytes]) -> Imported:
     nor judged: so it needs `admin`.
     """
     with body:
-        head = import_bundle(call.space.engine, body, size_max=call.server.settings.bundle_max).head()
+        head = call.space.store.import_bundle(body, size_max=call.server.settings.bundle_max).head
     call.space.forget(head.session)
     return Imported(head.session, head.name, head)
 

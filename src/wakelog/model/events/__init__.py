@@ -28,6 +28,7 @@ from wakelog.model.events.history import (
     PayloadErased,
     PayloadRedacted,
     RangePruned,
+    RecordsImported,
     Replacement,
 )
 from wakelog.model.events.knowledge import (
@@ -118,6 +119,7 @@ __all__ = [
     "PayloadErased",
     "PayloadRedacted",
     "RangePruned",
+    "RecordsImported",
     "Replacement",
     "ResourceTouched",
     "SessionArchived",

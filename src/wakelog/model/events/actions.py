@@ -24,6 +24,8 @@ class ActionRequested(Event, frozen=True, gc=False):
     context_hash: str = ""
     inside: str = ""
     """The action whose tool made this call."""
+    group: str = ""
+    """The action of the model's answer that asked for it: calls of one group were asked for together."""
 
 
 @core("action.approved")
@@ -84,7 +86,9 @@ class ActionRecorded(Event, frozen=True, gc=False):
     action: str
     tool: str
     effect: Effect = "external"
-    outcome: Literal["succeeded", "failed", "timed_out"] = "succeeded"
+    outcome: Literal["succeeded", "failed", "timed_out", "denied", "cancelled", "interrupted"] = "succeeded"
+    """`denied`: it did not run, because a person or a rule refused it. `cancelled`: it did not run or was stopped,
+    because of something else. `interrupted`: the agent ended before an answer came."""
     input: Value = None
     input_hash: str = ""
     output: Value = None
@@ -97,6 +101,7 @@ class ActionRecorded(Event, frozen=True, gc=False):
     reused: int = 0
     """The event whose outcome this repeats: the call was not run again, and is not paid again."""
     inside: str = ""
+    group: str = ""
 
 
 @core("action.uncertain")

@@ -110,3 +110,16 @@ class GapNoted(Event, frozen=True, gc=False):
 
     missed: str
     source: str = ""
+
+
+@core("records.imported", payloads=("records",))
+class RecordsImported(Event, frozen=True, gc=False):
+    """Which records of another program's transcript the events before it in this commit were made from. `records` has
+    an entry for each: its id, how many events it gave, its place in the file, and what those events do not hold of it,
+    as it was. `size` and `changed` are those of the file when it was read."""
+
+    format: str
+    source: str = ""
+    records: Value = None
+    size: int = 0
+    changed: int = 0

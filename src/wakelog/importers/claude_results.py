@@ -1,0 +1,121 @@
+"""What a tool of Claude Code answered: the result block, and the structured result that stands beside it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from wakelog.importers.file_changes import file_change, patch_counts, replaced
+from wakelog.importers.steps import Answer, Outcome
+from wakelog.model.events import Cost, FileChanged
+from wakelog.model.values import Value
+
+_DENIED = re.compile(
+    r"The user doesn't want to (proceed|take this action)|Permission to use \S+ (with|has been denied)|"
+    r"Claude requested permissions to .* but you haven't granted|has been denied|User rejected"
+)
+_SIBLING = re.compile(r"<tool_use_error>Sibling tool call errored|Sibling tool call errored")
+_INTERRUPTED = re.compile(r"\[Request interrupted by user")
+ERROR_MAX = 2000
+
+
+def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) -> Answer:
+    """A tool_result with its `toolUseResult`."""
+    output = _plain(block.get("content"))
+    text = output if isinstance(output, str) else ""
+    outcome = _outcome(block, structured, text)
+    details = structured if isinstance(structured, dict) else {}
+    agent = details.get("agentId")
+    duration = details.get("totalDurationMs") or details.get("durationMs")
+    return Answer(
+        str(block.get("tool_use_id") or ""),
+        output,
+        outcome,
+        error="" if outcome == "succeeded" else text[:ERROR_MAX],
+        files=_files(details, folder) if outcome == "succeeded" else (),
+        cost=Cost(duration_us=int(duration * 1000)) if isinstance(duration, int | float) else Cost(),
+        by="user" if outcome == "denied" else "",
+        child=f"{origin}/agent-{agent}" if isinstance(agent, str) and agent else "",
+    )
+
+
+def _outcome(block: dict[str, Any], structured: Any, text: str) -> Outcome:
+    if isinstance(structured, dict) and structured.get("interrupted") is True:
+        return "interrupted"
+    if block.get("is_error") is not True:
+        return "succeeded"
+    if _SIBLING.match(text):
+        return "cancelled"
+    if _INTERRUPTED.match(text):
+        return "interrupted"
+    return "denied" if _DENIED.search(text[:400]) else "failed"
+
+
+def _plain(content: Any) -> Value:
+    """A result's text, where it is nothing else."""
+    if isinstance(content, list) and content and all(_is_text(b) for b in content):
+        return "\n".join(b["text"] for b in content)
+    return content
+
+
+def _is_text(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def _files(details: dict[str, Any], folder: str) -> tuple[FileChanged, ...]:
+    path = details.get("filePath") or details.get("notebook_path")
+    if not isinstance(path, str) or not path or details.get("type") in ("text", "image", "notebook", "pdf", "parts"):
+        return ()
+    lines = patch_counts(details.get("structuredPatch"))
+    before = details.get("originalFile", details.get("originalFileContents"))
+    before = before if isinstance(before, str) else None
+    if isinstance(details.get("oldString"), str) and isinstance(details.get("newString"), str):
+        edits = [(details["oldString"], details["newString"], bool(details.get("replaceAll")))]
+    elif isinstance(details.get("edits"), list):
+        edits = [
+            (str(e.get("old_string", "")), str(e.get("new_string", "")), bool(e.get("replace_all")))
+            for e in details["edits"]
+            if isinstance(e, dict)
+        ]
+    elif isinstance(details.get("content"), str):
+        is_new = details.get("type") == "create" or (before is None and not details.get("structuredPatch"))
+        after = details["content"]
+        return (
+            file_change(
+                path,
+                folder=folder,
+                before=before,
+                after=after,
+                change="created" if is_new else "modified",
+                lines=(after.count("\n") + (not after.endswith("\n") and bool(after)), 0) if is_new else lines,
+            ),
+        )
+    elif "structuredPatch" in details or "new_source" in details:
+        edits = []
+    else:
+        return ()
+    is_new = len(edits) == 1 and edits[0][0] == "" and not before
+    return (
+        file_change(
+            path,
+            folder=folder,
+            before=before,
+            after=edits[0][1] if is_new else _edited(before, edits),
+            change="created" if is_new else "modified",
+            lines=lines if lines and lines != (0, 0) else _edit_counts(edits),
+        ),
+    )
+
+
+def _edited(before: str | None, edits: list[tuple[str, str, bool]]) -> str | None:
+    text = before
+    for old, new, every in edits:
+        if text is None:
+            return None
+        text = replaced(text, old, new, all=every)
+    return text if edits else None
+
+
+def _edit_counts(edits: list[tuple[str, str, bool]]) -> tuple[int, int]:
+    added = sum(len(new.splitlines()) for _, new, _ in edits)
+    return added, sum(len(old.splitlines()) for old, _, _ in edits)

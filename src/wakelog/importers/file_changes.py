@@ -1,0 +1,95 @@
+"""Changes of files as `file.changed` events, from what a transcript says of an edit."""
+
+from __future__ import annotations
+
+import hashlib
+import os.path
+from typing import Any, Literal
+
+from wakelog.files.lines import counts
+from wakelog.model.events import FileChanged
+
+UNKNOWN = "not in the transcript"
+CONTENT_MAX = 8 << 20
+
+
+def file_change(
+    path: str,
+    *,
+    folder: str = "",
+    before: str | None = None,
+    after: str | None = None,
+    change: Literal["created", "modified", "deleted", ""] = "",
+    lines: tuple[int, int] | None = None,
+    action: str = "",
+) -> FileChanged:
+    """A change. `before` and `after` are None where they are not known; for a created file `before` is not there, and
+    for a deleted one `after` is not."""
+    change = change or "modified"
+    missing: dict[str, str] = {}
+    if before is None and change != "created":
+        missing["before"] = UNKNOWN
+    if after is None and change != "deleted":
+        missing["after"] = UNKNOWN
+    for side, text in (("before", before), ("after", after)):
+        if text is not None and len(text) > CONTENT_MAX:
+            missing[side] = "too large"
+    if lines is None:
+        known = before is not None or change == "created", after is not None or change == "deleted"
+        lines = counts(before or "", after or "") if all(known) and not missing else (0, 0)
+    place = _relative(path, folder)
+    return FileChanged(
+        path=place,
+        change=change,
+        added=lines[0],
+        removed=lines[1],
+        before=None if "before" in missing or change == "created" else before,
+        after=None if "after" in missing or change == "deleted" else after,
+        before_hash="" if before is None or change == "created" else _sha256(before),
+        after_hash="" if after is None or change == "deleted" else _sha256(after),
+        missing=missing,
+        folder="" if os.path.isabs(place) else folder,
+        action=action,
+    )
+
+
+def patch_counts(hunks: Any) -> tuple[int, int] | None:
+    """Lines added and removed by hunks whose lines begin with +, - or a space; None when they are none."""
+    if not isinstance(hunks, list):
+        return None
+    added = removed = 0
+    for hunk in hunks:
+        for line in hunk.get("lines", ()) if isinstance(hunk, dict) else ():
+            if isinstance(line, str):
+                added += line.startswith("+")
+                removed += line.startswith("-")
+    return added, removed
+
+
+def diff_counts(diff: str) -> tuple[int, int]:
+    """Lines added and removed by a unified diff."""
+    added = removed = 0
+    for line in diff.splitlines():
+        if line.startswith(("+++", "---")):
+            continue
+        added += line.startswith("+")
+        removed += line.startswith("-")
+    return added, removed
+
+
+def replaced(text: str, old: str, new: str, *, all: bool = False) -> str | None:
+    """A text after an edit; None when the old part is not in it."""
+    if not old or old not in text:
+        return None
+    return text.replace(old, new) if all else text.replace(old, new, 1)
+
+
+def _relative(path: str, folder: str) -> str:
+    path = os.path.normpath(path) if path else path
+    if folder and path.startswith(folder.rstrip("/") + "/"):
+        return path[len(folder.rstrip("/")) + 1 :]
+    return path
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -1,0 +1,60 @@
+"""The formats that can be read, each a module of this room, and how a file's format is told."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol, cast
+
+from wakelog.errors import UnsupportedError
+from wakelog.importers.files import Sample, sample
+from wakelog.importers.steps import Transcript
+
+FORMATS = {"claude-code": "claude_code"}
+"""Name → module, most telling first: a file is read by the first that recognises it."""
+
+
+class Format(Protocol):
+    """What the module of a format has."""
+
+    NAME: str
+    TITLE: str
+    """As people call the program."""
+
+    def recognises(self, found: Sample) -> bool:
+        """Whether a file that begins so is of this format."""
+        ...
+
+    def transcripts(self, path: Path) -> Iterator[Transcript]:
+        """The sessions in a file."""
+        ...
+
+    def places(self, home: Path) -> Iterator[Path]:
+        """The transcripts of a user whose home this is; nothing for programs that have no place of their own."""
+        ...
+
+
+def format_named(name: str) -> Format:
+    if name not in FORMATS:
+        raise UnsupportedError(
+            f"there is no format {name!r}", kind="unknown-format", hint=f"one of {', '.join(sorted(FORMATS))}"
+        )
+    return cast(Format, importlib.import_module(f"wakelog.importers.{FORMATS[name]}"))
+
+
+def all_formats() -> Iterator[Format]:
+    return map(format_named, FORMATS)
+
+
+def format_of(path: Path) -> Format:
+    """The format of a file; UnsupportedError when no format recognises it."""
+    found = sample(path)
+    for each in all_formats():
+        if each.recognises(found):
+            return each
+    raise UnsupportedError(
+        f"{path} is not a transcript of a known format",
+        kind="unknown-format",
+        hint=f"known are bundles of wakelog, and {', '.join(sorted(FORMATS))}",
+    )

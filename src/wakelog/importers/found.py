@@ -1,0 +1,56 @@
+"""Which transcripts are on this machine. Looks, and changes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from wakelog.errors import WakelogError
+from wakelog.importers.formats import all_formats, format_of
+
+
+class FoundTranscript(msgspec.Struct, frozen=True):
+    format: str
+    path: Path
+    size: int
+    changed: int
+    """When it was last written, in microseconds."""
+
+
+def home() -> Path:
+    return Path(os.environ.get("HOME") or Path.home())
+
+
+def find_transcripts(at: Path | None = None, *, since: int = 0) -> list[FoundTranscript]:
+    """The transcripts of every known program in a home folder, oldest first. `since` leaves out older ones."""
+    at = at or home()
+    found = []
+    for each in all_formats():
+        for path in each.places(at):
+            if (one := _found(each.NAME, path)) is not None and one.changed >= since:
+                found.append(one)
+    return sorted(found, key=lambda f: (f.changed, str(f.path)))
+
+
+def in_folder(folder: Path, *, since: int = 0) -> Iterator[FoundTranscript]:
+    """The files of a folder, and of those below it, that are transcripts."""
+    for path in sorted(folder.rglob("*")):
+        if path.name.startswith(".") or not path.is_file():
+            continue
+        try:
+            format = format_of(path).NAME
+        except WakelogError:
+            continue
+        if (one := _found(format, path)) is not None and one.changed >= since:
+            yield one
+
+
+def _found(format: str, path: Path) -> FoundTranscript | None:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return FoundTranscript(format, path, stat.st_size, stat.st_mtime_ns // 1000) if stat.st_size else None

@@ -1,0 +1,39 @@
+"""Pictures in messages: kept once each, by hash, and mentioned where they stood.
+
+Transcripts hold pictures as base64 inside the message. Stored so, a picture would be text in every place that repeats
+it, and its tokens would be counted by its letters.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from typing import Any
+
+from wakelog.model.events import ArtefactRecorded
+from wakelog.model.values import Value
+
+
+def take_images(content: Value) -> tuple[Value, list[ArtefactRecorded]]:
+    """Content with its pictures replaced by mentions, and the pictures. The same content when it has none."""
+    if not isinstance(content, list):
+        return content, []
+    images: list[ArtefactRecorded] = []
+    blocks = [_without(block, images) if isinstance(block, dict) else block for block in content]
+    return (blocks, images) if images else (content, [])
+
+
+def _without(block: dict[str, Any], images: list[ArtefactRecorded]) -> dict[str, Any]:
+    if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
+        return block | {"content": [_without(b, images) if isinstance(b, dict) else b for b in block["content"]]}
+    source = block.get("source")
+    if block.get("type") != "image" or not isinstance(source, dict) or source.get("type") != "base64":
+        return block
+    try:
+        data = base64.b64decode(source.get("data") or "", validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        return block
+    digest, media = hashlib.sha256(data).hexdigest(), str(source.get("media_type") or "")
+    images.append(ArtefactRecorded(name=f"image-{digest[:12]}", media=media, content=data))
+    return {"type": "image", "source": {"type": "sha256", "media_type": media, "sha256": digest, "size": len(data)}}

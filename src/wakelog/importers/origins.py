@@ -1,0 +1,42 @@
+"""How an imported session is named: after its tool, and the beginning of the tool's own id.
+
+`claude-5c0375b4` is short enough to type, and can be found from the tool's side. The whole id is in the label `origin`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from wakelog.store import Store
+
+SHORT = {"claude-code": "claude", "gemini-cli": "gemini", "swe-agent": "swe", "mini-swe-agent": "mini"}
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+MAX = 72
+
+
+def session_name(store: Store, agent: str, origin: str) -> str:
+    """The name of the session that a transcript is in, or will be in. Another session that has the short name already
+    makes it longer."""
+    prefix = SHORT.get(agent, agent)
+    short = f"{prefix}-{_slug(_UUID.sub(_head, origin))}"
+    if _is_free_for(store, short, origin):
+        return short
+    return f"{prefix}-{_slug(origin)}"
+
+
+def _head(found: re.Match[str]) -> str:
+    # The ids of some tools begin with the time, so that those of one day begin alike: their end differs.
+    uuid = found[0]
+    return uuid[-8:] if uuid[14] == "7" else uuid[:8]
+
+
+def _slug(text: str) -> str:
+    return _ODD.sub("-", text).strip("-.")[-MAX:].lstrip("-.")
+
+
+def _is_free_for(store: Store, name: str, origin: str) -> bool:
+    if not store.is_open(name):
+        return True
+    labels = store.resume(name).log.part("labels")
+    return not isinstance(labels, dict) or labels.get("origin", origin) == origin

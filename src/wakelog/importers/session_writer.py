@@ -1,0 +1,500 @@
+"""Steps into events: one transcript written into its session.
+
+A transcript is read from its beginning each time. Records that the session has already are passed over, so a second
+import adds what is new: also when the file grew, was cut, or was written again. Which records those are is in the log
+itself: every commit ends with a `records.imported` that names them. So a commit is taken in as a whole, or not at all.
+
+A call and its answer become one event, where the answer is there when they are written. A call without an answer is
+asked for, and stays pending until the answer comes or the turn ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from wakelog.codec.canonical import hash_value
+from wakelog.importers.image_artefacts import take_images
+from wakelog.importers.imported_records import ImportedRecords, read_imported
+from wakelog.importers.origins import session_name
+from wakelog.importers.steps import (
+    Answer,
+    Ask,
+    Compaction,
+    Finish,
+    Labels,
+    Missing,
+    Prompt,
+    Reply,
+    Rewind,
+    SourceRecord,
+    Spent,
+    Step,
+    TranscriptHead,
+    TurnDone,
+    Words,
+)
+from wakelog.model import events as ev
+from wakelog.model.events import Cost
+from wakelog.model.ids import Seq
+from wakelog.model.records import EventDraft
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value
+from wakelog.monitors.prices import Price, Prices
+from wakelog.runtime.models import token_cost
+from wakelog.session import Session
+from wakelog.store import Store
+
+EVENTS_MAX = 400
+"""A commit has about so many events at most,"""
+WEIGHT_MAX = 1 << 20
+"""and so many bytes of source."""
+UNVERIFIED = ("read", "external")
+DAY_US = 86_400_000_000
+
+
+class SessionWriter:
+    """Writes the records of one transcript, and those of sub-agents inside it, into their sessions."""
+
+    def __init__(
+        self,
+        store: Store,
+        head: TranscriptHead,
+        *,
+        format: str,
+        source: str,
+        stat: tuple[int, int],
+        dry_run: bool = False,
+    ) -> None:
+        self._store = store
+        self._dry_run = dry_run
+        self._head = head
+        self._format = format
+        self._source = source
+        self._stat = stat
+        self.name = session_name(store, head.agent, head.origin)
+        self.session: Session[Any] | None = None
+        self.known = ImportedRecords()
+        if store.is_open(self.name):
+            self.session = store.resume(self.name)
+            self.known = read_imported(self.session.log)
+        self.new_records = 0
+        self.new_events = 0
+        self.turns = 0
+        self._drafts: list[EventDraft] = []
+        self._records: list[list[Value]] = []
+        self._weight = 0
+        self._asked: dict[str, Ask] = {}
+        self._reply: Reply | None = None
+        self._reply_at = self._reply_in = 0
+        self._used: dict[str, Usage] = {}
+        self._paid: dict[str, int] = {}
+        self._parts: dict[str, int] = {}
+        self._is_done = self._seems_done = False
+        self._at = 0
+        self._lanes: dict[str, SessionWriter] = {}
+        self._prices: dict[tuple[str, int], Price | None] = {}
+        self._images: set[str] = set()
+        self._turn = self._state("turn", {}).get("status") == "open"
+        self._pending: set[str] = set(self._state("pending_actions", {}))
+        self._labels: dict[str, str] = dict(self._state("labels", {}))
+        self._ends: list[Seq] = list(self.known.turn_ends)
+
+    def _state(self, part: str, default: Any) -> Any:
+        return self.session.log.part(part) if self.session is not None else default
+
+    def is_unchanged(self) -> bool:
+        """Whether the file is as it was when it was last taken in."""
+        return self.known.stat == (self._source, *self._stat)
+
+    def take(self, record: SourceRecord, weight: int = 0) -> None:
+        """One record more, in the file's order. `weight` is its size in the file."""
+        if record.lane:
+            self._lane(record.lane).take(msgspec.structs.replace(record, lane=""), weight)
+            return
+        is_new = record.id not in self.known
+        if record.at:
+            self._at = record.at
+        if not is_new:
+            for step in record.steps:
+                self._pass(step)
+            return
+        if record.steps and not self._goes_on(record.steps[0]):
+            self._put_reply()
+        before = len(self._drafts)
+        for step in record.steps:
+            self._write(step)
+        self.new_records += 1
+        self._records.append([record.id, len(self._drafts) - before, record.rest])
+        self._weight += weight
+        if len(self._drafts) >= EVENTS_MAX or self._weight >= WEIGHT_MAX:
+            self.flush()
+
+    def close(self, *, is_cold: bool = False, is_quiet: bool = False) -> None:
+        """After the last record. A turn that the agent said it ended is over. One that only looks so is over when the
+        file is quiet, and one that was left when it is cold: nobody has written to it for a day."""
+        self._put_reply()
+        is_over = self._is_done or (is_quiet and self._seems_done)
+        if self._turn and (is_over or is_cold):
+            self._end_turn("completed" if is_over else "interrupted")
+        elif self._records:
+            self._wait_for_answers()
+        self.flush()
+        for lane in self._lanes.values():
+            lane.close(is_cold=is_cold, is_quiet=is_quiet)
+
+    @property
+    def lanes(self) -> tuple[SessionWriter, ...]:
+        return tuple(self._lanes.values())
+
+    # Records that the session has: only what later ones need to know
+
+    def _pass(self, step: Step) -> None:
+        match step:
+            case Reply():
+                self._use(step.id, step.usage, step.cost_micros)
+                self._parts[step.id] = self._parts.get(step.id, 0) + 1
+            case Ask() if step.id not in self._pending:
+                self._asked[step.id] = step
+            case Answer():
+                self._asked.pop(step.id, None)
+            case Prompt() | TurnDone() | Finish():
+                self._asked.clear()
+
+    # New ones
+
+    def _write(self, step: Step) -> None:
+        if not isinstance(step, Reply | Ask):
+            self._put_reply()
+        match step:
+            case Prompt():
+                self._begin_turn(step)
+            case Words():
+                actor = "user" if step.role == "user" else "agent" if step.role == "assistant" else "runtime"
+                event = ev.MessageAdded(role=step.role, content=self._plain(step.content), name=step.name)
+                self._put(event, actor=actor, trust=step.trust, source=step.name if step.trust != "trusted" else "")
+            case Reply():
+                self._take_reply(step)
+            case Ask():
+                self._asked[step.id] = step
+            case Answer():
+                self._answer(step)
+            case TurnDone():
+                if self._turn:
+                    self._end_turn(step.outcome, step.error)
+            case Rewind():
+                self._rewind(step.to)
+            case Compaction():
+                self._compact(step)
+            case Labels():
+                self._label(step.labels)
+            case Missing():
+                self._put(ev.GapNoted(missed=step.what, source=self._head.agent), actor="runtime")
+            case Spent():
+                self._put(ev.BudgetSpent(cost=self._cost(step.model, step.usage, step.cost_micros)), actor="runtime")
+            case Finish():
+                self._finish(step)
+
+    def _put(self, event: ev.Event, *, actor: str = "agent", trust: Any = "trusted", source: str = "") -> None:
+        if self._at and not event.occurred_at:
+            event = msgspec.structs.replace(event, occurred_at=self._at)
+        self._drafts.append(EventDraft(event, actor=actor, trust=trust, source=source))
+
+    def _plain(self, content: Value) -> Value:
+        """Content without its pictures, which are kept once each, by hash."""
+        content, images = take_images(content)
+        for image in images:
+            if image.name not in self._images:
+                self._images.add(image.name)
+                self._put(image, actor="runtime")
+        return content
+
+    # Turns
+
+    def _begin_turn(self, prompt: Prompt) -> None:
+        if self._turn:
+            self._end_turn("completed" if self._is_done or self._seems_done else "interrupted")
+        self._asked.clear()
+        event = ev.TurnStarted(input=self._plain(prompt.content), id=prompt.id if self._is_free(prompt.id) else "")
+        self._put(event, actor="user")
+        self._turn, self._is_done, self._seems_done = True, False, False
+        self.turns += 1
+
+    def _is_free(self, turn: str) -> bool:
+        """A turn's id is given once: a prompt that is sent again after going back is another turn."""
+        if turn in self.known.turn_ids:
+            return False
+        self.known.turn_ids.add(turn)
+        return True
+
+    def _end_turn(self, outcome: Any, error: str = "") -> None:
+        self._put_reply()
+        for ask in self._asked.values():
+            self._record(ask, Answer(ask.id, None, "interrupted"))
+        self._asked.clear()
+        for action in self._pending:
+            self._put(ev.ActionAbandoned(action=action), actor="runtime")
+        self._pending.clear()
+        failure = ev.Failure("failed", error) if error else None
+        self._put(ev.TurnEnded(outcome=outcome, error=failure), actor="runtime")
+        self._turn = self._is_done = self._seems_done = False
+        self._ends.append(-len(self._drafts))
+
+    def _finish(self, step: Finish) -> None:
+        if self._turn:
+            self._end_turn("completed" if step.outcome in ("completed", "submitted") else "failed")
+        self._put(ev.SessionClosed(outcome=step.outcome), actor="runtime")
+
+    # Replies and calls
+
+    def _goes_on(self, step: Step) -> bool:
+        """Whether a step is more of the reply that is at hand."""
+        return isinstance(step, Reply) and self._reply is not None and self._reply.id == step.id
+
+    def _take_reply(self, step: Reply) -> None:
+        if self._goes_on(step):
+            assert self._reply is not None
+            step = msgspec.structs.replace(step, content=[*self._reply.content, *step.content])
+        else:
+            self._put_reply()
+            self._reply_at = self._at
+        self._reply, self._reply_in = step, len(self._records)
+
+    def _put_reply(self) -> None:
+        """Writes the reply at hand. It counts for the last record that it was made from."""
+        step, self._reply = self._reply, None
+        if step is None:
+            return
+        before = len(self._drafts)
+        self._put_answer(step)
+        if self._reply_in < len(self._records):
+            self._records[self._reply_in][1] += len(self._drafts) - before
+
+    def _put_answer(self, step: Reply) -> None:
+        content = self._plain(step.content)
+        part = self._parts[step.id] = self._parts.get(step.id, 0) + 1
+        usage, paid = self._use(step.id, step.usage, step.cost_micros)
+        answer: dict[str, Value] = {"type": "message", "role": "assistant", "content": content}
+        if step.model:
+            answer["model"] = step.model
+        event = ev.ActionRecorded(
+            action=step.id if part == 1 else f"{step.id}/{part}",
+            tool="model",
+            effect="model",
+            output=answer,
+            cost=self._cost(step.model, usage, paid),
+            params={"model": step.model} if step.model else {},
+            stop_reason=step.stop_reason,
+            occurred_at=self._reply_at,
+        )
+        self._put(event)
+        self._is_done = step.is_last
+        self._seems_done = not any(b.get("type") == "tool_use" for b in step.content)
+        if step.model and step.model != self._labels.get("model"):
+            self._label({"model": step.model})
+
+    def _use(self, id: str, usage: Usage, cost_micros: int) -> tuple[Usage, int]:
+        """What an answer has used since it was last told of."""
+        before, paid = self._used.get(id, Usage()), self._paid.get(id, 0)
+        self._used[id], self._paid[id] = usage, cost_micros
+        if not before.is_known:
+            return usage, cost_micros - paid
+        new = {f: max(0, getattr(usage, f) - getattr(before, f)) for f in Usage.__struct_fields__}
+        return Usage(**new), max(0, cost_micros - paid)
+
+    def _cost(self, model: str, usage: Usage, cost_micros: int) -> Cost:
+        cost = token_cost(usage)
+        if cost_micros:
+            return msgspec.structs.replace(cost, usd_micros=cost_micros)
+        if not usage.is_known or not model:
+            return cost
+        price = self._price(model)
+        if price is None:
+            return cost
+        return msgspec.structs.replace(cost, usd_micros=price.usd_micros(usage), price=price.name)
+
+    def _price(self, model: str) -> Price | None:
+        day = self._at // DAY_US
+        if (model, day) not in self._prices:
+            prices: Prices = self._store.prices
+            self._prices[model, day] = prices.find(model, "", self._at or self._store.clock())
+        return self._prices[model, day]
+
+    def _answer(self, step: Answer) -> None:
+        ask = self._asked.pop(step.id, None)
+        if ask is not None:
+            self._record(ask, step)
+        elif step.id in self._pending:
+            self._pending.discard(step.id)
+            self._settle(step)
+        else:
+            # Its call stands in no record that is here.
+            self._record(Ask(step.id, "unknown", None), step)
+        for file in step.files:
+            self._put(file if file.action else msgspec.structs.replace(file, action=step.id))
+
+    def _record(self, ask: Ask, step: Answer) -> None:
+        if step.child:
+            self._spawn(ask, step)
+        trust = "unverified" if ask.effect in UNVERIFIED else "trusted"
+        event = ev.ActionRecorded(
+            action=ask.id,
+            tool=ask.tool,
+            effect=ask.effect,
+            outcome=step.outcome,
+            input=ask.input,
+            input_hash=hash_value(ask.input),
+            output=self._plain(step.output),
+            error=_failure(step),
+            cost=step.cost,
+            group=ask.group,
+            inside=ask.inside,
+        )
+        self._put(event, actor="tool", trust=trust, source=ask.tool if trust != "trusted" else "")
+        if step.child:
+            self._returned(step)
+
+    def _settle(self, step: Answer) -> None:
+        """The answer of a call that was pending when it was last looked at."""
+        event: ev.Event
+        if step.outcome == "succeeded":
+            event = ev.ActionSucceeded(action=step.id, output=self._plain(step.output), cost=step.cost)
+        elif step.outcome == "timed_out":
+            event = ev.ActionTimedOut(action=step.id, cost=step.cost)
+        else:
+            failure = _failure(step) or ev.Failure(step.outcome)
+            event = ev.ActionFailed(action=step.id, error=failure, output=self._plain(step.output), cost=step.cost)
+        self._put(event, actor="tool", trust="unverified", source=self._head.agent)
+        if step.child:
+            self._returned(step)
+
+    def _wait_for_answers(self) -> None:
+        """At the file's end: a call without an answer is pending, not lost."""
+        for ask in self._asked.values():
+            requested = ev.ActionRequested(
+                action=ask.id,
+                tool=ask.tool,
+                effect=ask.effect,
+                input=ask.input,
+                input_hash=hash_value(ask.input),
+                group=ask.group,
+                inside=ask.inside,
+            )
+            self._put(requested)
+            self._put(ev.ActionStarted(action=ask.id), actor="runtime")
+            self._pending.add(ask.id)
+        self._asked.clear()
+
+    # Sub-agents
+
+    def _child(self, origin: str) -> str:
+        """The id of a sub-agent's session, which need not have been opened yet."""
+        if self._dry_run:
+            return ""
+        return self._store.reserve(session_name(self._store, self._head.agent, origin))
+
+    def _spawn(self, ask: Ask, step: Answer) -> None:
+        task = ask.input.get("description") or ask.input.get("prompt") if isinstance(ask.input, dict) else ""
+        self._put(ev.SubagentSpawned(session=self._child(step.child), task=str(task or "")[:500]))
+
+    def _returned(self, step: Answer) -> None:
+        self._put(ev.SubagentReturned(session=self._child(step.child), outcome=step.outcome), actor="runtime")
+
+    def _lane(self, lane: str) -> SessionWriter:
+        if lane not in self._lanes:
+            head = msgspec.structs.replace(self._head, origin=lane, parent=self._head.origin, goal="", title="")
+            self._lanes[lane] = SessionWriter(
+                self._store, head, format=self._format, source=self._source, stat=self._stat, dry_run=self._dry_run
+            )
+        return self._lanes[lane]
+
+    # What moves or sums up history
+
+    def _rewind(self, to: str) -> None:
+        """Going back ends at the turn that the record is in: its end is where the next one begins."""
+        if self._turn:
+            self._end_turn("interrupted")
+        self.flush()
+        seq = self.known.seqs.get(to)
+        end = next((e for e in self._ends if seq is not None and e >= seq), None)
+        if seq is None or end is None or self.session is None or end >= self.session.head.seq:
+            return
+        self.session.log.rewind(end, why=f"the user went back in {self._head.agent}")
+        self.new_events += 1
+
+    def _compact(self, step: Compaction) -> None:
+        self.flush()
+        first, last = self.known.compacted + 1, 0 if self._dry_run else self._open().head.seq
+        self._put(ev.HistoryCompacted(first=first, last=last, summary=step.summary), actor="runtime")
+        self.known.compacted = last
+
+    def _label(self, labels: dict[str, str]) -> None:
+        new: dict[str, str | None] = {k: v for k, v in labels.items() if v and self._labels.get(k) != v}
+        if not new:
+            return
+        self._labels.update(labels)
+        if self.session is not None or self._drafts:
+            self._put(ev.LabelsSet(labels=new), actor="runtime")
+
+    # To the store
+
+    def _open(self) -> Session[Any]:
+        if self.session is None:
+            head = self._head
+            labels = {"agent": head.agent, "origin": head.origin, **head.labels, **self._labels}
+            spawner = ""
+            if head.parent and (parent := self._parent()):
+                spawner = parent
+            self.session = self._store.session(
+                self.name,
+                goal=head.goal or None,
+                agent=head.agent,
+                labels={k: v for k, v in labels.items() if v},
+                limits={},
+                spawner=spawner,
+            )
+            self._labels = dict(self._state("labels", {}))
+        return self.session
+
+    def _parent(self) -> str:
+        """`session@seq` of the event that spawned this one; seq 0 when that is not known."""
+        return f"{self._store.reserve(session_name(self._store, self._head.agent, self._head.parent))}@0"
+
+    def flush(self) -> None:
+        """Writes what was taken in since the last time, as one commit."""
+        self._put_reply()
+        if not self._drafts and not self._records:
+            return
+        if self._dry_run:
+            self.new_events += len(self._drafts) + 1
+            self._drafts, self._records, self._weight = [], [], 0
+            return
+        session = self._open()
+        size, changed = self._stat
+        mark = ev.RecordsImported(
+            format=self._format, source=self._source, records=self._records, size=size, changed=changed,
+            occurred_at=self._at,
+        )
+        if session.status in ("closed", "archived"):
+            session.append(EventDraft(ev.SessionReopened(), actor="runtime"))
+        before = session.head.seq
+        head = session.log.append(*self._drafts, EventDraft(mark, actor="runtime"))
+        self.new_events += head.seq - before
+        seqs = self._places(session, before, head.seq)
+        self._ends = [seqs[-e - 1] if e < 0 else e for e in self._ends]
+        self.known.add(self._records, seqs)
+        self._drafts, self._records, self._weight = [], [], 0
+
+    def _places(self, session: Session[Any], before: Seq, last: Seq) -> list[Seq]:
+        """The seq of each draft. The log may have put events of its own between them, where it masked a secret."""
+        if last - before == len(self._drafts) + 1:
+            return list(range(before + 1, last))
+        entries = session.log.entries(after=before, upto=last)
+        return [e.seq for e in entries if e.kind not in ("payload.redacted", "records.imported")]
+
+
+def _failure(step: Answer) -> ev.Failure | None:
+    if step.outcome == "succeeded":
+        return None
+    return ev.Failure(step.outcome if step.outcome != "failed" else "error", step.error)

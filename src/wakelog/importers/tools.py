@@ -1,0 +1,63 @@
+"""What the tools of coding agents do to the world, by their names.
+
+Every agent names its tools in its own way, so this is a table, and a guess for names that are not in it. A tool that is
+not known counts as external: the class that nobody repeats without asking.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, cast
+
+from wakelog.model.events import Effect
+
+_TABLE: Final = """
+read: read grep glob ls notebookread todoread webfetch websearch bashoutput taskoutput toolsearch lsp readfile
+read: read_file read_many_files list_directory list_dir search_file_content grep_search glob_search file_search view
+read: codebase_search web_fetch web_search google_web_search find_file search_dir search_file open goto scroll_up
+read: scroll_down list_files search_files view_image read_lints fetch_rules fetch view_file find_by_name
+read: list_code_definition_names readmcpresource listmcpresources
+pure: todowrite todo_write task_list update_plan think exitplanmode enterplanmode askuserquestion write_todos
+pure: update_todo_list attempt_completion ask_followup_question new_task taskcreate taskupdate tasklist taskget skill
+write: write edit multiedit notebookedit apply_patch write_file replace edit_file create_file str_replace_editor
+write: str_replace_based_edit_tool search_replace write_to_file replace_in_file apply_diff insert create delete_file
+write: str_replace file_edit file_write save_memory
+shell: bash shell exec_command local_shell run_shell_command execute_command run_terminal_cmd container.exec
+shell: powershell run
+"""
+_CLASSES: Final = {
+    name: kind for kind, _, names in (line.partition(": ") for line in _TABLE.split("\n")) for name in names.split()
+}
+_READ_COMMAND = re.compile(
+    r"\s*(?:cd\s+\S+\s*(?:&&|;)\s*)?(?:ls|cat|head|tail|grep|rg|find|wc|pwd|which|file|stat|du|df|tree|echo|nl|"
+    r"sed\s+-n|git\s+(?:status|log|diff|show|branch|blame|rev-parse|ls-files|grep))\b[^>;&`$]*(?:\|\s*"
+    r"(?:head|tail|grep|wc|sort|uniq|nl|cat)\b[^>;&`$]*)*\s*"
+)
+"""A command that only looks, as far as its words tell: no redirection, nothing after it but filters."""
+
+
+def effect_of(tool: str, input: object = None) -> Effect:
+    """What a call does: by its tool's name, and for a shell by the command."""
+    found = _CLASSES.get(tool.lower(), "external")
+    if found == "shell":
+        command = shell_command(input)
+        return "read" if command and _READ_COMMAND.fullmatch(command) else "external"
+    return cast(Effect, found)
+
+
+def is_shell(tool: str) -> bool:
+    return _CLASSES.get(tool.lower()) == "shell"
+
+
+def shell_command(input: object) -> str:
+    """The command of a shell call, as one text."""
+    if isinstance(input, str):
+        return input
+    if not isinstance(input, dict):
+        return ""
+    command = next((input[k] for k in ("command", "cmd", "script") if k in input), "")
+    if isinstance(command, list):
+        words = [str(word) for word in command]
+        # `bash -lc "…"`: the command is the last word.
+        return words[-1] if len(words) > 2 and words[1] in ("-lc", "-c") else " ".join(words)
+    return str(command)

@@ -1,0 +1,93 @@
+"""The job of importing: a file in, its sessions written, and a report of what became of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from wakelog.importers.files import stat_of
+from wakelog.importers.formats import format_named, format_of
+from wakelog.importers.session_writer import SessionWriter
+from wakelog.importers.steps import Transcript
+from wakelog.store import Store
+
+COLD_US = 24 * 3600 * 1_000_000
+"""A file that nobody wrote to for so long belongs to a session that was left."""
+QUIET_US = 300 * 1_000_000
+BROKEN_MAX = 20
+"""So many broken records are named; the rest are counted."""
+
+Told = Callable[[int], None]
+"""Is told how many bytes more were read."""
+
+
+class ImportedSession(msgspec.Struct, frozen=True):
+    """What an import added to one session."""
+
+    name: str
+    session: str = ""
+    records: int = 0
+    events: int = 0
+    turns: int = 0
+
+
+class ImportReport(msgspec.Struct, frozen=True):
+    """What became of one file."""
+
+    file: str
+    format: str
+    sessions: tuple[ImportedSession, ...] = ()
+    broken: tuple[str, ...] = ()
+    """Records that could not be read, each with its place and reason. They are kept as they are."""
+    broken_count: int = 0
+
+    @property
+    def new_records(self) -> int:
+        return sum(s.records for s in self.sessions)
+
+
+def import_transcript(
+    store: Store, path: Path, *, format: str = "", told: Told | None = None, dry_run: bool = False
+) -> ImportReport:
+    """Brings a transcript into the store. A file that is as it was the last time is not read again. A dry run reads and
+    compares, and writes nothing."""
+    found = format_named(format) if format else format_of(path)
+    stat = stat_of(path)
+    sessions: list[ImportedSession] = []
+    broken: list[str] = []
+    count = 0
+    age = time.time_ns() // 1000 - stat[1]
+    for transcript in found.transcripts(path):
+        writer = SessionWriter(store, transcript.head, format=found.NAME, source=str(path), stat=stat, dry_run=dry_run)
+        if writer.is_unchanged():
+            sessions.append(_session(writer))
+            continue
+        for why in _write(writer, transcript, told):
+            count += 1
+            if len(broken) < BROKEN_MAX:
+                broken.append(why)
+        writer.close(is_cold=age > COLD_US, is_quiet=age > QUIET_US)
+        sessions += [_session(w) for w in (writer, *writer.lanes) if w.session is not None or dry_run]
+    return ImportReport(str(path), found.NAME, tuple(sessions), tuple(broken), count)
+
+
+def _write(writer: SessionWriter, transcript: Transcript, told: Told | None) -> list[str]:
+    """Takes in all records; why some of them could not be read."""
+    broken = []
+    for record, weight in transcript.read():
+        if record.broken and record.id not in writer.known:
+            broken.append(record.broken)
+        writer.take(record, weight)
+        if told is not None:
+            told(weight)
+    return broken
+
+
+def _session(writer: SessionWriter) -> ImportedSession:
+    session = writer.session
+    return ImportedSession(
+        writer.name, session.id if session is not None else "", writer.new_records, writer.new_events, writer.turns
+    )
