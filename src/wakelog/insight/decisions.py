@@ -48,7 +48,7 @@ _COMMITS: Final = re.compile(
     rf"(?: \w+){{0,4}}? {_CHANGE}\b"
     rf"|\b(?:I|we)(?:(?:'|’)m| am|(?:'|’)re| are) (?:planning|aiming|going|switching|moving|choosing|using|opting"
     rf"|keeping|adding|removing)\b"
-    rf"|\b(?:planning|aiming|preparing|plan is) to (?:\w+ )?{_CHANGE}\b|\b(?:should|needs? to|must|has to|have to"
+    rf"|\b(?:planning|aiming|preparing|plan is) to (?:\w+ )?{_CHANGE}\b|\b(?:needs? to|must|has to|have to"
     rf"|ought to) (?:\w+ )?be \w+(?:ed|t|n)\b"
     r"|^(?:using|keeping|switching|going|choosing|moving|adding|removing|skipping|leaving|reverting|replacing"
     r"|splitting|falling back|opting|sticking)\b"

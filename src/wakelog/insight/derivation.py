@@ -21,6 +21,7 @@ from wakelog.insight.rules import RULES_VERSION, Carry, derive, last_words
 from wakelog.insight.sentences import content_words
 from wakelog.insight.user_words import find_goal
 from wakelog.log import Log
+from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.timeline.points import Span, accepted, attempts_of
 
@@ -49,16 +50,16 @@ class FindingStore(Protocol):
 
 
 def make_insight(
-    log: Log, turns: Iterable[int], *, everything: bool = False, kept: FindingStore | None = None
+    log: Log, turns: Iterable[int], *, everything: bool = False, at: Seq | None = None, kept: FindingStore | None = None
 ) -> Insight:
-    """What can be derived of some turns: of each, the attempt that is in view."""
+    """What can be derived of some turns, as of a point or now: of each, the attempt that is in view."""
     items: list[InsightItem] = []
     notes: list[str] = []
     hidden = 0
-    state = log.state()
+    state = log.state(at)
     for turn in sorted(set(turns)):
         span = accepted(log, attempts_of(log, turn))
-        if span.outcome == "open":
+        if span.outcome == "open" or (at is not None and span.last > at):
             notes.append(f"@{turn} is still open: its insight is derived when it ends")
             continue
         blocks = _read(log, span)

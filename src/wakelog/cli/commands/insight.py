@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import click
-import msgspec
 
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.render.insight import insight_lines
+from wakelog.cli.render.insight import footer_line, insight_lines
 from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import handle, identity, label, title
 from wakelog.cli.shell_completion import complete_selector
@@ -45,7 +44,11 @@ def insight_command(ctx: CommandContext, where: str, everything: bool) -> None:
             ctx.say(ctx.style(f"@{turn}", bold=True))
             items = tuple(item for item in found.items if item.turn == turn)
             ctx.say_all(insight_lines(ctx, Insight(items, 0, (), found.rules), footer=False))
-        ctx.say_all(insight_lines(ctx, found if len(turns) <= 1 else msgspec.structs.replace(found, items=())))
+        ctx.say_all(f"  {inert(note, lines=False)}" for note in found.notes if len(turns) > 1)
+        if len(turns) > 1:
+            ctx.say(footer_line(ctx, found))
+        else:
+            ctx.say_all(insight_lines(ctx, found))
 
     ctx.answer("insight", data, human, records=({"session": session.id, **plain(item)} for item in found.items))
     first = next((item for item in found.items if item.kind in ACCEPTED and item.kind != "goal"), None)

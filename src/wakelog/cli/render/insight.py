@@ -3,12 +3,13 @@ mark means. Nothing here is printed as if the agent had recorded it."""
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from wakelog.cli.context import CommandContext
-from wakelog.cli.text import fit, fit_path, glyph, inert, width
+from wakelog.cli.text import fit, fit_path, glyph, inert, pad
 from wakelog.errors import WakelogError
 from wakelog.insight.items import Insight, InsightItem
 from wakelog.session import Session
@@ -26,6 +27,8 @@ TITLES = {
 }
 WHY = ("approach_change", "dead_end", "decision", "correction", "redirect", "failure_report")
 """What says what the agent did differently, and why."""
+LINES_MAX = 3
+"""A quote takes so many lines at most."""
 _MARGIN = 12
 _FILES_MAX = 8
 
@@ -36,6 +39,18 @@ def derived(session: Session[Any], where: str, *, everything: bool = False) -> I
         return session.insight(where, all=everything)
     except WakelogError:
         return None
+
+
+def reasons_for(session: Session[Any], seqs: Sequence[int]) -> Insight | None:
+    """The derived items that stand for one of some events, or led to it, in the turn of the first."""
+    if not seqs:
+        return None
+    found = derived(session, f"e{seqs[0]}")
+    if found is None:
+        return None
+    about = set(seqs)
+    items = tuple(i for i in found.items if i.kind in WHY and (i.seq in about or about & set(i.calls)))
+    return Insight(items, 0, (), found.rules)
 
 
 def insight_lines(
@@ -62,14 +77,19 @@ def insight_lines(
     if writes:
         yield from _file_lines(ctx, writes, indent)
     yield from (f"{indent}{ctx.style(inert(note, lines=False), dim=True)}" for note in found.notes)
-    if footer and (told or found.hidden or not found.items):
-        yield indent + ctx.style(fit(_footer(found), ctx.columns - len(indent)), dim=True)
+    if footer and (told or found.hidden):
+        yield footer_line(ctx, found, indent)
+
+
+def footer_line(ctx: CommandContext, found: Insight, indent: str = "  ") -> str:
+    """What the mark means, and what is not shown."""
+    return indent + str(ctx.style(fit(_footer(found), ctx.columns - len(indent)), dim=True))
 
 
 def _footer(found: Insight) -> str:
     count = found.hidden
     hidden = f"{count} minor decision{'s' if count != 1 else ''} hidden (--all) {glyph('dot')} " if count else ""
-    return f"{hidden}~ derived by rules {found.rules} from the words in the log; the agent did not record it"
+    return f"{hidden}~ derived by rules {found.rules} from words in the log, not recorded by the agent"
 
 
 def _title(ctx: CommandContext, word: str) -> str:
@@ -77,11 +97,21 @@ def _title(ctx: CommandContext, word: str) -> str:
 
 
 def _item_lines(ctx: CommandContext, item: InsightItem, indent: str) -> Iterator[str]:
-    place = ctx.style(item.id, fg="cyan")
-    room = ctx.columns - len(indent) - _MARGIN - 4 - width(item.id)
-    yield f"{indent}{_title(ctx, TITLES[item.kind])}~ {fit(_words(item), max(20, room))}  {place}"
+    room = max(30, ctx.columns - len(indent) - _MARGIN - 4 - len(item.id))
+    first, *rest = _wrapped(_words(item), room)
+    yield f"{indent}{_title(ctx, TITLES[item.kind])}~ {pad(first, room)}  {ctx.style(item.id, fg='cyan')}"
+    under = f"{indent}{' ' * _MARGIN}  "
+    yield from (f"{under}{line}" for line in rest)
     if item.reason and item.reason != item.quote:
-        yield f"{indent}{' ' * _MARGIN}  {ctx.style('why', dim=True)} {fit(_quoted(item.reason), max(20, room - 4))}"
+        first, *rest = _wrapped(_quoted(item.reason), room - 4)
+        yield f"{under}{ctx.style('why', dim=True)} {first}"
+        yield from (f"{under}    {line}" for line in rest)
+
+
+def _wrapped(text: str, room: int) -> list[str]:
+    """A text on a few lines; what does not fit is cut."""
+    lines = textwrap.wrap(inert(text, lines=False), room, max_lines=LINES_MAX, placeholder=glyph("more"))
+    return [fit(line, room) for line in lines] or [""]
 
 
 def _words(item: InsightItem) -> str:
