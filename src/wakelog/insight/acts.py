@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from wakelog.insight.blocks import Did
 from wakelog.insight.commands import ShellCommand, command_line, patched_files, shell_commands, written_files
+from wakelog.insight.sentences import word_set
 
 Act = Literal["look", "write", "check", "record", "plan", "run"]
 
@@ -22,63 +23,24 @@ _TARGETS: Final = (("test", _TEST), ("lint", _LINT), ("types", _TYPES), ("build"
 
 _BY_PROGRAM: Final = {
     **dict.fromkeys(
-        [
-            "pytest",
-            "py.test",
-            "tox",
-            "nox",
-            "jest",
-            "vitest",
-            "mocha",
-            "ava",
-            "rspec",
-            "phpunit",
-            "ctest",
-            "bats",
-            "nosetests",
-            "gotestsum",
-            "nextest",
-            "karma",
-            "runtests.py",
-            "run_tests.sh",
-            "runtests.sh",
-            "pest",
-            "behave",
-            "robot",
-            "trial",
-            "ward",
-            "ginkgo",
-        ],
+        word_set(
+            "pytest py.test tox nox jest vitest mocha ava rspec phpunit ctest bats nosetests gotestsum nextest karma "
+            "runtests.py run_tests.sh runtests.sh pest behave robot trial ward ginkgo"
+        ),
         "test",
     ),
     **dict.fromkeys(
-        [
-            "flake8",
-            "pylint",
-            "eslint",
-            "golangci-lint",
-            "shellcheck",
-            "rubocop",
-            "stylelint",
-            "hadolint",
-            "ktlint",
-            "swiftlint",
-            "oxlint",
-            "pycodestyle",
-            "pydocstyle",
-            "staticcheck",
-            "revive",
-            "credo",
-            "markdownlint",
-            "bandit",
-        ],
+        word_set(
+            "flake8 pylint eslint golangci-lint shellcheck rubocop stylelint hadolint ktlint swiftlint oxlint "
+            "pycodestyle pydocstyle staticcheck revive credo markdownlint bandit"
+        ),
         "lint",
     ),
     **dict.fromkeys(
         ["mypy", "pyright", "basedpyright", "tsc", "vue-tsc", "pyre", "flow", "pytype", "svelte-check", "sorbet"],
         "types",
     ),
-    **dict.fromkeys(["webpack", "rollup", "xcodebuild", "ninja", "javac"], "build"),
+    **dict.fromkeys(word_set("webpack rollup xcodebuild ninja javac"), "build"),
 }
 _BY_VERB: Final = {
     "cargo": {"test": "test", "t": "test", "nextest": "test", "clippy": "lint", "check": "types", "build": "build"},
@@ -105,34 +67,9 @@ _BY_VERB: Final = {
     "rails": {"test": "test"},
     "artisan": {"test": "test"},
 }
-_NAMED: Final = frozenset(
-    [
-        "npm",
-        "pnpm",
-        "yarn",
-        "bun",
-        "make",
-        "gmake",
-        "just",
-        "task",
-        "mise",
-        "rake",
-        "gradle",
-        "gradlew",
-        "mvn",
-        "mvnw",
-        "sbt",
-        "ant",
-        "composer",
-        "turbo",
-        "nx",
-        "lerna",
-        "hatch",
-        "pdm",
-        "invoke",
-        "inv",
-        "earthly",
-    ]
+_NAMED: Final = word_set(
+    "npm pnpm yarn bun make gmake just task mise rake gradle gradlew mvn mvnw sbt ant composer turbo nx lerna hatch "
+    "pdm invoke inv earthly"
 )
 _MODULES: Final = {
     **dict.fromkeys(("pytest", "unittest", "nose", "nose2", "tox"), "test"),
@@ -141,129 +78,16 @@ _MODULES: Final = {
     "mypy": "types",
 }
 
-_LOOKS: Final = frozenset(
-    [
-        "ls",
-        "cat",
-        "head",
-        "tail",
-        "grep",
-        "egrep",
-        "rg",
-        "ag",
-        "ack",
-        "find",
-        "fd",
-        "wc",
-        "pwd",
-        "which",
-        "whereis",
-        "type",
-        "file",
-        "stat",
-        "du",
-        "df",
-        "tree",
-        "less",
-        "more",
-        "nl",
-        "od",
-        "xxd",
-        "hexdump",
-        "strings",
-        "jq",
-        "yq",
-        "sort",
-        "uniq",
-        "cut",
-        "awk",
-        "tr",
-        "diff",
-        "cmp",
-        "comm",
-        "date",
-        "whoami",
-        "id",
-        "env",
-        "printenv",
-        "uname",
-        "ps",
-        "top",
-        "lsof",
-        "man",
-        "echo",
-        "printf",
-        "true",
-        "false",
-        "test",
-        "[",
-        "cd",
-        "pushd",
-        "popd",
-        "export",
-        "set",
-        "source",
-        ".",
-        "sleep",
-        "open",
-        "scroll_down",
-        "scroll_up",
-        "goto",
-        "search_dir",
-        "search_file",
-        "find_file",
-        "column",
-        "basename",
-        "dirname",
-        "realpath",
-        "readlink",
-        "history",
-        "ping",
-        "nslookup",
-        "dig",
-        "column",
-        "fold",
-        "decompile",
-        "disassemble",
-        "read",
-        "cksum",
-        "md5sum",
-        "sha256sum",
-        "rev",
-        "tac",
-        "bat",
-        "eza",
-        "exa",
-    ]
+_LOOKS: Final = word_set(
+    "ls cat head tail grep egrep rg ag ack find fd wc pwd which whereis type file stat du df tree less more nl od xxd "
+    "hexdump strings jq yq sort uniq cut awk tr diff cmp comm date whoami id env printenv uname ps top lsof man echo "
+    "printf true false test [ cd pushd popd export set source . sleep open scroll_down scroll_up goto search_dir "
+    "search_file find_file column basename dirname realpath readlink history ping nslookup dig column fold decompile "
+    "disassemble read cksum md5sum sha256sum rev tac bat eza exa"
 )
-_GIT_LOOKS: Final = frozenset(
-    [
-        "status",
-        "log",
-        "diff",
-        "show",
-        "branch",
-        "blame",
-        "grep",
-        "ls-files",
-        "ls-tree",
-        "rev-parse",
-        "remote",
-        "describe",
-        "config",
-        "shortlog",
-        "reflog",
-        "fetch",
-        "cat-file",
-        "merge-base",
-        "rev-list",
-        "name-rev",
-        "ls-remote",
-        "for-each-ref",
-        "worktree",
-        "tag",
-        "stash",
-    ]
+_GIT_LOOKS: Final = word_set(
+    "status log diff show branch blame grep ls-files ls-tree rev-parse remote describe config shortlog reflog fetch "
+    "cat-file merge-base rev-list name-rev ls-remote for-each-ref worktree tag stash"
 )
 _GIT_RECORDS: Final = frozenset({"add", "commit", "push", "tag", "pull"})
 _RECORDS: Final = frozenset({"submit", "exit_forfeit", "exit"})

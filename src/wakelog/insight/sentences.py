@@ -21,59 +21,15 @@ _SHORT: Final = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig)|\b[A-Z]|
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _CODE: Final = re.compile(r"`[^`\n]*`|https?://\S+|\S*[/\\_]\S*")
 
-_ENGLISH: Final = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "is",
-        "are",
-        "was",
-        "it",
-        "to",
-        "of",
-        "and",
-        "in",
-        "that",
-        "this",
-        "for",
-        "on",
-        "with",
-        "as",
-        "be",
-        "by",
-        "or",
-        "not",
-        "you",
-        "i",
-        "we",
-        "let",
-        "me",
-        "my",
-        "can",
-        "will",
-        "if",
-        "from",
-        "at",
-        "have",
-        "has",
-        "do",
-        "does",
-        "now",
-        "so",
-        "but",
-        "should",
-        "would",
-        "please",
-        "what",
-        "how",
-        "why",
-        "there",
-        "they",
-        "your",
-        "all",
-        "just",
-    ]
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list that is written as one text."""
+    return frozenset(text.split())
+
+
+_ENGLISH: Final = word_set(
+    "the a an is are was it to of and in that this for on with as be by or not you i we let me my can will if from at "
+    "have has do does now so but should would please what how why there they your all just"
 )
 _ENOUGH_WORDS: Final = 8
 _SHARE: Final = 0.12
@@ -137,73 +93,11 @@ def is_english(text: str) -> bool:
     return sum(w in _ENGLISH for w in words) >= _SHARE * len(words)
 
 
-_SMALL: Final = frozenset(
-    [
-        "the",
-        "and",
-        "that",
-        "this",
-        "with",
-        "for",
-        "from",
-        "have",
-        "has",
-        "not",
-        "are",
-        "was",
-        "were",
-        "will",
-        "would",
-        "should",
-        "could",
-        "can",
-        "let",
-        "now",
-        "need",
-        "want",
-        "also",
-        "just",
-        "but",
-        "into",
-        "our",
-        "your",
-        "its",
-        "they",
-        "them",
-        "then",
-        "than",
-        "there",
-        "here",
-        "what",
-        "when",
-        "which",
-        "use",
-        "using",
-        "used",
-        "make",
-        "add",
-        "added",
-        "fix",
-        "get",
-        "all",
-        "any",
-        "one",
-        "two",
-        "been",
-        "being",
-        "does",
-        "did",
-        "don",
-        "isn",
-        "it's",
-        "i'll",
-        "i'm",
-        "we're",
-        "let's",
-        "please",
-        "you",
-        "may",
-    ]
+_SMALL: Final = word_set(
+    "the and that this with for from have has not are was were will would should could can let now need want also "
+    "just but into our your its they them then than there here what when which use using used make add added fix get "
+    "all any one two been being does did don isn it's i'll i'm we're let's please you may "
+    "instead because since keep keeping rather so as well still only like first next"
 )
 _CONTENT: Final = re.compile(r"[A-Za-z_][\w.]{2,}")
 
