@@ -28,10 +28,13 @@ def word_set(text: str) -> frozenset[str]:
 
 
 _ENGLISH: Final = word_set(
-    "the a an is are was it to of and in that this for on with as be by or not you i we let me my can will if from at "
-    "have has do does now so but should would please what how why there they your all just"
+    "the a an is are was were it to of and in that this for on with as be by or not you i we let me my can will "
+    "if from at have has do does did now so but should would could please what how why when which where there "
+    "they them these your our all just into because since instead than then rather only also no more some any its "
+    "it's i'll i'm i've we'll let's don't doesn't isn't that's there's here need needs use using used make first "
+    "after before without each"
 )
-_ENOUGH_WORDS: Final = 8
+_ENOUGH_WORDS: Final = 10
 _SHARE: Final = 0.12
 
 
@@ -41,6 +44,7 @@ class Sentence(msgspec.Struct, frozen=True, gc=False):
     start: int
     end: int
     text: str
+    is_heading: bool = False
 
 
 def sentences_of(text: str) -> list[Sentence]:
@@ -61,7 +65,7 @@ def _sentences(text: str) -> Iterator[Sentence]:
             lead = len(piece) - len(piece.lstrip())
             body = piece.strip()
             if body:
-                yield Sentence(start + lead, start + lead + len(body), body)
+                yield Sentence(start + lead, start + lead + len(body), body, line[0].lstrip().startswith("#"))
             start = end
 
 
