@@ -473,7 +473,11 @@ class SessionWriter:
         session = self._open()
         size, changed = self._stat
         mark = ev.RecordsImported(
-            format=self._format, source=self._source, records=self._records, size=size, changed=changed,
+            format=self._format,
+            source=self._source,
+            records=self._records,
+            size=size,
+            changed=changed,
             occurred_at=self._at,
         )
         if session.status in ("closed", "archived"):
