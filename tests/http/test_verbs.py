@@ -33,10 +33,26 @@ NOT_ROUTED = {
     **dict.fromkeys(("artefact", "dead_end", "decide", "fact", "label", "message", "retract", "set_goal"), RECORDING),
     **dict.fromkeys(("calls.returned", "calls.spawned", "context.touch", "files.record"), RECORDING),
     **dict.fromkeys(("aio", "budget.limit", "call", "calls.bind", "calls.workflow", "model", "tool"), IN_PROCESS),
-    **dict.fromkeys(("files.capture", "files.restore", "monitors.add", "monitors.guards"), IN_PROCESS),
+    **dict.fromkeys(
+        ("files.capture", "files.plan", "files.plan_diff", "files.restore", "monitors.add", "monitors.guards"),
+        IN_PROCESS,
+    ),
     **dict.fromkeys(("attempts", "recording", "replay", "run_turn", "turn"), IN_PROCESS),
     **dict.fromkeys(("seq", "store", "id", "status"), PLUMBING),
-    **dict.fromkeys(("data", "context.replaced", "budget.spent", "budget.left", "calls.pending"), PART),
+    **dict.fromkeys(
+        (
+            "commit",
+            "data",
+            "context.replaced",
+            "context.seen",
+            "files.change",
+            "preview_adopt",
+            "budget.spent",
+            "budget.left",
+            "calls.pending",
+        ),
+        PART,
+    ),
 }
 ROUTED_AS = {
     "attempts_of": "attempts",
@@ -45,6 +61,7 @@ ROUTED_AS = {
     "end": "close",
     "export_bundle": "bundle",
     "files.diff": "file_diff",
+    "preview_rewind": "preview",
     "files.modified": "changed_files",
     "follow": "tail",
     "unpause": "resume",

@@ -1,5 +1,5 @@
-"""Real transcripts that other people's agents wrote, where they are at hand: `../shared/corpus` beside the repository, or
-`WAKELOG_CORPUS`. They are not part of the project. Beside every test that needs them stands one that runs everywhere."""
+"""Real transcripts that other people's agents wrote, where they are at hand: `../shared/corpus` beside the repository,
+or `WAKELOG_CORPUS`. They are not part of the project. Beside every test that needs them is one that runs everywhere."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import wakelog
+from wakelog.importers.imported_records import rests_of
 from wakelog.importers.transcript_import import ImportReport, import_transcript
 from wakelog.model.values import Value
 from wakelog.session import Session
@@ -44,5 +45,7 @@ def records_of(session: Session[Any]) -> list[tuple[str, int, Value]]:
     found: list[tuple[str, int, Value]] = []
     for entry in session.log.entries():
         if entry.kind == "records.imported":
-            found += [tuple(r) for r in session.log.value(entry, entry.body["records"])]
+            body = entry.body
+            rests = rests_of(session.log.value(entry, body["rest"]))
+            found += zip(body["ids"], body["counts"], rests, strict=True)
     return found

@@ -42,9 +42,9 @@ class Seen:
                 self.replies[message] = self.replies.get(message, 0) + body.get("cost", {}).get("tokens_out", 0)
             elif entry.kind in ("action.recorded", "action.requested"):
                 self.asked.append(body["action"])
-            if entry.kind in ("action.recorded", "action.succeeded", "action.failed") and body.get("effect") != "model":
-                if body.get("outcome") != "interrupted" or "output" in body:
-                    self.answered.append(body["action"])
+            is_answer = entry.kind in ("action.recorded", "action.succeeded", "action.failed")
+            if is_answer and body.get("effect") != "model" and "output" in body:
+                self.answered.append(body["action"])
 
 
 @pytest.mark.parametrize("name", FILES)

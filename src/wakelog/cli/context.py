@@ -112,6 +112,10 @@ class CommandContext:
         """Whether `-s` named a session, as opposed to the newest being meant."""
         return bool(self._session)
 
+    def stand_in(self, session: Session[Any]) -> None:
+        """From here on, what names no session means this one."""
+        self._session = session.id
+
     def session(self, name: str = "", *, in_full: bool = False) -> Session[Any]:
         """The session of that name, id, or the beginning of either; nothing is the one of `-s`, or the newest. What
         destroys something wants a name `in_full`."""
@@ -226,7 +230,9 @@ class CommandContext:
             for line in lines:
                 click.echo(line, color=self.color)
 
-    def confirm(self, question: str, *, yes: bool, show: Callable[[], None] | None = None) -> None:
+    def confirm(
+        self, question: str, *, yes: bool, show: Callable[[], None] | None = None, default: bool = False
+    ) -> None:
         """Asks before something that matters; without a terminal it needs `--yes`. With `show` one can look at the
         difference first."""
         if yes:
@@ -241,7 +247,7 @@ class CommandContext:
                 show()
                 self._flush()
                 answer = ""
-        is_yes = answer in ("y", "yes") if show is not None else click.confirm(question, default=False, err=True)
+        is_yes = answer in ("y", "yes") if show is not None else click.confirm(question, default=default, err=True)
         if not is_yes:
             click.echo("Nothing was done.", err=True)
             raise click.exceptions.Exit(NO)  # an answer, and no interruption

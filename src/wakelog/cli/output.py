@@ -16,6 +16,7 @@ import click
 
 from wakelog.atomic_file import atomic_file
 from wakelog.cli.context import CommandContext
+from wakelog.cli.text import size
 from wakelog.engines.objects import Objects, is_url, split_url
 from wakelog.errors import NotAllowedError, NotFoundError
 
@@ -143,9 +144,11 @@ class Progress:
         return self._count
 
     def _line(self) -> str:
+        what, comma, unit = self._what.partition(", bytes")
+        done, total = (size(self._count), size(self._total)) if comma else (f"{self._count:,}", f"{self._total:,}")
         if not self._total:
-            return f"{self._what} {self._count:,}"
-        return f"{self._what} {self._count:,} of {self._total:,} ({min(100, 100 * self._count // self._total)}%)"
+            return f"{what} {done}{unit}"
+        return f"{what} {done} of {total} ({min(100, 100 * self._count // self._total)}%)"
 
     def _show(self, line: str) -> None:
         sys.stderr.write("\r" + line.ljust(self._width))

@@ -1,7 +1,8 @@
 """Folders of the user: where their own store is, and where a local index of a store on a server is kept.
 
-An index is a projection that anybody can make from the log, and rebuild by deleting it. This one serves read-only SQL,
-and everything where the store's url says `index=local`; else the index is in the database (index/shared.py)."""
+An index can always be rebuilt from the log. This one is for read-only SQL, and for everything if the store's url says
+`index=local`; otherwise the index is in the database (index/shared.py).
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import msgspec
 
 from wakelog.codec.canonical import hash_value
 from wakelog.importers.image_artefacts import take_images
-from wakelog.importers.imported_records import ImportedRecords, read_imported
+from wakelog.importers.imported_records import ImportedRecords, read_imported, rest_text
 from wakelog.importers.origins import session_name
 from wakelog.importers.steps import (
     Answer,
@@ -83,7 +83,9 @@ class SessionWriter:
         self.new_events = 0
         self.turns = 0
         self._drafts: list[EventDraft] = []
-        self._records: list[list[Value]] = []
+        self._ids: list[str] = []
+        self._counts: list[int] = []
+        self._rests: list[Value | msgspec.Raw] = []
         self._weight = 0
         self._asked: dict[str, Ask] = {}
         self._reply: Reply | None = None
@@ -92,7 +94,7 @@ class SessionWriter:
         self._paid: dict[str, int] = {}
         self._parts: dict[str, int] = {}
         self._is_done = self._seems_done = False
-        self._at = 0
+        self._at = self._first_at = 0
         self._lanes: dict[str, SessionWriter] = {}
         self._prices: dict[tuple[str, int], Price | None] = {}
         self._images: set[str] = set()
@@ -116,6 +118,7 @@ class SessionWriter:
         is_new = record.id not in self.known
         if record.at:
             self._at = record.at
+            self._first_at = self._first_at or record.at
         if not is_new:
             for step in record.steps:
                 self._pass(step)
@@ -126,7 +129,9 @@ class SessionWriter:
         for step in record.steps:
             self._write(step)
         self.new_records += 1
-        self._records.append([record.id, len(self._drafts) - before, record.rest])
+        self._ids.append(record.id)
+        self._counts.append(len(self._drafts) - before)
+        self._rests.append(record.rest)
         self._weight += weight
         if len(self._drafts) >= EVENTS_MAX or self._weight >= WEIGHT_MAX:
             self.flush()
@@ -138,11 +143,16 @@ class SessionWriter:
         is_over = self._is_done or (is_quiet and self._seems_done)
         if self._turn and (is_over or is_cold):
             self._end_turn("completed" if is_over else "interrupted")
-        elif self._records:
+        elif self._ids:
             self._wait_for_answers()
         self.flush()
         for lane in self._lanes.values():
             lane.close(is_cold=is_cold, is_quiet=is_quiet)
+
+    @property
+    def last_at(self) -> int:
+        """When the newest record happened; 0 when the tool does not say."""
+        return self._at
 
     @property
     def lanes(self) -> tuple[SessionWriter, ...]:
@@ -259,7 +269,7 @@ class SessionWriter:
         else:
             self._put_reply()
             self._reply_at = self._at
-        self._reply, self._reply_in = step, len(self._records)
+        self._reply, self._reply_in = step, len(self._ids)
 
     def _put_reply(self) -> None:
         """Writes the reply at hand. It counts for the last record that it was made from."""
@@ -268,8 +278,8 @@ class SessionWriter:
             return
         before = len(self._drafts)
         self._put_answer(step)
-        if self._reply_in < len(self._records):
-            self._records[self._reply_in][1] += len(self._drafts) - before
+        if self._reply_in < len(self._ids):
+            self._counts[self._reply_in] += len(self._drafts) - before
 
     def _put_answer(self, step: Reply) -> None:
         content = self._plain(step.content)
@@ -453,6 +463,7 @@ class SessionWriter:
                 labels={k: v for k, v in labels.items() if v},
                 limits={},
                 spawner=spawner,
+                occurred_at=self._first_at,
             )
             self._labels = dict(self._state("labels", {}))
         return self.session
@@ -464,18 +475,20 @@ class SessionWriter:
     def flush(self) -> None:
         """Writes what was taken in since the last time, as one commit."""
         self._put_reply()
-        if not self._drafts and not self._records:
+        if not self._drafts and not self._ids:
             return
         if self._dry_run:
             self.new_events += len(self._drafts) + 1
-            self._drafts, self._records, self._weight = [], [], 0
+            self._forget()
             return
         session = self._open()
         size, changed = self._stat
         mark = ev.RecordsImported(
             format=self._format,
             source=self._source,
-            records=self._records,
+            ids=tuple(self._ids),
+            counts=tuple(self._counts),
+            rest=rest_text(self._rests),
             size=size,
             changed=changed,
             occurred_at=self._at,
@@ -487,8 +500,12 @@ class SessionWriter:
         self.new_events += head.seq - before
         seqs = self._places(session, before, head.seq)
         self._ends = [seqs[-e - 1] if e < 0 else e for e in self._ends]
-        self.known.add(self._records, seqs)
-        self._drafts, self._records, self._weight = [], [], 0
+        self.known.add(self._ids, self._counts, seqs)
+        self._forget()
+
+    def _forget(self) -> None:
+        """What is written is no longer at hand."""
+        self._drafts, self._ids, self._counts, self._rests, self._weight = [], [], [], [], 0
 
     def _places(self, session: Session[Any], before: Seq, last: Seq) -> list[Seq]:
         """The seq of each draft. The log may have put events of its own between them, where it masked a secret."""

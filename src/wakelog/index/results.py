@@ -1,4 +1,4 @@
-"""What queries answer: plain values, each list with the moment it is true of."""
+"""The answers of queries: plain values; each list says up to which moment it is true."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The statements behind the typed questions, and how their rows become answers.
+"""The SQL behind the typed questions, and how rows become answers.
 
-Every list can be asked of one session or of all; the two differ only in where the rows come from. A page in order of
-time goes on after (time, session, seq), so that rows of the same moment are neither lost nor told twice.
+Every list can be about one session or all; the two differ only in where the rows come from. A page in order of time
+continues after (time, session, seq), so that rows of the same moment are neither lost nor repeated.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def source_of(
     if session is None:
         if last_turns is not None:
             raise InvalidInputError(
-                "last_turns is about one session's turns, and no session was named",
+                "last_turns needs a session, and none was named",
                 kind="no-session",
                 hint="name a session, or use since",
             )
@@ -181,5 +181,5 @@ def as_number(text: str | int) -> int:
 
 def _bad_place(after: str) -> InvalidInputError:
     return InvalidInputError(
-        f"{after!r} is not a place to go on from", kind="bad-cursor", hint="pass the `next` of the page before"
+        f"{after!r} is not a valid page position", kind="bad-cursor", hint="pass the `next` of the previous page"
     )

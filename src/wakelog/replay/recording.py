@@ -24,6 +24,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.payloads import as_ref
 from wakelog.model.records import Head
 from wakelog.model.values import Value
+from wakelog.replay.call_text import call_text, value_text
 from wakelog.timeline.points import attempts_of
 
 _INTERRUPTS = ("CancelledError", "Cancelled", "KeyboardInterrupt", "SystemExit", "GeneratorExit")
@@ -80,6 +81,11 @@ class Begun(msgspec.Struct, frozen=True):
     error: str
     """The type of the error it failed with."""
 
+    @property
+    def words(self) -> str:
+        """Its input on one line."""
+        return value_text(self.input)
+
 
 class Recording(msgspec.Struct, frozen=True):
     """What was recorded, from event `first` to event `last`."""
@@ -122,6 +128,10 @@ class Recording(msgspec.Struct, frozen=True):
         from wakelog.replay.pytest_export import cut_log
 
         return export_bundle(cut_log(self), out)
+
+    def words_of(self, step: RecordedCall) -> str:
+        """A step on one line: search(q='login timeout')."""
+        return call_text(step.tool or "a call", None if step.gone else self.input_of(step))
 
     def input_of(self, step: RecordedCall) -> Value:
         """A step's input, fetched if it was stored beside its event."""

@@ -1,9 +1,9 @@
-"""Undo and redo: what a rewind did is taken back, and what an undo took back is done again.
+"""Undo and redo: undo reverts a rewind, and redo reverts an undo.
 
-Both are rewinds themselves, to the point just before the operation, so that nothing is lost. Repeated, undo walks
-further back and redo forward again, as in jj; a new rewind leaves nothing to redo. Adopting a fork begins with a
-rewind, in the same commit, and is taken back with it. The rewind that begins a retry is the agent's own and is left
-alone. Where an operation brought files back, they go back too, unless somebody edited them since. Effects and erasures
+Both are rewinds themselves, to the point just before the operation, so nothing is lost. Called again, undo goes further
+back and redo further forward, as in jj; after a new rewind there is nothing to redo. Adopting a fork starts with a
+rewind in the same commit, so undo reverts the adoption too. The rewind that starts a retry belongs to the agent and is
+skipped. Files that an operation restored are put back too, unless somebody edited them since. Effects and erasures
 cannot be undone.
 """
 
@@ -56,8 +56,7 @@ def project_of(log: Log, capture: Capture | None, roots: Sequence[str] = ()) -> 
 
 
 class Undone(msgspec.Struct, frozen=True):
-    """What an undo or redo did: the operation it took back, where the session is now, and what became of files if
-    the operation had touched any."""
+    """What an undo or redo did: the operation it reverted, where the session is now, and what happened to files."""
 
     operation: Seq
     head: Head
@@ -77,7 +76,7 @@ class Undone(msgspec.Struct, frozen=True):
 
 
 def undo(log: Log, project: Locate | None = None) -> Undone:
-    """Takes back the newest rewind, adoption or redo that was not yet undone; NotFoundError when there is none."""
+    """Reverts the newest rewind, adoption or redo that was not undone yet; NotFoundError when there is none."""
     operation = undoable(log)
     if operation is None:
         raise NotFoundError(f"there is nothing to undo in {log.id}", kind="nothing-to-undo")
@@ -85,7 +84,7 @@ def undo(log: Log, project: Locate | None = None) -> Undone:
 
 
 def undoable(log: Log) -> Entry | None:
-    """What an undo would take back now."""
+    """What an undo would revert now."""
     skip = 0
     for entry in walk_back(log):
         mode = _mode(entry)
@@ -99,7 +98,7 @@ def undoable(log: Log) -> Entry | None:
 
 
 def redo(log: Log, project: Locate | None = None) -> Undone:
-    """Takes back the newest undo that was not yet redone; NotFoundError when there is none, or a rewind came since."""
+    """Reverts the newest undo that was not redone yet; NotFoundError when there is none, or a rewind came since."""
     skip = 0
     for entry in walk_back(log):
         mode = _mode(entry)
@@ -143,7 +142,7 @@ def _apply(log: Log, operation: Entry, mode: Literal["undo", "redo"], project: L
         return Undone(operation.seq, log.rewind(to, mode=mode, why=why), left_files=had_files)
     if project is None:
         raise InvalidInputError(
-            f"event {operation.seq} brought files back and did nothing else",
+            f"event {operation.seq} only restored files",
             kind="only-files",
             hint="leave out --no-files (files=False)",
         )

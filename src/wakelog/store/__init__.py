@@ -1,4 +1,4 @@
-"""A store: all sessions in one place, found by name or by id."""
+"""A store: all sessions of one engine, found by name or id; and `open`, which chooses the engine from a url."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from typing import IO, TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 from wakelog.config.folders import cached_index
 from wakelog.config.guards import Guards
 from wakelog.engine import Engine
-from wakelog.errors import ConflictError, NotFoundError
+from wakelog.errors import ConflictError, NotFoundError, WakelogError
 from wakelog.log import Log
 from wakelog.log.append import Clock, now_us
+from wakelog.log.damage import every_id
 from wakelog.log.intake import Redact, default_redact
 from wakelog.log.removal import delete
 from wakelog.model import events as ev
-from wakelog.model.ids import SessionId, is_session_id, root_id
+from wakelog.model.ids import Seq, SessionId, is_session_id, root_id
 from wakelog.model.names import check_name
 from wakelog.model.records import EventDraft, Head
 from wakelog.model.values import check_text
@@ -31,6 +32,8 @@ from wakelog.store.url import default_url, open_engine
 if TYPE_CHECKING:
     from wakelog.index.index import Index
     from wakelog.index.results import Costs
+    from wakelog.log.reader import Entry
+    from wakelog.log.verify import VerifyReport
     from wakelog.monitors.prices import Prices
     from wakelog.monitors.rules import Given
     from wakelog.monitors.store_watch import Watcher
@@ -53,14 +56,14 @@ def open(
     key: str = "",
     blobs: str = "",
 ) -> Store:
-    """Opens a store: a folder or `.db` file on a local disk, `postgresql://…` for one that many machines share, the
-    `http://…` address of a server, with an API key of it (by default `WAKELOG_KEY`), or `memory:` for one that is gone
-    with the process.
+    """Opens a store by its url: a folder or `.db` file on a local disk; `postgresql://…`, shared by many machines; the
+    `http://…` address of a server, with an API key (`key`, by default `WAKELOG_KEY`); or `memory:`, which ends with the
+    process.
 
     Without a url: `WAKELOG_STORE` if set, else `store.path` of a configuration file, else the nearest `.wakelog` folder
-    from here upward, else `.wakelog` here. `redact` takes secrets out of all that is appended; None leaves them, and so
-    does the user's setting `redact.enabled = false`. `blobs` (by default `WAKELOG_BLOBS`) is a folder, or
-    `s3://bucket/prefix`, for payloads above 256 KB; all who use the store must name the same. A server keeps its own.
+    from here upward, else `.wakelog` here. `redact` removes secrets from everything that is appended. None turns that
+    off, and so does the user's setting `redact.enabled = false`. `blobs` (by default `WAKELOG_BLOBS`) is a folder, or
+    `s3://bucket/prefix`, for payloads above 256 KB; every user of the store must give the same. A server has its own.
     """
     if redact is default_redact:
         from wakelog.config.settings import redacts
@@ -95,6 +98,7 @@ class SessionKeywords(TypedDict, total=False):
     labels: Mapping[str, str] | None
     limits: Mapping[str, Amount] | None
     spawner: str
+    occurred_at: int
 
 
 class Store:
@@ -105,7 +109,7 @@ class Store:
         self.clock = clock
         self.redact = redact
         self.has_settings = False
-        """Whether settings say what new sessions may spend, and what untrusted effects lead to."""
+        """Whether the settings give limits for new sessions and the rule for untrusted effects."""
 
     @overload
     def session(self, name: str, *, data: type[S], **opening: Unpack[SessionKeywords]) -> Session[S]: ...
@@ -127,12 +131,14 @@ class Store:
         labels: Mapping[str, str] | None = None,
         limits: Mapping[str, Amount] | None = None,
         spawner: str = "",
+        occurred_at: int = 0,
     ) -> Session[Any]:
-        """The session of that name, created if there is none. Safe when several processes ask at once.
+        """Opens the session of that name, or creates it. Several processes may do this at the same time.
 
         `data` is the initial value of the session's own part, or its type (msgspec, dataclass, TypedDict, Pydantic,
         JSON Schema); on an existing session it only tells the type. `goal`, `labels` and `limits` count at creation;
-        limits are as for `Session.budget.set`, and without them those of the settings hold.
+        limits are as for `Session.budget.set`, and without them those of the settings hold. `occurred_at` (in
+        microseconds) is for who records afterwards.
         """
         kind, first = initial(data)
         data_type: DataType[Any] = DataType(kind, version=version, migrate=migrate)
@@ -146,6 +152,7 @@ class Store:
             data=first,
             data_schema=data_type.label,
             spawner=spawner,
+            occurred_at=occurred_at,
         )
         log, is_new = self._open_or_create(name, opened)
         session: Session[Any] = Session(log, name=name, data_type=data_type)
@@ -188,8 +195,8 @@ class Store:
         migrate: Migrations | None = None,
         even_damaged: bool = False,
     ) -> Session[Any]:
-        """An existing session by name or id; never creates one. When `even_damaged`, one whose newest commit is damaged
-        opens too, for reading what is left."""
+        """Opens an existing session by name or id; never creates one. With `even_damaged`, a session whose newest
+        commit is damaged opens too, to read what is left."""
         session = self.find(name_or_id)
         kind, _ = initial(data)
         log = Log(self.engine, session, clock=self.clock, redact=self.redact, even_damaged=even_damaged)
@@ -201,7 +208,7 @@ class Store:
         return found
 
     def find(self, name_or_id: str) -> SessionId:
-        """The id of a session given by name, id, or the start of its id (four characters at least)."""
+        """Returns the id of a session, found by name, by id, or by the first characters of its id (at least four)."""
         session = self.engine.find(check_text(name_or_id, "a name"))
         if session is not None:
             return session
@@ -243,32 +250,54 @@ class Store:
         return [h for h in page if h.session.startswith(full)]
 
     def fork(self, session: Session[S], at: int | str | None = None, *, name: str = "", why: str = "") -> Session[S]:
-        """Forks a session; a name is bound to the fork, and must be free. The same as `Session.fork`."""
+        """Forks a session; `name` must be free. The same as `Session.fork`."""
         forked = session.fork(at, name=name, why=why)
         forked.store = self
         return forked
 
     def spawn(self, parent: Session[Any], name: str, *, task: str = "", **opening: Any) -> Session[Any]:
-        """Opens a sub-agent's session, a root of its own linked to its spawner, and records that it was started. Unless
-        it is given limits, it may spend what its spawner has left."""
+        """Opens a session for a sub-agent, links it to its parent, and records the start in the parent. Without limits
+        of its own, it may spend what its parent has left."""
         opening.setdefault("limits", left_of(parent.log))
         child = self.session(name, goal=task or None, spawner=f"{parent.id}@{parent.head.seq}", **opening)
         parent.calls.spawned(child.id, task)
         return child
 
     def log(self, name: str, *, goal: str | None = None, labels: Mapping[str, str] | None = None) -> Log:
-        """The bare log of the session of that name, created if there is none: for those who build their own verbs."""
+        """Opens the bare log of the session of that name, or creates it: for code with verbs of its own."""
         return self.session(name, goal=goal, labels=labels).log
 
     def sessions(self) -> Iterator[Head]:
-        """The heads of all sessions that are not deleted, oldest first."""
+        """Lists the heads of all sessions that are not deleted, oldest first."""
         after = ""
         while page := self.engine.sessions(after=after, limit=PAGE):
             yield from page
             after = page[-1].session
 
+    def session_ids(self) -> Iterator[tuple[SessionId, WakelogError | None]]:
+        """The ids of all sessions, also of those that cannot be opened, each with the reason why not, or None."""
+        return every_id(self.engine)
+
+    def verify(self) -> Iterator[VerifyReport]:
+        """Checks all sessions one by one, as `Session.verify`, those too damaged to be opened too. What is damaged and
+        belongs to no session comes last, in a report without one."""
+        from wakelog.store.verify import verify_store
+
+        return verify_store(self.engine)
+
+    def follow(
+        self, *, after: Mapping[SessionId, Seq] | None = None, timeout_s: float | None = None
+    ) -> Iterator[tuple[Session[Any], Entry]]:
+        """Events of all sessions as they come, from any process, each once, in order within its session. `after` says
+        how far each session is known, and what is not named there is new; by default everything that is there now is
+        known. Ends when nothing came for `timeout_s`."""
+        from wakelog.store.follow import follow
+
+        return follow(self, after, timeout_s)
+
     def delete(self, session: Session[Any], *, why: str = "") -> Head:
-        """Deletes a session for good; a tombstone stays. Forks keep what they share until they are deleted too."""
+        """Deletes a session permanently; a tombstone stays. Forks keep the history they share until they are deleted
+        too."""
         head = delete(session.log, why=why)
         self.scrub_index()
         return head
@@ -276,9 +305,9 @@ class Store:
     def erase(
         self, session: Session[Any], events: int | str | Iterable[int], *, why: str = "", by: str = ""
     ) -> Erasure:
-        """Erases the content of events for good: in the log, in every fork that shares them and session that adopted
-        them, in the index, and in the files. `events` are their numbers, or a selector such as "e12" or "@3..@4".
-        Headers stay, so the chain still verifies; and so do keys and paths, which `names` lists."""
+        """Erases the content of events permanently: in the log, in forks that share them, in sessions that adopted
+        them, in the index and in the files. `events` are their numbers, or a selector such as "e12" or "@3..@4".
+        Headers stay, so the chain still verifies. Keys and paths stay too; `names` lists them."""
         from wakelog.store.erasure import erase_everywhere
         from wakelog.timeline.selectors import resolve_range
 
@@ -306,8 +335,8 @@ class Store:
         until: int | None = None,
         utc: bool = True,
     ) -> Costs:
-        """What was spent, each amount counted once: by session, turn, tool, model, agent, day or `label:NAME`. Sessions
-        that are named bring their sub-agents with them; without a name it is about all. Times are microseconds."""
+        """Sums up what was spent, by session, turn, tool, model, agent, day or `label:NAME`. Each amount is counted
+        once. Named sessions include their sub-agents; without names, all sessions count. Times are in microseconds."""
         named = [sessions] if isinstance(sessions, str) else sessions
         found = None if named is None else [self.find(each) for each in named]
         return self.index.costs(found, by=by, turns=turns, since=since, until=until, utc=utc)
@@ -319,10 +348,11 @@ class Store:
         session: str = "",
         ended: bool = False,
         writes: bool = True,
+        beside: bool = False,
     ) -> Watcher:
-        """Rules over all sessions, or one, whoever writes them: those given, or else all that are built in. Its `look`
-        tells what is new. See `Session.monitors.add` for `pause`; `ended` takes in ended sessions; without `writes`
-        nothing is flagged."""
+        """Rules over all sessions, or one, whoever writes them: those given, or else all that are built in; with
+        `beside`, both. Its `look` tells what is new. See `Session.monitors.add` for `pause`; `ended` takes in ended
+        sessions; without `writes` nothing is flagged."""
         from wakelog.monitors.builtin import built_in
         from wakelog.monitors.monitor import pausing
         from wakelog.monitors.store_watch import Watcher
@@ -330,7 +360,7 @@ class Store:
         return Watcher(
             self.engine,
             lambda each: Log(self.engine, each, clock=self.clock, redact=self.redact),
-            rules or built_in(on_effect=self.on_effect),
+            rules if rules and not beside else (*built_in(on_effect=self.on_effect), *rules),
             pause=pausing(self.on_effect) if pause is None else pause,
             session=self.find(session) if session else None,
             ended=ended,
@@ -339,16 +369,16 @@ class Store:
 
     @property
     def on_effect(self) -> str:
-        """What an effect with untrusted content in the model's window leads to: `flag`, or `ask`, which pauses."""
+        """Returns what happens when a call has effects while untrusted content is in the model's window: `flag`, or
+        `ask`, which pauses."""
         return self._guards.on_effect
 
     @functools.cached_property
     def prices(self) -> Prices:
         """What models cost: the table that is shipped, and the user's `prices.toml` over it. Read once."""
-        from wakelog.config.settings import user_file
-        from wakelog.monitors.prices import FILE, load
+        from wakelog.config.settings import user_prices
 
-        return load(user_file().parent / FILE)
+        return user_prices()
 
     @functools.cached_property
     def _guards(self) -> Guards:
@@ -357,14 +387,14 @@ class Store:
         return guards(load()) if self.has_settings else Guards()
 
     def scrub_index(self) -> None:
-        """After a removal: nothing of what was removed stays in the index either, if there is one."""
+        """Removes deleted and erased content from the index, if there is one."""
         path = self._index_path
         if "index" in self.__dict__ or self._is_index_shared or (path is not None and path.exists()):
             self.index.scrub()
 
     def scrub_removed(self) -> None:
-        """After an erasure: nothing of it stays in the index, nor in files that the engine keeps old bytes in.
-        UnavailableError (`scrub-pending`) when that has to wait."""
+        """Removes erased content from the index, and from engine files that keep old bytes. UnavailableError
+        (`scrub-pending`) when that has to wait."""
         self.scrub_index()
         if (rewrite := self.engine.abilities.rewrite) is not None:
             rewrite(most=REWRITE_MAX)
@@ -375,7 +405,7 @@ class Store:
 
     @functools.cached_property
     def index(self) -> Index:
-        """The index of this store: `index.db` beside its log, in the database that has the log, or in memory."""
+        """Opens the index of this store: `index.db` beside its log, in the log's own database, or in memory."""
         from wakelog.index.index import Index
 
         if getattr(self.engine, "is_remote", False):
@@ -387,6 +417,20 @@ class Store:
 
             return SharedIndex(self.engine, self._index_path)
         return Index(self.engine, self._index_path)
+
+    @property
+    def is_index_behind(self) -> bool:
+        """Whether the index has so much to catch up with that a question waits for it. Costs a page of the feed."""
+        from wakelog.index.newest import is_far_behind
+
+        return is_far_behind(self.index)
+
+    def newest_index(self, most: int) -> Index:
+        """A small index in memory of the sessions written last, `most` of them: for a first answer while the index is
+        far behind. Close it."""
+        from wakelog.index.newest import newest_index
+
+        return newest_index(self.engine, self.sessions(), most)
 
     @property
     def _index_path(self) -> Path | None:
@@ -412,7 +456,7 @@ class Store:
 
 
 def _bring_forward(session: Session[Any]) -> None:
-    """Checks an existing session's data against the type it is opened with, migrating it when it is older."""
+    """Checks an existing session's data against the type it is opened with, and migrates older data."""
     data_type = session._data_type
     if data_type.kind is None:
         return

@@ -1,7 +1,7 @@
-"""Which files were changed in the last turns: one row a path, from the events in view, newest first.
+"""Which files were changed in the last turns: one row for each path, from the events in view, newest first.
 
-Only turns that are in view count: what was rewound is not part of how the project came to be as it is. Nothing older
-than the turns asked for is read.
+Only turns in view count, because rewound changes do not explain what the project looks like now. Nothing older than the
+requested turns is read.
 """
 
 from __future__ import annotations

@@ -26,7 +26,6 @@ from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import count, duration, fit, glyph, inert, money, width
 from wakelog.compare.comparison import Comparison, Pair
-from wakelog.compare.step_values import whole
 from wakelog.compare.trajectory import Course
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
@@ -170,7 +169,7 @@ def attempts_command(ctx: CommandContext, words: tuple[str, ...], everything: bo
     cost, and where it first differs from the first one. Without SEL, the newest turn with more than one attempt.
 
     diff compares the attempts step by step. pick makes another attempt the current one: it rewinds to the end of that
-    attempt, and `wakelog undo` takes that back. To take over the result of a fork, use `wakelog adopt`.
+    attempt, and `wakelog undo` reverts that. To take over the result of a fork, use `wakelog adopt`.
 
     \b
     Examples:
@@ -253,7 +252,7 @@ def _show_attempts(
 
 def _input(course: Course, log: Log) -> str:
     first = next((step for step in course.steps if step.kind == "input"), None)
-    return text_of(whole(log, first.input, 4096)) if first is not None and first.input is not None else ""
+    return text_of(log.whole(first.input, 4096)) if first is not None and first.input is not None else ""
 
 
 def _row(session: Session[Any], course: Course) -> Row:
@@ -305,6 +304,6 @@ def _pick(ctx: CommandContext, session: Session[Any], spot: str, yes: bool) -> i
     ctx.answer(
         "attempts-pick",
         data,
-        lambda: ctx.say(f"{spot} ({span.outcome}) is in view. To take it back: {inert(undo, lines=False)}"),
+        lambda: ctx.say(f"{spot} ({span.outcome}) is in view. To undo: {inert(undo, lines=False)}"),
     )
     return 0

@@ -16,7 +16,6 @@ from wakelog.cli.render.sessions import harmless, short_id, status_sign
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.text import age, glyph, money
 from wakelog.index.index import Index
-from wakelog.index.newest import is_far_behind, newest_index
 from wakelog.index.results import SessionInfo
 
 LIMIT, PAGE, SPARE = 50, 200, 50
@@ -62,7 +61,7 @@ def ls_command(
     name: str | None,
     limit: int,
 ) -> None:
-    """List the sessions of this store, the last active one first. Forks stand below the session they come from.
+    """List the sessions of this store, the last active one first. Forks are listed below their parent.
 
     When many sessions are not indexed yet, the list is sorted by the last write, and -n 0 indexes all of them.
 
@@ -80,7 +79,7 @@ def ls_command(
         "since": find_time(ctx, since),
     }
     # A filter may be about the oldest session; without one, the first page is known before the rest is.
-    is_first_page = bool(limit) and limit <= PAGE and not any(filters.values()) and is_far_behind(ctx.store.index)
+    is_first_page = bool(limit) and limit <= PAGE and not any(filters.values()) and ctx.store.is_index_behind
     with _index(ctx, limit if is_first_page else 0) as index:
         found, more = _find(index, everything or status == "archived", limit, **filters)
 
@@ -106,7 +105,7 @@ def _index(ctx: CommandContext, most: int) -> Iterator[Index]:
     if not most:
         yield ctx.store.index
         return
-    with newest_index(ctx.store.engine, ctx.store.sessions(), most + SPARE) as index:
+    with ctx.store.newest_index(most + SPARE) as index:
         yield index
 
 

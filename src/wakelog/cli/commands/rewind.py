@@ -76,7 +76,7 @@ def rewind_command(
     why: str,
 ) -> int:
     """Move the view of a session back to a point. Nothing is removed: the turns in between stay in the log, and
-    `wakelog undo` takes the rewind back.
+    `wakelog undo` reverts the rewind.
 
     Goal, facts, decisions, labels, working set, data and the conversation return to what they were. Status, turn
     numbers, money, flags, dead ends and open calls stay. Effects outside are listed and never touched.
@@ -159,7 +159,7 @@ def _show_end(
     undo: str,
 ) -> None:
     if nothing:
-        ctx.say("The view is there already: nothing to do.")
+        ctx.say("The view is already there: nothing to do.")
         return
     if dry_run:
         ctx.say("This was a dry run: nothing was written.")
@@ -173,7 +173,7 @@ def _show_end(
             return
     place = _place(preview.to, preview.to_turn)
     did = f"Rewound to {place}." if "state" in what else f"Files went back to {place}."
-    ctx.say(f"{did} To take it back: {inert(undo, lines=False)}")
+    ctx.say(f"{did} To undo: {inert(undo, lines=False)}")
 
 
 def show_preview(
@@ -223,7 +223,7 @@ def _plan_rows(ctx: CommandContext, session: Session[Any], plan: RestorePlan) ->
     from wakelog.cli.render.files import plan_lines
 
     title = "files"
-    for line in plan_lines(ctx, session.log, plan):
+    for line in plan_lines(ctx, plan):
         ctx.row(title, line)
         title = ""
 
@@ -271,7 +271,7 @@ def _options(function: F) -> F:
 @_options
 @common
 def undo_command(ctx: CommandContext, session: str, no_files: bool, force: bool, roots: tuple[str, ...]) -> int:
-    """Take back the newest rewind that was not undone yet. Repeat it to go further back.
+    """Undo the newest rewind that was not undone yet. Repeat it to go further back.
 
     Events after the rewind leave the view and stay in the log. Files that the rewind restored change back, except files
     that you edited since. Effects and erasures are not undone.

@@ -44,8 +44,8 @@ def search_command(
     names: bool,
     counts: bool,
 ) -> int:
-    """Find events that contain all the words, the best match first. "Quoted words" must stand together; word* matches a
-    beginning.
+    """Find events that contain all the words, the best match first. "Quoted words" are a phrase; word* matches a
+    prefix.
 
     Searches all sessions of the store, or the one that -s names. Each hit starts with what `wakelog show` takes. With
     --kind decision or dead_end, also what is derived from the agent's words, marked ~. The exit code is 1 when nothing
