@@ -31,7 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("runtime",),
     ("context", "files", "monitors"),
     ("compare",),
-    ("diff", "provenance"),
+    ("diff", "provenance", "insight"),
     ("timeline",),
     ("index",),
     ("log",),

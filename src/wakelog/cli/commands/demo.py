@@ -34,6 +34,7 @@ def demo_command(ctx: CommandContext, name: str, into: Path | None, when: str | 
     injection   a web page with hidden text becomes an action, and is flagged
     crash       killed in the middle of a call, resumed; no effect is repeated
     tampered    one altered byte, and the proof
+    transcript  a session of Claude Code, imported; nothing in it was declared
     fleet       40 sessions: working, waiting, stuck, over budget, paused, done
     big         one session of 100,000 events
     all         all of them

@@ -76,6 +76,7 @@ def import_command(
     oldest = parse_time(since, time.time_ns() // 1000) if since else 0
     found, bundles = _sort(files, form or "", oldest) if files else (find_transcripts(since=oldest), [])
     if not files and not _offer(ctx, found, yes=yes or dry_run or watch):
+        ctx.answer("import", [], [])
         return 0
     store = _target(ctx, dry_run, is_shared=not bundles)
     taken = [_take_or_tell(ctx, store, file, dry_run, alone=len(files) == 1) for file in bundles]
@@ -133,6 +134,10 @@ def _is_bundle(path: Path) -> bool:
 
 def _offer(ctx: CommandContext, found: list[FoundTranscript], *, yes: bool) -> bool:
     """Says what is on this machine, and asks."""
+    if not ctx.is_for_people:
+        if found and not yes:
+            ctx.confirm("Import them?", yes=False)
+        return bool(found)
     if not found:
         ctx.say("No transcripts of coding agents were found on this machine.")
         ctx.suggest("wakelog import FILE", "wakelog demo", "wakelog enable claude-code")
