@@ -1,15 +1,20 @@
 """Taking the spool in: what hooks said becomes sessions, once, and together with transcripts."""
 
 import json
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import wakelog
 from tests.hooks.conversation import CLAUDE, claude, spooled, write_transcript
 from wakelog.errors import UnavailableError
 from wakelog.hooks import spool, spool_files
-from wakelog.hooks.intake import PATIENCE_US, take_in
+from wakelog.hooks.agents import AGENTS
+from wakelog.hooks.intake import KEEP_US, PATIENCE_US, take_in
 
 NAME = "claude-0a1b2c3d"
 
@@ -216,6 +221,77 @@ def test_bad_lines_are_counted_as_gaps(url: str) -> None:
     report = take(url)
     assert (report.records, report.broken) == (3, 1)
     assert spool_files.read_gaps().count == 1
+
+
+def test_what_cannot_be_taken_in_for_a_month_becomes_a_gap(url: str) -> None:
+    def away(place: str) -> wakelog.Store:
+        raise UnavailableError("the database is away", kind="unavailable")
+
+    spooled(claude()[:3])
+    assert take_in(away).waiting == 3
+    later = max(r.at_us for r in _taken()) + KEEP_US
+    assert take_in(away, now_us=later).waiting == 0
+    assert spool_files.read_gaps().count == 3
+
+
+def test_copies_that_a_crash_left_in_the_spool_count_once(url: str) -> None:
+    spooled(claude())
+    [path] = Path(spool.spool_folder()).glob("*.log")
+    for name in ("a", "b"):
+        path.with_name(f"{name}.taken").write_bytes(path.read_bytes())
+    assert take(url).records == len(claude())
+    assert kinds(url).count("turn.started") == 2
+
+
+def test_hooks_that_write_while_the_spool_is_taken_in_lose_nothing(url: str) -> None:
+    writers, each = 4, 50
+    seen: list[str] = []
+    is_over = threading.Event()
+
+    def write(number: int) -> None:
+        for n in range(each):
+            spool.append("codex", json.dumps({"session_id": f"{number}-{n}"}).encode())
+
+    def read() -> None:
+        while True:
+            last = is_over.is_set()
+            with spool_files.spool_lock():
+                file = spool_files.take_file()
+                if file is not None:
+                    seen.extend(r.origin for r in file.records)
+                    spool_files.keep_only(file, [])
+            if last:
+                return
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(writers)]
+    reader = threading.Thread(target=read)
+    for thread in (*threads, reader):
+        thread.start()
+    for thread in threads:
+        thread.join()
+    is_over.set()
+    reader.join()
+    assert sorted(seen) == sorted(f"{number}-{n}" for number in range(writers) for n in range(each))
+
+
+EVENTS = sorted({event for agent in AGENTS.values() for event in agent.events} | {"files.after", "Odd Kind", ""})
+odd = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+FIELDS = ("prompt", "tool_name", "tool_input", "tool_use_id", "tool_response", "error", "reason", "files", "cwd", "$x")
+
+
+@given(st.lists(st.tuples(st.sampled_from(EVENTS), st.dictionaries(st.sampled_from(FIELDS), odd)), max_size=12))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
+def test_nothing_that_an_agent_says_stops_the_intake(url: str, said) -> None:
+    shutil.rmtree(spool.spool_folder(), ignore_errors=True)
+    for event, fields in said:
+        text = json.dumps({"session_id": CLAUDE, **fields, "hook_event_name": event}).encode()
+        spool.append("gemini", text)
+    report = take_in(lambda place: wakelog.open("memory:"), into="memory:")
+    assert (report.troubles, report.broken) == ([], 0)
 
 
 # Files that a shell command changes

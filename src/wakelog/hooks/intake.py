@@ -33,6 +33,8 @@ PATIENCE_US = 600 * 1_000_000
 """How long a transcript that was named may take to appear."""
 HELD_US = 24 * 3600 * 1_000_000
 """How long the beginning of a call waits for its end."""
+KEEP_US = 30 * 24 * 3600 * 1_000_000
+"""How long records are kept that cannot be taken in."""
 COMMIT_MAX = 300
 """So many records become one commit."""
 CAPTURE = "capture"
@@ -85,10 +87,12 @@ def _take_records(
             store = opened.get(into or store_for(agent, folder, enabled))
             left += _SessionIntake(store, agent, given, now_us).run(report)
         except Exception as exc:  # a fault of ours must not stand between somebody and their store either
-            left += given
             said = exc.message if isinstance(exc, WakelogError) else f"{type(exc).__name__}: {exc}"
             if said not in report.troubles:
                 report.troubles.append(said)
+            left += [each for each in given if now_us - each.at_us < KEEP_US]
+            for _ in range(sum(now_us - each.at_us >= KEEP_US for each in given)):
+                spool.note_gap(agent, exc)
     return left
 
 

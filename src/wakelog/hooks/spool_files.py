@@ -195,7 +195,9 @@ def _record(line: bytes) -> SpooledRecord | None:
         return None
     is_cut = flags == b"cut"
     try:
-        data = json.loads(text)
+        data = json.loads(text, parse_constant=str)
+        if b"\\ud" in text.lower():  # halves of characters, which nothing can store
+            data = json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         data = _fields(text) if is_cut else None
     return SpooledRecord(at_us, agent, data, is_cut, size) if isinstance(data, dict) and data else None

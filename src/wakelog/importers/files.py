@@ -155,6 +155,6 @@ def storable(value: Any) -> Value:
         return [storable(v) for v in value]
     if isinstance(value, int) and not isinstance(value, bool) and not -INT_MAX <= value <= INT_MAX:
         return str(value)
-    if isinstance(value, float) and value != value:
+    if isinstance(value, float) and not -INT_MAX <= value <= INT_MAX:
         return str(value)
     return value
