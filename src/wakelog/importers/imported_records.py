@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wakelog.importers.steps import SourceRecord, Step
 from wakelog.log import Log
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
@@ -18,6 +19,8 @@ class ImportedRecords:
     def __init__(self) -> None:
         self.seqs: dict[str, Seq] = {}
         """By id, the last event that a record gave; for one that gave none, the last one before it."""
+        self.steps: set[str] = set()
+        """Steps of records that the tool writes again, by their names."""
         self.turn_ends: list[Seq] = []
         self.turn_ids: set[str] = {""}
         self.compacted: Seq = 0
@@ -31,9 +34,19 @@ class ImportedRecords:
     def add(self, records: Sequence[Sequence[Value]], seqs: Sequence[Seq]) -> None:
         """Records of one commit, in order, and the seqs of the events that they gave."""
         place = 0
-        for id, count, *_ in records:
+        for id, count, *more in records:
             place += count
             self.seqs[id] = seqs[place - 1] if place else 0
+            self.steps.update(more[1:])
+
+    def split(self, record: SourceRecord) -> tuple[list[Step], list[Step], list[Value]]:
+        """The steps of a record that an earlier version of it gave, those that are new, and the names of the new."""
+        if not record.step_ids:
+            return [], list(record.steps), []
+        named = list(zip(record.step_ids, record.steps, strict=True))
+        new = [(name, step) for name, step in named if name not in self.steps]
+        self.steps.update(name for name, _ in new)
+        return [s for n, s in named if (n, s) not in new], [s for _, s in new], [n for n, _ in new]
 
 
 def read_imported(log: Log) -> ImportedRecords:

@@ -110,13 +110,16 @@ class SessionWriter:
             for step in record.steps:
                 self._pass(step)
             return
-        if record.steps and not self._goes_on(record.steps[0]):
+        before, steps, names = self.known.split(record)
+        for step in before:
+            self._pass(step)
+        if steps and not self._goes_on(steps[0]):
             self._put_reply()
-        before = len(self._drafts)
-        for step in record.steps:
+        first = len(self._drafts)
+        for step in steps:
             self._write(step)
         self.new_records += 1
-        self._records.append([record.id, len(self._drafts) - before, record.rest])
+        self._records.append([record.id, len(self._drafts) - first, record.rest, *names])
         self._weight += weight
         if len(self._drafts) >= EVENTS_MAX or self._weight >= WEIGHT_MAX:
             self.flush()
@@ -144,7 +147,7 @@ class SessionWriter:
         match step:
             case Reply():
                 self._use(step.id, step.usage, step.cost_micros)
-                self._parts[step.id] = self._parts.get(step.id, 0) + 1
+                self._parts[step.id] = self._parts.get(step.id, 0) + bool(step.content)
             case Ask() if step.id not in self._pending:
                 self._asked[step.id] = step
             case Answer():
@@ -262,9 +265,14 @@ class SessionWriter:
             self._records[self._reply_in][1] += len(self._drafts) - before
 
     def _put_answer(self, step: Reply) -> None:
+        usage, paid = self._use(step.id, step.usage, step.cost_micros)
+        if not step.content:
+            # Only what it used is told here; what it said stands in other records.
+            if usage.is_known or paid:
+                self._put(ev.BudgetSpent(cost=self._cost(step.model, usage, paid)), actor="runtime")
+            return
         content = self._plain(step.content)
         part = self._parts[step.id] = self._parts.get(step.id, 0) + 1
-        usage, paid = self._use(step.id, step.usage, step.cost_micros)
         answer: dict[str, Value] = {"type": "message", "role": "assistant", "content": content}
         if step.model:
             answer["model"] = step.model

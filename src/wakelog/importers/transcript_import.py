@@ -52,12 +52,13 @@ class ImportReport(msgspec.Struct, frozen=True):
 def import_transcript(store: Store, path: Path, *, format: str = "", told: Told | None = None) -> ImportReport:
     """Brings a transcript into the store. A file that is as it was the last time is not read again."""
     found = format_named(format) if format else format_of(path)
-    stat = stat_of(path)
+    of_file = stat_of(path)
     sessions: list[ImportedSession] = []
     broken: list[str] = []
     count = 0
-    age = time.time_ns() // 1000 - stat[1]
     for transcript in found.transcripts(path):
+        stat = transcript.stat or of_file
+        age = time.time_ns() // 1000 - stat[1]
         writer = SessionWriter(store, transcript.head, format=found.NAME, source=str(path), stat=stat)
         if writer.is_unchanged():
             sessions.append(_session(writer))

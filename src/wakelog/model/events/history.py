@@ -115,8 +115,9 @@ class GapNoted(Event, frozen=True, gc=False):
 @core("records.imported", payloads=("records",))
 class RecordsImported(Event, frozen=True, gc=False):
     """Which records of another program's transcript the events before it in this commit were made from. `records` has
-    an entry for each: its id, how many events it gave, its place in the file, and what those events do not hold of it,
-    as it was. `size` and `changed` are those of the file when it was read."""
+    an entry for each: its id, how many events it gave, and what those events do not hold of it, as it was. For a record
+    that the program writes again when there is more of it, the names of the steps that were taken from it follow.
+    `size` and `changed` are those of the file when it was read."""
 
     format: str
     source: str = ""
