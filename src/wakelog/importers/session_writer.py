@@ -17,6 +17,7 @@ import msgspec
 from wakelog.codec.canonical import hash_value
 from wakelog.importers.image_artefacts import take_images
 from wakelog.importers.imported_records import ImportedRecords, read_imported
+from wakelog.importers.model_costs import ModelCosts
 from wakelog.importers.origins import session_name
 from wakelog.importers.steps import (
     Answer,
@@ -36,13 +37,10 @@ from wakelog.importers.steps import (
     Words,
 )
 from wakelog.model import events as ev
-from wakelog.model.events import Cost
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
-from wakelog.monitors.prices import Price, Prices
-from wakelog.runtime.models import token_cost
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -51,7 +49,6 @@ EVENTS_MAX = 400
 WEIGHT_MAX = 1 << 20
 """and so many bytes of source."""
 UNVERIFIED = ("read", "external")
-DAY_US = 86_400_000_000
 
 
 class SessionWriter:
@@ -84,7 +81,7 @@ class SessionWriter:
         self._is_done = self._seems_done = False
         self._at = 0
         self._lanes: dict[str, SessionWriter] = {}
-        self._prices: dict[tuple[str, int], Price | None] = {}
+        self._costs = ModelCosts(store)
         self._images: set[str] = set()
         self._turn = self._state("turn", {}).get("status") == "open"
         self._pending: set[str] = set(self._state("pending_actions", {}))
@@ -185,7 +182,10 @@ class SessionWriter:
             case Missing():
                 self._put(ev.GapNoted(missed=step.what, source=self._head.agent), actor="runtime")
             case Spent():
-                self._put(ev.BudgetSpent(cost=self._cost(step.model, step.usage, step.cost_micros)), actor="runtime")
+                self._put(
+                    ev.BudgetSpent(cost=self._costs.cost(step.model, step.usage, step.cost_micros, self._at)),
+                    actor="runtime",
+                )
             case Finish():
                 self._finish(step)
 
@@ -269,7 +269,7 @@ class SessionWriter:
         if not step.content:
             # Only what it used is told here; what it said stands in other records.
             if usage.is_known or paid:
-                self._put(ev.BudgetSpent(cost=self._cost(step.model, usage, paid)), actor="runtime")
+                self._put(ev.BudgetSpent(cost=self._costs.cost(step.model, usage, paid, self._at)), actor="runtime")
             return
         content = self._plain(step.content)
         part = self._parts[step.id] = self._parts.get(step.id, 0) + 1
@@ -281,7 +281,7 @@ class SessionWriter:
             tool="model",
             effect="model",
             output=answer,
-            cost=self._cost(step.model, usage, paid),
+            cost=self._costs.cost(step.model, usage, paid, self._at),
             params={"model": step.model} if step.model else {},
             stop_reason=step.stop_reason,
             occurred_at=self._reply_at,
@@ -300,24 +300,6 @@ class SessionWriter:
             return usage, cost_micros - paid
         new = {f: max(0, getattr(usage, f) - getattr(before, f)) for f in Usage.__struct_fields__}
         return Usage(**new), max(0, cost_micros - paid)
-
-    def _cost(self, model: str, usage: Usage, cost_micros: int) -> Cost:
-        cost = token_cost(usage)
-        if cost_micros:
-            return msgspec.structs.replace(cost, usd_micros=cost_micros)
-        if not usage.is_known or not model:
-            return cost
-        price = self._price(model)
-        if price is None:
-            return cost
-        return msgspec.structs.replace(cost, usd_micros=price.usd_micros(usage), price=price.name)
-
-    def _price(self, model: str) -> Price | None:
-        day = self._at // DAY_US
-        if (model, day) not in self._prices:
-            prices: Prices = self._store.prices
-            self._prices[model, day] = prices.find(model, "", self._at or self._store.clock())
-        return self._prices[model, day]
 
     def _answer(self, step: Answer) -> None:
         ask = self._asked.pop(step.id, None)
