@@ -33,7 +33,8 @@ _STOPPED = re.compile(
 _TIMED_OUT = re.compile(r"command timed out|timed out after|timeout after")
 _FAILED = re.compile(
     r"failed |execution error|exec_command failed|apply_patch (?:verification|handler)|unsupported |"
-    r"unknown (?:process|tool|function)|write_stdin failed|tool call error|err: |error: |invalid |missing |unable to |cannot ",
+    r"unknown (?:process|tool|function)|write_stdin failed|tool call error|err: |error: "
+    r"|invalid |missing |unable to |cannot ",
     re.IGNORECASE,
 )
 """Sentences of Codex itself, at the very start of a result that is no command's output."""

@@ -18,7 +18,7 @@ from typing import IO, Any, cast
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError, UnsupportedError
-from wakelog.model.values import DEPTH_MAX, INT_MAX, Value
+from wakelog.model.values import DEPTH_MAX, INT_MAX, RESERVED_KEYS, Value
 
 SAMPLE = 256 << 10
 """So many bytes are looked at to tell a format."""
@@ -183,7 +183,7 @@ def storable(value: Any, depth: int = 0) -> Value:
     if isinstance(value, dict | list) and depth >= NESTED_MAX:
         return json.dumps(value)
     if isinstance(value, dict):
-        return {_text(f"_{k}" if k.startswith("$") else k): storable(v, depth + 1) for k, v in value.items()}
+        return {_text(f"_{k}" if k in RESERVED_KEYS else k): storable(v, depth + 1) for k, v in value.items()}
     if isinstance(value, list):
         return [storable(v, depth + 1) for v in value]
     if isinstance(value, str):

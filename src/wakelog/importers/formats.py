@@ -11,7 +11,7 @@ from wakelog.errors import UnsupportedError
 from wakelog.importers.files import Sample, sample
 from wakelog.importers.steps import Transcript
 
-FORMATS = {"claude-code": "claude_code"}
+FORMATS = {"claude-code": "claude_code", "codex-rollout": "codex_rollout"}
 """Name → module, most telling first: a file is read by the first that recognises it."""
 
 
