@@ -51,9 +51,9 @@ class PromptQueue:
         place = max((i for i, (role, _) in enumerate(self._waiting) if role == "user"), default=-1)
         if place >= 0:
             plain = self._waiting.pop(place)[1]
-        yield from self._contexts()
         if place >= 0 or not self._last or text_of(plain) != self._last:
             yield from self._prompt(plain, turn, is_queued=is_queued)
+        yield from self._contexts()
 
     def settle(self, turn: str) -> Iterator[Step]:
         """Something else came: what waits is context. Without any such event in the file, the last of it that does not
@@ -62,10 +62,9 @@ class PromptQueue:
         if self._waiting and not self._has_heard:
             own = (i for i, (r, c) in enumerate(self._waiting) if r == "user" and not is_context(text_of(c)))
             place = max(own, default=-1)
-        prompt = self._waiting.pop(place)[1] if place >= 0 else None
-        yield from self._contexts()
         if place >= 0:
-            yield from self._prompt(prompt, turn, is_queued=False)
+            yield from self._prompt(self._waiting.pop(place)[1], turn, is_queued=False)
+        yield from self._contexts()
         self._last = ""
 
     def _contexts(self) -> Iterator[Step]:
@@ -76,9 +75,10 @@ class PromptQueue:
     def _prompt(self, content: Value, turn: str, *, is_queued: bool) -> Iterator[Step]:
         self._last = text_of(content)
         setup, words = _split_request(content)
+        yield Words("user", words, name="queued") if is_queued else Prompt(words, id=turn)
+        # After the prompt, though the model read it before: it belongs to the turn that the prompt begins.
         if setup:
             yield Words("user", setup, name="context", trust="unverified")
-        yield Words("user", words, name="queued") if is_queued else Prompt(words, id=turn)
 
 
 def is_context(text: str) -> bool:

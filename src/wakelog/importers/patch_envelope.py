@@ -13,13 +13,12 @@ from collections.abc import Iterator
 import msgspec
 
 from wakelog.importers.file_changes import file_change
+from wakelog.importers.followed_files import FollowedFiles
 from wakelog.model.events import FileChanged
 
 _SECTION = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+?)\s*$")
 _MOVE = re.compile(r"\*\*\* Move to: (.+?)\s*$")
 BEGIN, END, END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
-FOLLOWED_MAX = 16 << 20
-"""So many characters of files are followed; the contents of further ones count as not known."""
 
 
 class PatchSection(msgspec.Struct, frozen=True):
@@ -55,11 +54,10 @@ def patch_sections(text: str) -> Iterator[PatchSection]:
 
 
 class PatchedFiles:
-    """The files of one transcript whose contents are known from it."""
+    """The files that the patches of one transcript change."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, str] = {}
-        self._size = 0
+        self._files = FollowedFiles()
 
     def apply(self, patch: str, folder: str) -> tuple[FileChanged, ...]:
         """What a patch that succeeded changed."""
@@ -67,7 +65,7 @@ class PatchedFiles:
 
     def _change(self, section: PatchSection, folder: str) -> Iterator[FileChanged]:
         path = _whole(section.path, folder)
-        before = self._texts.get(path)
+        before = self._files.text(path)
         added = sum(line.startswith("+") for line in section.lines)
         removed = sum(line.startswith("-") for line in section.lines)
         if section.change == "Add":
@@ -85,15 +83,9 @@ class PatchedFiles:
                 moved = _whole(section.move, folder)
                 yield file_change(path, folder=folder, before=before, change="deleted", lines=(0, removed))
                 yield file_change(moved, folder=folder, after=after, change="created", lines=(added, 0))
-                self._follow(path, None)
+                self._files.follow(path, None)
                 path = moved
-        self._follow(path, after)
-
-    def _follow(self, path: str, text: str | None) -> None:
-        self._size -= len(self._texts.pop(path, ""))
-        if text is not None and self._size + len(text) <= FOLLOWED_MAX:
-            self._texts[path] = text
-            self._size += len(text)
+        self._files.follow(path, after)
 
 
 def patched(text: str, lines: list[str]) -> str | None:

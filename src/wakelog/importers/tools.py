@@ -37,6 +37,8 @@ _READ_COMMAND = re.compile(
 )
 """A command that only looks, as far as its words tell: no redirection, nothing after it but filters."""
 
+_WRAPPED = re.compile(r"(?:/\S*/)?(?:bash|zsh|sh) -l?c (['\"]?)(.*)\1", re.DOTALL)
+
 
 def effect_of(tool: str, input: object = None) -> Effect:
     """What a call does: by its tool's name, and for a shell by the command."""
@@ -54,7 +56,8 @@ def is_shell(tool: str) -> bool:
 def shell_command(input: object) -> str:
     """The command of a shell call, as one text."""
     if isinstance(input, str):
-        return input
+        wrapped = _WRAPPED.fullmatch(input)
+        return wrapped[2] if wrapped else input
     if not isinstance(input, dict):
         return ""
     command = next((input[k] for k in ("command", "cmd", "script") if k in input), "")
@@ -62,4 +65,4 @@ def shell_command(input: object) -> str:
         words = [str(word) for word in command]
         # `bash -lc "…"`: the command is the last word.
         return words[-1] if len(words) > 2 and words[1] in ("-lc", "-c") else " ".join(words)
-    return str(command)
+    return shell_command(command) if isinstance(command, str) else str(command)
