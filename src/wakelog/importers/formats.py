@@ -17,6 +17,7 @@ FORMATS = {
     "codex-exec-json": "codex_exec",
     "gemini-cli": "gemini_cli",
     "pi": "pi_agent",
+    "opencode": "opencode",
 }
 """Name → module, most telling first: a file is read by the first that recognises it."""
 
