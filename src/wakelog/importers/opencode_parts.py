@@ -1,8 +1,8 @@
 """Messages of OpenCode as steps, each with a name.
 
 Messages and parts are written again while they grow: a call is pending, runs, is over. Words are taken when they are
-whole, a call when it runs, its result when it is there. Names count texts within a message, and use the ids of calls: so
-they are the same in every version of the store.
+whole, a call when it runs, its result when it is there. Names count texts within a message, and use the ids of calls:
+so they are the same in every version of the store.
 """
 
 from __future__ import annotations
