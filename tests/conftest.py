@@ -1,5 +1,6 @@
 """Settings and servers that all tests share."""
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("postgres") and not is_sampled(item.nodeid):
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: no collection of garbage has to look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header() -> str:

@@ -66,10 +66,12 @@ class CommandContext:
     @functools.cached_property
     def url(self) -> str:
         """Where the store is: found when it is asked for, so that a bad setting does not stop the command that mends
-        it."""
-        from wakelog.store import default_url
+        it. Where nobody chose one, it is the user's own, if there is one. `user` names that."""
+        from wakelog.store.url import chosen_url, default_url, user_store
 
-        return self._url or default_url()
+        if self._url == "user":
+            return user_store()
+        return self._url or chosen_url() or user_store(must_exist=True) or default_url()
 
     @functools.cached_property
     def store(self) -> Store:
@@ -91,6 +93,15 @@ class CommandContext:
         self._store = open_store(self.url)
         return self._store
 
+    def shared_store(self, *, create: bool = True) -> Store:
+        """The store for what belongs to no project: the one that is named or chosen, else the user's own."""
+        from wakelog.store.url import chosen_url, user_store
+
+        self.__dict__["url"] = user_store() if self._url == "user" else self._url or chosen_url() or user_store()
+        self._store = open_store(self.url, create=create)
+        self.__dict__["store"] = self._store
+        return self._store
+
     @property
     def given_url(self) -> str:
         """The store as the command line names it; empty when it does not."""
@@ -100,6 +111,10 @@ class CommandContext:
     def names_session(self) -> bool:
         """Whether `-s` named a session, as opposed to the newest being meant."""
         return bool(self._session)
+
+    def stand_in(self, session: Session[Any]) -> None:
+        """From here on, what names no session means this one."""
+        self._session = session.id
 
     def session(self, name: str = "", *, in_full: bool = False) -> Session[Any]:
         """The session of that name, id, or the beginning of either; nothing is the one of `-s`, or the newest. What
@@ -215,7 +230,9 @@ class CommandContext:
             for line in lines:
                 click.echo(line, color=self.color)
 
-    def confirm(self, question: str, *, yes: bool, show: Callable[[], None] | None = None) -> None:
+    def confirm(
+        self, question: str, *, yes: bool, show: Callable[[], None] | None = None, default: bool = False
+    ) -> None:
         """Asks before something that matters; without a terminal it needs `--yes`. With `show` one can look at the
         difference first."""
         if yes:
@@ -230,7 +247,7 @@ class CommandContext:
                 show()
                 self._flush()
                 answer = ""
-        is_yes = answer in ("y", "yes") if show is not None else click.confirm(question, default=False, err=True)
+        is_yes = answer in ("y", "yes") if show is not None else click.confirm(question, default=default, err=True)
         if not is_yes:
             click.echo("Nothing was done.", err=True)
             raise click.exceptions.Exit(NO)  # an answer, and no interruption

@@ -16,7 +16,7 @@ import msgspec
 
 from wakelog.codec.canonical import hash_value
 from wakelog.importers.image_artefacts import take_images
-from wakelog.importers.imported_records import ImportedRecords, read_imported
+from wakelog.importers.imported_records import ImportedRecords, read_imported, rest_text
 from wakelog.importers.model_costs import ModelCosts
 from wakelog.importers.origins import session_name
 from wakelog.importers.steps import (
@@ -54,8 +54,18 @@ UNVERIFIED = ("read", "external")
 class SessionWriter:
     """Writes the records of one transcript, and those of sub-agents inside it, into their sessions."""
 
-    def __init__(self, store: Store, head: TranscriptHead, *, format: str, source: str, stat: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        head: TranscriptHead,
+        *,
+        format: str,
+        source: str,
+        stat: tuple[int, int],
+        dry_run: bool = False,
+    ) -> None:
         self._store = store
+        self._dry_run = dry_run
         self._head = head
         self._format = format
         self._source = source
@@ -70,7 +80,10 @@ class SessionWriter:
         self.new_events = 0
         self.turns = 0
         self._drafts: list[EventDraft] = []
-        self._records: list[list[Value]] = []
+        self._ids: list[str] = []
+        self._counts: list[int] = []
+        self._step_names: list[str] = []
+        self._rests: list[Value | msgspec.Raw] = []
         self._weight = 0
         self._asked: dict[str, Ask] = {}
         self._reply: Reply | None = None
@@ -79,7 +92,7 @@ class SessionWriter:
         self._paid: dict[str, int] = {}
         self._parts: dict[str, int] = {}
         self._is_done = self._seems_done = False
-        self._at = 0
+        self._at = self._first_at = 0
         self._lanes: dict[str, SessionWriter] = {}
         self._costs = ModelCosts(store)
         self._images: set[str] = set()
@@ -103,20 +116,24 @@ class SessionWriter:
         is_new = record.id not in self.known
         if record.at:
             self._at = record.at
+            self._first_at = self._first_at or record.at
         if not is_new:
             for step in record.steps:
                 self._pass(step)
             return
-        before, steps, names = self.known.split(record)
-        for step in before:
+        old, steps, names = self.known.split(record)
+        for step in old:
             self._pass(step)
         if steps and not self._goes_on(steps[0]):
             self._put_reply()
-        first = len(self._drafts)
+        before = len(self._drafts)
         for step in steps:
             self._write(step)
         self.new_records += 1
-        self._records.append([record.id, len(self._drafts) - first, record.rest, *names])
+        self._ids.append(record.id)
+        self._step_names += names
+        self._counts.append(len(self._drafts) - before)
+        self._rests.append(record.rest)
         self._weight += weight
         if len(self._drafts) >= EVENTS_MAX or self._weight >= WEIGHT_MAX:
             self.flush()
@@ -128,11 +145,16 @@ class SessionWriter:
         is_over = self._is_done or (is_quiet and self._seems_done)
         if self._turn and (is_over or is_cold):
             self._end_turn("completed" if is_over else "interrupted")
-        elif self._records:
+        elif self._ids:
             self._wait_for_answers()
         self.flush()
         for lane in self._lanes.values():
             lane.close(is_cold=is_cold, is_quiet=is_quiet)
+
+    @property
+    def last_at(self) -> int:
+        """When the newest record happened; 0 when the tool does not say."""
+        return self._at
 
     @property
     def lanes(self) -> tuple[SessionWriter, ...]:
@@ -252,7 +274,7 @@ class SessionWriter:
         else:
             self._put_reply()
             self._reply_at = self._at
-        self._reply, self._reply_in = step, len(self._records)
+        self._reply, self._reply_in = step, len(self._ids)
 
     def _put_reply(self) -> None:
         """Writes the reply at hand. It counts for the last record that it was made from."""
@@ -261,8 +283,8 @@ class SessionWriter:
             return
         before = len(self._drafts)
         self._put_answer(step)
-        if self._reply_in < len(self._records):
-            self._records[self._reply_in][1] += len(self._drafts) - before
+        if self._reply_in < len(self._ids):
+            self._counts[self._reply_in] += len(self._drafts) - before
 
     def _put_answer(self, step: Reply) -> None:
         usage, paid = self._use(step.id, step.usage, step.cost_micros)
@@ -370,6 +392,8 @@ class SessionWriter:
 
     def _child(self, origin: str) -> str:
         """The id of a sub-agent's session, which need not have been opened yet."""
+        if self._dry_run:
+            return ""
         return self._store.reserve(session_name(self._store, self._head.agent, origin))
 
     def _spawn(self, ask: Ask, step: Answer) -> None:
@@ -383,7 +407,7 @@ class SessionWriter:
         if lane not in self._lanes:
             head = msgspec.structs.replace(self._head, origin=lane, parent=self._head.origin, goal="", title="")
             self._lanes[lane] = SessionWriter(
-                self._store, head, format=self._format, source=self._source, stat=self._stat
+                self._store, head, format=self._format, source=self._source, stat=self._stat, dry_run=self._dry_run
             )
         return self._lanes[lane]
 
@@ -403,10 +427,7 @@ class SessionWriter:
 
     def _compact(self, step: Compaction) -> None:
         self.flush()
-        if self.session is None:
-            self._open()
-        assert self.session is not None
-        first, last = self.known.compacted + 1, self.session.head.seq
+        first, last = self.known.compacted + 1, 0 if self._dry_run else self._open().head.seq
         self._put(ev.HistoryCompacted(first=first, last=last, summary=step.summary), actor="runtime")
         self.known.compacted = last
 
@@ -434,6 +455,7 @@ class SessionWriter:
                 labels={k: v for k, v in labels.items() if v},
                 limits={},
                 spawner=spawner,
+                occurred_at=self._first_at,
             )
             self._labels = dict(self._state("labels", {}))
         return self.session
@@ -445,12 +467,24 @@ class SessionWriter:
     def flush(self) -> None:
         """Writes what was taken in since the last time, as one commit."""
         self._put_reply()
-        if not self._drafts and not self._records:
+        if not self._drafts and not self._ids:
+            return
+        if self._dry_run:
+            self.new_events += len(self._drafts) + 1
+            self._forget()
             return
         session = self._open()
         size, changed = self._stat
         mark = ev.RecordsImported(
-            format=self._format, source=self._source, records=self._records, size=size, changed=changed
+            format=self._format,
+            source=self._source,
+            ids=tuple(self._ids),
+            counts=tuple(self._counts),
+            rest=rest_text(self._rests),
+            size=size,
+            changed=changed,
+            steps=tuple(self._step_names),
+            occurred_at=self._at,
         )
         if session.status in ("closed", "archived"):
             session.append(EventDraft(ev.SessionReopened(), actor="runtime"))
@@ -459,8 +493,13 @@ class SessionWriter:
         self.new_events += head.seq - before
         seqs = self._places(session, before, head.seq)
         self._ends = [seqs[-e - 1] if e < 0 else e for e in self._ends]
-        self.known.add(self._records, seqs)
-        self._drafts, self._records, self._weight = [], [], 0
+        self.known.add(self._ids, self._counts, seqs)
+        self._forget()
+
+    def _forget(self) -> None:
+        """What is written is no longer at hand."""
+        self._drafts, self._ids, self._counts, self._rests, self._weight = [], [], [], [], 0
+        self._step_names = []
 
     def _places(self, session: Session[Any], before: Seq, last: Seq) -> list[Seq]:
         """The seq of each draft. The log may have put events of its own between them, where it masked a secret."""

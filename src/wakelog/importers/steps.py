@@ -135,8 +135,8 @@ class SourceRecord(msgspec.Struct, frozen=True, gc=False):
     steps: tuple[Step, ...] = ()
     at: int = 0
     """When it happened, in microseconds; 0 when the tool does not say."""
-    rest: Value = None
-    """What the steps do not hold, as it was; the whole record where there are none."""
+    rest: Value | msgspec.Raw = None
+    """What the steps do not hold, as it was; the whole record where there are none, best as the bytes that it was."""
     lane: str = ""
     """The sub-agent whose record it is, by origin, where a file holds those of several."""
     broken: str = ""

@@ -1,8 +1,8 @@
-"""Whether an index tells what the log tells: the log is projected once more, and the two are compared row by row.
+"""Checks an index against the log: the log is projected again, and the two results are compared row by row.
 
-Nothing covers the rows of an index: it is a cache, and its file has no chain. So whoever can write it can forge a row,
-and only the log can show that. The second projection is a file beside the first, gone afterwards; rows are compared as
-they are read, so memory does not grow with the store.
+An index is a cache without hashes, so anybody who can write its file can forge a row. Only the log can show that. The
+second projection is a temporary file beside the first. Rows are compared as they are read, so memory does not grow with
+the store.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an index can be asked, as methods: each makes a question (questions.py) and has it answered."""
+"""The questions of an index as methods: each builds a question (questions.py) and returns its answer."""
 
 from __future__ import annotations
 

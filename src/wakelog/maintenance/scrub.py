@@ -1,13 +1,13 @@
-"""Scrubbing: every stored byte is read and held against what covers it, a session at a time, for as long as there is
-time.
+"""Scrubbing: reads every stored byte and checks it, session by session, for as long as there is time.
 
-A session is verified as `verify` does: chain, bodies, payloads wherever they lie, what is derived, the head. Then the
-engine is asked for what no session shows: rows and blobs that belong to nobody, names that lead nowhere. How far it has
-come is kept in the store as a mark, so that a nightly job with ten minutes goes on where the last one stopped, on
-whatever machine. What shows only once, because somebody was writing, is not told.
+A session is verified as `verify` does: chain, bodies, payloads, derived data, the head. Then the engine is asked for
+problems that no session shows: orphaned rows and blobs, names that lead nowhere. The progress is stored as a mark, so a
+nightly job of ten minutes continues where the last one stopped, on any machine. A problem that appears only once,
+because somebody was writing, is not reported.
 
-Repairing touches nothing that could be lost: snapshots, the index, and what belongs to nobody. What an erasure had to
-leave in files, because somebody was looking, is finished by any scrub."""
+A repair changes only what can be rebuilt or belongs to nothing: snapshots, the index, orphans. Every scrub also
+finishes erasures that had to leave bytes in files.
+"""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class _Scrub:
             marks = require(
                 self.store.engine.abilities.marks,
                 UnsupportedError(
-                    "this store cannot keep how far a scrub has come",
+                    "this store cannot keep the progress of a scrub",
                     kind="no-marks",
                     hint="leave out --for, or scrub where the store is",
                 ),

@@ -237,7 +237,8 @@ def flat(parts: Iterable[Part]) -> str:
         elif isinstance(part, Image):
             lines.append("(an image)")
         elif isinstance(part, Asked):
-            lines.append(f"(asks for {part.name}: {text_of(part.input)})")
+            given = "" if part.input is None else f": {text_of(part.input)}"
+            lines.append(f"(asks for {part.name}{given})")
         elif isinstance(part, Answered):
             lines.append(part.text)
     return "\n".join(lines)

@@ -14,8 +14,8 @@ from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import fit, glyph, inert, iso
 from wakelog.errors import ConflictError, NotAllowedError
-from wakelog.log.removal import refuse_if_held
 from wakelog.session import Session
+from wakelog.store.erasure import refuse_any_held
 
 _COMMANDS = {
     "session.paused": "pause",
@@ -97,7 +97,7 @@ def archive_command(ctx: CommandContext, session: str, why: str) -> None:
 @yes_option
 @common
 def delete_command(ctx: CommandContext, session: str, why: str, dry_run: bool, yes: bool) -> None:
-    """Delete a session for good. Its content is removed from the files and a tombstone stays. Forks keep what they
+    """Delete a session permanently. Its content is removed from the files and a tombstone stays. Forks keep what they
     share.
 
     \b
@@ -108,7 +108,7 @@ def delete_command(ctx: CommandContext, session: str, why: str, dry_run: bool, y
     if not session and not ctx.names_session:
         raise click.UsageError("delete needs the name of the session: there is no default")
     found = ctx.session(session, in_full=True)
-    refuse_if_held(ctx.store.engine, found.id)
+    refuse_any_held(ctx.store, [found.id])
     head = found.head
     forks = [h.name or h.session for h in ctx.store.engine.children(found.id)]
     name = label(found)

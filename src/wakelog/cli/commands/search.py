@@ -43,8 +43,8 @@ def search_command(
     names: bool,
     counts: bool,
 ) -> int:
-    """Find events that contain all the words, the best match first. "Quoted words" must stand together; word* matches a
-    beginning.
+    """Find events that contain all the words, the best match first. "Quoted words" are a phrase; word* matches a
+    prefix.
 
     Searches all sessions of the store, or the one that -s names. Each hit starts with what `wakelog show` takes. The
     exit code is 1 when nothing is found.

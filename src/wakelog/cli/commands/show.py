@@ -23,7 +23,6 @@ from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
-from wakelog.timeline.points import commit_at
 from wakelog.timeline.selectors import Range
 
 MAX_BYTES = 4096
@@ -55,7 +54,7 @@ class _Shown(msgspec.Struct, frozen=True):
 def show_command(ctx: CommandContext, places: tuple[str, ...], raw: bool, with_output: bool, limit: int) -> int:
     """Show a turn with its events (@5), one event in full (e1042), or a commit (c:9f3a). Without SEL, the newest turn.
 
-    A session stays named for the places after it: fix-auth@7 e40 is event 40 of fix-auth.
+    A session's name also applies to the positions after it: fix-auth@7 e40 is event 40 of fix-auth.
 
     \b
     Examples:
@@ -155,7 +154,7 @@ def _plain(shown: _Shown, limit: int) -> dict[str, Any]:
 
 
 def _plain_commit(session: Session[Any], seq: Seq) -> dict[str, Any]:
-    commit = commit_at(session.log, seq)
+    commit = session.commit(seq)
     return {
         "id": commit.commit_id,
         "hash": commit.hash.hex(),
