@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.codec.canonical import hash_value
+from wakelog.importers.call_events import recorded_call, requested_call, settled_call
 from wakelog.importers.image_artefacts import take_images
 from wakelog.importers.imported_records import ImportedRecords, read_imported, rest_text
 from wakelog.importers.model_costs import ModelCosts
@@ -340,33 +340,14 @@ class SessionWriter:
         if step.child:
             self._spawn(ask, step)
         trust = "unverified" if ask.effect in UNVERIFIED else "trusted"
-        event = ev.ActionRecorded(
-            action=ask.id,
-            tool=ask.tool,
-            effect=ask.effect,
-            outcome=step.outcome,
-            input=ask.input,
-            input_hash=hash_value(ask.input),
-            output=self._plain(step.output),
-            error=_failure(step),
-            cost=step.cost,
-            group=ask.group,
-            inside=ask.inside,
-        )
+        event = recorded_call(ask, step, self._plain(step.output))
         self._put(event, actor="tool", trust=trust, source=ask.tool if trust != "trusted" else "")
         if step.child:
             self._returned(step)
 
     def _settle(self, step: Answer) -> None:
         """The answer of a call that was pending when it was last looked at."""
-        event: ev.Event
-        if step.outcome == "succeeded":
-            event = ev.ActionSucceeded(action=step.id, output=self._plain(step.output), cost=step.cost)
-        elif step.outcome == "timed_out":
-            event = ev.ActionTimedOut(action=step.id, cost=step.cost)
-        else:
-            failure = _failure(step) or ev.Failure(step.outcome)
-            event = ev.ActionFailed(action=step.id, error=failure, output=self._plain(step.output), cost=step.cost)
+        event = settled_call(step, self._plain(step.output))
         self._put(event, actor="tool", trust="unverified", source=self._head.agent)
         if step.child:
             self._returned(step)
@@ -374,16 +355,7 @@ class SessionWriter:
     def _wait_for_answers(self) -> None:
         """At the file's end: a call without an answer is pending, not lost."""
         for ask in self._asked.values():
-            requested = ev.ActionRequested(
-                action=ask.id,
-                tool=ask.tool,
-                effect=ask.effect,
-                input=ask.input,
-                input_hash=hash_value(ask.input),
-                group=ask.group,
-                inside=ask.inside,
-            )
-            self._put(requested)
+            self._put(requested_call(ask))
             self._put(ev.ActionStarted(action=ask.id), actor="runtime")
             self._pending.add(ask.id)
         self._asked.clear()
@@ -507,9 +479,3 @@ class SessionWriter:
             return list(range(before + 1, last))
         entries = session.log.entries(after=before, upto=last)
         return [e.seq for e in entries if e.kind not in ("payload.redacted", "records.imported")]
-
-
-def _failure(step: Answer) -> ev.Failure | None:
-    if step.outcome == "succeeded":
-        return None
-    return ev.Failure(step.outcome if step.outcome != "failed" else "error", step.error)
