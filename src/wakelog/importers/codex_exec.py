@@ -103,7 +103,7 @@ class _Reader:
         if steps and isinstance(item, dict):
             held = ("text", "aggregated_output", "result")
             value = value | {"item": {k: v for k, v in item.items() if k not in held}}
-        return SourceRecord(id, steps, rest=value)
+        return SourceRecord(id, steps, rest=value if steps else line.whole)
 
     def _steps(self, value: dict[str, Any]) -> Iterator[Step]:
         item = value.get("item")

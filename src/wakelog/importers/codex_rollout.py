@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from wakelog.importers.codex_calls import answer_of, arguments_of, ask_of, details_of, patch_of, plain_content, text_of
 from wakelog.importers.codex_forks import ReplayedHistory
 from wakelog.importers.codex_prompts import PromptQueue
@@ -126,19 +128,19 @@ class _Reader:
         if self._replay.covers(kind, payload, at):
             if payload.get("type") == "token_count":
                 self._tokens.count(payload.get("info"), is_replayed=True)
-            return SourceRecord(self._record_id, (), at, value)
+            return SourceRecord(self._record_id, (), at, line.whole)
         steps = [*self._replay.note(), *self._steps(kind, payload)]
         if any(isinstance(step, Prompt) for step in steps):
             self._before_prompts.append(before)
-        return SourceRecord(self._record_id, tuple(steps), at, self._rest(value, kind, payload, bool(steps)))
+        return SourceRecord(self._record_id, tuple(steps), at, self._rest(line, kind, payload, bool(steps)))
 
-    def _rest(self, value: dict[str, Any], kind: str, payload: dict[str, Any], has_steps: bool) -> Value:
+    def _rest(self, line: JsonLine, kind: str, payload: dict[str, Any], has_steps: bool) -> Value | msgspec.Raw:
         if kind == "turn_context":
             changed = {k: v for k, v in payload.items() if k not in self._context or self._context[k] != v}
             self._context = payload
-            return value | {"payload": changed}
+            return line.value | {"payload": changed}
         if kind != "response_item" or not has_steps or payload.get("role") in _HEARD:
-            return value
+            return line.whole
         rest: dict[str, Any] = {k: v for k, v in payload.items() if k not in _HELD}
         if self._metadata is not None:
             rest["metadata"], self._metadata = self._metadata, None

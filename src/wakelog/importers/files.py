@@ -119,6 +119,11 @@ class JsonLine(msgspec.Struct, frozen=True, gc=False):
     broken: str = ""
 
     @property
+    def whole(self) -> Value | msgspec.Raw:
+        """A line as it was, where it says nothing that became events."""
+        return self.value if _HALF.search(self.raw) else msgspec.Raw(self.raw)
+
+    @property
     def text(self) -> Value:
         """A broken line as it is stored: text, or bytes where it is none."""
         try:

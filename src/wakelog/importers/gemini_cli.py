@@ -116,8 +116,8 @@ class _LogReader:
         if isinstance(value.get("$rewindTo"), str):
             return SourceRecord(id, tuple(self._rewind(value["$rewindTo"])), rest=value)
         if isinstance(value.get("$set"), dict):
-            return self._patch(id, value, value["$set"])
-        return SourceRecord(id, rest=value)
+            return self._patch(id, line.whole, value["$set"])
+        return SourceRecord(id, rest=line.whole)
 
     def message(self, message: dict[str, Any], *, is_rewritten: bool = False) -> SourceRecord:
         """A message. In a document that is written anew, its id changes when it has more steps than before."""
@@ -129,7 +129,7 @@ class _LogReader:
         self._order[own] = record.id
         return record
 
-    def _patch(self, id: str, value: dict[str, Any], new: dict[str, Any]) -> SourceRecord:
+    def _patch(self, id: str, rest: Value | msgspec.Raw, new: dict[str, Any]) -> SourceRecord:
         """A patch of the header, which may bring the whole history: of that, what is not known yet."""
         messages = new.get("messages")
         named: list[Named] = [(f"{id}/{n}", step) for n, step in enumerate(_told(new))]
@@ -140,7 +140,7 @@ class _LogReader:
             id,
             tuple(step for _, step in named),
             microseconds(new.get("lastUpdated")),
-            value,
+            rest,
             step_ids=tuple(name for name, _ in named),
         )
 

@@ -91,13 +91,13 @@ class _Reader:
         if value.get("type") != "session" and 0 < at < self._born:
             self._copied += 1
             self._go_to(own)
-            return SourceRecord(id, (), at, value)
+            return SourceRecord(id, (), at, line.whole)
         steps = [*self._moves(value, own), *self._steps(id, value)]
         self._go_to(own)
         message = value.get("message")
         if steps and isinstance(message, dict):
             value = value | {"message": {k: v for k, v in message.items() if k not in _MESSAGE}}
-        return SourceRecord(id, tuple(steps), at, value)
+        return SourceRecord(id, tuple(steps), at, value if steps else line.whole)
 
     def _go_to(self, own: str) -> None:
         if own:

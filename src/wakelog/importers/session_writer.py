@@ -92,6 +92,7 @@ class SessionWriter:
         self._paid: dict[str, int] = {}
         self._parts: dict[str, int] = {}
         self._is_done = self._seems_done = False
+        self._looked_at = ""
         self._at = self._first_at = 0
         self._lanes: dict[str, SessionWriter] = {}
         self._costs = ModelCosts(store)
@@ -167,12 +168,14 @@ class SessionWriter:
             case Reply():
                 self._use(step.id, step.usage, step.cost_micros)
                 self._parts[step.id] = self._parts.get(step.id, 0) + bool(step.content)
+                self._look_done(step)
             case Ask() if step.id not in self._pending:
                 self._asked[step.id] = step
             case Answer():
                 self._asked.pop(step.id, None)
             case Prompt() | TurnDone() | Finish():
                 self._asked.clear()
+                self._is_done = self._seems_done = False
 
     # New ones
 
@@ -309,10 +312,17 @@ class SessionWriter:
             occurred_at=self._reply_at,
         )
         self._put(event)
-        self._is_done = step.is_last
-        self._seems_done = not any(b.get("type") == "tool_use" for b in step.content)
+        self._look_done(step)
         if step.model and step.model != self._labels.get("model"):
             self._label({"model": step.model})
+
+    def _look_done(self, step: Reply) -> None:
+        """After a reply that asks for nothing, the agent seems to have stopped. Parts of one are looked at together."""
+        if step.content:
+            asks = any(block.get("type") == "tool_use" for block in step.content)
+            is_more = self._looked_at == step.id
+            self._is_done, self._seems_done = step.is_last, not asks and (self._seems_done or not is_more)
+            self._looked_at = step.id
 
     def _use(self, id: str, usage: Usage, cost_micros: int) -> tuple[Usage, int]:
         """What an answer has used since it was last told of."""
