@@ -8,8 +8,10 @@ from wakelog.log import Log
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 
-LOG_OWN = ("payload.redacted", "records.imported")
-"""Events that no record gave: the log's own, between those of records."""
+LOG_OWN = frozenset(
+    ("payload.redacted", "records.imported", "session.opened", "session.closed", "session.reopened", "history.rewound")
+)
+"""Events that no record gave: the log's own and the import's, between those of records."""
 
 
 class ImportedRecords:
