@@ -102,8 +102,8 @@ class _RunReader:
     def _steps(self, id: str, message: dict[str, Any]) -> list[Step]:
         content = message.get("content")
         match message.get("role"):
-            case "user" if text_of(content).strip() == _STOP:
-                # The customer has nothing to add: what was said last ends the conversation.
+            case "user" if _STOP in text_of(content):
+                # The customer says goodbye: nobody answers.
                 return [Words("user", content, name="stop")]
             case "user":
                 return [Prompt(content)]
