@@ -239,9 +239,15 @@ def _reply(id: str, response: dict[str, Any], thought: str, calls: list[tuple[st
         id,
         blocks,
         model=words(response.get("model")),
-        usage=usage_of({"usage": response.get("usage")}),
+        usage=usage_of({"usage": _usage(fields(response.get("usage")))}),
         stop_reason=words(choice.get("finish_reason")),
     )
+
+
+def _usage(told: dict[str, Any]) -> dict[str, Any]:
+    """Usage as the OpenAI API tells it; what was written to a cache stands beside it, and is part of the prompt."""
+    details = fields(told.get("prompt_tokens_details"))
+    return told | {"prompt_tokens_details": details | {"cache_write_tokens": told.get("cache_creation_input_tokens")}}
 
 
 def _state(about: dict[str, Any]) -> Iterator[Step]:
