@@ -104,7 +104,9 @@ class _ZipLog:
                 self._names = list(dict.fromkeys(info.filename for info in file.infolist()))
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as exc:
             raise InvalidInputError(
-                f"{path} is not a whole zip: {exc}", kind="bad-transcript", hint="is the evaluation over? import it then"
+                f"{path} is not a whole zip: {exc}",
+                kind="bad-transcript",
+                hint="is the evaluation over? import it then",
             ) from exc
         self.samples: dict[tuple[str, str], str] = {
             (found["id"], found["epoch"]): name for name in self._names if (found := _SAMPLE.fullmatch(name))
@@ -222,7 +224,9 @@ def _ending(header: dict[str, Any]) -> Iterator[Step]:
     status = words(header.get("status"))
     if status in _ENDS:
         failure = words(fields(header.get("error")).get("message"))
-        yield TurnDone("completed" if status == "success" else "interrupted" if status == "cancelled" else "failed", failure)
+        yield TurnDone(
+            "completed" if status == "success" else "interrupted" if status == "cancelled" else "failed", failure
+        )
         yield Finish(_ENDS[status])
 
 

@@ -198,7 +198,11 @@ class SampleReader:
         yield from asks
 
     def _tool(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
-        call, tool, given = words(event.get("id")) or id, words(event.get("function")) or "unknown", event.get("arguments")
+        call, tool, given = (
+            words(event.get("id")) or id,
+            words(event.get("function")) or "unknown",
+            event.get("arguments"),
+        )
         if call not in self._asked:
             yield Ask(call, tool, given, effect_of(tool, given), inside=self._inside(event))
         self._asked.discard(call)
@@ -261,7 +265,9 @@ class SampleReader:
         is_failed = isinstance(result, int) and not isinstance(result, bool) and result != 0
         path = words(event.get("file"))
         files = (file_change(path),) if action == "write_file" and path and not is_failed else ()
-        yield Ask(id, f"sandbox:{action}", given, effect_of(effect, {"command": event.get("cmd")}), inside=self._inside(event))
+        yield Ask(
+            id, f"sandbox:{action}", given, effect_of(effect, {"command": event.get("cmd")}), inside=self._inside(event)
+        )
         output = event.get("output")
         error = text_of(output)[-ERROR_MAX:] if is_failed else ""
         yield Answer(id, output, "failed" if is_failed else "succeeded", error, files)

@@ -35,6 +35,7 @@ from wakelog.importers.steps import (
     Words,
 )
 from wakelog.importers.tools import effect_of, shell_command
+from wakelog.model.events import FileChanged
 from wakelog.model.usage import Usage, usage_of
 
 NAME = "mini-swe-agent"
@@ -43,7 +44,9 @@ _ACTION = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n(.*?)\n```", re.DOT
 _CODE = re.compile(r"\s*<returncode>\s*(-?\d+)\s*</returncode>\s*")
 _OUTPUT = re.compile(r"<output>\n?(.*)</output>\s*", re.DOTALL)
 _TIMED_OUT = re.compile(r"The last command <command>.*</command> timed out", re.DOTALL)
-_ISSUE = re.compile(r"<pr_description>\s*(?:Consider the following PR description:)?\s*(.*?)\s*</pr_description>", re.DOTALL)
+_ISSUE = re.compile(
+    r"<pr_description>\s*(?:Consider the following PR description:)?\s*(.*?)\s*</pr_description>", re.DOTALL
+)
 _ROLES = frozenset({"system", "user", "assistant", "tool", "exit"})
 ERROR_MAX = 2000
 GOAL_MAX = 200
@@ -69,7 +72,9 @@ def transcripts(path: Path) -> Iterator[Transcript]:
     about = fields(given)
     messages = given if isinstance(given, list) else about.get("messages")
     if not isinstance(messages, list):
-        raise InvalidInputError(f"{path} has no list of messages", kind="bad-transcript", hint="is it a whole trajectory?")
+        raise InvalidInputError(
+            f"{path} has no list of messages", kind="bad-transcript", hint="is it a whole trajectory?"
+        )
     instance = words(about.get("instance_id")) or re.sub(r"\.(traj|json|gz|zst)\b", "", path.name)
     yield Transcript(_head(path, instance, about, messages), lambda: _records(about, messages))
 
@@ -173,7 +178,7 @@ class _RunReader:
                 yield Words("user", content, name="meta")
 
     def _is_result(self, number: int, text: str) -> bool:
-        """What is no output of a command complains of an answer; the last message of a run that was submitted is one."""
+        """What is no output of a command complains of an answer, but for the last message of a run that was submitted."""
         is_end = number == self._count - 1 and self.status == "Submitted"
         return bool(_CODE.match(text) or _TIMED_OUT.match(text)) or is_end
 
@@ -212,7 +217,7 @@ class _RunReader:
         outcome: Outcome = "failed" if isinstance(status, int) and status != 0 else "succeeded"
         if _TIMED_OUT.match(text):
             outcome = "timed_out"
-        files = ()
+        files: tuple[FileChanged, ...] = ()
         if outcome == "succeeded" and ask is not None:
             files = tuple(shell_writes(shell_command(ask.input), self._known))
         error = "" if outcome == "succeeded" else text[-ERROR_MAX:]

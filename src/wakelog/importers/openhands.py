@@ -124,7 +124,9 @@ class _ArrayReader:
         held = ("content", "message", "timestamp", "id")
         rest = {k: v for k, v in event.items() if k not in held}
         if "args" in rest:
-            rest["args"] = {k: v for k, v in fields(event["args"]).items() if k not in ("thought", "content", "command")}
+            rest["args"] = {
+                k: v for k, v in fields(event["args"]).items() if k not in ("thought", "content", "command")
+            }
         if "extras" in rest:
             rest["extras"] = {
                 k: v for k, v in fields(event["extras"]).items() if k not in ("old_content", "new_content", "command")
@@ -266,7 +268,7 @@ def _state(about: dict[str, Any]) -> Iterator[Step]:
 def _outcome(event: dict[str, Any], observation: str, extras: dict[str, Any]) -> Outcome:
     if observation == "user_rejected":
         return "denied"
-    if observation == "error" or event.get("success") is False and observation != "run":
+    if observation == "error" or (event.get("success") is False and observation != "run"):
         return "failed"
     code = fields(extras.get("metadata")).get("exit_code", extras.get("exit_code"))
     if isinstance(code, int) and not isinstance(code, bool) and code != 0:
@@ -284,5 +286,3 @@ def _files(extras: dict[str, Any]) -> tuple[FileChanged, ...]:
     is_new = extras.get("prev_exist") is False
     before = before if isinstance(before, str) and not is_new else None
     return (file_change(path, before=before, after=after, change="created" if is_new else "modified"),)
-
-

@@ -18,7 +18,12 @@ from wakelog.model.events import FileChanged
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
-_EFFECTS = {"terminal": "bash", "execute_bash": "bash", "file_editor": "str_replace_editor", "task_tracker": "update_plan"}
+_EFFECTS = {
+    "terminal": "bash",
+    "execute_bash": "bash",
+    "file_editor": "str_replace_editor",
+    "task_tracker": "update_plan",
+}
 _LOOKS = frozenset({"view", "undo_edit"})
 _STATUS = {"finished": TurnDone(), "error": TurnDone("failed", "error"), "stuck": TurnDone("failed", "stuck")}
 ERROR_MAX = 2000
@@ -111,7 +116,9 @@ class EventReader:
             if extended := text_of(event.get("extended_content")):
                 yield Words("user", extended, name="context", trust="unverified")
         elif event.get("source") == "agent":
-            yield Reply(words(event.get("llm_response_id")) or f"e-{id}", [{"type": "text", "text": blocks}], is_last=True)
+            yield Reply(
+                words(event.get("llm_response_id")) or f"e-{id}", [{"type": "text", "text": blocks}], is_last=True
+            )
         else:
             yield Words("user", blocks, name="meta", trust="unverified")
 
@@ -129,7 +136,6 @@ class EventReader:
             yield from self._paid(value)
         if key in ("execution_status", "agent_status") and isinstance(value, str) and value in _STATUS:
             yield _STATUS[value]
-
 
     def _paid(self, stats: Any) -> Iterator[Step]:
         """What was used since it was last told: the state has sums only."""

@@ -19,7 +19,9 @@ _HERE = re.compile(
     [^\n]*\n""",
     re.VERBOSE,
 )
-_SED = re.compile(r"(?:^|[;&|\n(])\s*sed\s+(?:-[a-zA-Z]+\s+)*-[a-zA-Z]*i\b[^\n]*?\s(?P<path>[\w./+~-]+)\s*(?=$|[;&|\n)])")
+_SED = re.compile(
+    r"(?:^|[;&|\n(])\s*sed\s+(?:-[a-zA-Z]+\s+)*-[a-zA-Z]*i\b[^\n]*?\s(?P<path>[\w./+~-]+)\s*(?=$|[;&|\n)])"
+)
 _GONE = re.compile(r"(?:^|[;&|\n(])\s*rm[ \t]+(?:-f[ \t]+)?(?P<paths>[\w./+~][\w./+~ \t-]*?)[ \t]*(?=$|[;&|\n)])")
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*\"""")
 _FOLDER = re.compile(r"\s*cd\s+(?P<path>[\w./+~-]+)\s*(?:&&|;|\n)")

@@ -1,9 +1,9 @@
 """SWE-agent: a `.traj` file, one JSON document.
 
 It tells the run twice. `history` is the conversation as the model saw it; `trajectory` has a step for each action, with
-the observation as it was, the state of the editor and the time it took. An item of the history that is an answer of the
-model and the step of its action are told apart by the action, which both repeat: the answer comes from the history, what
-came of it from the step. A demonstration may have a history only. There are no times of day.
+the observation as it was, the state of the editor and the time it took. Both repeat the action, which pairs them: the
+answer of the model comes from the history, what came of it from the step. A demonstration may have a history only.
+There are no times of day.
 """
 
 from __future__ import annotations
@@ -44,9 +44,13 @@ _TOOLS = EDITS | {
     *("open", "goto", "scroll_up", "scroll_down", "find_file", "search_dir", "search_file", "filemap", "submit"),
     *("exit_cost", "exit_context", "exit_format", "exit_forfeit", "skip", "set_cursors", "view_image", "think"),
 }
-_FAILED = re.compile(r"Traceback \(most recent call last\)|^bash: .*: (command not found|No such file)|: command not found$")
+_FAILED = re.compile(
+    r"Traceback \(most recent call last\)|^bash: .*: (command not found|No such file)|: command not found$"
+)
 _TIMED_OUT = re.compile(r"EXECUTION TIMED OUT|was cancelled because it took more than|COMMAND TIMED OUT", re.IGNORECASE)
-_BLOCKED = re.compile(r"Interactive operation '.*' is not supported by this environment|contained syntax errors and was NOT executed")
+_BLOCKED = re.compile(
+    r"Interactive operation '.*' is not supported by this environment|contained syntax errors and was NOT executed"
+)
 _ISSUE = re.compile(r"(?:ISSUE:\n|<pr_description>\n)(.*?)\s*(?:\n\nINSTRUCTIONS:|</pr_description>)", re.DOTALL)
 ERROR_MAX = 2000
 GOAL_MAX = 200
@@ -60,13 +64,19 @@ def recognises(found: Sample) -> bool:
     name = found.path.name.removesuffix(".gz").removesuffix(".zst")
     if name.endswith(".traj") and found.start.lstrip()[:1] == b"{":
         return found.has(b'"history"') or found.has(b'"trajectory"')
-    return found.start.lstrip()[:1] == b"{" and found.has(b'"trajectory"', b'"observation"', b'"thought"', b'"response"')
+    return found.start.lstrip()[:1] == b"{" and found.has(
+        b'"trajectory"', b'"observation"', b'"thought"', b'"response"'
+    )
 
 
 def transcripts(path: Path) -> Iterator[Transcript]:
     run = storable(document(path))
-    if not isinstance(run, dict) or not (isinstance(run.get("history"), list) or isinstance(run.get("trajectory"), list)):
-        raise InvalidInputError(f"{path} has no trajectory and no history", kind="bad-transcript", hint="is it a .traj file?")
+    if not isinstance(run, dict) or not (
+        isinstance(run.get("history"), list) or isinstance(run.get("trajectory"), list)
+    ):
+        raise InvalidInputError(
+            f"{path} has no trajectory and no history", kind="bad-transcript", hint="is it a .traj file?"
+        )
     yield Transcript(_head(path, run), lambda: _RunReader(run).records())
 
 
@@ -94,7 +104,9 @@ def _history(run: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_task(item: dict[str, Any]) -> bool:
-    return item.get("role") == "user" and item.get("is_demo") is not True and item.get("message_type") != "demonstration"
+    return (
+        item.get("role") == "user" and item.get("is_demo") is not True and item.get("message_type") != "demonstration"
+    )
 
 
 class _RunReader:
@@ -215,7 +227,9 @@ class _RunReader:
         if self._ask is not None:
             steps = (self._observed(self._ask, words(step.get("observation")), step, state),)
         held = ("action", "observation", "response", "thought") if steps else ()
-        rest = {k: self._without_history(v) if k in ("messages", "query") else v for k, v in step.items() if k not in held}
+        rest = {
+            k: self._without_history(v) if k in ("messages", "query") else v for k, v in step.items() if k not in held
+        }
         return SourceRecord(id, steps, rest=rest)
 
     def _without_history(self, messages: Any) -> Any:

@@ -55,7 +55,7 @@ class OpenFiles:
     ) -> tuple[FileChanged, ...]:
         path, shown = _window(observation)
         is_new = ask.tool == "create"
-        told = words(fields(ask.input).get("filename")) or (command.split() + [""])[1] if is_new else ""
+        told = words(fields(ask.input).get("filename")) or "".join(command.split()[1:2]) if is_new else ""
         path = _place(path or told or words(state.get("open_file")), folder)
         if not path or path.endswith("/n/a") or path == "n/a":
             return ()
@@ -107,7 +107,7 @@ def _window(observation: str) -> tuple[str, str | None]:
     found = list(_WINDOW.finditer(observation.replace("\r\n", "\n")))
     if not found:
         return "", None
-    lines = []
+    lines: list[str] = []
     for line in observation.replace("\r\n", "\n")[found[-1].end() :].lstrip("\n").split("\n"):
         if _CURSOR.match(line):
             continue
@@ -115,7 +115,7 @@ def _window(observation: str) -> tuple[str, str | None]:
         if numbered is None or int(numbered[1][:9]) != len(lines) + 1:
             break
         lines.append(numbered[2])
-    whole = lines and len(lines) == int(found[-1]["count"][:9])
+    whole = bool(lines) and len(lines) == int(found[-1]["count"][:9])
     return found[-1]["path"], "\n".join(lines) if whole else None
 
 
