@@ -64,7 +64,7 @@ def asks_of(message: dict[str, Any], group: str, effects: dict[str, Effect] | No
 def blocks_of(text: str, asks: list[Ask], thinking: str = "") -> list[dict[str, Value]]:
     """The content of a reply: what was thought and said, and a mention of each call."""
     blocks: list[dict[str, Value]] = [{"type": "thinking", "thinking": thinking}] if thinking else []
-    if text.strip():
+    if text.strip() or not (asks or blocks):
         blocks.append({"type": "text", "text": text})
     return blocks + [{"type": "tool_use", "id": ask.id, "name": ask.tool} for ask in asks]
 

@@ -23,8 +23,6 @@ SAMPLE = 256 << 10
 DOCUMENT_MAX = 1 << 30
 """A file that is one JSON document is read whole; a larger one is refused."""
 LINE_MAX = 256 << 20
-DEPTH_MAX = 48
-"""Deeper values are kept as text: the log has a limit, and a record is stored some levels below the root."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -148,15 +146,13 @@ class RecordIds:
         return id if count == 1 else f"{id}#{count}"
 
 
-def storable(value: Any, depth: int = 0) -> Value:
-    """A decoded value that the log can hold: numbers beyond what every reader reads exactly become text, and so does
-    what is nested too deeply. Keys that the log keeps for itself are written with a `_` before them."""
-    if depth > DEPTH_MAX and isinstance(value, dict | list):
-        return msgspec.json.encode(value).decode()
+def storable(value: Any) -> Value:
+    """A decoded value that the log can hold: numbers beyond what every reader reads exactly become text, and so do keys
+    that the log keeps for itself."""
     if isinstance(value, dict):
-        return {(f"_{k}" if k.startswith("$") else k): storable(v, depth + 1) for k, v in value.items()}
+        return {(f"_{k}" if k.startswith("$") else k): storable(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [storable(v, depth + 1) for v in value]
+        return [storable(v) for v in value]
     if isinstance(value, int) and not isinstance(value, bool) and not -INT_MAX <= value <= INT_MAX:
         return str(value)
     if isinstance(value, float) and value != value:

@@ -89,9 +89,13 @@ class _DocumentLog:
         return self.samples[key]
 
     def entries(self) -> Iterator[tuple[str, Any, tuple[str, str] | None]]:
-        yield "header", self.header, None
+        began = {k: v for k, v in self.header.items() if k in ("version", "eval", "plan")}
+        results = {k: v for k, v in self.header.items() if k not in began}
+        yield "header", began, None
         for key in self.samples:
             yield f"samples/{key[0]}_epoch_{key[1]}", None, key
+        # What came of it is written again while it runs.
+        yield f"results-{digest(msgspec.json.encode(results))}", results, None
 
 
 class _ZipLog:
@@ -189,7 +193,7 @@ def _eval_records(log: _Log, path: Path) -> Iterator[tuple[SourceRecord, int]]:
         if key is not None:
             steps += _sampled(log, path, key)
             value = {"sample": _sample_origin(log.header, path, key)}
-        if number == len(entries) - 1:
+        if name == "header.json" or name.startswith("results-"):
             steps += _ending(log.header)
         rest = {"entry": name, "content": value}
         yield SourceRecord(name, tuple(steps), created, rest, broken=broken), len(str(value))

@@ -108,17 +108,20 @@ def _records(about: dict[str, Any], messages: list[Any]) -> Iterator[tuple[Sourc
         yield reader.record(number, message), len(str(message))
     rest = {k: v for k, v in about.items() if k != "messages"}
     if rest or reader.status:
-        yield SourceRecord("info", tuple(_ending(reader, info)), rest=rest), len(str(rest))
+        # It is written again with each step: what it says at the end is taken in when it says so.
+        raw = msgspec.json.encode(rest)
+        yield SourceRecord(f"info-{digest(raw)}", tuple(_ending(reader, info)), rest=rest), len(raw)
 
 
 def _ending(reader: _RunReader, info: dict[str, Any]) -> Iterator[Step]:
+    if not reader.status:
+        return
     told = micros(fields(info.get("model_stats")).get("instance_cost"))
     if told and not reader.is_priced:
         yield Spent("", Usage(), told)
-    if reader.status:
-        is_done = reader.status == "Submitted"
-        yield TurnDone("completed" if is_done else "failed", "" if is_done else reader.status[:ERROR_MAX])
-        yield Finish("submitted" if is_done else reader.status[:100])
+    is_done = reader.status == "Submitted"
+    yield TurnDone("completed" if is_done else "failed", "" if is_done else reader.status[:ERROR_MAX])
+    yield Finish("submitted" if is_done else reader.status[:100])
 
 
 class _RunReader:
@@ -178,7 +181,7 @@ class _RunReader:
                 yield Words("user", content, name="meta")
 
     def _is_result(self, number: int, text: str) -> bool:
-        """What is no output of a command complains of an answer, but for the last message of a run that was submitted."""
+        """What is no output of a command complains of an answer. The last message of a submitted run is one."""
         is_end = number == self._count - 1 and self.status == "Submitted"
         return bool(_CODE.match(text) or _TIMED_OUT.match(text)) or is_end
 

@@ -14,6 +14,8 @@ from wakelog.model.values import Value
 
 _CHATS = frozenset({"chat", "generate_content", "text_completion"})
 _FAILED = (2, "STATUS_CODE_ERROR")
+_NOTHING: list[dict[str, Value]] = [{"type": "text", "text": ""}]
+"""What is known of an answer whose words were not recorded."""
 ERROR_MAX = 2000
 
 
@@ -137,7 +139,7 @@ class SpanReader:
         stops = [words(s) for s in items(about.get("gen_ai.response.finish_reasons"))]
         yield Reply(
             id,
-            [*_blocks(said), *({"type": "tool_use", "id": a.id, "name": a.tool} for a in asks)],
+            [*_blocks(said), *({"type": "tool_use", "id": a.id, "name": a.tool} for a in asks)] or _NOTHING,
             model=words(about.get("gen_ai.response.model")) or words(about.get("gen_ai.request.model")),
             usage=_usage(about),
             stop_reason=stops[0] if stops else "",

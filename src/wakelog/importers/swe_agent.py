@@ -137,7 +137,9 @@ class _RunReader:
         while self._next < len(self._steps):
             yield self._alone()
         rest = {k: v for k, v in self._run.items() if k not in ("history", "trajectory") or not isinstance(v, list)}
-        yield SourceRecord("info", tuple(self._ending()), rest=rest), len(str(rest))
+        # It is written again with each step: what it says at the end is taken in when it says so.
+        raw = msgspec.json.encode(rest)
+        yield SourceRecord(f"info-{digest(raw)}", tuple(self._ending()), rest=rest), len(raw)
 
     # The history
 
@@ -270,17 +272,18 @@ class _RunReader:
 
     def _ending(self) -> Iterator[Step]:
         info = fields(self._run.get("info"))
+        status = words(info.get("exit_status"))
+        if not status:
+            return
         stats = fields(info.get("model_stats"))
         sent, got = stats.get("tokens_sent"), stats.get("tokens_received")
         usage = Usage(input=_count(sent), output=_count(got))
         cost = micros(stats.get("instance_cost"))
         if usage.is_known or cost:
             yield Spent("", usage, cost)
-        status = words(info.get("exit_status"))
-        if status:
-            is_done = status.startswith("submitted")
-            yield TurnDone("completed" if is_done else "failed", "" if is_done else status[:ERROR_MAX])
-            yield Finish(status[:100])
+        is_done = status.startswith("submitted")
+        yield TurnDone("completed" if is_done else "failed", "" if is_done else status[:ERROR_MAX])
+        yield Finish(status[:100])
 
 
 def _outcome(ask: Ask, text: str) -> Outcome:
