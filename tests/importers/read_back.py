@@ -10,7 +10,6 @@ from wakelog.importers.transcript_import import ImportReport, import_transcript
 from wakelog.session import Session
 from wakelog.store import Store
 
-
 DEFAULTS: dict[str, dict[str, Any]] = {
     "action.recorded": {"effect": "external", "outcome": "succeeded", "input": None, "output": None},
     "file.changed": {"change": "modified"},

@@ -45,7 +45,9 @@ def sample(**more: Any) -> dict[str, Any]:
             event("span_end", id="i"),
             event("span_begin", id="g", name="generate", type="solver"),
             model({"id": "a0", "content": "Let me look.", "tool_calls": [CALL]}, SYSTEM, USER, span="g"),
-            event("tool", id="c1", function="bash", arguments={"cmd": "ls"}, result="lamp", working_time=0.5, span_id="g"),
+            event(
+                "tool", id="c1", function="bash", arguments={"cmd": "ls"}, result="lamp", working_time=0.5, span_id="g"
+            ),
             event("state", changes=[{"op": "add", "path": "/messages/1", "value": "Yes.", "replaced": None}]),
             event("store", changes=[{"op": "add", "path": "/lamp", "value": True}]),
             model({"id": "a", "content": "Yes."}, SYSTEM, USER, span="g"),

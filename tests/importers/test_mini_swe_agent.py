@@ -9,7 +9,8 @@ from tests.importers.corpus import expected
 from tests.importers.read_back import ReadBack, bring_in, memory, said, written
 from wakelog.errors import InvalidInputError
 
-TASK = "<pr_description>\nConsider the following PR description:\nLamps do not light\nAt all.\n</pr_description>\nBe brief."
+ISSUE = "Consider the following PR description:\nLamps do not light\nAt all."
+TASK = f"<pr_description>\n{ISSUE}\n</pr_description>\nBe brief."
 
 
 def answer(text: str, number: int = 1, cost: float = 0.01, **message: Any) -> dict[str, Any]:
@@ -72,7 +73,10 @@ def test_a_code_block_is_a_call_and_the_next_message_its_answer(tmp_path: Path) 
     ("message", "outcome"),
     [
         (result(1, "no such file\n"), "failed"),
-        ({"role": "user", "content": "The last command <command>make</command> timed out and has been killed."}, "timed_out"),
+        (
+            {"role": "user", "content": "The last command <command>make</command> timed out and has been killed."},
+            "timed_out",
+        ),
     ],
 )
 def test_how_a_command_ended_is_told_by_the_words_of_its_result(
@@ -116,7 +120,10 @@ def test_files_written_by_commands_are_known_as_far_as_the_words_tell(tmp_path: 
 
 
 def test_a_submitted_run_is_over(tmp_path: Path) -> None:
-    end = [answer("```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n```"), {"role": "user", "content": "diff --git"}]
+    end = [
+        answer("```bash\necho COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n```"),
+        {"role": "user", "content": "diff --git"},
+    ]
     found = imported(tmp_path, trajectory(*end))
     assert found.calls[0]["output"] == "diff --git"
     assert found.outcome == "submitted"

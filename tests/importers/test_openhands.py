@@ -78,14 +78,21 @@ def test_an_answer_of_the_model_counts_once_though_each_event_repeats_it(tmp_pat
 
 def test_an_edit_has_the_file_before_and_after(tmp_path: Path) -> None:
     (change,) = imported(tmp_path, conversation()).of("file.changed")
-    assert (change["path"], change["change"], change["after"], change["added"]) == ("/w/lamp.py", "created", "on = 1\n", 1)
+    assert (change["path"], change["change"], change["after"], change["added"]) == (
+        "/w/lamp.py",
+        "created",
+        "on = 1\n",
+        1,
+    )
 
 
 def test_a_command_that_still_runs_timed_out_and_a_rejected_one_was_denied(tmp_path: Path) -> None:
     slow, no = metadata("c3", "execute_bash", "{}", "r3"), metadata("c4", "execute_bash", "{}", "r4")
     more = [
         event(7, "agent", action="run", tool_call_metadata=slow, args={}),
-        event(8, "agent", observation="run", tool_call_metadata=slow, content="", extras={"metadata": {"exit_code": -1}}),
+        event(
+            8, "agent", observation="run", tool_call_metadata=slow, content="", extras={"metadata": {"exit_code": -1}}
+        ),
         event(9, "agent", action="run", tool_call_metadata=no, args={}),
         event(10, "user", observation="user_rejected", tool_call_metadata=no, content="No!", extras={}),
     ]
@@ -139,7 +146,11 @@ def stream() -> list[dict[str, Any]]:
             "ConversationStateUpdateEvent",
             "environment",
             key="stats",
-            value={"usage_to_metrics": {"agent": {"accumulated_cost": 0.25, "accumulated_token_usage": {"prompt_tokens": 9}}}},
+            value={
+                "usage_to_metrics": {
+                    "agent": {"accumulated_cost": 0.25, "accumulated_token_usage": {"prompt_tokens": 9}}
+                }
+            },
         ),
         v1("h", "MessageEvent", llm_message={"role": "assistant", "content": text("One fails.")}),
         v1("i", "ConversationStateUpdateEvent", "environment", key="execution_status", value="finished"),

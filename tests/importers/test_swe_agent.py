@@ -23,7 +23,14 @@ def step(action: str, observation: str, open_file: str = "/repo/lamp.py", **more
     state = json.dumps({"open_file": open_file, "working_dir": "/repo"}) + "\n"
     thought = f"Now {action.split()[0]}."
     response = f"{thought}\n```\n{action}\n```"
-    return {"action": action, "observation": observation, "response": response, "thought": thought, "state": state, **more}
+    return {
+        "action": action,
+        "observation": observation,
+        "response": response,
+        "thought": thought,
+        "state": state,
+        **more,
+    }
 
 
 def run(*steps: dict[str, Any], status: str = "submitted", **more: Any) -> dict[str, Any]:
@@ -32,7 +39,9 @@ def run(*steps: dict[str, Any], status: str = "submitted", **more: Any) -> dict[
         {"role": "user", "content": TASK, "agent": "main"},
     ]
     for each in steps:
-        history.append({"role": "assistant", "content": each["response"], "thought": each["thought"], "action": each["action"]})
+        history.append(
+            {"role": "assistant", "content": each["response"], "thought": each["thought"], "action": each["action"]}
+        )
         history.append({"role": "user", "content": f"{each['observation']}\n(Open file: n/a)\nbash-$"})
     info = {"exit_status": status, "model_stats": {"instance_cost": 0.5, "tokens_sent": 900, "tokens_received": 30}}
     return {"environment": "main", "trajectory": list(steps), "history": history, "info": info, **more}

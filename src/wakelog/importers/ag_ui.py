@@ -114,6 +114,8 @@ class _ThreadReader:
         self._state = ForeignState()
         self._spans: dict[str, str] = {}
         self._chunk = ""
+        self._is_open = False
+        """A turn goes on over several runs while a call waits for the interface."""
         self._run = ""
         """A run that has begun, and that no user's words were seen of yet."""
 
@@ -124,6 +126,8 @@ class _ThreadReader:
                 yield SourceRecord(id, rest=event, broken=why or "an event is not an object"), size
                 continue
             steps = tuple(self._steps(event))
+            for step in steps:
+                self._is_open = isinstance(step, Prompt) or (self._is_open and not isinstance(step, TurnDone))
             yield SourceRecord(id, steps, microseconds(event.get("timestamp")), rest=event), size
 
     def _steps(self, event: dict[str, Any]) -> Iterator[Step]:
@@ -137,7 +141,7 @@ class _ThreadReader:
             yield from self._call(kind, event)
         match kind:
             case "RUN_STARTED":
-                self._run = _word(event, "runId", "run_id") or "run"
+                self._run = "" if self._is_open else _word(event, "runId", "run_id") or "run"
                 given = fields(event.get("input"))
                 yield from self._snapshot(given.get("messages"))
             case "RUN_FINISHED":

@@ -80,6 +80,7 @@ class SpanReader:
         given = _messages(about.get("gen_ai.input.messages"))
         agents = self._agents(span)
         if len(agents) > 1:
+            yield from self._begun()
             name = words(about.get("gen_ai.agent.name")) or words(span.get("name")) or "agent"
             asked: Value = {"prompt": _text(given[-1])} if given else None
             self._asked.add(agents[0])
@@ -87,7 +88,14 @@ class SpanReader:
             return
         yield from self._instructed(about)
         self._is_open = False
-        yield from self._prompted(given)
+        yield from self._prompted(given or self._first_given(agents))
+
+    def _first_given(self, agents: list[str]) -> list[dict[str, Any]]:
+        """What the first model call of an agent was given, where the agent's own span does not say."""
+        for span in self._spans if self._is_told else ():
+            if span["operation"] in _CHATS and self._agents(span) == agents:
+                return _messages(span["attributes"].get("gen_ai.input.messages"))
+        return []
 
     def _over(self, span: dict[str, Any]) -> Iterator[Step]:
         id, failure = words(span.get("spanId")), _failure(span)
