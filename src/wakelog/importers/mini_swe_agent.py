@@ -140,7 +140,7 @@ class _RunReader:
     def record(self, number: int, message: Any) -> SourceRecord:
         if not isinstance(message, dict):
             return SourceRecord(f"m{number}", rest=message, broken=f"message {number} is not an object")
-        role, extra = message.get("role"), fields(message.get("extra"))
+        role, extra = words(message.get("role")), fields(message.get("extra"))
         steps = list(self._steps(number, message)) if role in _ROLES else []
         if not steps:
             return SourceRecord(f"m{number}", rest=message)

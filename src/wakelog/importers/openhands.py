@@ -175,7 +175,7 @@ class _ArrayReader:
         given = _given(response, call)
         if given is None:
             given = {k: v for k, v in args.items() if k not in ("thought", "confirmation_state", "hidden")}
-        self._calls[event.get("id")] = call
+        self._calls[_key(event.get("id"))] = call
         if reply not in self._replies:
             self._replies.add(reply)
             yield _reply(reply, response, words(args.get("thought")), [(call, tool)])
