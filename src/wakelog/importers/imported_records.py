@@ -13,8 +13,10 @@ from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-LOG_OWN = ("payload.redacted", "records.imported")
-"""Events that no record gave: the log's own, between those of records."""
+LOG_OWN = frozenset(
+    ("payload.redacted", "records.imported", "session.opened", "session.closed", "session.reopened", "history.rewound")
+)
+"""Events that no record gave: the log's own and the import's, between those of records."""
 
 
 class ImportedRecords:
