@@ -452,6 +452,7 @@ class SessionWriter:
                 limits={},
                 spawner=spawner,
                 occurred_at=self._first_at,
+                folder="",
             )
             self._labels = dict(self._state("labels", {}))
         return self.session

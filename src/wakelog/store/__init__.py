@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
+from msgspec import structs
+
 from wakelog.config.folders import cached_index
 from wakelog.config.guards import Guards
 from wakelog.engine import Engine
@@ -26,6 +28,7 @@ from wakelog.model.values import check_text
 from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
 from wakelog.session.data import LABEL, DataType, Migrations, initial
+from wakelog.session.git_place import GitPlace
 from wakelog.state.diff import diff
 from wakelog.store.url import default_url, open_engine
 
@@ -76,7 +79,7 @@ def open(
 
         engine = BlobEngine(engine, blobs)
     store = Store(engine, clock=clock, redact=redact)
-    store.has_settings = True
+    store.has_settings, store.folder = True, os.curdir
     return store
 
 
@@ -99,6 +102,7 @@ class SessionKeywords(TypedDict, total=False):
     limits: Mapping[str, Amount] | None
     spawner: str
     occurred_at: int
+    folder: str | None
 
 
 class Store:
@@ -110,6 +114,8 @@ class Store:
         self.redact = redact
         self.has_settings = False
         """Whether the settings give limits for new sessions and the rule for untrusted effects."""
+        self.folder = ""
+        """The folder that sessions work in: where it is in git, they have labels that say so. Empty: not known."""
 
     @overload
     def session(self, name: str, *, data: type[S], **opening: Unpack[SessionKeywords]) -> Session[S]: ...
@@ -132,13 +138,15 @@ class Store:
         limits: Mapping[str, Amount] | None = None,
         spawner: str = "",
         occurred_at: int = 0,
+        folder: str | None = None,
     ) -> Session[Any]:
         """Opens the session of that name, or creates it. Several processes may do this at the same time.
 
         `data` is the initial value of the session's own part, or its type (msgspec, dataclass, TypedDict, Pydantic,
         JSON Schema); on an existing session it only tells the type. `goal`, `labels` and `limits` count at creation;
         limits are as for `Session.budget.set`, and without them those of the settings hold. `occurred_at` (in
-        microseconds) is for who records afterwards.
+        microseconds) is for who records afterwards. `folder` is where it works, by default the current one: in git, the
+        session gets the labels `project`, `repo`, `branch` and `commit`. With an empty one it gets none.
         """
         kind, first = initial(data)
         data_type: DataType[Any] = DataType(kind, version=version, migrate=migrate)
@@ -154,14 +162,15 @@ class Store:
             spawner=spawner,
             occurred_at=occurred_at,
         )
-        log, is_new = self._open_or_create(name, opened)
+        place = GitPlace(self._labelled_folder if folder is None else folder)
+        log, is_new = self._open_or_create(name, opened, place)
         session: Session[Any] = Session(log, name=name, data_type=data_type)
-        session.store = self
+        session.store, session._git_place = self, place
         if not is_new:
             _bring_forward(session)
         return session
 
-    def _open_or_create(self, name: str, opened: ev.SessionOpened) -> tuple[Log, bool]:
+    def _open_or_create(self, name: str, opened: ev.SessionOpened, place: GitPlace) -> tuple[Log, bool]:
         session = self.engine.find(check_text(name, "a name"))
         if session is None:
             check_name(name)
@@ -173,6 +182,7 @@ class Store:
         except NotFoundError as exc:
             if exc.kind != "session-not-found":
                 raise
+        opened = structs.replace(opened, labels={**place.labels(), **opened.labels})
         try:
             return Log.create(self.engine, session, opened, clock=self.clock, redact=self.redact), True
         except ConflictError:
@@ -203,7 +213,7 @@ class Store:
         found: Session[Any] = Session(
             log, name=log.head().name, data_type=DataType(kind, version=version, migrate=migrate)
         )
-        found.store = self
+        found.store, found._git_place = self, GitPlace(self._labelled_folder)
         _bring_forward(found)
         return found
 
@@ -379,6 +389,10 @@ class Store:
         from wakelog.config.settings import user_prices
 
         return user_prices()
+
+    @property
+    def _labelled_folder(self) -> str:
+        return self.folder if self.folder and self._guards.git_labels else ""
 
     @functools.cached_property
     def _guards(self) -> Guards:
