@@ -21,12 +21,16 @@ class Play(msgspec.Struct):
     ending: Ending = "whole"
     is_named: bool = True
     """Whether each event has an `event:` line, as all but chat completions have."""
+    answer: dict[str, Any] | None = None
+    """An answer at once, instead of a stream."""
+    status: int = 200
 
 
 class Provider:
     def __init__(self) -> None:
         self.plays: list[Play] = []
         self.asked: list[dict[str, Any]] = []
+        self.paths: list[str] = []
         self.url = ""
 
 
@@ -42,7 +46,11 @@ def provider() -> Iterator[Provider]:
 
         def do_POST(self) -> None:
             told.asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            told.paths.append(self.path)
             play = told.plays.pop(0)
+            if play.answer is not None:
+                self._at_once(play.status, json.dumps(play.answer).encode())
+                return
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
             self.send_header("transfer-encoding", "chunked")
@@ -58,6 +66,13 @@ def provider() -> Iterator[Provider]:
                 if play.ending == "whole" and not play.is_named:
                     self._chunk("data: [DONE]\n\n")
                 self._chunk("")
+
+        def _at_once(self, status: int, data: bytes) -> None:
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
 
         def _chunk(self, text: str) -> None:
             data = text.encode()
