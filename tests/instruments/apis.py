@@ -100,13 +100,17 @@ def _content(text: str = "", call: bool = False) -> dict[str, Any]:
 # The same as streams
 
 
+def _pieces(text: str) -> list[str]:
+    return [word if n == 0 else f" {word}" for n, word in enumerate(text.split(" "))] if text else []
+
+
 def _chat_parts(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
     frame = {**whole, "object": "chat.completion.chunk", "usage": None}
     choice = whole["choices"][0]
     message = choice["message"]
     yield {**frame, "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]}
-    for word in (message["content"] or "").split(" ") if message["content"] else ():
-        yield {**frame, "choices": [{"index": 0, "delta": {"content": word + " "}, "finish_reason": None}]}
+    for piece in _pieces(message["content"] or ""):
+        yield {**frame, "choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]}
     if "tool_calls" in message:
         calls = [{"index": n, **call} for n, call in enumerate(message["tool_calls"])]
         yield {**frame, "choices": [{"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}]}
@@ -124,8 +128,8 @@ def _response_parts(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 {"type": "response.output_item.added", "output_index": place, "item": {**item, "content": []}}
             )
             events.append({"type": "response.content_part.added", **at, "content_index": 0, "part": empty})
-            for word in item["content"][0]["text"].split(" "):
-                delta = {"content_index": 0, "delta": word + " ", "logprobs": []}
+            for piece in _pieces(item["content"][0]["text"]):
+                delta = {"content_index": 0, "delta": piece, "logprobs": []}
                 events.append({"type": "response.output_text.delta", **at, **delta})
         else:
             events.append({"type": "response.output_item.added", "output_index": place, "item": item})
@@ -140,8 +144,8 @@ def _message_parts(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for index, block in enumerate(whole["content"]):
         if block["type"] == "text":
             yield {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}}
-            for word in block["text"].split(" "):
-                delta = {"type": "text_delta", "text": word + " "}
+            for piece in _pieces(block["text"]):
+                delta = {"type": "text_delta", "text": piece}
                 yield {"type": "content_block_delta", "index": index, "delta": delta}
         else:
             yield {"type": "content_block_start", "index": index, "content_block": {**block, "input": {}}}
@@ -156,7 +160,7 @@ def _message_parts(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _content_parts(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
     candidate = whole["candidates"][0]
     for part in candidate["content"]["parts"]:
-        pieces = [{"text": w + " "} for w in part["text"].split(" ")] if "text" in part else [part]
+        pieces = [{"text": piece} for piece in _pieces(part["text"])] if "text" in part else [part]
         for piece in pieces:
             yield {**whole, "usageMetadata": {}, "candidates": [{"content": {"role": "model", "parts": [piece]}}]}
     last = {"content": {"role": "model", "parts": [{"text": ""}]}, "finishReason": "STOP"}
@@ -218,7 +222,7 @@ def ask_chat(remote: Provider, messages: list[Any], *, stream: bool = False, **m
         if stream:
             options = {"include_usage": True}
             parts = client.chat.completions.create(**given, stream=True, stream_options=options)
-            return "".join(map(_of_chat, parts)).strip()
+            return "".join(map(_of_chat, parts))
         return client.chat.completions.create(**given).choices[0].message.content or ""
 
 
@@ -227,7 +231,7 @@ async def ask_chat_async(remote: Provider, messages: list[Any], *, stream: bool 
         given = {"model": "gpt-4.1", "messages": messages}
         if stream:
             parts = await client.chat.completions.create(**given, stream=True)
-            return "".join([_of_chat(part) async for part in parts]).strip()
+            return "".join([_of_chat(part) async for part in parts])
         return (await client.chat.completions.create(**given)).choices[0].message.content or ""
 
 
@@ -239,7 +243,7 @@ def ask_responses(remote: Provider, messages: list[Any], *, stream: bool = False
     with _openai(remote) as client:
         given = {"model": "gpt-4.1", "input": messages, **more}
         if stream:
-            return "".join(map(_of_responses, client.responses.create(**given, stream=True))).strip()
+            return "".join(map(_of_responses, client.responses.create(**given, stream=True)))
         return str(client.responses.create(**given).output_text)
 
 
@@ -248,7 +252,7 @@ async def ask_responses_async(remote: Provider, messages: list[Any], *, stream: 
         given = {"model": "gpt-4.1", "input": messages}
         if stream:
             parts = await client.responses.create(**given, stream=True)
-            return "".join([_of_responses(part) async for part in parts]).strip()
+            return "".join([_of_responses(part) async for part in parts])
         return str((await client.responses.create(**given)).output_text)
 
 
@@ -259,7 +263,7 @@ def ask_messages(remote: Provider, messages: list[Any], *, stream: bool = False,
         given: dict[str, Any] = {"model": "claude-test", "messages": messages, "max_tokens": 99, **more}
         if stream:
             with client.messages.stream(**given) as parts:
-                return "".join(parts.text_stream).strip()
+                return "".join(parts.text_stream)
         return "".join(block.text for block in client.messages.create(**given).content if block.type == "text")
 
 
@@ -270,7 +274,7 @@ async def ask_messages_async(remote: Provider, messages: list[Any], *, stream: b
         given: dict[str, Any] = {"model": "claude-test", "messages": messages, "max_tokens": 99}
         if stream:
             async with client.messages.stream(**given) as parts:
-                return "".join([text async for text in parts.text_stream]).strip()
+                return "".join([text async for text in parts.text_stream])
         said = await client.messages.create(**given)
         return "".join(block.text for block in said.content if block.type == "text")
 
@@ -286,7 +290,7 @@ def ask_content(remote: Provider, contents: list[Any], *, stream: bool = False, 
     given = {"model": "gemini-2.5-flash", "contents": contents, **more}
     try:
         if stream:
-            return "".join(part.text or "" for part in client.models.generate_content_stream(**given)).strip()
+            return "".join(part.text or "" for part in client.models.generate_content_stream(**given))
         said = client.models.generate_content(**given).candidates[0].content.parts
         return "".join(part.text or "" for part in said)
     finally:
@@ -299,7 +303,7 @@ async def ask_content_async(remote: Provider, contents: list[Any], *, stream: bo
     try:
         if stream:
             parts = await client.aio.models.generate_content_stream(**given)
-            return "".join([part.text or "" async for part in parts]).strip()
+            return "".join([part.text or "" async for part in parts])
         said = (await client.aio.models.generate_content(**given)).candidates[0].content.parts
         return "".join(part.text or "" for part in said)
     finally:

@@ -24,6 +24,8 @@ class Play(msgspec.Struct):
     answer: dict[str, Any] | None = None
     """An answer at once, instead of a stream."""
     status: int = 200
+    held: threading.Event | None = None
+    """Waits for this before it answers."""
 
 
 class Provider:
@@ -48,6 +50,8 @@ def provider() -> Iterator[Provider]:
             told.asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
             told.paths.append(self.path)
             play = told.plays.pop(0)
+            if play.held is not None:
+                play.held.wait(60)
             if play.answer is not None:
                 self._at_once(play.status, json.dumps(play.answer).encode())
                 return
@@ -72,7 +76,8 @@ def provider() -> Iterator[Provider]:
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(data)))
             self.end_headers()
-            self.wfile.write(data)
+            with contextlib.suppress(ConnectionError):
+                self.wfile.write(data)
 
         def _chunk(self, text: str) -> None:
             data = text.encode()

@@ -129,9 +129,6 @@ class ConversationRecorder:
         def guarded() -> None:
             try:
                 job()
-                if self._is_failing:
-                    self._is_failing = False
-                    self._warn("the store is back; what was missed is noted as a gap")
             except Exception as exc:  # whatever goes wrong here, the program must not notice
                 self._missed += 1
                 if not self._is_failing:
@@ -177,6 +174,7 @@ class ConversationRecorder:
         observed = ObservedCall(runtime, request.body, prices=lane.session._prices, provider=request.provider)
         observed.begin()
         lane.wrote(lane.session.head.seq, 2)
+        self._is_failing = False
         call.observed, call.lane, call.conversation = observed, lane, conversation
         conversation.is_busy, conversation.is_failed = True, True
         self._open[id(call)] = call
@@ -265,7 +263,8 @@ class ConversationRecorder:
     def _note_gap(self, lane: SessionLane | None = None) -> None:
         lane = lane or next(iter(self._lanes), None)
         if self._missed and lane is not None:
-            missed = f"{self._missed} messages to or from a model passed without being recorded"
+            number = "a message" if self._missed == 1 else f"{self._missed} messages"
+            missed = f"{number} to or from a model passed without being recorded"
             self._append(lane, [EventDraft(ev.GapNoted(missed=missed, source=self._source), actor="runtime")])
             self._missed = 0
 

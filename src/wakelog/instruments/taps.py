@@ -58,6 +58,7 @@ def listened(parts: Iterator[Any], listener: Listener) -> Iterator[Any]:
         raise
     except BaseException as exc:
         listener.broke(exc)
+        patches.wait(listener.call)
         raise
     else:
         listener.ended()
@@ -74,6 +75,8 @@ async def listened_async(parts: AsyncIterator[Any], listener: Listener) -> Async
         raise
     except BaseException as exc:
         listener.broke(exc)
+        if isinstance(exc, Exception):  # a cancellation is not held up
+            await patches.wait_async(listener.call)
         raise
     else:
         listener.ended()
@@ -145,6 +148,7 @@ class ListenedStream:
             raise
         except BaseException as exc:
             self._listener.broke(exc)
+            patches.wait(self._listener.call)
             raise
         self._listener.take(part)
         return part
