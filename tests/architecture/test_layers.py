@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("index",),
     ("log",),
     ("state", "engines"),
-    ("codec", "redaction", "engine", "conformance", "atomic_file"),
+    ("codec", "redaction", "engine", "conformance", "atomic_file", "child_process"),
     ("model", "errors"),
 )
 SIDEWAYS = {("model", "errors")}

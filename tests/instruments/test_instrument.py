@@ -207,7 +207,7 @@ def test_an_error_of_the_provider_is_raised_as_it_is_and_recorded(
     recorded: Recorded, remote: Provider, api: Api, status: int
 ) -> None:
     remote.plays += [api.fails(status), api.fails(status)]
-    with pytest.raises(Exception, match=".") as without:
+    with pytest.raises(Exception) as without:
         api.ask(remote, api.first())
     wakelog.instrument(api.library, store=recorded.store)
     with pytest.raises(type(without.value)) as within:
@@ -245,7 +245,7 @@ def test_a_stream_that_breaks_off_is_recorded_with_what_came(recorded: Recorded,
     api = APIS[name]
     wakelog.instrument(api.library, store=recorded.store)
     remote.plays.append(api.streams(ANSWER, upto=5, ending="broken"))
-    with pytest.raises(Exception, match="."):
+    with pytest.raises(Exception):  # noqa: B017 - whatever the client raises
         api.ask(remote, api.first(), stream=True)
     assert outputs(recorded, "action.failed")[0].startswith("It is")
 
@@ -265,6 +265,28 @@ def test_a_stream_that_its_reader_leaves_is_recorded_as_left(recorded: Recorded,
     wakelog.uninstrument()
     assert [e.body["error"]["type"] for e in recorded.of("action.failed")] == ["abandoned", "abandoned"]
     assert outputs(recorded, "action.failed") == ["It", "It"]
+
+
+def test_a_reader_that_stops_at_the_last_word_goes_on_with_its_conversation(
+    recorded: Recorded, remote: Provider
+) -> None:
+    wakelog.instrument("openai", store=recorded.store)
+    remote.plays += [CHAT.streams("One."), CHAT.streams("Two.")]
+    with openai.OpenAI(api_key="none", base_url=remote.url, max_retries=0) as client:
+        history: list[Any] = [{"role": "user", "content": "1"}]
+        kept = []
+        for answer, question in (("One.", "2"), ("Two.", "3")):
+            stream = client.chat.completions.create(model="gpt-4.1", messages=history, stream=True)
+            kept.append(stream)
+            for part in stream:
+                if part.choices and part.choices[0].finish_reason:
+                    break
+            history += [{"role": "assistant", "content": answer}, {"role": "user", "content": question}]
+        for stream in kept:
+            stream.close()
+    wakelog.uninstrument()
+    assert recorded.said() == [("user", "1"), ("assistant", "One."), ("user", "2"), ("assistant", "Two.")]
+    assert [e.body.get("outcome", "completed") for e in recorded.of("turn.ended")] == ["completed", "completed"]
 
 
 def test_a_cancelled_call_is_recorded_as_interrupted(recorded: Recorded, remote: Provider) -> None:

@@ -1,5 +1,6 @@
-"""LiteLLM, where it is installed. It is large and pins the clients that it uses, so no extra of ours brings it. Run this
-file in an environment that has it, with `-W ignore`: it leaves event loops open when it is imported."""
+"""LiteLLM, where it is installed. It is large and pins the clients that it uses, so no extra of ours brings it.
+
+Run this file in an environment that has it, with `-W ignore`: it leaves event loops open when it is imported."""
 
 import asyncio
 import warnings

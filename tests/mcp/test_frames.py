@@ -5,8 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakelog.mcp import frames
-from wakelog.mcp.frames import Lines, ServerSentEvents, frames_of
+from wakelog.codec.lines import Lines, ServerSentEvents
+from wakelog.mcp.frames import frames_of
 
 pieces = st.lists(st.integers(1, 9), max_size=60)
 
@@ -38,7 +38,7 @@ def test_an_event_of_several_lines_is_one() -> None:
 
 
 def test_a_line_too_long_to_read_is_skipped_and_the_next_is_read(monkeypatch) -> None:
-    monkeypatch.setattr(frames, "LINE_MAX", 8)
+    monkeypatch.setattr("wakelog.codec.lines.LINE_MAX", 8)
     lines = Lines()
     assert list(lines.feed(b"x" * 20)) == []
     assert list(lines.feed(b"yyy\nok\n")) == [b"ok"]

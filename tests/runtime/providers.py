@@ -25,14 +25,17 @@ class Play(msgspec.Struct):
     """An answer at once, instead of a stream."""
     status: int = 200
     held: threading.Event | None = None
-    """Waits for this before it answers."""
+    """Waits for this before it answers, or before the part of the stream at `held_at`."""
+    held_at: int = 0
 
 
 class Provider:
     def __init__(self) -> None:
         self.plays: list[Play] = []
         self.asked: list[dict[str, Any]] = []
+        self.bodies: list[bytes] = []
         self.paths: list[str] = []
+        self.headers: list[dict[str, str]] = []
         self.url = ""
 
 
@@ -47,10 +50,14 @@ def provider() -> Iterator[Provider]:
             pass
 
         def do_POST(self) -> None:
-            told.asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            body = self.rfile.read(int(self.headers["content-length"]))
+            told.bodies.append(body)
             told.paths.append(self.path)
+            told.headers.append({name.lower(): value for name, value in self.headers.items()})
+            with contextlib.suppress(ValueError):
+                told.asked.append(json.loads(body))
             play = told.plays.pop(0)
-            if play.held is not None:
+            if play.held is not None and not play.held_at:
                 play.held.wait(60)
             if play.answer is not None:
                 self._at_once(play.status, json.dumps(play.answer).encode())
@@ -60,7 +67,9 @@ def provider() -> Iterator[Provider]:
             self.send_header("transfer-encoding", "chunked")
             self.end_headers()
             with contextlib.suppress(ConnectionError):
-                for event in play.events:
+                for number, event in enumerate(play.events):
+                    if play.held is not None and number == play.held_at > 0:
+                        play.held.wait(60)
                     name = f"event: {event['type']}\n" if play.is_named else ""
                     self._chunk(f"{name}data: {json.dumps(event)}\n\n")
                 if play.ending == "broken":

@@ -39,8 +39,8 @@ class Conversation:
     """What is known of one conversation."""
 
     def __init__(self) -> None:
-        self.is_busy = False
-        """Whether a request of it is being answered."""
+        self.call: Any = None
+        """The request of it that is being answered, if one is; the recorder's."""
         self.is_failed = False
         """Whether the last request has no whole answer."""
         self.lane: Any = None
@@ -51,6 +51,10 @@ class Conversation:
         self._answered: set[str] = set()
         self._said: set[str] = set()
         """What the model answered, by its words."""
+
+    @property
+    def is_busy(self) -> bool:
+        return self.call is not None
 
     def news(self, request: ModelRequest) -> tuple[ConversationItem, ...] | None:
         """What a request adds, if it goes on with this conversation; else None."""
@@ -154,10 +158,10 @@ class Conversations:
         if request.previous and (known := self._by_id.get(request.previous)) is not None:
             return known, request.items
         for key, (where, conversation) in reversed(self._known.items()):
-            if where != scope or conversation.is_busy:
-                continue
-            news = conversation.news(request)
-            if news is not None:
+            news = conversation.news(request) if where == scope else None
+            # A reader that stopped at the model's last word has the answer before we know that it is whole.
+            has_answer = news and news[0].role == "assistant"
+            if news is not None and (has_answer or not conversation.is_busy):
                 self._known.move_to_end(key)
                 return conversation, news
         conversation = Conversation()

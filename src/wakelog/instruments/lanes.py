@@ -31,7 +31,7 @@ from wakelog.runtime.resume import settle_pending
 from wakelog.session import Session
 
 WAITING_MAX = 8
-"""SessionLanes that may wait for the results of tools; then the one that waits longest is used for another conversation."""
+"""Lanes that may wait for the results of tools; then the one that waits longest is used for another conversation."""
 
 
 class SessionLane:

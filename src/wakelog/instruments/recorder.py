@@ -176,7 +176,7 @@ class ConversationRecorder:
         lane.wrote(lane.session.head.seq, 2)
         self._is_failing = False
         call.observed, call.lane, call.conversation = observed, lane, conversation
-        conversation.is_busy, conversation.is_failed = True, True
+        conversation.call, conversation.is_failed = call, True
         self._open[id(call)] = call
 
     def finish(self, call: PassingCall, end: End) -> None:
@@ -186,14 +186,16 @@ class ConversationRecorder:
         if observed is None or lane is None or conversation is None:
             return
         call.observed = None
-        conversation.is_busy = False
+        is_newest = conversation.call is call
+        if is_newest:
+            conversation.call = None
         rests = False
         if end.how == "succeeded":
-            conversation.is_failed = False
+            conversation.is_failed = conversation.is_failed and not is_newest
             asked = conversation.take_answer(end.result)
             rests = not asked or call.request.is_forced
             self._conversations.name(conversation, *_ids_of(end.result), call.request.previous)
-        has_turn = lane.conversation is conversation and not lane.has_own_turn
+        has_turn = is_newest and lane.conversation is conversation and not lane.has_own_turn
         ending = lane.ending() if has_turn and rests else []
         observed.finish(end, *ending)
         lane.wrote(lane.session.head.seq, 1 + len(ending))

@@ -5,7 +5,6 @@ A frame that cannot be read is none of our business: it passes like any other, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -13,9 +12,6 @@ import msgspec
 Frame = dict[str, Any]
 
 _decode = msgspec.json.Decoder().decode
-
-LINE_MAX = 64 << 20
-"""A line longer than this is passed on but not read."""
 
 
 def frames_of(text: bytes) -> list[Frame]:
@@ -25,43 +21,3 @@ def frames_of(text: bytes) -> list[Frame]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
     return [f for f in (value if isinstance(value, list) else [value]) if isinstance(f, dict)]
-
-
-class Lines:
-    """Cuts a stream of bytes into lines, wherever the pieces end."""
-
-    def __init__(self) -> None:
-        self._rest = bytearray()
-        self._is_skipping = False
-
-    def feed(self, piece: bytes) -> Iterator[bytes]:
-        *whole, rest = piece.split(b"\n")
-        for line in whole:
-            if not self._is_skipping:
-                self._rest += line
-                yield bytes(self._rest)
-            self._rest.clear()
-            self._is_skipping = False
-        if len(self._rest) + len(rest) > LINE_MAX:
-            self._is_skipping = True
-            self._rest.clear()
-        if not self._is_skipping:
-            self._rest += rest
-
-
-class ServerSentEvents:
-    """The data of server-sent events in a stream of bytes."""
-
-    def __init__(self) -> None:
-        self._lines = Lines()
-        self._data: list[bytes] = []
-
-    def feed(self, piece: bytes) -> Iterator[bytes]:
-        for line in self._lines.feed(piece):
-            line = line.rstrip(b"\r")
-            if not line:
-                if self._data:
-                    yield b"\n".join(self._data)
-                self._data = []
-            elif line.startswith(b"data:"):
-                self._data.append(line[5:].removeprefix(b" "))

@@ -20,7 +20,8 @@ from typing import Any
 import msgspec
 
 import wakelog
-from wakelog.mcp.frames import Frame, Lines, frames_of
+from wakelog.codec.lines import Lines
+from wakelog.mcp.frames import Frame, frames_of
 
 PIECE = 1 << 16
 NAME = "wakelog"
