@@ -11,7 +11,6 @@ In a turn that the program opened itself, nothing is opened or ended here.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -121,8 +120,10 @@ class SessionLane:
         if not self.is_ours:
             self._others.ours.update(range(last - count + 1, last + 1))
 
-    def has_message(self, item: ConversationItem) -> bool:
-        return not self.is_ours and self._others.has_message(item)
+    def has_message(self, item: ConversationItem, *, is_input: bool) -> bool:
+        """Whether the program recorded this itself. The newest input it can only have recorded lately: the same words
+        in an earlier turn were said earlier."""
+        return not self.is_ours and self._others.has_message(item, is_input)
 
     def has_call(self, result: SeenCallResult) -> bool:
         return not self.is_ours and self._others.has_call(result)
@@ -135,28 +136,32 @@ class _Others:
         self._session = session
         self._seen: Seq = 0
         self.ours: set[Seq] = set()
-        self._messages: Counter[tuple[str, str]] = Counter()
+        self._edge: Seq = 0
+        """Where the last turn began or ended."""
+        self._messages: dict[tuple[str, str], list[Seq]] = {}
         self._calls: list[tuple[str, str, str]] = []
 
     def look(self) -> None:
         log = self._session.log
         for entry in log.entries(after=self._seen, payloads=True):
             self._seen = entry.seq
+            if entry.kind in ("turn.started", "turn.ended"):
+                self._edge = entry.seq
             if entry.seq in self.ours:
                 self.ours.discard(entry.seq)
             elif entry.kind == "message.added":
-                role = text_in(entry.body, "role")
-                self._messages[role, _gist(log.value(entry, entry.body.get("content")))] += 1
+                key = text_in(entry.body, "role"), _gist(log.value(entry, entry.body.get("content")))
+                self._messages.setdefault(key, []).append(entry.seq)
             elif entry.kind in ASKS and text_in(entry.body, "effect") != "model":
                 body = entry.body
                 self._calls.append((text_in(body, "action"), text_in(body, "tool"), text_in(body, "input_hash")))
 
-    def has_message(self, item: ConversationItem) -> bool:
-        key = (item.role, _gist(item.content))
-        if not self._messages[key]:
-            return False
-        self._messages[key] -= 1
-        return True
+    def has_message(self, item: ConversationItem, is_input: bool) -> bool:
+        known = self._messages.get((item.role, _gist(item.content)), [])
+        found = next((seq for seq in known if seq > self._edge or not is_input), None)
+        if found is not None:
+            known.remove(found)
+        return found is not None
 
     def has_call(self, result: SeenCallResult) -> bool:
         digest = hash_value(result.input if result.input is not None else {})

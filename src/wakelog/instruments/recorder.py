@@ -215,7 +215,9 @@ class ConversationRecorder:
         results: list[SeenCallResult],
     ) -> list[EventDraft]:
         """The events of what is new: results of tools, then, if the user said something, a turn with what was said."""
-        said = [i for i in news if i.content is not None and not conversation.is_known(i) and not lane.has_message(i)]
+        newest = next((item for item in reversed(news) if item.role == "user"), None)
+        said = [item for item in news if item.content is not None and not conversation.is_known(item)]
+        said = [item for item in said if not lane.has_message(item, is_input=item is newest)]
         inputs = [item for item in said if item.role == "user"]
         drafts = [self._tool_call(lane, result) for result in results if not lane.has_call(result)]
         drafts += self._changed_files(lane, drafts)

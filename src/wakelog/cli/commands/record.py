@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _RUNNERS = ("python", "node", "bun", "deno", "uv", "uvx", "npx", "ruby", "bash", "sh", "env", "time")
 """Commands that run another one, which is what people think of."""
+_SCRIPTS = (".py", ".js", ".mjs", ".ts", ".rb", ".sh")
 
 
 @click.command("record", context_settings={"ignore_unknown_options": True})
@@ -80,9 +81,10 @@ def program_of(command: Sequence[str]) -> str:
     name = Path(command[0]).stem
     while name.rstrip("0123456789.") in _RUNNERS:
         rest = [word for word in command[1:] if not word.startswith("-") and "=" not in word and word != "run"]
-        if not rest or rest == list(command):
+        if not rest:
             break
-        command, name = rest, Path(rest[0]).stem
+        script = next((word for word in rest if Path(word).suffix in _SCRIPTS), rest[0])
+        command, name = rest[rest.index(script) :], Path(script).stem
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)[:60].strip("-.") or "command"
 
 
