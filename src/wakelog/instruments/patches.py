@@ -80,8 +80,8 @@ def instrument(*libraries: str, session: Session[Any] | None = None, store: Stor
 
 
 def uninstrument(*libraries: str) -> None:
-    """Takes the wraps off these libraries, or off all. With the last one, what is left is written, and the session that
-    was made for this ends."""
+    """Stops recording the model calls of these libraries, or of all. With the last one, what is left is written, and
+    the session that was made for this ends."""
     global _recorder
     with _lock:
         for library in libraries or tuple(_patches):
