@@ -132,6 +132,17 @@ def test_files_that_tools_change_are_recorded_where_the_session_captures_them(
     assert [file.path for file in session.files.modified().files] == ["weather.txt"]
 
 
+def test_a_turn_that_is_done_is_not_recorded_again(recorded: Recorded, remote: Provider) -> None:
+    wakelog.instrument("openai")
+    session = recorded.store.session("mine")
+    remote.plays += [CHAT.says(ANSWER), CHAT.says(ANSWER)]
+    for _ in range(2):
+        with session.turn(QUESTION, id="once"):
+            ask_chat(remote, CHAT.first())
+    wakelog.uninstrument()
+    assert len(recorded.of("action.requested")) == 1
+
+
 def test_two_threads_in_one_turn_are_recorded_in_it(recorded: Recorded, remote: Provider) -> None:
     wakelog.instrument("openai")
     session = recorded.store.session("mine")

@@ -420,6 +420,36 @@ def test_no_key_is_recorded(recorded: Recorded, remote: Provider) -> None:
     assert recorded.of("action.succeeded")
 
 
+def test_keys_among_the_parameters_are_not_recorded(recorded: Recorded, remote: Provider) -> None:
+    wakelog.instrument("openai", store=recorded.store)
+    remote.plays.append(APIS["responses"].says(ANSWER))
+    secret = "a-key-nobody-would-recognise"
+    server: Any = {"type": "mcp", "server_label": "s", "server_url": "https://s.example", "authorization": secret}
+    server |= {"headers": {"x-team": secret}}
+    extra = {"data_sources": [{"authentication": {"type": "api_key", "key": secret}}]}
+    with openai.OpenAI(api_key="none", base_url=remote.url) as client:
+        client.responses.create(model="gpt-4.1", input=QUESTION, tools=[server], extra_body=extra)
+    assert remote.asked[0]["tools"][0]["authorization"] == secret
+    (asked,) = recorded.of("action.requested")
+    assert secret not in repr(asked.body)
+    assert asked.body["params"]["tools"][0]["server_label"] == "s"
+
+
+def test_functions_that_googles_client_calls_by_itself_are_recorded(recorded: Recorded, remote: Provider) -> None:
+    wakelog.instrument("google-genai", store=recorded.store)
+    api = APIS["content"]
+
+    def get_weather(city: str) -> str:
+        """The weather in a city."""
+        return RESULT
+
+    remote.plays += [api.says(call=True), api.says(ANSWER)]
+    assert api.ask(remote, api.first(), config={"tools": [get_weather]}) == ANSWER
+    (tool,) = recorded.of("action.recorded")
+    assert (tool.body["tool"], tool.body["input"]) == (CALL[1], CALL[2])
+    assert len(recorded.of("action.succeeded")) == 2
+
+
 def test_an_unknown_library_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="gpt4all") as refused:
         wakelog.instrument("gpt4all")

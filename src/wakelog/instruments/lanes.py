@@ -32,6 +32,11 @@ from wakelog.session import Session
 WAITING_MAX = 8
 """Lanes that may wait for the results of tools; then the one that waits longest is used for another conversation."""
 
+BOUND_MAX = 256
+"""Sessions of the program that are remembered; one that was forgotten is read again."""
+READ_MAX = 5000
+"""Events of a session that are read when it is met, to know what the program records itself."""
+
 
 class SessionLane:
     """One session, and what is going on in it."""
@@ -143,6 +148,7 @@ class _Others:
 
     def look(self) -> None:
         log = self._session.log
+        self._seen = max(self._seen, log.head().seq - READ_MAX)
         for entry in log.entries(after=self._seen, payloads=True):
             self._seen = entry.seq
             if entry.kind in ("turn.started", "turn.ended"):
@@ -196,11 +202,13 @@ class SessionLanes:
 
     def bound(self, session: Session[Any]) -> SessionLane:
         """The lane of a session that the program works in."""
-        lane = self._bound.get(session.id)
+        lane = self._bound.pop(session.id, None)
         if lane is None or lane.session is not session:
             lane = next((each for each in self._lanes if each.session is session), None)
             lane = lane or SessionLane(session, is_ours=False)
-            self._bound[session.id] = lane
+        self._bound[session.id] = lane  # the newest last
+        while len(self._bound) > BOUND_MAX:
+            del self._bound[next(iter(self._bound))]
         lane.used = time.monotonic()
         return lane
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import contextvars
 import importlib
-import logging
 import os
 import sys
 import threading
@@ -20,7 +19,7 @@ from typing import Any
 
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.instruments.lanes import LaneName
-from wakelog.instruments.recorder import ConversationRecorder, PassingCall
+from wakelog.instruments.recorder import ConversationRecorder, PassingCall, warn_by_log
 from wakelog.instruments.wire import read_request
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import current, replaying
@@ -132,9 +131,19 @@ def seen(path: str, body: Callable[[], Value], provider: str | None = None) -> P
             return None
         request = read_request(path, body(), provider)
         return _current_recorder().asked(request, current()) if request is not None else None
-    except Exception:
-        logging.getLogger("wakelog").warning("a model call was not recorded", exc_info=True)
+    except Exception as exc:
+        _warn_once(exc)
         return None
+
+
+_warned: list[str] = []
+
+
+def _warn_once(error: Exception) -> None:
+    """A request that cannot be read is told once; the program may send many."""
+    if not _warned:
+        _warned.append(repr(error))
+        warn_by_log(f"model calls go on but are not recorded: {error!r}")
 
 
 def enter_call() -> contextvars.Token[bool]:

@@ -150,8 +150,8 @@ class ConversationRecorder:
     def begin(self, call: PassingCall) -> None:
         """Records what a request brings, and that the call starts."""
         request, session = call.request, call.session
-        if session is not None and _is_in_model_call(session):
-            return  # `session.model` records it
+        if session is not None and (session._is_answering or _is_in_model_call(session)):
+            return  # `session.model` records it, or the turn is done and nothing is
         scope = session.id if session is not None else ""
         conversation, news = self._conversations.find(request, scope)
         lane = self._lanes.bound(session) if session is not None else self._lanes.place(conversation)

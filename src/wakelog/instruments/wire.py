@@ -17,6 +17,8 @@ import msgspec
 
 from wakelog.model.parts import Answered, Asked, Image, Part, Text, Thinking, flat, parts_of, text_of
 from wakelog.model.values import Value
+from wakelog.runtime.models import SHOWN
+from wakelog.runtime.values import HIDDEN
 
 Shape = Literal["openai.chat", "openai.responses", "anthropic.messages", "google.content"]
 Role = Literal["user", "assistant", "tool"]
@@ -29,6 +31,7 @@ PROVIDERS: dict[Shape, str] = {
 }
 _SYSTEM = frozenset({"system", "developer"})
 _GOOGLE = re.compile(r"(?:^|/)(?P<model>[^/:]+):(?P<verb>generateContent|streamGenerateContent)$")
+_KEYS = re.compile(r"authori[sz]ation|password|secret|credential|(?:^|_|-)(?:key|token)$|apikey", re.IGNORECASE)
 _RESULTS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
 
 
@@ -97,7 +100,7 @@ def read_request(path: str, body: Value, provider: str | None = None) -> ModelRe
     shape = shape_of(path)
     if shape is None or not isinstance(body, dict):
         return None
-    body = {name: value for name, value in body.items() if not name.startswith("_")}
+    body = {name: value if name in SHOWN else _without_keys(value) for name, value in body.items() if name[:1] != "_"}
     match = _GOOGLE.search(path.partition("?")[0].rstrip("/"))
     model = match["model"] if match else body.get("model")
     system, items = _READERS[shape](body)
@@ -127,6 +130,26 @@ def _is_forced(body: dict[str, Any]) -> bool:
     if isinstance(tool := body.get("toolConfig"), dict) and isinstance(how := tool.get("functionCallingConfig"), dict):
         return how.get("mode") == "ANY"
     return choice in ("required", "any")
+
+
+def _without_keys(value: Value) -> Value:
+    """A parameter as it may be stored. Some hold keys: those of the tools that a provider calls by itself."""
+    if isinstance(value, list):
+        return [_without_keys(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: HIDDEN
+        if isinstance(held, str) and _KEYS.search(name)
+        else _hidden(held)
+        if name == "headers"
+        else _without_keys(held)
+        for name, held in value.items()
+    }
+
+
+def _hidden(headers: Value) -> Value:
+    return dict.fromkeys(headers, HIDDEN) if isinstance(headers, dict) else HIDDEN
 
 
 # The four shapes

@@ -15,6 +15,7 @@ from wakelog.cli.context import CommandContext, common
 if TYPE_CHECKING:
     from wakelog.instruments.recorder import ConversationRecorder
     from wakelog.session import Session
+    from wakelog.store import Store
 
 _RUNNERS = ("python", "node", "bun", "deno", "uv", "uvx", "npx", "ruby", "bash", "sh", "env", "time")
 """Commands that run another one, which is what people think of."""
@@ -60,10 +61,14 @@ def record_command(
     lane_name = LaneName(name or program_of(command), os.getpid())
     endpoints = Endpoints(os.environ, dict(_pair(each) for each in also))
 
+    stores: list[Store] = []
+
     def open_session(number: int) -> Session[Any]:
         # In the recorder's thread, and again if it failed: the store may come back.
+        if not stores:
+            stores.append(ctx.new_store())
         made = lane_name(number) if into is None else into if number == 1 else f"{into}-{number}"
-        return ctx.new_store().session(made, agent=lane_name.program)
+        return stores[0].session(made, agent=lane_name.program)
 
     recorder = ConversationRecorder(open_session, source="record", is_ours=into is None, warn=ctx.warn)
     with SignalForwarding(shares_terminal=True) as signals:
