@@ -23,13 +23,13 @@ from wakelog.log.removal import delete
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, is_session_id, root_id
 from wakelog.model.names import check_name
-from wakelog.model.records import EventDraft, Head
+from wakelog.model.records import Head
 from wakelog.model.values import check_text
 from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
 from wakelog.session.data import LABEL, DataType, Migrations, initial
 from wakelog.session.git_place import GitPlace
-from wakelog.state.diff import diff
+from wakelog.store.data_upgrade import bring_forward
 from wakelog.store.url import default_url, open_engine
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from wakelog.monitors.rules import Given
     from wakelog.monitors.store_watch import Watcher
     from wakelog.store.bundles import ImportedBundle
+    from wakelog.store.commit_turns import CommitTurns, SessionCommits
     from wakelog.store.erasure import Erasure
 
 S = TypeVar("S")
@@ -167,7 +168,7 @@ class Store:
         session: Session[Any] = Session(log, name=name, data_type=data_type)
         session.store, session._git_place = self, place
         if not is_new:
-            _bring_forward(session)
+            bring_forward(session)
         return session
 
     def _open_or_create(self, name: str, opened: ev.SessionOpened, place: GitPlace) -> tuple[Log, bool]:
@@ -214,7 +215,7 @@ class Store:
             log, name=log.head().name, data_type=DataType(kind, version=version, migrate=migrate)
         )
         found.store, found._git_place = self, GitPlace(self._labelled_folder)
-        _bring_forward(found)
+        bring_forward(found)
         return found
 
     def find(self, name_or_id: str) -> SessionId:
@@ -351,6 +352,18 @@ class Store:
         found = None if named is None else [self.find(each) for each in named]
         return self.index.costs(found, by=by, turns=turns, since=since, until=until, utc=utc)
 
+    def link_commits(self, folder: str = ".", *, notes: bool = False, dry_run: bool = False) -> list[SessionCommits]:
+        """Does what `Session.files.link_commits` does for all sessions that worked in a folder's repository."""
+        from wakelog.store.commit_turns import link_all
+
+        return link_all(self, folder, notes=notes, dry_run=dry_run)
+
+    def turns_behind(self, revision: str, *, folder: str = ".") -> CommitTurns:
+        """Lists the turns whose work a git commit has, as far as they were linked. `folder` is in its repository."""
+        from wakelog.store.commit_turns import turns_behind
+
+        return turns_behind(self, revision, folder)
+
     def watch(
         self,
         *rules: Given,
@@ -467,23 +480,3 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _bring_forward(session: Session[Any]) -> None:
-    """Checks an existing session's data against the type it is opened with, and migrates older data."""
-    data_type = session._data_type
-    if data_type.kind is None:
-        return
-    state = session.log.state()
-    written_as = state["labels"].get(LABEL, "")
-    if written_as == data_type.label:
-        data_type.load(state["data"])
-        return
-    value = data_type.migrate(state["data"], written_as)
-    data_type.load(value)
-    patch = diff(state["data"], value, "/data")
-    why = f"data brought from {written_as or 'untyped'} to {data_type.label}"
-    changes: list[ev.Event] = [ev.LabelsSet(labels={LABEL: data_type.label}, why=why)]
-    if patch:
-        changes.insert(0, ev.StatePatched(patch=patch, why=why))
-    session.append(*(EventDraft(change, actor="runtime") for change in changes), expect=session.head.seq)

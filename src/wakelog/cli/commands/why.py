@@ -14,6 +14,7 @@ from wakelog.cli.places import find_subject, find_subject_in, find_subjects
 from wakelog.cli.render.events import Tools, show_line
 from wakelog.cli.render.insight import WHY, insight_lines, reasons_for
 from wakelog.cli.render.provenance import (
+    asked_line,
     plain_why,
     say_wrapped,
     touched_lines,
@@ -82,6 +83,8 @@ def why_command(ctx: CommandContext, words: tuple[str, ...], at: str, depth: int
 def _say(ctx: CommandContext, session: Session[Any], found: Why) -> None:
     target, exposure = found.target, found.exposure
     ctx.say(f"{title(ctx, session)}  why {fit(target.what, ctx.columns // 2)}")
+    if asked := asked_line(ctx, found):
+        ctx.say(asked)
     way = {"lines": "found by following its lines back", "newest change": "found as the newest change of the file"}
     told = ": ".join(part for part in (way.get(target.way, ""), target.note) if part)
     if told:

@@ -182,6 +182,12 @@ def _file(body: dict[str, Value]) -> str:
     return f"{text_of(body.get('change', 'modified'))} {text_of(body.get('path', ''))}"
 
 
+def _commit(body: dict[str, Value]) -> str:
+    return f"{_short(body.get('commit', ''))} has work of @{body.get('turn')} ({body.get('known', 'derived')})  " + (
+        text_of(body.get("subject", ""))
+    )
+
+
 def _tail(kind: str, body: dict[str, Value]) -> tuple[str, ...]:
     if kind == "file.changed" and (body.get("added") or body.get("removed")):
         return (f"+{body.get('added', 0)} {glyph('minus')}{body.get('removed', 0)}",)
@@ -251,6 +257,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
     "checkpoint.named": ("checkpoint", _say("{name} = e{at}")),
     "note.added": ("note", _say("{text}")),
     "gap.noted": ("gap", _say("{missed}")),
+    "git_commit.linked": ("commit", _commit),
 }
 
 

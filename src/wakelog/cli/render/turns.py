@@ -24,7 +24,6 @@ from wakelog.model.ids import Seq
 from wakelog.model.turns import count_event
 from wakelog.session import Session
 
-
 WORKS_WITH = ("model", "branch", "repo", "agent_version", "system_prompt", "tools")
 """Labels whose change may change how an agent behaves."""
 
@@ -181,7 +180,7 @@ shape(
     TurnSummary,
     "turn attempts outcome in_view first last started_at:iso stored_at:iso ended_at:iso? input? decision? events"
     " tools=tool_calls"
-    " model_calls errors files cost untrusted flags changed?",
+    " model_calls errors files cost untrusted flags changed",
     files=lambda row: [{"path": path, "added": a, "removed": r} for path, (a, r) in row.files.items()],
     cost=lambda row: plain_cost(msgspec.to_builtins(row.spent)),
 )
