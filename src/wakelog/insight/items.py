@@ -23,7 +23,7 @@ InsightKind = Literal[
 ]
 
 
-class InsightItem(msgspec.Struct, frozen=True, omit_defaults=True):
+class InsightItem(msgspec.Struct, frozen=True):
     """One derived item. `quote` and `reason` are words of the log, letter by letter."""
 
     id: str

@@ -12,7 +12,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_time
 from wakelog.cli.render.derived_hits import derived_hit_lines, derived_hits
-from wakelog.cli.render.results import plain, shape
+from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless
 from wakelog.cli.render.table import GAP, Cell, Column, say_table
 from wakelog.cli.render.values import plain_value, scalar, text_of
@@ -76,7 +76,7 @@ def search_command(
             _show(ctx, text, hits)
         ctx.say_all(derived_hit_lines(ctx, derived))
 
-    data = {"query": text, "hits": hits, "derived": [plain(hit) for hit in derived]}
+    data = {"query": text, "hits": hits, "derived": derived}
     ctx.answer("search", data, human, records=[*hits, *derived])
     if hits:
         ctx.suggest(f"wakelog show {_place(hits[0])}")

@@ -8,6 +8,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.insight import derived
+from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless
 from wakelog.cli.text import fit
 from wakelog.index.search import terms_of
@@ -50,6 +51,9 @@ def derived_hits(
             if all(term in said for term in terms):
                 found.append(DerivedHit(where, name, item))
     return sorted(found, key=lambda hit: -hit.item.score)[:limit]
+
+
+shape(DerivedHit, "session name? item")
 
 
 def derived_hit_lines(ctx: CommandContext, hits: Sequence[DerivedHit]) -> Iterator[str]:

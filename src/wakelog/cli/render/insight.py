@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from wakelog.cli.context import CommandContext
+from wakelog.cli.render.results import shape
 from wakelog.cli.text import fit, fit_path, glyph, inert, pad
 from wakelog.errors import WakelogError
 from wakelog.insight.items import Insight, InsightItem
@@ -144,3 +145,11 @@ def _file_lines(ctx: CommandContext, writes: Sequence[InsightItem], indent: str)
         often = f"  ({times} writes)" if times > 1 else ""
         name = fit_path(path, ctx.columns - len(indent) - _MARGIN - 2 - len(often))
         yield f"{indent}{_title(ctx, 'files' if not number else '')}  {name}{often}"
+
+
+shape(
+    InsightItem,
+    "id kind turn seq quote? reason? reason_seq? score calls tools checks result? files open_items is_minor known"
+    " rules",
+)
+shape(Insight, "items hidden notes rules")
