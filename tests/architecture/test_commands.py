@@ -40,7 +40,11 @@ EXCEPTIONS = {
     ("cli/commands/replay.py", "wakelog.replay.agent_run", "load_agent"): USERS_CODE,
     ("cli/commands/watch.py", "wakelog.monitors.rules", "load_rules"): USERS_CODE,
 }
+AGENTS = "changes settings of other programs, where there is no store to ask"
 WHOLE_ROOMS = {
+    "cli/commands/enable.py": ({"hooks"}, AGENTS),
+    "cli/commands/hook.py": ({"hooks"}, "writes down what an agent says, without a store"),
+    "cli/render/capture.py": ({"hooks"}, AGENTS),
     "cli/commands/conformance.py": ({"conformance"}, "judges a server over the wire, where there is no store to ask"),
     "cli/commands/mcp.py": ({"mcp"}, SURFACE),
     "cli/commands/serve.py": ({"http"}, SURFACE),

@@ -11,7 +11,14 @@ from wakelog.errors import UnsupportedError
 from wakelog.importers.files import Sample, sample
 from wakelog.importers.steps import Transcript
 
-FORMATS = {"claude-code": "claude_code"}
+FORMATS = {
+    "claude-code": "claude_code",
+    "codex-rollout": "codex_rollout",
+    "codex-exec-json": "codex_exec",
+    "gemini-cli": "gemini_cli",
+    "pi": "pi_agent",
+    "opencode": "opencode",
+}
 """Name → module, most telling first: a file is read by the first that recognises it."""
 
 

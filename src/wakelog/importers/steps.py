@@ -141,6 +141,9 @@ class SourceRecord(msgspec.Struct, frozen=True, gc=False):
     """The sub-agent whose record it is, by origin, where a file holds those of several."""
     broken: str = ""
     """Why the record could not be read; then `rest` is all there is of it."""
+    step_ids: tuple[str, ...] = ()
+    """For a record that the tool writes again when there is more of it: a name for each step. A step that an earlier
+    version gave is not taken again."""
 
 
 class TranscriptHead(msgspec.Struct, frozen=True, gc=False):
@@ -162,3 +165,5 @@ class Transcript(msgspec.Struct, frozen=True):
 
     head: TranscriptHead
     read: Callable[[], Iterator[tuple[SourceRecord, int]]]
+    stat: tuple[int, int] | None = None
+    """Size and time of change, where these are not the file's: it holds many sessions, or this one is in many files."""
