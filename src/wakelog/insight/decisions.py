@@ -184,7 +184,7 @@ _SIGNS: Final = (
 )
 
 
-def _reason(sentences: list[Sentence], n: int) -> Sentence | None:
+def _reason(sentences: Sequence[Sentence], n: int) -> Sentence | None:
     """The sentence that says why: this one, the one before or the one after."""
     if cues.REASON.search(sentences[n].text):
         return sentences[n]
