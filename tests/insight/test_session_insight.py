@@ -201,3 +201,14 @@ def test_a_brief_without_a_goal_tells_what_the_user_asked(session: Session[Any],
     scribe.says("Done. Shall I commit?")
     scribe.end()
     assert "Goal: none was set; ~ asked: uploads over 10 MB fail, find out why" in str(session.brief())
+
+
+def test_derived_decisions_are_found_by_their_words(store: Store, session: Session[Any], scribe: Scribe) -> None:
+    seq = _fix(scribe)
+    [hit] = store.find_derived("buffering memory")
+    assert (hit.session, hit.item.seq, hit.item.known) == (session.id, seq, "derived")
+    assert not store.find_derived("buffering uploads"), "all words must be in the quote"
+    assert not store.find_derived("buffering", "dead_end")
+    assert not store.find_derived("buffering", "message"), "a kind that is never derived"
+    session.accept(hit.item.id)
+    assert not store.find_derived("buffering"), "what is recorded is found as such"

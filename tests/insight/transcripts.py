@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wakelog.insight.blocks import Block, Did, Speaker, TurnBlocks, Words
+from wakelog.insight.blocks import Block, Did, Speaker, SpokenText, TurnBlocks
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Path(os.environ.get("WAKELOG_CORPUS") or ROOT.parent / "shared" / "corpus")
@@ -46,7 +46,7 @@ class Transcript:
             self._seq += 1
         self._batch = self._seq
         self.place[(self._seq, block)] = at
-        self._blocks.append(Words(self._seq, block, who, text))
+        self._blocks.append(SpokenText(self._seq, block, who, text))
 
     def do(self, tool: str, given: Any, outcome: str, output: str, at: str, batch: Any = None) -> None:
         self._seq += 1

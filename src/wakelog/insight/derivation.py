@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from wakelog.insight.acts import files_of
-from wakelog.insight.blocks import Did, Finding, TextSpan, TurnBlocks, Words
+from wakelog.insight.blocks import Did, Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.decisions import DEFAULT_SCORE
 from wakelog.insight.items import Insight, InsightItem
 from wakelog.insight.log_blocks import quote, read_turn
@@ -118,7 +118,7 @@ def _items(
     log: Log, state: dict[str, Value], span: Span, blocks: TurnBlocks, found: list[Finding]
 ) -> Iterator[InsightItem]:
     """The findings with their words, in the order of the turn. What is gone, or recorded, is left out."""
-    texts = {(b.seq, b.block): b.text for b in blocks.blocks if isinstance(b, Words)}
+    texts = {(b.seq, b.block): b.text for b in blocks.blocks if isinstance(b, SpokenText)}
     calls = {b.seq: b for b in blocks.blocks if isinstance(b, Did)}
     recorded = _Recorded(state, span)
     minor = minor_decisions(found, len(calls))

@@ -11,7 +11,7 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_time
-from wakelog.cli.render.derived_hits import derived_hit_lines, derived_hits
+from wakelog.cli.render.derived_hits import derived_hit_lines
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless
 from wakelog.cli.render.table import GAP, Cell, Column, say_table
@@ -69,7 +69,7 @@ def search_command(
     if names or counts:
         _answer_sessions(ctx, text, hits, counts)
         return 0 if hits else NO
-    derived = derived_hits(ctx, text, session, kind or "", find_time(ctx, since), limit)
+    derived = ctx.store.find_derived(text, kind or "", session=session, since=find_time(ctx, since), limit=limit)
 
     def human() -> None:
         if hits or not derived:
