@@ -14,7 +14,7 @@ from tests.hooks.conversation import CLAUDE, claude, spooled, write_transcript
 from wakelog.errors import UnavailableError
 from wakelog.hooks import spool, spool_files
 from wakelog.hooks.agents import AGENTS
-from wakelog.hooks.intake import KEEP_US, PATIENCE_US, take_in
+from wakelog.hooks.intake import KEEP_US, PATIENCE_US, IntakeReport, take_in
 
 NAME = "claude-0a1b2c3d"
 
@@ -169,6 +169,14 @@ def test_a_transcript_that_is_named_is_waited_for(url: str, tmp_path: Path) -> N
     assert kinds(url).count("turn.started") == 1
 
 
+def test_a_transcript_that_cannot_be_read_is_not_waited_for(url: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{CLAUDE}.jsonl"
+    path.write_text("of a version that nobody knows yet\n")
+    spooled(claude(transcript=str(path))[:5])
+    assert take(url).records == 5
+    assert kinds(url).count("action.succeeded") == 1
+
+
 def test_a_transcript_that_never_comes_is_not_waited_for_for_ever(url: str, tmp_path: Path) -> None:
     said = claude(transcript=str(tmp_path / "never.jsonl"))
     spooled(said[:5])
@@ -180,6 +188,10 @@ def test_a_transcript_that_never_comes_is_not_waited_for_for_ever(url: str, tmp_
     assert take(url).waiting == 0
 
 
+def _away(place: str) -> wakelog.Store:
+    raise UnavailableError("the database is away", kind="unavailable")
+
+
 def _taken() -> list[spool_files.SpooledRecord]:
     with spool_files.spool_lock():
         file = spool_files.take_file()
@@ -187,11 +199,8 @@ def _taken() -> list[spool_files.SpooledRecord]:
 
 
 def test_a_store_that_is_away_loses_nothing(url: str) -> None:
-    def away(place: str) -> wakelog.Store:
-        raise UnavailableError("the database is away", kind="unavailable")
-
     spooled(claude()[:3])
-    assert take_in(away).troubles == ["the database is away"]
+    assert take_in(_away).troubles == ["the database is away"]
     assert take(url).records == 3
 
 
@@ -224,13 +233,10 @@ def test_bad_lines_are_counted_as_gaps(url: str) -> None:
 
 
 def test_what_cannot_be_taken_in_for_a_month_becomes_a_gap(url: str) -> None:
-    def away(place: str) -> wakelog.Store:
-        raise UnavailableError("the database is away", kind="unavailable")
-
     spooled(claude()[:3])
-    assert take_in(away).waiting == 3
+    assert take_in(_away).waiting == 3
     later = max(r.at_us for r in _taken()) + KEEP_US
-    assert take_in(away, now_us=later).waiting == 0
+    assert take_in(_away, now_us=later).waiting == 0
     assert spool_files.read_gaps().count == 3
 
 
@@ -307,6 +313,7 @@ def test_files_that_a_shell_command_names_are_kept_before_and_after(url: str, tm
     common["tool_input"] = {"command": "sed -i s/one/two/ a.txt && rm 'gone.txt'; echo x > new.txt; cat .env"}
     _hook({**common, "hook_event_name": "PreToolUse"})
     assert take(url).waiting == 1  # the call runs
+    assert take_in(_away) == IntakeReport(waiting=1)  # no store is opened for it again
     (folder / "a.txt").write_text("two\n")
     (folder / "gone.txt").unlink()
     (folder / "new.txt").write_text("x\n")

@@ -81,6 +81,9 @@ def _take_records(
     """Takes in records; those that must wait."""
     left: list[SpooledRecord] = []
     for (agent, _), given in _by_session(records).items():
+        if all(each.is_held and now_us - each.at_us < HELD_US for each in given):
+            left += given  # nothing new: the call still runs
+            continue
         try:
             enabled = receipts()
             folder = next((text_in(r.data, "cwd") for r in given if text_in(r.data, "cwd")), "")
@@ -130,6 +133,7 @@ class _SessionIntake:
         self._records = records
         self._origin = records[0].origin
         self._written: set[str] = set()
+        self._is_unreadable = False
         self._name = session_name(store, self._agent.label, self._origin)
 
     def run(self, report: IntakeReport) -> list[SpooledRecord]:
@@ -171,7 +175,8 @@ class _SessionIntake:
             try:
                 report = import_transcript(self._store, path, changes=changes)
             except UnsupportedError:
-                continue  # not a format that can be read: the hooks are all there is
+                self._is_unreadable = True  # the hooks are all there is
+                continue
             found = found or any(each.name == self._name for each in report.sessions)
         self._written = calls - {*changes}
         return found
@@ -188,7 +193,12 @@ class _SessionIntake:
         """Whether a transcript was named that the agent may still be about to write."""
         is_named = any(text_in(r.data, "transcript_path") for r in self._records)
         has_ended = any(r.event == "SessionEnd" for r in self._records)
-        return is_named and not has_ended and self._now_us - self._records[-1].at_us < PATIENCE_US
+        return (
+            is_named
+            and not has_ended
+            and not self._is_unreadable
+            and self._now_us - self._records[-1].at_us < PATIENCE_US
+        )
 
     # The hooks
 
@@ -211,7 +221,8 @@ class _SessionIntake:
             drafts, hooked.drafts = hooked.drafts, []
             if drafts and log.engine.known(session.id, id) is None:
                 log.append(*drafts, commit_id=id)
-        return [each for each in hooked.held if self._now_us - each.at_us < HELD_US]
+        held = [each for each in hooked.held if self._now_us - each.at_us < HELD_US]
+        return [msgspec.structs.replace(each, is_held=True) for each in held]
 
 
 def _once(records: list[SpooledRecord]) -> Iterator[SpooledRecord]:
