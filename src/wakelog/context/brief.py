@@ -141,7 +141,7 @@ def _derived(teller: Teller, at: Seq) -> Part:
     """What can be derived from the agent's words in the last turns, where it recorded nothing itself."""
     last = teller.state["turn"]["number"]
     turns = range(max(1, last - TURNS_READ + 1), last + 1)
-    found = make_insight(teller.log, turns, at=at) if last else None
+    found = make_insight(teller.log, turns, goals=False, at=at) if last else None
     told = [item for item in found.items if item.kind in _DERIVED and item.quote][::-1] if found else []
     lines = (_derived_line(teller, item) for item in told)
     rest = f"`wakelog insight {teller.handle}`"

@@ -61,7 +61,7 @@ def _without_port(host: str) -> str:
     return host.partition(":")[0]
 
 
-class Connections:
+class ConnectionCount:
     """How many connections each address has open: at most `most`, from this machine LOOPBACK_TIMES as many; 0 is no
     limit."""
 

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 
 import msgspec
 
+from wakelog.importers.steps import SourceRecord, Step
 from wakelog.log import Log
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-LOG_OWN = ("payload.redacted", "records.imported")
-"""Events that no record gave: the log's own, between those of records."""
+LOG_OWN = frozenset(
+    ("payload.redacted", "records.imported", "session.opened", "session.closed", "session.reopened", "history.rewound")
+)
+"""Events that no record gave: the log's own and the import's, between those of records."""
 
 
 class ImportedRecords:
@@ -22,6 +25,8 @@ class ImportedRecords:
     def __init__(self) -> None:
         self.seqs: dict[str, Seq] = {}
         """By id, the last event that a record gave; for one that gave none, the last one before it."""
+        self.steps: set[str] = set()
+        """Steps of records that the tool writes again, by their names."""
         self.turn_ends: list[Seq] = []
         self.turn_ids: set[str] = {""}
         self.compacted: Seq = 0
@@ -38,6 +43,16 @@ class ImportedRecords:
         for id, count in zip(ids, counts, strict=True):
             place += count
             self.seqs[id] = seqs[place - 1] if 0 < place <= len(seqs) else 0
+
+    def split(self, record: SourceRecord) -> tuple[list[Step], list[Step], list[str]]:
+        """The steps of a record that an earlier version of it gave, those that are new, and the names of the new."""
+        if not record.step_ids:
+            return [], list(record.steps), []
+        named = list(zip(record.step_ids, record.steps, strict=True))
+        new = [(name, step) for name, step in named if name not in self.steps]
+        old = [step for name, step in named if name in self.steps]
+        self.steps.update(name for name, _ in new)
+        return old, [step for _, step in new], [name for name, _ in new]
 
 
 def read_imported(log: Log) -> ImportedRecords:
@@ -59,6 +74,7 @@ def read_imported(log: Log) -> ImportedRecords:
         if kind == "records.imported":
             body = entry.body
             known.add(body.get("ids") or (), body.get("counts") or (), seqs)
+            known.steps.update(body.get("steps") or ())
             known.stat = (str(body.get("source", "")), int(body.get("size") or 0), int(body.get("changed") or 0))
             seqs = []
         elif kind not in LOG_OWN:

@@ -14,9 +14,10 @@ from typing import Any
 
 import msgspec
 
-from wakelog.codec.canonical import hash_value
+from wakelog.importers.call_events import recorded_call, requested_call, settled_call
 from wakelog.importers.image_artefacts import take_images
-from wakelog.importers.imported_records import ImportedRecords, read_imported, rest_text
+from wakelog.importers.imported_records import LOG_OWN, ImportedRecords, read_imported, rest_text
+from wakelog.importers.model_costs import ModelCosts
 from wakelog.importers.origins import session_name
 from wakelog.importers.steps import (
     Answer,
@@ -26,23 +27,22 @@ from wakelog.importers.steps import (
     Labels,
     Missing,
     Prompt,
+    Remark,
     Reply,
     Rewind,
     SourceRecord,
     Spent,
+    StateDelta,
     Step,
     TranscriptHead,
     TurnDone,
     Words,
 )
 from wakelog.model import events as ev
-from wakelog.model.events import Cost
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
-from wakelog.monitors.prices import Price, Prices
-from wakelog.runtime.models import token_cost
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -53,7 +53,6 @@ WEIGHT_MAX = 1 << 20
 FileChanges = dict[str, list[ev.FileChanged]]
 """By action: files that a call changed, as somebody else than its transcript tells."""
 UNVERIFIED = ("read", "external")
-DAY_US = 86_400_000_000
 
 
 class SessionWriter:
@@ -75,7 +74,7 @@ class SessionWriter:
         self._format = format
         self._source = source
         self._stat = stat
-        self.name = session_name(store, head.agent, head.origin)
+        self.name = session_name(store, head.agent, head.origin, head.name)
         self.session: Session[Any] | None = None
         self.known = ImportedRecords()
         if store.is_open(self.name):
@@ -88,6 +87,7 @@ class SessionWriter:
         self._drafts: list[EventDraft] = []
         self._ids: list[str] = []
         self._counts: list[int] = []
+        self._step_names: list[str] = []
         self._rests: list[Value | msgspec.Raw] = []
         self._weight = 0
         self._asked: dict[str, Ask] = {}
@@ -97,9 +97,11 @@ class SessionWriter:
         self._paid: dict[str, int] = {}
         self._parts: dict[str, int] = {}
         self._is_done = self._seems_done = False
+        self._looked_at = ""
         self._at = self._first_at = 0
+        self._closing = ""
         self._lanes: dict[str, SessionWriter] = {}
-        self._prices: dict[tuple[str, int], Price | None] = {}
+        self._costs = ModelCosts(store)
         self._images: set[str] = set()
         self._turn = self._state("turn", {}).get("status") == "open"
         self._pending: set[str] = set(self._state("pending_actions", {}))
@@ -126,13 +128,17 @@ class SessionWriter:
             for step in record.steps:
                 self._pass(step)
             return
-        if record.steps and not self._goes_on(record.steps[0]):
+        old, steps, names = self.known.split(record)
+        for step in old:
+            self._pass(step)
+        if steps and not self._goes_on(steps[0]):
             self._put_reply()
         before = len(self._drafts)
-        for step in record.steps:
+        for step in steps:
             self._write(step)
         self.new_records += 1
         self._ids.append(record.id)
+        self._step_names += names
         self._counts.append(len(self._drafts) - before)
         self._rests.append(record.rest)
         self._weight += weight
@@ -167,13 +173,15 @@ class SessionWriter:
         match step:
             case Reply():
                 self._use(step.id, step.usage, step.cost_micros)
-                self._parts[step.id] = self._parts.get(step.id, 0) + 1
+                self._parts[step.id] = self._parts.get(step.id, 0) + bool(step.content)
+                self._look_done(step)
             case Ask() if step.id not in self._pending:
                 self._asked[step.id] = step
             case Answer():
                 self._asked.pop(step.id, None)
             case Prompt() | TurnDone() | Finish():
                 self._asked.clear()
+                self._is_done = self._seems_done = False
 
     # New ones
 
@@ -205,7 +213,15 @@ class SessionWriter:
             case Missing():
                 self._put(ev.GapNoted(missed=step.what, source=self._head.agent), actor="runtime")
             case Spent():
-                self._put(ev.BudgetSpent(cost=self._cost(step.model, step.usage, step.cost_micros)), actor="runtime")
+                self._put(
+                    ev.BudgetSpent(cost=self._costs.cost(step.model, step.usage, step.cost_micros, self._at)),
+                    actor="runtime",
+                )
+            case StateDelta():
+                delta = [op | {"path": f"/data{op['path']}"} for op in step.delta]
+                self._put(ev.StatePatched(patch=delta))
+            case Remark():
+                self._put(ev.NoteAdded(text=step.text), actor="runtime")
             case Finish():
                 self._finish(step)
 
@@ -257,7 +273,7 @@ class SessionWriter:
     def _finish(self, step: Finish) -> None:
         if self._turn:
             self._end_turn("completed" if step.outcome in ("completed", "submitted") else "failed")
-        self._put(ev.SessionClosed(outcome=step.outcome), actor="runtime")
+        self._closing = step.outcome
 
     # Replies and calls
 
@@ -285,9 +301,14 @@ class SessionWriter:
             self._counts[self._reply_in] += len(self._drafts) - before
 
     def _put_answer(self, step: Reply) -> None:
+        usage, paid = self._use(step.id, step.usage, step.cost_micros)
+        if not step.content:
+            # Only what it used is told here; what it said stands in other records.
+            if usage.is_known or paid:
+                self._put(ev.BudgetSpent(cost=self._costs.cost(step.model, usage, paid, self._at)), actor="runtime")
+            return
         content = self._plain(step.content)
         part = self._parts[step.id] = self._parts.get(step.id, 0) + 1
-        usage, paid = self._use(step.id, step.usage, step.cost_micros)
         answer: dict[str, Value] = {"type": "message", "role": "assistant", "content": content}
         if step.model:
             answer["model"] = step.model
@@ -296,16 +317,24 @@ class SessionWriter:
             tool="model",
             effect="model",
             output=answer,
-            cost=self._cost(step.model, usage, paid),
+            cost=self._costs.cost(step.model, usage, paid, self._at),
             params={"model": step.model} if step.model else {},
             stop_reason=step.stop_reason,
+            inside=step.inside,
             occurred_at=self._reply_at,
         )
         self._put(event)
-        self._is_done = step.is_last
-        self._seems_done = not any(b.get("type") == "tool_use" for b in step.content)
+        self._look_done(step)
         if step.model and step.model != self._labels.get("model"):
             self._label({"model": step.model})
+
+    def _look_done(self, step: Reply) -> None:
+        """After a reply that asks for nothing, the agent seems to have stopped. Parts of one are looked at together."""
+        if step.content:
+            asks = any(block.get("type") == "tool_use" for block in step.content)
+            is_more = self._looked_at == step.id
+            self._is_done, self._seems_done = step.is_last, not asks and (self._seems_done or not is_more)
+            self._looked_at = step.id
 
     def _use(self, id: str, usage: Usage, cost_micros: int) -> tuple[Usage, int]:
         """What an answer has used since it was last told of."""
@@ -315,24 +344,6 @@ class SessionWriter:
             return usage, cost_micros - paid
         new = {f: max(0, getattr(usage, f) - getattr(before, f)) for f in Usage.__struct_fields__}
         return Usage(**new), max(0, cost_micros - paid)
-
-    def _cost(self, model: str, usage: Usage, cost_micros: int) -> Cost:
-        cost = token_cost(usage)
-        if cost_micros:
-            return msgspec.structs.replace(cost, usd_micros=cost_micros)
-        if not usage.is_known or not model:
-            return cost
-        price = self._price(model)
-        if price is None:
-            return cost
-        return msgspec.structs.replace(cost, usd_micros=price.usd_micros(usage), price=price.name)
-
-    def _price(self, model: str) -> Price | None:
-        day = self._at // DAY_US
-        if (model, day) not in self._prices:
-            prices: Prices = self._store.prices
-            self._prices[model, day] = prices.find(model, "", self._at or self._store.clock())
-        return self._prices[model, day]
 
     def _answer(self, step: Answer) -> None:
         ask = self._asked.pop(step.id, None)
@@ -351,33 +362,14 @@ class SessionWriter:
         if step.child:
             self._spawn(ask, step)
         trust = "unverified" if ask.effect in UNVERIFIED else "trusted"
-        event = ev.ActionRecorded(
-            action=ask.id,
-            tool=ask.tool,
-            effect=ask.effect,
-            outcome=step.outcome,
-            input=ask.input,
-            input_hash=hash_value(ask.input),
-            output=self._plain(step.output),
-            error=_failure(step),
-            cost=step.cost,
-            group=ask.group,
-            inside=ask.inside,
-        )
+        event = recorded_call(ask, step, self._plain(step.output))
         self._put(event, actor="tool", trust=trust, source=ask.tool if trust != "trusted" else "")
         if step.child:
             self._returned(step)
 
     def _settle(self, step: Answer) -> None:
         """The answer of a call that was pending when it was last looked at."""
-        event: ev.Event
-        if step.outcome == "succeeded":
-            event = ev.ActionSucceeded(action=step.id, output=self._plain(step.output), cost=step.cost)
-        elif step.outcome == "timed_out":
-            event = ev.ActionTimedOut(action=step.id, cost=step.cost)
-        else:
-            failure = _failure(step) or ev.Failure(step.outcome)
-            event = ev.ActionFailed(action=step.id, error=failure, output=self._plain(step.output), cost=step.cost)
+        event = settled_call(step, self._plain(step.output))
         self._put(event, actor="tool", trust="unverified", source=self._head.agent)
         if step.child:
             self._returned(step)
@@ -385,16 +377,7 @@ class SessionWriter:
     def _wait_for_answers(self) -> None:
         """At the file's end: a call without an answer is pending, not lost."""
         for ask in self._asked.values():
-            requested = ev.ActionRequested(
-                action=ask.id,
-                tool=ask.tool,
-                effect=ask.effect,
-                input=ask.input,
-                input_hash=hash_value(ask.input),
-                group=ask.group,
-                inside=ask.inside,
-            )
-            self._put(requested)
+            self._put(requested_call(ask))
             self._put(ev.ActionStarted(action=ask.id), actor="runtime")
             self._pending.add(ask.id)
         self._asked.clear()
@@ -416,7 +399,9 @@ class SessionWriter:
 
     def _lane(self, lane: str) -> SessionWriter:
         if lane not in self._lanes:
-            head = msgspec.structs.replace(self._head, origin=lane, parent=self._head.origin, goal="", title="")
+            head = msgspec.structs.replace(
+                self._head, origin=lane, parent=self._head.origin, goal="", title="", name=""
+            )
             self._lanes[lane] = SessionWriter(
                 self._store, head, format=self._format, source=self._source, stat=self._stat, dry_run=self._dry_run
             )
@@ -494,14 +479,17 @@ class SessionWriter:
             rest=rest_text(self._rests),
             size=size,
             changed=changed,
+            steps=tuple(self._step_names),
             occurred_at=self._at,
         )
         if session.status in ("closed", "archived"):
             session.append(EventDraft(ev.SessionReopened(), actor="runtime"))
         before = session.head.seq
-        head = session.log.append(*self._drafts, EventDraft(mark, actor="runtime"))
+        own: list[ev.Event] = [mark, ev.SessionClosed(outcome=self._closing)] if self._closing else [mark]
+        head = session.log.append(*self._drafts, *(EventDraft(event, actor="runtime") for event in own))
+        self._closing = ""
         self.new_events += head.seq - before
-        seqs = self._places(session, before, head.seq)
+        seqs = self._places(session, before, head.seq, len(own))
         self._ends = [seqs[-e - 1] if e < 0 else e for e in self._ends]
         self.known.add(self._ids, self._counts, seqs)
         self._forget()
@@ -509,16 +497,11 @@ class SessionWriter:
     def _forget(self) -> None:
         """What is written is no longer at hand."""
         self._drafts, self._ids, self._counts, self._rests, self._weight = [], [], [], [], 0
+        self._step_names = []
 
-    def _places(self, session: Session[Any], before: Seq, last: Seq) -> list[Seq]:
+    def _places(self, session: Session[Any], before: Seq, last: Seq, own: int) -> list[Seq]:
         """The seq of each draft. The log may have put events of its own between them, where it masked a secret."""
-        if last - before == len(self._drafts) + 1:
-            return list(range(before + 1, last))
+        if last - before == len(self._drafts) + own:
+            return list(range(before + 1, last - own + 1))
         entries = session.log.entries(after=before, upto=last)
-        return [e.seq for e in entries if e.kind not in ("payload.redacted", "records.imported")]
-
-
-def _failure(step: Answer) -> ev.Failure | None:
-    if step.outcome == "succeeded":
-        return None
-    return ev.Failure(step.outcome if step.outcome != "failed" else "error", step.error)
+        return [e.seq for e in entries if e.kind not in LOG_OWN]

@@ -62,12 +62,13 @@ def import_transcript(
     compares, and writes nothing. `changes` are files that somebody saw a call change; those of calls that are new here
     are written after their call, and taken out of it."""
     found = format_named(format) if format else format_of(path)
-    stat = stat_of(path)
+    of_file = stat_of(path)
     sessions: list[ImportedSession] = []
     broken: list[str] = []
     count = 0
     now = time.time_ns() // 1000
     for transcript in found.transcripts(path):
+        stat = transcript.stat or of_file
         writer = SessionWriter(store, transcript.head, format=found.NAME, source=str(path), stat=stat, dry_run=dry_run)
         writer.changes = changes if changes is not None else {}
         if writer.is_unchanged():

@@ -50,9 +50,16 @@ class FindingStore(Protocol):
 
 
 def make_insight(
-    log: Log, turns: Iterable[int], *, everything: bool = False, at: Seq | None = None, kept: FindingStore | None = None
+    log: Log,
+    turns: Iterable[int],
+    *,
+    everything: bool = False,
+    goals: bool = True,
+    at: Seq | None = None,
+    kept: FindingStore | None = None,
 ) -> Insight:
-    """What can be derived of some turns, as of a point or now: of each, the attempt that is in view."""
+    """What can be derived of some turns, as of a point or now: of each, the attempt that is in view. Without `goals`
+    only the turns themselves are read: what the user's words mean depends on the turns before."""
     items: list[InsightItem] = []
     notes: list[str] = []
     hidden = 0
@@ -63,7 +70,7 @@ def make_insight(
             notes.append(f"@{turn} is still open: its insight is derived when it ends")
             continue
         blocks = _read(log, span)
-        found = findings_of(log, span, blocks, kept)
+        found = findings_of(log, span, blocks, kept) if goals else derive(blocks, Carry())
         if any(f.kind == "not_derived" for f in found):
             notes.append(f"@{turn}: not derived, the agent's words are not English")
         made = list(_items(state, span, blocks, found))

@@ -4,25 +4,60 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from wakelog.errors import NotFoundError
+from wakelog.index.finding_rows import FindingRow, load_findings, save_findings
+from wakelog.insight.blocks import Finding, TextSpan
 from wakelog.insight.derivation import make_insight
 from wakelog.insight.items import Insight, InsightItem
+from wakelog.insight.rules import RULES_VERSION
 from wakelog.log import Log
 from wakelog.model import events as ev
-from wakelog.model.ids import Seq
+from wakelog.model.ids import Seq, SessionId
 from wakelog.runtime.ambient import TrustMark
 from wakelog.session.base import Where
 from wakelog.timeline.selectors import resolve_range
 
 if TYPE_CHECKING:
+    from wakelog.index.index import Index
     from wakelog.session.session import Session
 
+_NOWHERE = TextSpan(0, 0, 0, 0)
 ACCEPTED = ("decision", "approach_change", "dead_end", "goal")
 """The kinds that can be recorded."""
 
 
+class KeptFindings:
+    """Findings in the index of a session's store, by the version of the rules."""
+
+    def __init__(self, index: Index, session: SessionId) -> None:
+        self._index = index
+        self._session = session
+
+    def load(self, turn: int, attempt: int) -> list[Finding] | None:
+        rows = load_findings(self._index, self._session, turn, attempt, RULES_VERSION)
+        return None if rows is None else [_from_row(row) for row in rows]
+
+    def save(self, turn: int, attempt: int, findings: list[Finding]) -> None:
+        save_findings(self._index, self._session, turn, attempt, RULES_VERSION, [_as_row(f) for f in findings])
+
+
+def _as_row(found: Finding) -> FindingRow:
+    span, reason = found.span, found.reason or _NOWHERE
+    places = (*msgspec.structs.astuple(span), *msgspec.structs.astuple(reason))
+    return (found.kind, *places, found.score, found.detail, msgspec.json.encode(found.calls).decode())
+
+
+def _from_row(row: FindingRow) -> Finding:
+    reason = TextSpan(*row[5:9])
+    calls = msgspec.json.decode(row[11], type=tuple[int, ...])
+    return Finding(row[0], TextSpan(*row[1:5]), None if reason == _NOWHERE else reason, row[9], calls, row[10])
+
+
 def insight_of(session: Session[Any], where: Where, *, everything: bool) -> Insight:
-    return make_insight(session.log, turns_at(session.log, where), everything=everything)
+    kept = KeptFindings(session.store.index, session.id) if session.store is not None else None
+    return make_insight(session.log, turns_at(session.log, where), everything=everything, kept=kept)
 
 
 def turns_at(log: Log, where: Where) -> list[int]:
