@@ -26,6 +26,10 @@ from wakelog.model.values import Value
 from wakelog.runtime.values import summarise
 
 UNVERIFIED = ("read", "external")
+HELD_US = 6 * 3600 * 1_000_000
+"""How long the beginning of a call waits for its end."""
+SETTLE_US = 3 * 1_000_000
+"""How long after the end of a turn an agent may take to write its last words into the transcript."""
 QUESTION = "permission-"
 _COMMON = frozenset({"session_id", "transcript_path", "cwd", "hook_event_name", "permission_mode", "timestamp"})
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -56,12 +60,26 @@ class HookedSession:
         self._held: dict[str, SpooledRecord] = {}
         self.written_files: set[str] = set()
         """Calls whose changes of files are in the log."""
+        self._stopped: SpooledRecord | None = None
+        """That the agent said the turn is over, where its transcript does not say so yet, or never does."""
         self._at = 0
 
-    @property
-    def held(self) -> list[SpooledRecord]:
-        """Records of calls that run, to be given again together with what comes of them."""
-        return [*self._held.values()]
+    def settle(self, now_us: int) -> list[SpooledRecord]:
+        """After the last record: those that are to be given again together with what follows them. A call that runs
+        waits for its end, and the end of a turn for the last words in the transcript."""
+        left = []
+        for record in [*self._held.values()]:
+            if now_us - record.at_us < HELD_US:
+                left.append(msgspec.structs.replace(record, is_held=True))
+            elif record.event == "BeforeTool":
+                self._cut_off(record)
+        if self._stopped is not None and self._is_open:
+            if now_us - self._stopped.at_us < SETTLE_US:
+                left.append(self._stopped)
+            else:
+                self._at = self._stopped.at_us
+                self._end_turn("completed")
+        return left
 
     def take(self, record: SpooledRecord) -> None:
         """One record more, in order of time."""
@@ -120,6 +138,8 @@ class HookedSession:
             return
         reason = text_in(data, "reason")
         why = f"{self._agent} ended" + (f": {reason}" if reason else "")
+        if self._stopped is not None:
+            self._end_turn("completed")
         self._end_turn("interrupted", why=why)
         self._put(ev.SessionClosed(why=why), actor="runtime")
         self._is_closed = True
@@ -128,6 +148,7 @@ class HookedSession:
 
     def _prompt(self, data: dict[str, Any], record: SpooledRecord) -> None:
         if self._has_transcript:
+            self._stopped = None
             return
         self._end_turn("interrupted", why="a new prompt came before the turn ended")
         id = text_in(data, "prompt_id") or text_in(data, "turn_id")
@@ -136,6 +157,7 @@ class HookedSession:
 
     def _stop(self, data: dict[str, Any], record: SpooledRecord) -> None:
         if self._has_transcript:
+            self._stopped = record
             return
         said = text_in(data, "last_assistant_message") or text_in(data, "prompt_response")
         if said:
@@ -269,8 +291,16 @@ class HookedSession:
         held, self._held = self._held, {}
         for record in held.values() if is_over else ():
             if record.event == "BeforeTool":
-                self._at = record.at_us
-                self._ask(record.data, record)
+                self._cut_off(record)
+
+    def _cut_off(self, record: SpooledRecord) -> None:
+        now, self._at = self._at, record.at_us
+        self._ask(record.data, record)
+        action = f"hook-{record.key}"
+        if self._pending.pop(action, None) is not None:
+            why = "the agent ended while it ran"
+            self._put(ev.ActionUncertain(action=action, why=why), actor="runtime")
+        self._at = now
 
     # Files and other things
 

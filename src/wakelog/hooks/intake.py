@@ -20,7 +20,7 @@ import msgspec
 from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.hooks import spool
 from wakelog.hooks.agents import AGENTS
-from wakelog.hooks.hook_events import HookedSession, changes_by_call
+from wakelog.hooks.hook_events import HELD_US, HookedSession, changes_by_call
 from wakelog.hooks.installation import receipts
 from wakelog.hooks.routes import store_for
 from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file, text_in
@@ -31,8 +31,6 @@ from wakelog.store import Store
 
 PATIENCE_US = 600 * 1_000_000
 """How long a transcript that was named may take to appear."""
-HELD_US = 24 * 3600 * 1_000_000
-"""How long the beginning of a call waits for its end."""
 KEEP_US = 30 * 24 * 3600 * 1_000_000
 """How long records are kept that cannot be taken in."""
 COMMIT_MAX = 300
@@ -213,16 +211,17 @@ class _SessionIntake:
             status=session.status,
         )
         hooked.written_files = self._written
+        left: list[SpooledRecord] = []
         for start in range(0, len(self._records), COMMIT_MAX):
             chunk = self._records[start : start + COMMIT_MAX]
             id = "hooks-" + hashlib.sha256("".join(each.key for each in chunk).encode()).hexdigest()[:24]
             for record in _once(chunk):
                 hooked.take(record)
+            left = hooked.settle(self._now_us) if start + COMMIT_MAX >= len(self._records) else []
             drafts, hooked.drafts = hooked.drafts, []
             if drafts and log.engine.known(session.id, id) is None:
                 log.append(*drafts, commit_id=id)
-        held = [each for each in hooked.held if self._now_us - each.at_us < HELD_US]
-        return [msgspec.structs.replace(each, is_held=True) for each in held]
+        return left
 
 
 def _once(records: list[SpooledRecord]) -> Iterator[SpooledRecord]:
