@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.hooks.conversation import CLAUDE, claude, spooled, write_transcript
 from wakelog.errors import UnavailableError
 from wakelog.hooks import spool, spool_files
 from wakelog.hooks.agents import AGENTS
+from wakelog.hooks.hook_events import HELD_US, SETTLE_US
 from wakelog.hooks.intake import KEEP_US, PATIENCE_US, IntakeReport, take_in
 
 NAME = "claude-0a1b2c3d"
@@ -117,7 +119,7 @@ def test_a_transcript_that_grows_is_imported_bit_by_bit(url: str, tmp_path: Path
     spooled(said[:5])
     take(url)
     before = kinds(url)
-    more = {"sessionId": CLAUDE, "cwd": "/w", "version": "2.1.0", "timestamp": "2026-11-16T10:01:00.000Z"}
+    more = {"sessionId": CLAUDE, "cwd": "/w", "version": "2.1.0", "timestamp": datetime.now(UTC).isoformat()}
     answer = {"id": "m2", "role": "assistant", "content": [{"type": "text", "text": "ok"}], "stop_reason": "end_turn"}
     with path.open("a") as out:
         out.write(json.dumps({**more, "type": "assistant", "uuid": "u4", "parentUuid": "u3", "message": answer}) + "\n")
@@ -393,3 +395,56 @@ def test_codex_notify_alone_tells_whole_turns(url: str) -> None:
     spooled([{**said, "last-assistant-message": "hello"}], "codex-notify")
     [name] = take(url).sessions
     assert kinds(url, name)[1:] == ["turn.started", "message.added", "turn.ended"]
+
+
+# Gemini writes a transcript that has neither ends of turns nor calls that were cut off
+
+GEMINI = "9e9e9e9e-0000-4000-8000-000000000003"
+SHELL = {"tool_name": "run_shell_command", "tool_input": {"command": "make slow"}}
+
+
+def _gemini(tmp_path: Path, *events: tuple[str, dict]) -> None:
+    path = tmp_path / "chats" / "session-2026-11-16T10-00-9e9e9e9e.jsonl"
+    if not path.exists():
+        path.parent.mkdir()
+        now = datetime.now(UTC).isoformat()  # a turn that nobody has gone on with for minutes is over
+        lines = [
+            {"sessionId": GEMINI, "projectHash": "0" * 64, "startTime": now, "kind": "main"},
+            {"id": "m1", "timestamp": now, "type": "user", "content": [{"text": "build it"}]},
+            {"id": "m2", "timestamp": now, "type": "gemini", "content": "ok", "model": "g"},
+        ]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    common = {"session_id": GEMINI, "cwd": "/w", "transcript_path": str(path)}
+    spooled([{**common, "hook_event_name": event, **fields} for event, fields in events], "gemini")
+
+
+def test_the_end_of_a_turn_waits_for_the_last_words_in_the_transcript(url: str, tmp_path: Path) -> None:
+    _gemini(tmp_path, ("BeforeAgent", {"prompt": "build it"}), ("AfterAgent", {"prompt_response": "ok"}))
+    assert take(url).waiting == 1
+    assert "turn.ended" not in kinds(url, "gemini-9e9e9e9e")
+    later = max(r.at_us for r in _taken()) + SETTLE_US
+    assert take(url, now_us=later).waiting == 0
+    assert kinds(url, "gemini-9e9e9e9e").count("turn.ended") == 1
+    assert bodies(url, "turn.ended", "gemini-9e9e9e9e")[0].get("outcome", "completed") == "completed"
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_call_that_ran_when_the_agent_ended_is_uncertain(url: str, tmp_path: Path, is_told: bool) -> None:
+    _gemini(tmp_path, ("BeforeAgent", {"prompt": "build it"}), ("BeforeTool", SHELL))
+    assert take(url).waiting == 1
+    assert "action.requested" not in kinds(url, "gemini-9e9e9e9e")
+    later = max(r.at_us for r in _taken())
+    if is_told:
+        _gemini(tmp_path, ("SessionEnd", {"reason": "exit"}))
+    else:
+        later += HELD_US  # it was killed, and nobody said so
+    assert take(url, now_us=later).waiting == 0
+    found = kinds(url, "gemini-9e9e9e9e")
+    assert found[found.index("action.requested") :][:2] == ["action.requested", "action.uncertain"]
+
+
+def test_a_call_that_gave_an_answer_is_the_transcripts_to_tell(url: str, tmp_path: Path) -> None:
+    answered = {**SHELL, "tool_response": {"llmContent": "done"}}
+    _gemini(tmp_path, ("BeforeAgent", {}), ("BeforeTool", SHELL), ("AfterTool", answered))
+    assert take(url).waiting == 0
+    assert "action.requested" not in kinds(url, "gemini-9e9e9e9e")
