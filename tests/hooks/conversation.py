@@ -57,7 +57,7 @@ def spooled(records: list[dict[str, Any]], agent: str = "claude-code") -> None:
 
 
 def write_transcript(path: Path, origin: str = CLAUDE, cwd: str = "/w") -> Path:
-    """The file that Claude Code writes for the beginning of the same session. It is written now: in an old one, turns that
+    """The file that Claude Code writes for the beginning of the same session. It is of now: in an old one, turns that
     nobody ended count as left."""
     common: dict[str, Any] = {
         "sessionId": origin,

@@ -65,6 +65,7 @@ def test_without_a_transcript_the_hooks_are_the_session(url: str) -> None:
         "labels.set",
         "resource.touched",
         "turn.started",
+        "message.added",
         "action.requested",
         "action.succeeded",
         "action.requested",
@@ -84,6 +85,7 @@ def test_without_a_transcript_the_hooks_are_the_session(url: str) -> None:
         "message.added",
         "turn.ended",
         "turn.started",
+        "message.added",
         "action.requested",
         "action.uncertain",
         "turn.ended",
@@ -385,16 +387,16 @@ def test_codex_and_gemini_sessions_without_transcripts(url: str) -> None:
     [one, two] = report.sessions
     assert one.startswith("codex-")
     assert two == "gemini-9e9e9e9e"
-    turn = ["turn.started", "action.requested", "action.succeeded", "message.added", "turn.ended"]
+    turn = ["turn.started", "message.added", "action.requested", "action.succeeded", "message.added", "turn.ended"]
     assert kinds(url, one)[2:] == turn
-    assert kinds(url, two)[1:] == [*turn[:2], "action.failed", *turn[3:]]
+    assert kinds(url, two)[1:] == [*turn[:3], "action.failed", *turn[4:]]
 
 
 def test_codex_notify_alone_tells_whole_turns(url: str) -> None:
     said = {"type": "agent-turn-complete", "thread-id": "t-1", "turn-id": "1", "cwd": "/w", "input-messages": ["hi"]}
     spooled([{**said, "last-assistant-message": "hello"}], "codex-notify")
     [name] = take(url).sessions
-    assert kinds(url, name)[1:] == ["turn.started", "message.added", "turn.ended"]
+    assert kinds(url, name)[1:] == ["turn.started", "message.added", "message.added", "turn.ended"]
 
 
 # Gemini writes a transcript that has neither ends of turns nor calls that were cut off

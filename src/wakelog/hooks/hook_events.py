@@ -151,7 +151,10 @@ class HookedSession:
             return
         self._end_turn("interrupted", why="a new prompt came before the turn ended")
         id = text_in(data, "prompt_id") or text_in(data, "turn_id")
-        self._put(ev.TurnStarted(input=storable(data.get("prompt")), id=id), actor="user")
+        words = storable(data.get("prompt"))
+        self._put(ev.TurnStarted(input=words, id=id), actor="user")
+        if words is not None:
+            self._put(ev.MessageAdded(role="user", content=words), actor="user")
         self._is_open = True
 
     def _stop(self, data: dict[str, Any], record: SpooledRecord) -> None:
