@@ -238,7 +238,7 @@ def test_a_compressed_rollout_is_the_same_session(tmp_path: Path) -> None:
 
 
 def test_the_oldest_rollouts_have_items_without_wrappers(tmp_path: Path) -> None:
-    head = {"id": "old-1", "timestamp": "2025-06-01T10:00:00.000Z", "instructions": None, "git": {}}
+    head: dict[str, Any] = {"id": "old-1", "timestamp": "2025-06-01T10:00:00.000Z", "instructions": None, "git": {}}
     items = [
         message("user", "Go"),
         call("c", "shell", {"command": ["ls"]}),

@@ -158,7 +158,9 @@ def plain_content(content: Any) -> Value:
     if not isinstance(content, list):
         return content
     blocks = [_block(b) for b in content]
-    if blocks and all(isinstance(b, dict) and b.get("type") == "text" and isinstance(b.get("text"), str) for b in blocks):
+    if blocks and all(
+        isinstance(b, dict) and b.get("type") == "text" and isinstance(b.get("text"), str) for b in blocks
+    ):
         return "\n".join(b["text"] for b in blocks)
     return blocks
 
