@@ -10,6 +10,7 @@ asked for, and stays pending until the answer comes or the turn ends.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -118,16 +119,10 @@ class SessionWriter:
             self._at = record.at
             self._first_at = self._first_at or record.at
         if not is_new:
-            for step in record.steps:
-                self._pass(step)
+            self._pass_all(record.steps, is_named=bool(record.step_ids))
             return
         old, steps, names = self.known.split(record)
-        for step in old:
-            if isinstance(step, Reply) and step.content:
-                # The usage may not have been known when these words were taken: it is told by another step.
-                step = msgspec.structs.replace(step, usage=Usage(), cost_micros=0)
-            if not isinstance(step, Ask) or step.id not in self._settled:
-                self._pass(step)
+        self._pass_all(old, is_named=True)
         if steps and not self._goes_on(steps[0]):
             self._put_reply()
         before = len(self._drafts)
@@ -165,6 +160,14 @@ class SessionWriter:
         return tuple(self._lanes.values())
 
     # Records that the session has: only what later ones need to know
+
+    def _pass_all(self, steps: Iterable[Step], *, is_named: bool) -> None:
+        for step in steps:
+            if is_named and isinstance(step, Reply) and step.content:
+                # Its usage may not have been known when these words were taken: it is told by another step.
+                step = msgspec.structs.replace(step, usage=Usage(), cost_micros=0)
+            if not is_named or not isinstance(step, Ask) or step.id not in self._settled:
+                self._pass(step)
 
     def _pass(self, step: Step) -> None:
         match step:
