@@ -10,9 +10,11 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 BENCH_RESULTS := benchmarks/results
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start hundreds of processes. Where compiled files are not kept, each of them compiles all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-fuzz check format bench bench-quick bench-docs bench-venv coverage release clean
+.PHONY: help venv demo test test-all test-fuzz lint check format bench bench-quick bench-docs bench-venv coverage changelog release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,16 +37,18 @@ test-all: venv ## run every test
 	$(PY) -m pip install -qq -c constraints.txt -e '.[test-all]'
 	$(PY) -m pytest -q -n 2 --dist worksteal
 
-test-fuzz: venv ## search with a fresh seed; `make test-fuzz SEED=…` repeats a search
+test-fuzz: venv ## search with a fresh seed, ten to twenty minutes; `make test-fuzz SEED=…` repeats a search
 	$(eval SEED ?= $(shell $(PY) -c 'import random; print(random.randrange(1 << 30))'))
 	@echo "SEED=$(SEED)"
-	WAKELOG_TEST_SEED=$(SEED) $(PY) -m pytest -q -n 2 --hypothesis-profile=fuzz --hypothesis-seed=$(SEED) \
+	WAKELOG_TEST_SEED=$(SEED) $(PY) -m pytest -q -n 2 --dist worksteal --hypothesis-profile=fuzz --hypothesis-seed=$(SEED) \
 		-m "(hypothesis or seeded) and not slow" || { echo "to repeat: make test-fuzz SEED=$(SEED)"; exit 1; }
 
-check: venv ## format, lint, types, layers, docs
+lint: venv ## format, lint, types
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
+
+check: lint ## format, lint, types, layers, docs
 	$(PY) -m pytest -q -n 2 tests/architecture tests/docs
 
 format: venv ## format the code and apply safe fixes
@@ -73,6 +77,9 @@ bench-docs: bench-venv ## run the peers' comparison, save it, and write it into 
 
 coverage: venv ## run the tests with branch coverage; fails below the floor in pyproject.toml
 	$(PY) -m pytest -q -n 2 -m "not slow" --cov --cov-report=term:skip-covered --cov-report=html
+
+changelog: venv ## collect changes/ into CHANGELOG.md, under a version marked as unreleased
+	$(PY) scripts/release.py --collect
 
 release: venv ## collect the changelog, build wheel and sdist, try both; DRY=1 changes no file
 	$(PY) scripts/release.py $(if $(DRY),--dry-run)

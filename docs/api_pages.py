@@ -6,15 +6,17 @@ verb or a new option only needs the generator to be run again.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
-import textwrap
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
 
 import wakelog
+from docs.prose import fill
 from wakelog.cli.app import SECTIONS, app
 from wakelog.cli.context import common
 
@@ -28,7 +30,7 @@ def _public_names(old: str) -> str:
     """Every public name with its first sentence."""
     things = {name: getattr(wakelog, name) for name in wakelog.__all__}
     rows = (f"- `{_called(name, each)}`, {_kind(each)}: {_sentence(each)}" for name, each in things.items())
-    return "\n".join(_wrapped(row, "  ") for row in rows) + "\n"
+    return "\n".join(fill(row, "  ") for row in rows) + "\n"
 
 
 def _called(name: str, thing: Any) -> str:
@@ -49,18 +51,46 @@ def _functions(old: str) -> str:
 
 
 def _verbs_of(cls: type, variable: str) -> Callable[[str], str]:
+    """The verbs of a class and what it inherits, then those of its namespaces (`session.calls`)."""
+
     def write(old: str) -> str:
         out = []
         for owner in cls.__mro__:
-            found = [_entry(variable, name, each) for name, each in _own_members(cls, owner)]
-            if not found:
-                continue
-            if owner is not cls:
+            titles = _titles(owner) if owner is cls else {}
+            found = list(_own_members(cls, owner))
+            if found and owner is not cls:
                 out.append(f"### {_sentence(owner).rstrip('.')}\n")
-            out += found
+            for name, each in found:
+                if name in titles:
+                    out.append(f"### {titles[name]}\n")
+                out.append(_entry(variable, name, each))
+        for name, namespace in _namespaces(cls):
+            out.append(f"### {variable}.{name}\n\n{fill(_sentence(namespace))}\n")
+            out += [_entry(f"{variable}.{name}", verb, each) for verb, each in _own_members(namespace, namespace)]
         return "\n".join(out)
 
     return write
+
+
+def _titles(cls: type) -> dict[str, str]:
+    """The first public member below each comment of the class's body (`# Going back`), with that comment."""
+    titles, title = {}, ""
+    for line in inspect.getsource(cls).splitlines():
+        if line.startswith("    # "):
+            title = line[6:]
+        elif title and (found := re.match(r"    def ([a-z]\w*)", line)):
+            titles[found[1]], title = title, ""
+    return titles
+
+
+def _namespaces(cls: type) -> Iterator[tuple[str, type]]:
+    """What a session keeps its related verbs in: cached properties that give an object of the session's room."""
+    for name, member in vars(cls).items():
+        if isinstance(member, functools.cached_property) and not name.startswith("_"):
+            namespace = inspect.get_annotations(member.func)["return"]
+            found = sys.modules[cls.__module__].__dict__.get(namespace)
+            if found is not None and found.__module__.startswith("wakelog.session"):
+                yield name, found
 
 
 def _own_members(cls: type, owner: type) -> Iterator[tuple[str, Any]]:
@@ -79,7 +109,7 @@ def _entry(variable: str, name: str, member: Any) -> str:
         called = f"{variable}.{name}{_returned(inspect.signature(member.fget))}" if member.fget else name
     else:
         called = f"{variable}.{name}" + _signature(getattr(member, "__func__", member))
-    said = _wrapped(_sentence(member))
+    said = fill(_sentence(member))
     return f"```py\n{called}\n```\n" + (f"\n{said}\n" if said else "")
 
 
@@ -137,10 +167,6 @@ def _sentence(thing: Any) -> str:
     text = " ".join(doc.split())
     found = re.match(r".+?[.!?](?=\s|$)", text)
     return found[0] if found else text
-
-
-def _wrapped(text: str, indent: str = "") -> str:
-    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 # The command page

@@ -40,6 +40,7 @@ from wakelog.state.effects import EventPlace, effect_of
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))  # for when this file is run by its path
 from docs import api_pages, opening, protocol, routes  # noqa: E402
+from docs.prose import fill  # noqa: E402
 
 SOURCE = DOCS.parent / "src" / "wakelog"
 SCHEMA = DOCS / "reference" / "state.schema.json"
@@ -48,14 +49,23 @@ STATUSES = ("not-opened", "open", "active", "paused", "closed", "archived", "del
 _PART = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n)(?P<text>.*?)(<!-- end -->)", re.DOTALL)
 
 
+def written() -> list[Path]:
+    """Every file that is written wholly or in part from the code."""
+    return [*_pages(), SCHEMA, protocol.SCHEMA, opening.FILE]
+
+
 def outputs() -> dict[Path, str]:
-    """Every file that is written wholly or in part from the code, with what should be in it."""
-    pages = {page: page.read_text(encoding="utf-8") for page in sorted(DOCS.rglob("*.md"))}
-    out = {page: _rewritten(text) for page, text in pages.items() if _PART.search(text)}
+    """These files, with what should be in them."""
+    out = {page: _rewritten(text) for page, text in _pages().items()}
     out[SCHEMA] = state_schema()
     out[protocol.SCHEMA] = protocol.schema()
     out[opening.FILE] = opening.text()
     return out
+
+
+def _pages() -> dict[Path, str]:
+    texts = {page: page.read_text(encoding="utf-8") for page in sorted(DOCS.rglob("*.md"))}
+    return {page: text for page, text in texts.items() if _PART.search(text)}
 
 
 def rows_without_sentence(page: str) -> list[str]:
@@ -212,10 +222,12 @@ def _session_machine(old: str) -> str:
         ),
     ]
     listed = [
-        ("Accepted in every status but `deleted`", machines.ALWAYS),
-        ("Accepted while `paused` as well", machines.WHILE_PAUSED),
+        ("Accepted in every status except `deleted`", machines.ALWAYS),
+        ("Also accepted while `paused`", machines.WHILE_PAUSED),
     ]
-    lists = "\n".join(f"{title}: {', '.join(f'`{kind}`' for kind in sorted(kinds))}.\n" for title, kinds in listed)
+    lists = "\n".join(
+        fill(f"{title}: {', '.join(f'`{kind}`' for kind in sorted(kinds))}.") + "\n" for title, kinds in listed
+    )
     return f"{_moves_table(machines.SESSION, STATUSES)}\n{_diagram(moves)}\n{lists}"
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from docs.prose import fill
 from wakelog.conformance import CAPABILITIES, all_checks
 from wakelog.conformance.kit import GROUPS
 from wakelog.conformance.operations import OPERATIONS
@@ -66,7 +67,9 @@ def _statuses(old: str) -> str:
 def _rules(group: str) -> Callable[[str], str]:
     def write(old: str) -> str:
         found = [each for each in all_checks() if each.group == group]
-        return "\n".join(f"- {each.rule} *{each.name}*{f' (`{each.needs}`)' if each.needs else ''}" for each in found)
+        return "\n".join(
+            fill(f"- {each.rule} *{each.name}*{f' (`{each.needs}`)' if each.needs else ''}", "  ") for each in found
+        )
 
     return write
 

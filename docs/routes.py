@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from docs.prose import fill
 from wakelog.engine import FeedChange, Known, Surgery
 from wakelog.engines.remote import wire
 from wakelog.http import problems, shapes
@@ -71,7 +72,9 @@ def _routes(old: str) -> str:
         module = inspect.getmodule(routes[0].verb)
         told = " ".join((module.__doc__ or "").split("\n\n")[0].split()) if module else ""
         rows = [(_what(r), _scope(r), _takes(r), _gives(r)) for r in routes]
-        parts.append(f"### {name.capitalize()}\n\n{told}\n\n{_table(('route', 'scope', 'takes', 'gives'), rows)}\n")
+        parts.append(
+            f"### {name.capitalize()}\n\n{fill(told)}\n\n{_table(('route', 'scope', 'takes', 'gives'), rows)}\n"
+        )
     return "\n".join(parts)
 
 
@@ -133,7 +136,7 @@ def _shape(cls: type) -> str:
     told = field_docs(cls)
     fields = msgspec.structs.fields(cls)
     rows = [(f"`{f.encode_name}`", _type(f.type), _default(f), told.get(f.name, "")) for f in fields]
-    return f"#### {cls.__name__}\n\n{doc}\n\n{_table(('field', 'type', 'default', ''), rows)}\n"
+    return f"#### {cls.__name__}\n\n{fill(doc)}\n\n{_table(('field', 'type', 'default', ''), rows)}\n"
 
 
 _WORDS = {

@@ -41,7 +41,21 @@ def main() -> int:
         wakelog(folder, "diff", "@1", "@2", why="what the second turn changed, by which call, and why")
         wakelog(folder, "brief", why="what the next run should know")
         wakelog(folder, "verify", why="was it altered?")
+        imported(folder / "imported")
     return 0 if sent == 1 else 1
+
+
+def imported(folder: Path) -> None:
+    """A session of a coding agent, as `wakelog import` brings it in: nothing in it was declared for wakelog."""
+    title("a transcript of Claude Code (made for this demo), imported")
+    run("demo", "transcript", "--into", str(folder))
+    for command in (["log"], ["show", "@1"], ["why", "shop/upload.py:7"]):
+        title(f"wakelog {shlex.join(command)}")
+        run(command[0], "--store", str(folder), *command[1:])
+
+
+def run(*words: str) -> None:
+    subprocess.run([sys.executable, "-m", "wakelog", *words], check=True)
 
 
 def run_and_kill(folder: Path) -> None:

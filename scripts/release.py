@@ -2,9 +2,11 @@
 
     make release            everything below
     make release DRY=1      print the changelog section and build; change no file
+    make changelog          only collect the changelog; the section is marked as unreleased
 
 The version is the one in pyproject.toml. The fragments in changes/ become its section in CHANGELOG.md and are deleted.
-Nothing is published, committed or tagged: the script ends with the commands for that.
+A section marked as unreleased takes further fragments, and the release puts its date there. Nothing is published,
+committed or tagged: the script ends with the commands for that.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 HEADINGS = {"added": "Added", "changed": "Changed", "fixed": "Fixed", "removed": "Removed"}
 UNRELEASED = "## Unreleased"
+NOT_YET = "unreleased"
+"""In place of the date, in the section of a version that is collected but not released."""
 NEVER_SHIPPED = (".venv", ".git/", "__pycache__", ".hypothesis")
 
 
@@ -39,28 +43,40 @@ def read_fragments(root: Path) -> list[Path]:
     return found
 
 
-def make_section(version: str, date: str, fragments: list[Path]) -> str:
-    """The section of one version: its fragments under their headings."""
+def make_section(version: str, date: str, fragments: list[Path], earlier: str = "") -> str:
+    """The section of one version: its fragments under their headings, after what was collected `earlier`."""
     lines = [f"## {version} ({date})"]
     for kind, heading in HEADINGS.items():
         texts = [path.read_text(encoding="utf-8").strip() for path in fragments if path.name.split(".")[-2] == kind]
-        if texts:
-            lines += ["", f"### {heading}", ""]
-            lines += ["- " + text.replace("\n", "\n  ").replace("\n  \n", "\n\n") for text in texts]
+        items = ["- " + text.replace("\n", "\n  ").replace("\n  \n", "\n\n") for text in texts]
+        if before := _under(earlier, heading):
+            items.insert(0, before)
+        if items:
+            lines += ["", f"### {heading}", "", *items]
     return "\n".join(lines) + "\n"
 
 
-def collect(root: Path, date: str) -> str:
-    """Moves the fragments into CHANGELOG.md. The new section stands right below "Unreleased"."""
+def _under(section: str, heading: str) -> str:
+    """What a section has under a heading; empty when it does not have the heading."""
+    return section.partition(f"\n### {heading}\n")[2].partition("\n### ")[0].strip()
+
+
+def collect(root: Path, date: str, *, dry_run: bool = False) -> str:
+    """Moves the fragments into CHANGELOG.md, and returns the section of the version, right below "Unreleased"."""
     page = root / "CHANGELOG.md"
     text = page.read_text(encoding="utf-8")
     version = read_version(root)
-    if f"\n## {version} " in text:
-        raise SystemExit(f"CHANGELOG.md already has a section for {version}: raise the version in pyproject.toml")
-    fragments = read_fragments(root)
-    section = make_section(version, date, fragments)
     before, heading, after = text.partition(UNRELEASED)
     intro, newline, older = after.partition("\n## ")
+    earlier = ""
+    if older.startswith(f"{version} ({NOT_YET})"):
+        earlier, newline, older = older.partition("\n## ")
+    elif f"\n## {version} " in text:
+        raise SystemExit(f"CHANGELOG.md already has a section for {version}: raise the version in pyproject.toml")
+    fragments = read_fragments(root)
+    section = make_section(version, date, fragments, earlier)
+    if dry_run:
+        return section
     page.write_text(f"{before}{heading}{intro.rstrip()}\n\n{section}{newline}{older}", encoding="utf-8")
     for path in fragments:
         path.unlink()
@@ -108,10 +124,14 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--dry-run", action="store_true", help="print the section and build; change no file")
+    parser.add_argument("--collect", action="store_true", help="collect the changelog, and release nothing")
     parser.add_argument("--date", default=datetime.datetime.now(datetime.UTC).date().isoformat())
     given = parser.parse_args()
     version = read_version(ROOT)
-    print(make_section(version, given.date, read_fragments(ROOT)) if given.dry_run else collect(ROOT, given.date))
+    if given.collect:
+        print(collect(ROOT, NOT_YET))
+        return
+    print(collect(ROOT, given.date, dry_run=given.dry_run))
     for package in build(ROOT, ROOT / "dist"):
         try_out(package, version)
     if not given.dry_run:

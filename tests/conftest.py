@@ -1,5 +1,6 @@
 """Settings and servers that all tests share."""
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +35,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: no collection of garbage has to look at it again."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_report_header() -> str:
     return f"seed: {SEED}"
 
@@ -50,6 +57,15 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("cache")
         patch.setenv("WAKELOG_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What hooks of whoever runs the tests have written is not taken into the stores of tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("data")
+        patch.setenv("WAKELOG_DATA", str(folder))
         yield folder
 
 

@@ -6,10 +6,10 @@ resumes, replays, audits and handoffs are all read from it. Start with `wakelog.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as typing has it, which takes longer to import than all else here
 if TYPE_CHECKING:
+    from typing import Any
+
     from wakelog.errors import (
         CallFailedError,
         ConflictError,
@@ -107,6 +107,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'wakelog' has no attribute {name!r}")
+    import importlib
+
     if name == "events":
         importlib.import_module("wakelog.model.events")  # a module itself
     home = importlib.import_module(_HOMES[name])

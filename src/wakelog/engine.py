@@ -109,7 +109,8 @@ class Feed(Protocol):
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
         """Blocks until the session has events after `after`, from any process; False when the time ran out.
 
-        With no session: until anything at all was stored since the call began.
+        With no session: until anything at all was stored since the call began. Then there is no place to wait after,
+        so `after` is 0; anything else is refused (`bad-point`). Whoever must miss nothing asks `changes` again.
         """
         ...
 
@@ -199,7 +200,7 @@ class MigrationStep(msgspec.Struct, frozen=True):
 
 
 class Migrations(Protocol):
-    """Brings tables of an older version forward, in place."""
+    """Upgrades tables of an older version in place."""
 
     def version(self) -> int:
         """The version that the store's tables have."""
@@ -215,7 +216,7 @@ class Migrations(Protocol):
 
 
 class Marks(Protocol):
-    """Keeps short notes about the care of a store, beside the log: how far a scrub has come."""
+    """Keeps short notes about the maintenance of a store, such as the progress of a scrub."""
 
     def mark(self, name: str) -> str | None:
         """The note of that name, or None."""
@@ -227,7 +228,7 @@ class Marks(Protocol):
 
 
 class TableRewrite(Protocol):
-    """Clears out removed bytes that the engine has to leave in its files until its tables are written anew."""
+    """Clears removed bytes from the engine's files by rewriting its tables."""
 
     def __call__(self, *, most: int | None = None) -> bool:
         """Writes the tables anew if something was removed since that was last done; whether it was. It locks them.
@@ -264,7 +265,7 @@ class StoreFinding(msgspec.Struct, frozen=True):
 
 
 class Inspection(Protocol):
-    """Finds what readers cannot tell, because they would only find less."""
+    """Finds damage that readers cannot see, because they would only find less."""
 
     def inspect(self) -> Iterator[StoreFinding]:
         """Looks through everything that is kept beside the commits, and at what belongs to nobody."""
@@ -276,7 +277,7 @@ class Inspection(Protocol):
 
 
 class DamageReport(Protocol):
-    """Tells more of damaged sessions than that they cannot be opened."""
+    """Reports details of damaged sessions."""
 
     def session_ids(self) -> Sequence[SessionId]:
         """The ids of all sessions that something is stored of, in order; deleted and damaged ones too."""
@@ -297,9 +298,9 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine can do beyond the protocol, and how it differs from others. What it cannot do is None."""
 
     feed_end: Callable[[], str] | None = None
-    """Gives a cursor after everything stored so far, without walking the feed."""
+    """Returns a cursor after everything stored so far, without reading the feed."""
     take_bundle: Callable[[bytes], SessionId] | None = None
-    """Takes in a bundle (log/bundle.py) whole, because whoever keeps the bytes verifies them."""
+    """Imports a bundle (log/bundle.py) completely, because the side that stores the bytes verifies them."""
     migrations: Migrations | None = None
     marks: Marks | None = None
     rewrite: TableRewrite | None = None
@@ -309,11 +310,11 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     path: Path | None = None
     """The database file, for an engine that keeps its store in one."""
     identity: str = ""
-    """Tells this store from others where it has no path, so that files about it can be kept on this machine."""
+    """Identifies a store without a path, so that files about it can be kept on this machine."""
     place: str = ""
     """Where the store is, for people; without secrets."""
     payloads_apart: bool = False
-    """Payloads are kept elsewhere: reading them along with their commits fetches what nobody asked for."""
+    """Payloads are kept elsewhere, so reading them with their commits would fetch more than needed."""
     is_far: bool = False
     """Reading takes round trips: it pays to read ahead."""
     keeps_index: bool = False
@@ -325,6 +326,16 @@ def require(ability: T | None, otherwise: UnsupportedError) -> T:
     if ability is None:
         raise otherwise
     return ability
+
+
+def refuse_place_in_no_session(session: SessionId | None, after: Seq) -> None:
+    """A seq is a place in a session: waiting for anything at all has none."""
+    if session is None and after:
+        raise InvalidInputError(
+            f"event {after} of which session? Waiting for any session begins now",
+            kind="bad-point",
+            hint="name the session, or leave `after` at 0",
+        )
 
 
 def end_of(engine: Engine, cursor: str = "") -> str:
@@ -358,7 +369,7 @@ def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None
         return None
     if head.status == "deleted":
         raise NotAllowedError(
-            f"session {commit.session} was deleted and does not come back",
+            f"session {commit.session} was deleted permanently",
             kind="append-to-deleted",
             hint="open a new session",
         )
@@ -372,7 +383,7 @@ def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None
     if commit.guard is not None and commit.guard != head.epoch:
         raise ConflictError(
             f"session {commit.session} was taken over: its lease is at epoch {head.epoch}, this writer holds"
-            f" {commit.guard}. What it knows can still be delivered as evidence.",
+            f" {commit.guard}. It can still report outcomes as evidence.",
             kind="fenced",
             head_seq=head.seq,
         )

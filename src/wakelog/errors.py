@@ -3,25 +3,25 @@
     WakelogError
     ├── NotFoundError       the name is wrong          fix the name
     ├── ConflictError       someone wrote first        read on and retry, or fork (also: fenced by a newer epoch)
-    ├── NotAllowedError     the machine says no        wait, resume, reopen, approve, raise the budget
+    ├── NotAllowedError     not allowed in this state  wait, resume, reopen, approve, raise the budget
     ├── InvalidInputError   the call is wrong          fix the call (also a ValueError)
     ├── UnsupportedError    ability or extra missing   other engine, or install the extra
     ├── CorruptLogError     bytes and hash disagree    stop; run `wakelog verify`
-    ├── DivergenceError     a replay went elsewhere    look at the step it names
+    ├── DivergenceError     a replay differs           look at the step it names
     ├── CallFailedError     a recorded call failed     branch on its `failure`
     ├── NotSentError        raised by a tool: its effect did not happen, and it may be called again
-    ├── UncertainError      raised by a tool: nobody can tell whether its effect happened
+    ├── UncertainError      raised by a tool: it cannot tell whether its effect happened
     └── UnavailableError    engine not reachable, or the answer is unknown: ask again with the same id
 
-Each instance carries a stable `kind` ("session-not-found") for machines; kinds are added, never renamed.
-A message says what happened, to which one, and what to do; `hint`, when there is one, is an exact command or call.
+Each instance carries a stable `kind` ("session-not-found") for machines; kinds are added, never renamed. A message says
+what happened, to which one, and what to do; `hint`, when there is one, is an exact command or call.
 """
 
 from __future__ import annotations
 
 
 class WakelogError(Exception):
-    """The root: everything wakelog raises on purpose."""
+    """The base class of every error that wakelog raises on purpose."""
 
     kind = "error"
 
@@ -35,13 +35,13 @@ class WakelogError(Exception):
 
 
 class NotFoundError(WakelogError):
-    """Nothing of that name is here."""
+    """The named session, event or other thing does not exist."""
 
     kind = "not-found"
 
 
 class ConflictError(WakelogError):
-    """Someone wrote first. Nothing was written by this call; `head_seq` is where the session is now."""
+    """Another writer was first. This call wrote nothing; `head_seq` is where the session is now."""
 
     kind = "conflict"
 
@@ -51,7 +51,7 @@ class ConflictError(WakelogError):
 
 
 class NotAllowedError(WakelogError):
-    """A state machine says no; `legal` names the moves it would allow."""
+    """The call is not allowed in the present state; `legal` lists what is allowed."""
 
     kind = "not-allowed"
 
@@ -61,7 +61,7 @@ class NotAllowedError(WakelogError):
 
 
 class InvalidInputError(WakelogError, ValueError):
-    """The call itself is wrong; repeating it unchanged will fail again."""
+    """The call itself is wrong; it will fail again if repeated unchanged."""
 
     kind = "invalid-input"
 
@@ -73,8 +73,8 @@ class UnsupportedError(WakelogError):
 
 
 class CorruptLogError(WakelogError):
-    """Stored bytes disagree with their hash or their form. Nothing is served from them; `seq` is the first bad
-    event and `upto` the last one that went with it, `session` whose they are; 0 and empty where that is not known."""
+    """Stored bytes do not match their hash or their format. They are never returned. `session` is the session they
+    belong to, `seq` the first bad event and `upto` the last; empty and 0 when that is not known."""
 
     kind = "corrupt-log"
 
@@ -88,8 +88,8 @@ class CorruptLogError(WakelogError):
 
 
 class DivergenceError(WakelogError):
-    """A replay asked for something the recording does not have, or not there: `step` is the recorded step, from 1, and
-    `seq` its event."""
+    """A replay asked for something that the recording does not have at this point. `step` is the recorded step, from 1,
+    and `seq` its event."""
 
     kind = "divergence"
 
@@ -100,7 +100,7 @@ class DivergenceError(WakelogError):
 
 
 class CallFailedError(WakelogError):
-    """A call that was recorded as failed; `failure` (an `events.Failure`) is its typed error."""
+    """The call was recorded as failed; `failure` (an `events.Failure`) is its typed error."""
 
     kind = "call-failed"
 
@@ -110,13 +110,13 @@ class CallFailedError(WakelogError):
 
 
 class UnavailableError(WakelogError):
-    """The engine could not be reached or its answer was lost. Asking again with the same commit id is safe."""
+    """The engine could not be reached, or its answer was lost. It is safe to ask again with the same commit id."""
 
     kind = "unavailable"
 
 
 class NotSentError(WakelogError):
-    """Raised by a tool that knows that its effect did not happen: the call failed, and may be sent again."""
+    """Raise this in a tool when its effect certainly did not happen: the call failed, and may be sent again."""
 
     kind = "not-sent"
 
@@ -125,7 +125,7 @@ class NotSentError(WakelogError):
 
 
 class UncertainError(WakelogError):
-    """Raised by a tool that cannot tell whether its effect happened: the call becomes uncertain, not failed."""
+    """Raise this in a tool when it cannot tell whether its effect happened: the call becomes uncertain, not failed."""
 
     kind = "uncertain"
 

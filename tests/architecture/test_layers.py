@@ -20,6 +20,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / PACKAGE
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("http", "mcp"),
+    ("hooks",),
     ("importers",),
     ("testing",),
     ("maintenance",),
@@ -30,7 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("runtime",),
     ("context", "files", "monitors"),
     ("compare",),
-    ("diff", "provenance"),
+    ("diff", "provenance", "insight"),
     ("timeline",),
     ("index",),
     ("log",),

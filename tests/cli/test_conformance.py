@@ -34,7 +34,7 @@ def test_a_fault_is_told_with_its_rule_and_request_and_without_the_key(
     assert result.code == 1
     mark, rule, fault, request, total = result.lines
     assert mark == "✗ leases      lease-fences"
-    assert rule.startswith("  An append whose `guard` is not the newest epoch is refused with 409 `fenced`")
+    assert rule.startswith("  If `guard` is not the newest epoch, the append is refused with 409 `fenced`")
     assert fault.startswith("  expected 409 fenced, got 200: ")
     assert request.startswith("  POST /v1/sessions/s_")
     assert '"guard": 1' in request

@@ -101,6 +101,6 @@ def test_a_bundle_whose_name_is_a_place_comes_in_under_its_id(store: Store, cli:
         with open(tmp_path / "old.wake", "wb") as file:
             export_bundle(log, file)
     result = cli("import", "old.wake", "--store", str(tmp_path / "store"))
-    assert f"reached as {old}" in result.out + result.err
+    assert f"use its id, {old}" in result.out + result.err
     assert store.engine.find("e86") is None
     assert store.resume(old).head.seq == 1

@@ -73,7 +73,7 @@ def test_a_session_that_was_closed_with_a_verdict_came_out_so() -> None:
 def test_a_session_made_of_a_transcript_without_times_has_no_duration() -> None:
     log = course(("asked", "Hi"), ("look", 1))
     assert read_course(select_extent(log)).duration_us > 0
-    log.append(events.RecordsImported(format="x", records=[]))
+    log.append(events.RecordsImported(format="x"))
     assert read_course(select_extent(log)).duration_us == 0
 
 
@@ -81,5 +81,5 @@ def test_a_transcript_with_times_takes_as_long_as_it_says() -> None:
     log = course(("asked", "Hi"))
     for at in (5_000_000, 8_000_000):
         log.append(events.MessageAdded(role="user", content="x", occurred_at=at))
-    log.append(events.RecordsImported(format="x", records=[]))
+    log.append(events.RecordsImported(format="x"))
     assert read_course(select_extent(log)).duration_us == 3_000_000

@@ -8,7 +8,7 @@ import wakelog
 from wakelog.config import settings as config
 from wakelog.config.edit import write_setting
 from wakelog.errors import InvalidInputError
-from wakelog.store import default_url
+from wakelog.store.url import default_url
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import _thread
 import os
 import shutil
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -118,10 +119,15 @@ def test_a_process_interrupted_while_it_waits_for_the_lock_can_go_on(engine: Sql
     other = apsw.Connection(str(engine.path))
     other.execute("begin immediate")
     timer = threading.Timer(0.2, _thread.interrupt_main)
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        log.append(ev.NoteAdded(text="interrupted"))
-    timer.join()
+    # Whoever started the tests may ignore the signal; then Python does not handle it either.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            log.append(ev.NoteAdded(text="interrupted"))
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     other.execute("rollback")
     other.close()
     assert log.append(ev.NoteAdded(text="next")).seq == 2

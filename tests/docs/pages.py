@@ -29,6 +29,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = sysconfig.get_path("scripts")
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[\w+-]*)[^`]*$")
 _NO_RUN = re.compile(r"<!-- *no-run: *(?P<reason>\S.*?) *-->")
@@ -115,10 +116,12 @@ def broken_links(page: Path) -> list[str]:
     return broken
 
 
-def run_page(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Shown]:
-    """Runs all blocks of a page with `folder` as the working directory and home; gives the outputs that it shows."""
+def run_page(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, commands: str | Path = SCRIPTS) -> list[Shown]:
+    """Runs all blocks of a page with `folder` as the working directory and home; gives the outputs that it shows.
+    `commands` is where `wakelog` is found."""
     blocks = [block for block in read_blocks(page.read_text(encoding="utf-8")) if not block.no_run]
     _enter(folder, monkeypatch)
+    monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ.get('PATH', '')}")
     # Registered, because type annotations of classes defined on the page are looked up through their module.
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
@@ -154,7 +157,6 @@ def _enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("PATH", sysconfig.get_path("scripts") + os.pathsep + os.environ.get("PATH", ""))
 
 
 def _run_command(page: Path, command: Command) -> str:

@@ -387,23 +387,70 @@ def test_a_captured_call_that_changed_nothing_is_not_unknown(agent: Agent, repo:
     assert (plan.steps, plan.unseen, plan.is_partial) == ((), (), False)
 
 
-def test_a_call_cut_off_by_a_crash_was_not_seen_to_its_end(agent: Agent, repo: Path, shell: Shell) -> None:
-    class Crash(BaseException):
-        pass
+BEGUN = (
+    ev.ActionRequested(action="a", tool="shell", input={"command": "x"}, policy={"captures": True}),
+    EventDraft(ev.ActionStarted(action="a"), actor="runtime"),
+)
+CUT = (*BEGUN, EventDraft(ev.ActionUncertain(action="a"), actor="runtime"))
+FAILED = ev.ActionFailed(action="a", error=ev.Failure("x", "x"), retry=True)
 
-    def dies(command: str) -> None:
-        shell(command)
-        raise Crash
 
-    start = agent.session.head.seq
-    agent.session.append(ev.TurnStarted())
-    agent.session.append(
-        ev.ActionRequested(action="a", tool="shell", input={"command": "x"}, policy={"captures": True}),
-        EventDraft(ev.ActionStarted(action="a"), actor="runtime"),
-    )
-    agent.session.append(EventDraft(ev.ActionUncertain(action="a"), actor="runtime"))
-    plan = agent.session.files.restore(start, dry_run=True).plan
+@pytest.mark.parametrize(
+    "story",
+    [
+        BEGUN,
+        CUT,
+        (*CUT, EventDraft(ev.ActionReconciled(action="a", outcome="succeeded"), actor="user")),
+        (*CUT, EventDraft(ev.ActionAbandoned(action="a"), actor="user")),
+        (*CUT, EventDraft(ev.ActionEvidence(action="a", outcome="succeeded"), actor="tool")),
+        (*CUT, EventDraft(ev.ActionSucceeded(action="a"), actor="tool")),
+        (*CUT, EventDraft(FAILED, actor="runtime"), BEGUN[1], EventDraft(ev.ActionSucceeded(action="a"), actor="tool")),
+        (*BEGUN, EventDraft(FAILED, actor="tool"), ev.FileChanged(path="f", action="a"), BEGUN[1]),
+        (*BEGUN, EventDraft(ev.ActionUncertain(action="a"), actor="tool"), ev.FileChanged(path="f", action="a")),
+        (*BEGUN, EventDraft(ev.ActionTimedOut(action="a"), actor="tool")),
+    ],
+    ids=[
+        "still at work",
+        "cut off by a crash",
+        "reconciled by a person",
+        "given up by a person",
+        "told of by a late worker",
+        "ended late",
+        "tried again after the crash",
+        "cut off in its second try",
+        "stopped",
+        "timed out",
+    ],
+)
+def test_a_watched_call_that_nobody_saw_end_is_named(session: Session[Any], story: tuple[Any, ...]) -> None:
+    start = session.head.seq
+    for event in story:
+        session.append(event)
+    plan = session.files.restore(start, dry_run=True).plan
     assert [c.action for c in plan.unseen] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        (EventDraft(ev.ActionSucceeded(action="a"), actor="tool"),),
+        (EventDraft(FAILED, actor="tool"), BEGUN[1], EventDraft(ev.ActionSucceeded(action="a"), actor="tool")),
+        (EventDraft(ev.ActionUncertain(action="a", error=ev.Failure("lost", "x")), actor="tool"),),
+    ],
+    ids=["succeeded", "failed and tried again", "returned with a doubt"],
+)
+def test_a_watched_call_that_was_seen_to_end_is_not_named(session: Session[Any], end: tuple[Any, ...]) -> None:
+    start = session.head.seq
+    for event in (*BEGUN, *end):
+        session.append(event)
+    assert session.files.restore(start, dry_run=True).plan.unseen == ()
+
+
+def test_a_call_of_the_same_name_that_nobody_watched_is_named(session: Session[Any]) -> None:
+    start = session.head.seq
+    session.append(*BEGUN, EventDraft(ev.ActionSucceeded(action="a"), actor="tool"))
+    session.append(ev.ActionRecorded(action="a", tool="Bash", effect="external"))
+    assert [c.tool for c in session.files.restore(start, dry_run=True).plan.unseen] == ["Bash"]
 
 
 def test_a_redacted_content_is_not_taken_for_the_file(agent: Agent, repo: Path, shell: Shell) -> None:
@@ -532,7 +579,7 @@ def test_a_folder_swapped_for_a_link_at_the_last_moment_is_not_followed(
     plan = plan_restore(agent.session.log, 1, folder=str(repo))
     shell(f"cp d/f {outside}/f; rm -r d; ln -s {outside} d")
     report = restore(agent.session.log, plan)
-    assert [(r.did, r.why) for r in report.results] == [("kept", "a folder on its way is a symbolic link")]
+    assert [(r.did, r.why) for r in report.results] == [("kept", "a folder in its path is a symbolic link")]
     assert (outside / "f").read_text() == "1\n"
 
 

@@ -7,6 +7,7 @@ import json
 import select
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.http.asking import Asker
 from tests.http.conftest import Serve
 from tests.http.processes import ServerProcess
 from wakelog.errors import UnavailableError
+from wakelog.http.guards import LOOPBACK_TIMES, ConnectionCount
 from wakelog.http.keys import Scope, make_key
 from wakelog.http.protocol import HEAD_MAX, HEADERS_MAX
 from wakelog.http.server import RunningServer
@@ -184,19 +186,54 @@ def test_a_header_that_decides_and_comes_twice_is_refused(twice: str, serve: Ser
 # Fair shares
 
 
+def test_one_address_has_so_many_connections_and_is_told_when_it_asks_for_more(serve: Serve) -> None:
+    running = serve(rate=0, connections_max=1)
+    with contextlib.ExitStack() as stack:
+        opened = [stack.enter_context(_connected(running)) for _ in range(LOOPBACK_TIMES)]
+        for sock in (opened[0], opened[-1]):  # all of them are answered
+            sock.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert sock.recv(100).startswith(b"HTTP/1.1 ")
+        silent, asking = stack.enter_context(_connected(running)), stack.enter_context(_connected(running))
+        asking.sendall(_head(running.key, "Content-Length: 2") + b"{}")
+        for refused in (silent, asking):
+            head, _, body = _until_closed(refused).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 503 ")
+            assert b"retry-after: 1" in head
+            told = json.loads(body)
+            assert (told["kind"], str(LOOPBACK_TIMES) in told["detail"]) == ("server-busy", True)
+    # The others have closed theirs. The server hears of that in its own time.
+    deadline = time.monotonic() + 30
+    while (reply := Asker(running.url, running.key).get("/v1/info")).status == 503:
+        assert time.monotonic() < deadline
+    assert reply.status == 200
+
+
+def test_connections_are_counted_for_each_address_and_more_generously_on_this_machine() -> None:
+    connections = ConnectionCount(2)
+    assert [connections.enter("192.0.2.1") for _ in range(3)] == [0, 0, 2]
+    assert connections.enter("192.0.2.2") == 0
+    connections.leave("192.0.2.1")
+    assert [connections.enter("192.0.2.1") for _ in range(2)] == [0, 2]
+    for here in ("127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1", ""):
+        assert [connections.enter(here) for _ in range(2 * LOOPBACK_TIMES)] == [0] * 2 * LOOPBACK_TIMES
+        assert connections.enter(here) == 2 * LOOPBACK_TIMES
+    endless = ConnectionCount(0)
+    assert [endless.enter("192.0.2.1") for _ in range(5000)] == [0] * 5000
+
+
 def test_a_share_leaves_something_for_others() -> None:
     share = Share(8, "slots")
     first, second, third = Who("a", "x"), Who("b", "x"), Who("c", "y")
     holds = [share.hold(first) for _ in range(4)]
     for hold in holds:
         hold.add(1)
-    with pytest.raises(UnavailableError, match="this key has 4 slots"):
+    with pytest.raises(UnavailableError, match="this key already has 4 slots"):
         share.hold(first).add(1)
     share.hold(second).add(2)
-    with pytest.raises(UnavailableError, match="this namespace has 6 slots"):
+    with pytest.raises(UnavailableError, match="this namespace already has 6 slots"):
         share.hold(second).add(1)
     share.hold(third).add(2)
-    with pytest.raises(UnavailableError, match="more to do"):
+    with pytest.raises(UnavailableError, match="overloaded"):
         share.hold(third).add(1)
     for hold in holds:
         hold.release()

@@ -28,22 +28,30 @@ BIG = "a payload is what does not fit into a body " * 30
 RECORDING = "recording is appending events, which one route does for all kinds"
 IN_PROCESS = "about the code that runs in this process, or files on its machine"
 PART = "a part of what another route answers"
+NOT_YET = "the server does not offer this look yet; the library and the command line do"
 PLUMBING = "a building block without an answer of its own"
 NOT_ROUTED = {
     **dict.fromkeys(("artefact", "dead_end", "decide", "fact", "label", "message", "retract", "set_goal"), RECORDING),
     **dict.fromkeys(("calls.returned", "calls.spawned", "context.touch", "files.record"), RECORDING),
     **dict.fromkeys(("aio", "budget.limit", "call", "calls.bind", "calls.workflow", "model", "tool"), IN_PROCESS),
-    **dict.fromkeys(("files.capture", "files.restore", "monitors.add", "monitors.guards"), IN_PROCESS),
-    **dict.fromkeys(("attempts", "replay", "run_turn", "turn"), IN_PROCESS),
+    **dict.fromkeys(
+        ("files.capture", "files.plan", "files.plan_diff", "files.restore", "monitors.add", "monitors.guards"),
+        IN_PROCESS,
+    ),
+    **dict.fromkeys(("attempts", "recording", "replay", "run_turn", "turn"), IN_PROCESS),
     **dict.fromkeys(("seq", "store", "id", "status"), PLUMBING),
     **dict.fromkeys(("data", "context.replaced", "budget.spent", "budget.left", "calls.pending"), PART),
+    **dict.fromkeys(("commit", "files.change", "tool_of"), PART),
+    **dict.fromkeys(("context.seen", "preview_adopt"), NOT_YET),
 }
 ROUTED_AS = {
     "attempts_of": "attempts",
     "budget.set": "set_budget",
     "context.window": "context",
     "end": "close",
+    "export_bundle": "bundle",
     "files.diff": "file_diff",
+    "preview_rewind": "preview",
     "files.modified": "changed_files",
     "follow": "tail",
     "unpause": "resume",

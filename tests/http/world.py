@@ -37,13 +37,17 @@ class World:
         self.space = space
         self.mark = f"{MARK}-{space}"
         self.url = f"{running.url}/ns/{space}"
+        # Filled by the server's own hand: a hundred requests for each world are many.
+        behind = running.server.spaces.get(space, create=True).store
+        work = self._work(behind)
+        fork = behind.fork(work, name=f"fork {self.mark}")
+        fork.fact("forked", self.mark)
         self.store: Store = wakelog.open(self.url, key=running.key)
-        self.session: Session[Any] = self._work()
-        self.fork = self.store.fork(self.session, name=f"fork {self.mark}")
-        self.fork.fact("forked", self.mark)
+        self.session: Session[Any] = self.store.resume(work.id)
+        self.fork: Session[Any] = self.store.resume(fork.id)
 
-    def _work(self) -> Session[Any]:
-        session = self.store.session(f"work {self.mark}", goal=self.mark, data={"n": 0}, labels={"team": self.mark})
+    def _work(self, store: Store) -> Session[Any]:
+        session = store.session(f"work {self.mark}", goal=self.mark, data={"n": 0}, labels={"team": self.mark})
         with session.turn(user=f"go {self.mark}"):
             session.decide(self.mark, because=self.mark, alternatives=["other"])
             session.fact("key", self.mark, source="web:x", trust="untrusted")
@@ -201,6 +205,8 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "endorse": _session(body={"targets": ["e4"]}),
     "invalidate": _session(body={"targets": ["e4"]}),
     "brief": _session(),
+    "insight": _session(query={"where": "@1"}),
+    "accept": _session(body={"item": "e17"}),
     "context": _session(query={"budget": 1000}),
     "make_context": _session(body={"budget": 1000}),
     "evict": _session(body={"key": "e3"}),

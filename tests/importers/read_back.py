@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import wakelog
+from wakelog.importers.imported_records import rests_of
 from wakelog.importers.transcript_import import ImportReport, import_transcript
 from wakelog.session import Session
 from wakelog.store import Store
@@ -31,7 +32,7 @@ class ReadBack:
             body = DEFAULTS.get(entry.kind, {}) | {key: log.value(entry, value) for key, value in entry.body.items()}
             self.events.append((entry.kind, body))
             if entry.kind == "records.imported":
-                self.records |= {record[0]: record[2] for record in body["records"]}
+                self.records |= zip(body["ids"], rests_of(body["rest"]), strict=True)
 
     def of(self, *kinds: str) -> list[dict[str, Any]]:
         return [body for kind, body in self.events if kind in kinds]

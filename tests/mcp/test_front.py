@@ -116,6 +116,14 @@ def test_what_only_the_server_can_answer_waits_for_it(frame: Frame) -> None:
     assert [json.loads(line) for line in kept] == [frame]
 
 
+def test_a_request_that_is_too_long_to_be_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wakelog.mcp.frames.LINE_MAX", 1000)
+    long = request(1, "tools/call", name="x", arguments={"text": "x" * 2000})
+    answered, kept = ask_front([long, request(2, "tools/list")])
+    assert [json.loads(line)["id"] for line in kept] == [2]
+    assert answered[None]["error"]["code"] == -32600
+
+
 async def test_what_was_asked_meanwhile_is_answered_once_the_server_is_there(store: wakelog.Store) -> None:
     source, target = os.pipe(), os.pipe()
     front = Front(source[0], target[1])

@@ -152,18 +152,21 @@ async def test_space_around_the_value_of_a_header_is_not_sent_on(store: wakelog.
         assert await anyio.to_thread.run_sync(ask, port) == await anyio.to_thread.run_sync(ask, behind) != 502
 
 
+@pytest.mark.parametrize("json_response", [True, False])
 async def test_an_answer_that_is_too_large_to_be_recorded_is_told(
-    store: wakelog.Store, monkeypatch: pytest.MonkeyPatch
+    store: wakelog.Store, monkeypatch: pytest.MonkeyPatch, json_response: bool
 ) -> None:
     monkeypatch.setattr("wakelog.mcp.http_proxy.BODY_MAX", 1000)
+    monkeypatch.setattr("wakelog.mcp.frames.LINE_MAX", 1000)
     warned: list[str] = []
     recorder = Recorder(lambda: store.session("rec"), name="things", warn=warned.append)
-    app = things().streamable_http_app(json_response=True)
+    app = things().streamable_http_app(json_response=json_response)
     with serving(app) as behind, serving(HttpProxy(f"http://127.0.0.1:{behind}/mcp", recorder)) as port:
-        async with Client(f"http://127.0.0.1:{port}/mcp") as c:
+        async with Client(f"http://127.0.0.1:{port}/mcp", mode="auto" if json_response else "legacy") as c:
             assert (await c.call_tool("slow", {"steps": 0})).structured_content == {"result": "é" * 50_000}
     recorder.close()
-    assert "an answer of more than 1,000 bytes was passed on but not recorded" in warned
+    what = "an answer of more than 1,000" if json_response else "a message of more than 67,108,864"
+    assert f"{what} bytes was passed on but not recorded" in warned
     kinds = [entry.kind for entry in store.session("rec").log.entries()]
     assert "gap.noted" in kinds
 

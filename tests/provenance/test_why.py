@@ -83,7 +83,7 @@ def test_a_window_is_laid_out_in_part_and_walked_in_full() -> None:
     assert page in [x.seq for x in found.steps], "the least trusted is laid out first"
     assert len(found.origins) == 50 + len({"web", "user", "session"})
     assert found.reached > 100
-    assert found.limits == (f"{len(found.steps)} of {found.reached} events are laid out",)
+    assert found.limits == (f"{len(found.steps)} of {found.reached} events are shown",)
     folded = next(x for x in found.steps if x.folded)
     assert folded.seq == model - 1
     whole = why(s.log, sent, depth=0, steps=0)

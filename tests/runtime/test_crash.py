@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.context.validity import check
 from tests.crash import processes
 
-SAMPLE = 8
+SAMPLE = 4
 SEED = 7
 SENT = ["charge 1: 1", "post 1: 1", "send 1: 2", "send 2: 1"]
 EFFECTS = {
@@ -19,8 +20,25 @@ EFFECTS = {
 }
 
 
+class Shown(list[Any]):
+    """What a child says that a model would be shown."""
+
+    def __init__(self, shape: str, system: str, messages: list[Any]) -> None:
+        super().__init__(messages)
+        self.shape, self.system = shape, system
+
+
+def check_windows(lines: list[str]) -> None:
+    """Whatever a model would be shown, at any moment, is accepted by its provider."""
+    shown = [Shown(**json.loads(line.removeprefix("window "))) for line in lines if line.startswith("window ")]
+    assert {each.shape for each in shown} == {"openai", "anthropic"}
+    for each in shown:
+        check(each)
+
+
 def _check(lines: list[str], variant: str) -> list[int]:
     """Holds what was told of each agent against the one that was never killed; how many lives each of them had."""
+    check_windows(lines)
     told = [json.loads(line.removeprefix("told ")) for line in lines if line.startswith("told ")]
     lived = [line.split(" ", 2) for line in lines if line.startswith("lived ")]
     assert len(told) == len(lived) > 1

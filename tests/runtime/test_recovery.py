@@ -370,7 +370,7 @@ def test_evidence_that_came_after_the_session_was_closed_decides_when_asked(desk
     operator = desk.operator
     operator.end()
     (action,) = operator.state().pending_actions
-    with pytest.raises(wakelog.InvalidInputError, match="no evidence"):
+    with pytest.raises(wakelog.InvalidInputError, match="no worker has reported"):
         operator.calls.reconcile(action)
     go_on.set()
     thread.join()

@@ -11,7 +11,7 @@ import pytest
 import wakelog
 from tests.crash import processes
 from tests.runtime.lives import Desk, Killed, Life, born, effect, found, seem_dead, stopped
-from tests.runtime.test_crash import EFFECTS
+from tests.runtime.test_crash import EFFECTS, check_windows
 from wakelog import ConflictError
 from wakelog.session import Session
 
@@ -22,7 +22,9 @@ def _together(tmp_path: Path, variant: str, *, lease: bool, count: int = 3) -> t
     where = {"module": MODULE, "variant": variant, "store": str(tmp_path / "store"), "world": str(tmp_path / "world")}
     calls = [("run_at_once", {**where, "lease": lease, "lives": 3}) for _ in range(count)]
     said = processes.run_all(calls)
-    (told,) = [line for line in processes.run("come_through", **where) if line.startswith("told ")]
+    lines = processes.run("come_through", **where)
+    check_windows(lines)
+    (told,) = [line for line in lines if line.startswith("told ")]
     return json.loads(told.removeprefix("told ")), said
 
 

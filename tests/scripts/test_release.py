@@ -46,3 +46,29 @@ def test_a_heading_without_changes_is_left_out(project: Path) -> None:
     section = make_section("1.2.0", "2026-02-03", [project / "changes" / "b.fixed.md"])
     assert "Added" not in section
     assert "### Fixed" in section
+
+
+def test_what_is_collected_before_a_release_takes_more_and_gets_its_date_at_the_release(project: Path) -> None:
+    collect(project, "unreleased")
+    (project / "changes" / "c.added.md").write_text("A third.\n")
+    (project / "changes" / "d.removed.md").write_text("Gone.\n")
+    collect(project, "2026-02-03")
+    assert (project / "CHANGELOG.md").read_text() == (
+        "# Changelog\n\n## Unreleased\n\nSee changes/.\n\n"
+        "## 1.2.0 (2026-02-03)\n\n### Added\n\n- A thing.\n  It does this.\n- A third.\n\n### Fixed\n\n- Another.\n\n"
+        "### Removed\n\n- Gone.\n\n"
+        "## 1.1.0 (2026-01-01)\n\n- Old.\n"
+    )
+
+
+def test_collecting_twice_before_a_release_loses_and_repeats_nothing(project: Path) -> None:
+    collect(project, "unreleased")
+    once = (project / "CHANGELOG.md").read_text()
+    collect(project, "unreleased")
+    assert (project / "CHANGELOG.md").read_text() == once
+
+
+def test_a_dry_run_shows_the_section_and_changes_no_file(project: Path) -> None:
+    before = {path: path.read_text() for path in project.rglob("*.md")}
+    assert collect(project, "2026-02-03", dry_run=True).startswith("## 1.2.0 (2026-02-03)\n\n### Added\n\n- A thing.")
+    assert {path: path.read_text() for path in project.rglob("*.md")} == before

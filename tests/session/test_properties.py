@@ -35,7 +35,7 @@ def play(session: Any, verbs: list[tuple[Any, ...]]) -> None:
                 turn.data[args[0]] = args[1]
         elif name == "rewind":
             session.rewind(1 + args[0] % session.head.seq)
-        else:
+        elif name != "retract" or args[0] in session.state().facts:
             operator.attrgetter(name)(session)(*args)
 
 

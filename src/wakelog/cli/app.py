@@ -20,7 +20,7 @@ from wakelog.errors import WakelogError
 # name → (module below wakelog.cli.commands, short help). Sections are shown in this order by `wakelog help -a`.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "look": {
-        "status": ("status", "Show where a session stands, and what is pending."),
+        "status": ("status", "Show a session's status and pending calls."),
         "ls": ("ls", "List the sessions of this store."),
         "log": ("log", "Show a session turn by turn, newest first."),
         "show": ("show", "Show one turn, event or commit in full."),
@@ -31,6 +31,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "files": ("diff", "List the files changed in the last turns."),
         "blame": ("state", "Show who last wrote each key of the state."),
         "why": ("why", "Show where something came from, and how that is known."),
+        "insight": ("insight", "Show what the agent decided, derived from its words."),
         "taint": ("why", "Show everything influenced by a source."),
         "context": ("context", "Show what the model saw at a point, or would see now."),
         "brief": ("context", "Write the handoff for the next run, machine or agent."),
@@ -38,8 +39,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "query": ("search", "Run read-only SQL over the documented views."),
         "tail": ("tail", "Stream events live."),
         "ps": ("ps", "List sessions that are live, waiting or in trouble."),
-        "pending": ("pending", "List calls and questions that wait for somebody."),
-        "watch": ("watch", "Watch live sessions and flag what somebody should see."),
+        "pending": ("pending", "List calls and questions that wait for a person."),
+        "watch": ("watch", "Watch live sessions and flag problems."),
         "cost": ("cost", "Show what was spent; every amount counts once."),
     },
     "move": {
@@ -48,24 +49,25 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "redo": ("rewind", "Take back the newest undo."),
         "fork": ("fork", "Create a session that shares the history up to a point."),
         "adopt": ("fork", "Take the result of a fork back into its parent."),
-        "resume": ("life", "Continue a session, and show where it stands."),
+        "resume": ("life", "Continue a session, and show its status."),
         "replay": ("replay", "Run recorded turns again, against recorded results."),
         "compact": ("context", "Replace a part of the conversation with a summary."),
         "expand": ("context", "Take a compaction back."),
-        "reconcile": ("pending", "Record the outcome of a call that was cut off."),
+        "reconcile": ("pending", "Record the outcome of a call that was interrupted."),
         "approve": ("pending", "Approve a call that waits."),
         "deny": ("pending", "Deny a call that waits."),
         "answer": ("pending", "Answer a question that the agent asked."),
         "abandon": ("pending", "Give up on a pending call."),
         "checkpoint": ("checkpoint", "Name a point."),
         "note": ("checkpoint", "Add a note to an event or a session."),
+        "accept": ("insight", "Record a derived decision as a real one."),
         "budget": ("cost", "Show or set what a session may spend."),
         "flag": ("watch", "List, raise and clear flags."),
         "pause": ("life", "Pause a session until it is resumed."),
         "close": ("life", "End a session, and settle its open calls."),
         "reopen": ("life", "Reopen a closed or archived session."),
         "archive": ("life", "Archive a closed session."),
-        "delete": ("life", "Delete a session for good; a tombstone stays."),
+        "delete": ("life", "Delete a session permanently; a tombstone stays."),
     },
     "trust": {
         "verify": ("verify", "Check whether a session was altered."),
@@ -78,11 +80,14 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "data": {
         "export": ("export", "Write a session to a file."),
-        "import": ("export", "Import bundles, verified."),
+        "import": ("imports", "Import transcripts of coding agents, and bundles."),
         "gc": ("gc", "Apply retention: show what would go, then do it."),
         "store": ("store", "Inspect, check, copy and back up the store."),
     },
     "connect": {
+        "enable": ("enable", "Record a coding agent: Claude Code, Codex or Gemini CLI."),
+        "disable": ("enable", "Stop recording a coding agent."),
+        "hook": ("hook", "Write down what a coding agent tells (run by its hooks)."),
         "serve": ("serve", "Serve this store over HTTP."),
         "key": ("serve", "Manage the keys of the server."),
         "conformance": ("conformance", "Check a server against the protocol."),
@@ -150,7 +155,23 @@ def app(ctx: click.Context, store_url: str | None) -> None:
     """Show and steer sessions of AI agents: what happened, what changed, why, and whether it was altered."""
     ctx.meta["wakelog.store"] = store_url
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        words = _first_words() if sys.stdin.isatty() and sys.stdout.isatty() else ""
+        if not words:
+            click.echo(ctx.get_help())
+        else:
+            ctx.exit(run([*(["--store", store_url] if store_url else []), words]))
+
+
+def _first_words() -> str:
+    """What a person means who only says `wakelog`: where things stand, or, where there is nothing yet, what could be
+    brought in. Empty when there is neither."""
+    from wakelog.store.url import chosen_url, user_store
+
+    if chosen_url() or user_store(must_exist=True):
+        return "status"
+    from wakelog.importers.found import find_transcripts
+
+    return "import" if find_transcripts() else ""
 
 
 def run(args: list[str] | None = None) -> int:

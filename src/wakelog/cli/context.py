@@ -66,14 +66,17 @@ class CommandContext:
     @functools.cached_property
     def url(self) -> str:
         """Where the store is: found when it is asked for, so that a bad setting does not stop the command that mends
-        it."""
-        from wakelog.store import default_url
+        it. Where nobody chose one, it is the user's own, if there is one. `user` names that."""
+        from wakelog.store.url import chosen_url, default_url, user_store
 
-        return self._url or default_url()
+        if self._url == "user":
+            return user_store()
+        return self._url or chosen_url() or user_store(must_exist=True) or default_url()
 
     @functools.cached_property
     def store(self) -> Store:
         """The store, which must exist: looking at nothing is an error, not an empty answer."""
+        self.take_in_hooks()
         try:
             self._store = open_store(self.url, create=False)
         except errors.NotFoundError as exc:
@@ -86,9 +89,29 @@ class CommandContext:
             ) from exc
         return self._store
 
+    def take_in_hooks(self) -> None:
+        """Takes in what hooks of coding agents have written since the last command; what cannot be is told."""
+        from wakelog.hooks.spool_files import is_waiting
+
+        if not is_waiting():
+            return
+        from wakelog.hooks.intake import take_in
+
+        for trouble in take_in(open_store).troubles:
+            self.warn(f"what hooks recorded is kept, but not taken in yet: {inert(trouble, lines=False)}")
+
     def new_store(self) -> Store:
         """The store, made if there is none: for commands that bring something in."""
         self._store = open_store(self.url)
+        return self._store
+
+    def shared_store(self, *, create: bool = True) -> Store:
+        """The store for what belongs to no project: the one that is named or chosen, else the user's own."""
+        from wakelog.store.url import chosen_url, user_store
+
+        self.__dict__["url"] = user_store() if self._url == "user" else self._url or chosen_url() or user_store()
+        self._store = open_store(self.url, create=create)
+        self.__dict__["store"] = self._store
         return self._store
 
     @property
@@ -100,6 +123,10 @@ class CommandContext:
     def names_session(self) -> bool:
         """Whether `-s` named a session, as opposed to the newest being meant."""
         return bool(self._session)
+
+    def stand_in(self, session: Session[Any]) -> None:
+        """From here on, what names no session means this one."""
+        self._session = session.id
 
     def session(self, name: str = "", *, in_full: bool = False) -> Session[Any]:
         """The session of that name, id, or the beginning of either; nothing is the one of `-s`, or the newest. What
@@ -215,7 +242,9 @@ class CommandContext:
             for line in lines:
                 click.echo(line, color=self.color)
 
-    def confirm(self, question: str, *, yes: bool, show: Callable[[], None] | None = None) -> None:
+    def confirm(
+        self, question: str, *, yes: bool, show: Callable[[], None] | None = None, default: bool = False
+    ) -> None:
         """Asks before something that matters; without a terminal it needs `--yes`. With `show` one can look at the
         difference first."""
         if yes:
@@ -230,7 +259,7 @@ class CommandContext:
                 show()
                 self._flush()
                 answer = ""
-        is_yes = answer in ("y", "yes") if show is not None else click.confirm(question, default=False, err=True)
+        is_yes = answer in ("y", "yes") if show is not None else click.confirm(question, default=default, err=True)
         if not is_yes:
             click.echo("Nothing was done.", err=True)
             raise click.exceptions.Exit(NO)  # an answer, and no interruption

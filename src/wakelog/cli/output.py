@@ -16,8 +16,11 @@ import click
 
 from wakelog.atomic_file import atomic_file
 from wakelog.cli.context import CommandContext
+from wakelog.cli.text import size
 from wakelog.engines.objects import Objects, is_url, split_url
-from wakelog.errors import NotAllowedError
+from wakelog.errors import NotAllowedError, NotFoundError
+
+__all__ = ["STDOUT", "Progress", "is_url", "reading_from", "refuse_existing", "writing", "writing_to"]
 
 STDOUT = "-"
 SPOOL_MAX = 8 << 20
@@ -95,6 +98,31 @@ def _zipped(raw: IO[bytes]) -> Iterator[IO[bytes]]:
         yield cast(IO[bytes], out)
 
 
+def reading_from(source: str) -> IO[bytes]:
+    """A file, an object for a URL, or stdin for `-`."""
+    if source == STDOUT:
+        return sys.stdin.buffer
+    if is_url(source):
+        return _fetched(source)
+    try:
+        return Path(source).open("rb")
+    except OSError as exc:
+        raise NotFoundError(f"{source} cannot be read: {exc.strerror}", kind="file-not-found") from exc
+
+
+def _fetched(url: str) -> IO[bytes]:
+    place, key = split_url(url)
+    spool = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL_MAX))  # noqa: SIM115 - closed by who reads it
+    try:
+        for chunk in Objects(place, create=False).chunks(key):
+            spool.write(chunk)
+    except FileNotFoundError as exc:
+        spool.close()
+        raise NotFoundError(f"there is no {url}", kind="file-not-found") from exc
+    spool.seek(0)
+    return spool
+
+
 class Progress:
     """Counts steps. Nothing is shown for work that is over in half a second, or where nobody is looking."""
 
@@ -111,10 +139,16 @@ class Progress:
             self._next = time.monotonic() + EVERY_S
             self._show(self._line())
 
+    @property
+    def count(self) -> int:
+        return self._count
+
     def _line(self) -> str:
+        what, comma, unit = self._what.partition(", bytes")
+        done, total = (size(self._count), size(self._total)) if comma else (f"{self._count:,}", f"{self._total:,}")
         if not self._total:
-            return f"{self._what} {self._count:,}"
-        return f"{self._what} {self._count:,} of {self._total:,} ({min(100, 100 * self._count // self._total)}%)"
+            return f"{what} {done}{unit}"
+        return f"{what} {done} of {total} ({min(100, 100 * self._count // self._total)}%)"
 
     def _show(self, line: str) -> None:
         sys.stderr.write("\r" + line.ljust(self._width))

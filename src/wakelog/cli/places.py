@@ -7,6 +7,8 @@ near it.
 from __future__ import annotations
 
 import difflib
+import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from wakelog.model.values import Value
 from wakelog.provenance.targets import is_key
 from wakelog.session import Session
 from wakelog.state.patch import escape, tokens_of
+from wakelog.timeline.points import first_commit, seq_at_time
 from wakelog.timeline.selectors import Range, Selector, parse_selector, parse_time, resolve_change, resolve_range
 
 if TYPE_CHECKING:
@@ -121,9 +124,9 @@ def _newest(ctx: CommandContext, place: int) -> SessionId:
     return newest[place].session
 
 
-def find_time(ctx: CommandContext, text: str | None) -> int:
+def find_time(ctx: CommandContext, text: str | None, now: int | None = None) -> int:
     """The time that words such as 2h, today or 2026-11-15T18:00 name; 0 for none."""
-    return parse_time(text, ctx.store.clock()) if text else 0
+    return parse_time(text, ctx.store.clock() if now is None else now) if text else 0
 
 
 def list_sessions(index: Any, **filters: Any) -> Iterator[SessionInfo]:
@@ -162,10 +165,28 @@ def something(session: Session[Any], text: str) -> Range:
     if found.last:
         return found
     raise NotFoundError(
-        f"nothing had happened yet at {text} in {session.name or session.id}",
+        f"there is no event yet at {text} in {session.name or session.id}",
         kind="event-not-found",
         hint=f"the first event is e1: wakelog log {handle(session)} --events --reverse",
     )
+
+
+def within(session: Session[Any], span: Range, since: int, until: int) -> Range:
+    """The part of a span that was written from one time to another; 0 is no limit."""
+    first = max(span.first, seq_at_time(session.log, since - 1) + 1) if since else span.first
+    return Range(first, min(span.last, seq_at_time(session.log, until)) if until else span.last)
+
+
+def start_of(session: Session[Any], turn: int) -> Seq:
+    """Where a turn, or the first one after it, begins."""
+    commit = first_commit(session.log, lambda c: c.turn >= turn)
+    return commit.first if commit else 1
+
+
+def turn_at(session: Session[Any], seq: Seq) -> int:
+    """The newest turn begun at or before an event."""
+    commit = first_commit(session.log, lambda c: c.last >= seq)
+    return commit.turn if commit else session.head.turn
 
 
 def refuse_if_moved(session: Session[Any], seen: Seq) -> None:
@@ -199,8 +220,39 @@ def find_subject(ctx: CommandContext, text: str, at: str = "") -> Place:
                 kind="no-target",
                 hint=f"{text}@3, or -s {text} e12",
             )
-    here = ctx.session()
+    here = _that_changed(ctx, text) or ctx.session()
     return Place(here, text, at=_as_of(ctx, here, at))
+
+
+def _that_changed(ctx: CommandContext, text: str) -> Session[Any] | None:
+    """The session that last changed a file, where no session is named. A path is meant from this folder, or from the
+    session's own."""
+    path = re.sub(r":\d+$", "", text)
+    if ctx.names_session or not path or is_key(path) or not re.search(r"[./]", path):
+        return None
+    whole = os.path.abspath(path)
+    found = [f for p in (whole, path) for f in ctx.store.index.files_modified(path=p)]
+    for each in found:
+        session = ctx.store.resume(each.session)
+        project = str(session.log.part("labels").get("project") or "")
+        if os.path.join(project, each.path) == whole:
+            return session
+    near = next((f for f in found if f.path == path), None)
+    return ctx.store.resume(near.session) if near else None
+
+
+def find_subject_in(ctx: CommandContext, front: str, text: str, at: str = "") -> Place:
+    """The same where the session stands in front, perhaps with the point from which it is looked at."""
+    place = find_place(ctx, front)
+    if place.is_range or (place.text and at):
+        raise InvalidInputError(
+            f"{front} is more than a session and a point", kind="bad-selector", hint=f"{place.named or '@5'} {text}"
+        )
+    ctx.stand_in(place.session)
+    found = find_subject(ctx, text, at or place.text)
+    if found.session.id != place.session.id:
+        raise InvalidInputError(f"{text} names another session than {front}", kind="bad-selector", hint="name it once")
+    return found
 
 
 def _as_of(ctx: CommandContext, session: Session[Any], at: str) -> Seq | None:

@@ -24,8 +24,8 @@ def _quietly(offer: Callable[[Any, click.Context, str], Iterator[CompletionItem]
     """A completion over the store of this command line; the store is opened for reading and closed again."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        from wakelog.store import default_url
         from wakelog.store import open as open_store
+        from wakelog.store.url import default_url
 
         with contextlib.suppress(Exception):
             url = ctx.params.get("store_url") or ctx.meta.get("wakelog.store") or _given_store(ctx) or default_url()

@@ -1,1 +1,1 @@
-"""Attempts, forks and sessions side by side: their steps, where they part, and what followed."""
+"""Compares attempts, forks and sessions: their steps, where they first differ, and what followed."""

@@ -1,4 +1,4 @@
-"""What adopting a fork would do, told before it is done: what is taken over, what leaves the view, what stays there."""
+"""What adopting a fork would do, before it is done: what is taken over, what leaves the view, what stays."""
 
 from __future__ import annotations
 

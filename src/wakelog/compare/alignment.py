@@ -1,11 +1,11 @@
-"""Two courses side by side: which step of one is which step of the other.
+"""Aligns two courses: which step of one belongs to which step of the other.
 
-Steps that are the same (kind, name, input) are matched by a longest common subsequence, so that one inserted step does
-not shift all that follow. Between those matches, steps of one kind and name are matched the same way: the call that was
-made with another input stands beside the one it replaces. The rest is only on one side.
+Equal steps (kind, name, input) are matched by a longest common subsequence, so that one inserted step does not shift
+all that follow. Between those matches, steps of the same kind and name are matched the same way, so a call with another
+input is next to the call it replaces. The rest is on one side only.
 
-A row's verdict is about what a person would call a difference. What a provider calls a call, when it was made, and how
-often it had to be tried is told apart, as `minor`, and does not make two steps differ.
+A row's verdict is about differences that matter to a person. A provider's id of a call, its time and its number of
+tries are reported separately, as `minor`, and do not make two steps differ.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Compare: attempts, forks and sessions laid side by side, step by step.
+"""Compares attempts, forks and sessions step by step.
 
-The first of the courses is the baseline; each of the others is aligned with it (align.py), the first divergence is
-pinned and explained (divergence.py), and the two ends are held against each other: outcome, money, time, state, files.
-Courses of one fork tree share the history up to where they part; it is not read again, only named.
+The first course is the baseline. Each other course is aligned with it (alignment.py). The first difference is found and
+explained (divergence.py), and the two ends are compared: outcome, money, time, state, files. Courses of one fork tree
+share the history up to the fork; that part is named, not read again.
 
-Nothing is left out without saying so: what was limited is in `notes`.
+Nothing is left out silently: `notes` says what was limited.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def compare(*extents: Extent) -> Comparison:
     """Reads courses and compares them with the first of them."""
     if len(extents) < 2:
         raise InvalidInputError(
-            "a comparison needs two courses", kind="nothing-to-compare", hint='session.compare("@5.1", "@5.2")'
+            "a comparison needs two sides", kind="nothing-to-compare", hint='session.compare("@5.1", "@5.2")'
         )
     pairs = tuple(_pair(extents[0], other) for other in extents[1:])
     return Comparison((pairs[0].a, *(pair.b for pair in pairs)), pairs)

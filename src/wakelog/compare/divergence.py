@@ -1,12 +1,12 @@
-"""The first divergence: where two courses part, what lay behind it, and what followed from it.
+"""The first divergence: where two courses differ first, why, and what followed.
 
-What a step did is explained by what went into it. For the step where two courses part, the model call that decided it
-is looked up on each side, and five things are held against each other: the prompt, the model, its parameters, the items
-in its window, and the state it could read. Each is the same, or differs, or was not recorded; nothing is guessed. When
-all are the same, the same question got another answer, and that is what it says.
+A step is explained by its inputs. For the first step that differs, the model call that decided it is found on each
+side, and five things are compared: the prompt, the model, its parameters, the items in its window, and the state it
+could read. Each is the same, or different, or not recorded; nothing is guessed. If all are the same, the answer is that
+the same question got another answer.
 
-What followed is told in the same spirit. A later step that names the first divergence as its cause, or as something it
-was derived from, or names a step that does, *rests* on it; the others only came after.
+For what followed, a later step *depends* on the first divergence if it names it as its cause or origin, directly or
+through other steps. The other steps only came after it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class DivergenceFactor(msgspec.Struct, frozen=True):
 
 
 class Followed(msgspec.Struct, frozen=True):
-    """A later step of one side that differs too, and whether it rests on the divergence."""
+    """A later step of one side that differs too, and whether it depends on the divergence."""
 
     step: int
     rests: Rests

@@ -22,7 +22,6 @@ from wakelog.model.parts import Text, parts_of
 from wakelog.model.values import Value
 
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-WORDS_BYTES = 1 << 16
 
 
 class CallSide(msgspec.Struct, frozen=True):
@@ -67,12 +66,12 @@ def _side(log: Log, course: Course, at: int | None, row: AlignedStep | None) -> 
     is_call = at is not None and course.steps[at].kind == "tool" and row is not None and row.verdict != "same"
     place = at if is_call else None
     call = deciding_call(course, at)
-    said = _words(whole(log, call.output, WORDS_BYTES)) if call is not None and not call.gone else ""
+    said = _words(whole(log, call.output)) if call is not None and not call.gone else ""
     if said:
         return CallSide(place, said, "model")
     steps = course.steps if at is None else course.steps[: at + 1]
     asked = next((s for s in reversed(steps) if s.kind == "input" and not s.gone), None)
-    said = _words(whole(log, asked.input, WORDS_BYTES)) if asked is not None else ""
+    said = _words(whole(log, asked.input)) if asked is not None else ""
     return CallSide(place, said, "user" if said else "")
 
 

@@ -1,11 +1,11 @@
-"""The longest common subsequence of two sequences, exactly, in bits.
+"""The longest common subsequence of two sequences, exactly, with bit operations.
 
 A row of the usual table is one large integer: bit i is 0 where the length grows from i to i + 1 (Hyyrö's form of the
-algorithm of Crochemore and others). Python adds and masks such integers a machine word at a time, so ten thousand
-against ten thousand takes a fraction of a second, with nothing left out. Where all rows together would be too large to
-keep, the problem is halved until they are not (Hirschberg).
+algorithm of Crochemore and others). Python adds and masks such integers one machine word at a time, so ten thousand
+against ten thousand takes a fraction of a second, and nothing is left out. If all rows together are too large to keep,
+the problem is halved until they are not (Hirschberg).
 
-Which of several equally long answers is given does not depend on the order of the arguments.
+Of several equally long answers, the choice does not depend on the order of the arguments.
 """
 
 from __future__ import annotations

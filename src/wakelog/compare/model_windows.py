@@ -1,7 +1,7 @@
 """What two model calls were shown: the events in their windows, compared by content.
 
-A model call's request names the ranges of events it was derived from. Two windows are the same when the same things
-were said in them, wherever they stand in the log; what only one of them holds is what the other call did not see.
+A model call's request names the ranges of events it was derived from. Two windows are the same when their content is
+the same, at whatever positions. Content in only one of them is what the other call did not see.
 """
 
 from __future__ import annotations

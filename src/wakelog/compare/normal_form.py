@@ -1,9 +1,9 @@
-"""What two steps are compared by: their content, without what is different every time.
+"""The form in which two steps are compared: their content, without what differs every time.
 
-Some parts of a value change from try to try and mean nothing: the id a provider gave a call, a UUID, a time of day, the
-folder that `tempfile` made. They are replaced by a word for what they are, so that two steps that differ in nothing
-else are one step. Only what cannot be mistaken for content is taken out, and whoever compares is told that it was: such
-a pair is `ids or times`, not simply the same. Bare numbers, hashes and dates without a time of day stay.
+Some parts of a value change from try to try and mean nothing: a provider's id of a call, a UUID, a time of day, a
+folder made by `tempfile`. They are replaced by a word for their kind, so that steps that differ in nothing else are
+equal. Only what cannot be mistaken for content is replaced, and the result says so: such a pair is `ids or times`, not
+simply the same. Bare numbers, hashes and dates without a time of day stay.
 """
 
 from __future__ import annotations

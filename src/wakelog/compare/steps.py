@@ -1,13 +1,13 @@
-"""Steps: what an agent did, one thing at a time, so that two courses of events can be laid side by side.
+"""Steps: what an agent did, one thing at a time, so that two courses can be compared.
 
 A step is what a person would count as one: a call with its tries and its outcome, the input of a turn, a message, a
-decision, a fact, a changed file. The events of one call are one step; a message that answers a call belongs to it, and
-so does the user's message that repeats a turn's input. Bookkeeping (leases, checkpoints, redactions) is no step.
+decision, a fact, a changed file. The events of one call are one step. A message that answers a call belongs to it, and
+so does the user's message that repeats a turn's input. Bookkeeping (leases, checkpoints, redactions) is not a step.
 
-Each step has a `key`, what it is: kind, name and input, without what is different every time (normal.py). What came
-of it is apart, in `result`. A model call is known by being one: what it was shown and told differs whenever anything
-before it did, so that is compared and not counted into what it is. Of an erased or pruned event only what its header
-says is left: it is a step with `gone` set, equal to nothing but itself.
+Each step has a `key`: kind, name and input, without what differs every time (normal_form.py). Its outcome is separate,
+in `result`. For a model call, the key does not include what the model was shown, because that differs whenever anything
+before it did; it is compared separately. Of an erased or pruned event only the header is left: it is a step with `gone`
+set, equal only to itself.
 """
 
 from __future__ import annotations

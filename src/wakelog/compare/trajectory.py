@@ -1,10 +1,10 @@
-"""Courses: what an attempt, a turn, a fork or a whole session did, from one event to another, as steps with their sums.
+"""Courses: what an attempt, a turn, a fork or a whole session did, as steps with their sums.
 
-A course holds what was in view at its last event: an attempt that was given up later still has all of its own, and a
-session is read without the attempts it gave up.
+A course has what was in view at its last event. So an abandoned attempt still has all of its steps, and a session is
+read without its abandoned attempts.
 
-Attempts of a turn are of two sorts. Those made one after another stand in the session itself, as @5.1 and @5.2. Those
-made side by side are forks that left the session just before the turn and have a turn of that number of their own.
+There are two kinds of attempts of a turn. Attempts made one after another are in the session itself, as @5.1 and @5.2.
+Attempts made in parallel are forks that were made just before the turn and have their own turn with that number.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def select_extent(log: Log, text: str = "", name: str = "") -> Extent:
         return Extent(log, 1, log.head().seq, name)
     found = resolve_range(log, place)
     if not found.last:
-        raise NotFoundError(f"nothing had happened yet at {text} in {name}", kind="event-not-found")
+        raise NotFoundError(f"there is no event yet at {text} in {name}", kind="event-not-found")
     if selector is not None and not selector.last and place.startswith(("@", "turn:")):
         spans = attempts_of(log, log.entry(found.last).header.turn)
         inside = [span for span in spans if found.first <= span.first and span.last <= found.last]
@@ -188,5 +188,5 @@ def tried_again(log: Log) -> int:
     raise NotFoundError(
         f"no turn of {name_of(log)} was tried more than once",
         kind="no-attempts",
-        hint="wakelog compare A B holds any two turns against each other",
+        hint="wakelog compare A B compares any two turns",
     )

@@ -1,1 +1,1 @@
-"""Settings, where each comes from, and the folders of this machine."""
+"""Settings, where each comes from, and the user's folders on this machine."""

@@ -1,4 +1,4 @@
-"""Writing a setting into a TOML file; comments and everything else in it stay as they are."""
+"""Writes a setting into a TOML file; comments and everything else in it stay."""
 
 from __future__ import annotations
 

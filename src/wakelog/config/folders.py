@@ -1,7 +1,8 @@
-"""Where a local index of a store on a server is kept: on this machine, in the user's cache.
+"""Folders of the user: where their own store is, and where a local index of a store on a server is kept.
 
-An index is a projection that anybody can make from the log, and rebuild by deleting it. This one serves read-only SQL,
-and everything where the store's url says `index=local`; else the index is in the database (index/shared.py)."""
+An index can always be rebuilt from the log. This one is for read-only SQL, and for everything if the store's url says
+`index=local`; otherwise the index is in the database (index/shared.py).
+"""
 
 from __future__ import annotations
 
@@ -22,3 +23,12 @@ def cached_index(identity: str) -> Path | None:
     except OSError:
         return None
     return folder / "index.db"
+
+
+def data_folder() -> str:
+    """The user's data folder for wakelog: `WAKELOG_DATA`, or where the system keeps such things."""
+    if named := os.environ.get("WAKELOG_DATA"):
+        return os.path.expanduser(named)
+    from platformdirs import user_data_path
+
+    return str(user_data_path("wakelog", appauthor=False))

@@ -1,4 +1,4 @@
-"""What the settings say about watching over sessions: what a new one may spend, what an untrusted effect leads to."""
+"""The settings that guard sessions: limits for new ones, and what happens on an effect with untrusted content."""
 
 from __future__ import annotations
 

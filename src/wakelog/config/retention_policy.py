@@ -1,4 +1,4 @@
-"""What retention is to keep, as the settings say it."""
+"""The retention policy in the settings: what to keep."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Settings, and where each comes from.
 
-In this order: an argument, a `WAKELOG_…` variable, `wakelog.toml` or `[tool.wakelog]` in `pyproject.toml` in the
-nearest folder upward that has one, the user's `config.toml`, the default. Only settings that have an effect exist; a
-key that is none is an error that names the nearest one, so that a misspelt rule never silently fails to apply.
+The first that is set wins: an argument, a `WAKELOG_…` variable, `wakelog.toml` or `[tool.wakelog]` in `pyproject.toml`
+in the nearest folder upward that has one, the user's `config.toml`, the default. Only settings with an effect exist. An
+unknown key is an error that names the nearest one, so that a misspelt rule is never ignored.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,6 +21,9 @@ from wakelog.config.guards import Guards
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.errors import InvalidInputError
 from wakelog.monitors.budgets import limits_of
+
+if TYPE_CHECKING:
+    from wakelog.monitors.prices import Prices
 
 PROJECT_FILE, PYPROJECT = "wakelog.toml", "pyproject.toml"
 
@@ -197,6 +200,13 @@ def redacts() -> bool:
 
 
 # Files
+
+
+def user_prices() -> Prices:
+    """What models cost: the table that is shipped, and the user's `prices.toml` over it."""
+    from wakelog.monitors.prices import FILE, load
+
+    return load(user_file().parent / FILE)
 
 
 def user_file(environ: Mapping[str, str] | None = None) -> Path:

@@ -1,6 +1,6 @@
 """Compaction: a summary that the caller supplies stands for a part of the conversation, in view only.
 
-The log keeps everything: a compaction can be inspected, and reversed. What it rests on is stamped here, by us: the
+The log keeps everything: a compaction can be inspected, and reversed. What it depends on is stamped here, by us: the
 range, and the least trust of anything in it, so that a summary of an untrusted page is not trusted more than the page.
 """
 
@@ -89,12 +89,12 @@ def _refuse_overlap(each: Compaction, first: Seq, last: Seq) -> None:
     whole = min(first, each.first), max(last, each.last)
     held = each.first <= first and last <= each.last
     hint = (
-        f"wakelog expand e{each.seq} takes it back first"
+        f"wakelog expand e{each.seq} reverts it first"
         if held
-        else f"take all of it: e{whole[0]}..e{whole[1]}, or what lies beside it"
+        else f"take all of it: e{whole[0]}..e{whole[1]}, or a range next to it"
     )
     raise NotAllowedError(
-        f"e{first}..e{last} overlaps e{each.first}..e{each.last}, which e{each.seq} stands for",
+        f"e{first}..e{last} overlaps e{each.first}..e{each.last}, which e{each.seq} already replaces",
         kind="overlaps",
         hint=hint,
     )
@@ -105,7 +105,7 @@ def _refuse_cut(item: Item, first: Seq, last: Seq) -> None:
     inside = [seq for seq in ends if first <= seq <= last]
     if item.role == "system" and inside:
         raise NotAllowedError(
-            f"e{first}..e{last} holds the system's words ({item.key}), which stay",
+            f"e{first}..e{last} contains a system message ({item.key}), which cannot be compacted",
             kind="not-compactable",
             hint="begin after it" if item.seq - first < last - item.seq else "end before it",
         )

@@ -192,7 +192,7 @@ def pin(log: Log, key: str | Seq, *, count: Count = estimate) -> Item:
         raise NotFoundError(
             f"there is nothing called {key!r} in the window",
             kind="not-in-window",
-            hint=f"it has left; session.context.restore({key!r}) brings it back"
+            hint=f"it was evicted; session.context.restore({key!r}) restores it"
             if listed
             else "wakelog context lists the keys",
         )

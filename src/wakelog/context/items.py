@@ -14,7 +14,7 @@ import msgspec
 
 from wakelog.context.call_answers import CallAnswer, answer_of
 from wakelog.context.handles import Coverage, item_key
-from wakelog.context.quotes import fenced
+from wakelog.context.quotes import fenced, unfenced
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.calls import ASKS, Call, Calls, text_in
@@ -63,7 +63,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     out_of_view, erased or evicted (only its answer has left)."""
     is_error: bool = False
     group: Seq = 0
-    """The model's answer that a call or a message rests on, where that is known."""
+    """The model's answer that a call or a message depends on, where that is known."""
     trust: Trust = "trusted"
     source: str = ""
     events: tuple[Seq, ...] = ()
@@ -86,6 +86,12 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
         if self.kind != "call":
             return flat(self.parts)
         return f"{self.name} {text_of(self.input)}\n{self.answer}"
+
+    @property
+    def asked_and_said(self) -> tuple[str, str]:
+        """What a call was given, and its answer, for those who mark in another way what is not trusted."""
+        asked, _, said = self.text.partition("\n")
+        return asked.removeprefix(self.name).strip(), unfenced(said)
 
 
 class _Slot:

@@ -264,8 +264,8 @@ def _too_small(window: Window, leaving: dict[str, int], needed: int, budget: int
             f" session.context.evict({key!r}), which takes {largest.tokens:,} tokens"
         )
     return NotAllowedError(
-        f"what must stay in the window takes {needed:,} tokens of {budget:,}: the durable part, the system's words, the"
-        " newest turn, pending calls and what is pinned",
+        f"the window needs at least {needed:,} tokens, and the budget is {budget:,}: the durable state,"
+        " system messages, the newest turn, pending calls and pinned items always stay",
         kind="window-too-small",
         hint=hint,
     )

@@ -84,8 +84,7 @@ def preview_rewind(log: Log, to: Seq) -> RewindPreview:
     if not machines.allowed_in(head.status, "history.rewound"):
         legal = machines.legal_in(head.status)
         raise NotAllowedError(
-            f"{head.name or head.session} is {head.status}: its view cannot be moved; from here it can be:"
-            f" {', '.join(legal)}",
+            f"{head.name or head.session} is {head.status}: it cannot be rewound; allowed now: {', '.join(legal)}",
             kind=f"session-{head.status}",
             hint=f"wakelog reopen {head.name or head.session}, or wakelog fork",
             legal=legal,
@@ -110,9 +109,11 @@ def preview_rewind(log: Log, to: Seq) -> RewindPreview:
     )
 
 
-def effects_between(log: Log, after: Seq, upto: Seq | None = None) -> tuple[Beyond, ...]:
-    """The calls with effects that began in a range and were not only a file's change."""
-    return _beyond(log, after, upto)[1]
+def effects_between(
+    log: Log, after: Seq, upto: Seq | None = None, *, with_file_changes: bool = False
+) -> tuple[Beyond, ...]:
+    """The calls with effects that began in a range and, unless asked for, were not only a file's change."""
+    return _beyond(log, after, upto, with_file_changes)[1]
 
 
 def _parts(now: dict[str, Value], then: dict[str, Value]) -> list[PartChange]:
@@ -142,7 +143,9 @@ def _messages(log: Log, at: Seq | None) -> int:
     )
 
 
-def _beyond(log: Log, after: Seq, upto: Seq | None = None) -> tuple[tuple[FileBeyond, ...], tuple[Beyond, ...]]:
+def _beyond(
+    log: Log, after: Seq, upto: Seq | None = None, with_file_changes: bool = False
+) -> tuple[tuple[FileBeyond, ...], tuple[Beyond, ...]]:
     files: dict[str, FileBeyond] = {}
     calls = Calls(Call)
     by_file: set[str] = set()
@@ -150,7 +153,8 @@ def _beyond(log: Log, after: Seq, upto: Seq | None = None) -> tuple[tuple[FileBe
         calls.take(entry.seq, entry.kind, entry.header, entry.body)
         if entry.kind == "file.changed":
             _note_file(files, entry)
-            by_file.add(str(entry.body.get("action", "")))
+            if not with_file_changes:
+                by_file.add(str(entry.body.get("action", "")))
     told = (_told(call) for call in calls.by_request.values())
     # A call that wrote a file and says so is told by the file.
     ran = tuple(c for c in told if c is not None and not (c.effect == "write" and c.action in by_file))

@@ -15,7 +15,7 @@ import msgspec
 from wakelog.diff.writers import Writer, Writers
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.document import empty_document
+from wakelog.model.document import decision_words, empty_document
 from wakelog.model.html import box, table, text
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
@@ -82,7 +82,7 @@ class TurnDiff(msgspec.Struct, frozen=True):
     @property
     def decisions(self) -> tuple[str, ...]:
         """Each decision made between the points, as a sentence."""
-        return tuple(sentence(c.after) for c in self.of("decisions") if c.how != "removed")
+        return tuple(decision_words(c.after) for c in self.of("decisions") if c.how != "removed")
 
     def _repr_html_(self) -> str:
         return _html(self)
@@ -97,22 +97,6 @@ class TurnDiff(msgspec.Struct, frozen=True):
 
 
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
-
-
-def sentence(decision: Value) -> str:
-    """A decision in words: chose … instead of … because …"""
-    if type(decision) is not dict:
-        return "a decision"
-    text = f"chose {_text(decision.get('choice'))}"
-    if alternatives := decision.get("alternatives"):
-        text += f" instead of {', '.join(map(_text, alternatives))}"
-    if because := decision.get("because"):
-        text += f" because {_text(because)}"
-    return text
-
-
-def _text(value: Value) -> str:
-    return value if type(value) is str else "(erased)" if type(value) is dict and "$erased" in value else str(value)
 
 
 def _because(change: Change) -> str:
@@ -181,7 +165,9 @@ def _pairs(part: str, old: Value, new: Value) -> Iterator[tuple[str, Value, Valu
         for key in dict.fromkeys((*old, *new)):
             pointer = f"/{part}/{escape(key)}"
             if part in ("working_set", "budget"):
-                yield from _entries(pointer, old.get(key, {}), new.get(key, {}))
+                pairs = _entries(pointer, old.get(key, {}), new.get(key, {}))
+                # What cost nothing is counted from nothing to zero, and that is no change.
+                yield from (each for each in pairs if pointer != "/budget/spent" or each[1] or each[2])
             elif not equal(old.get(key), new.get(key)):
                 yield pointer, old.get(key), new.get(key)
     elif not equal(old, new):

@@ -8,7 +8,16 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from wakelog.engine import Abilities, FeedChange, Known, Surgery, head_after, judge, payload_of
+from wakelog.engine import (
+    Abilities,
+    FeedChange,
+    Known,
+    Surgery,
+    head_after,
+    judge,
+    payload_of,
+    refuse_place_in_no_session,
+)
 from wakelog.errors import NotFoundError, UnavailableError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
@@ -60,7 +69,7 @@ class MemoryEngine:
     def _news(self) -> threading.Condition:
         """What every verb holds, and what tells of news."""
         if self._is_closed:
-            raise UnavailableError("the store in memory was closed, and is gone", kind="store-closed")
+            raise UnavailableError("the store in memory was closed, and its content is gone", kind="store-closed")
         return self._condition
 
     def submit(self, *commits: Commit) -> _Done:
@@ -234,6 +243,7 @@ class MemoryEngine:
         )
 
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
+        refuse_place_in_no_session(session, after)
         deadline = time.monotonic() + timeout_s
         with self._news:
             start = len(self._feed)

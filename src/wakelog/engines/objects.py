@@ -136,7 +136,7 @@ def _told(url: str) -> Iterator[None]:
         raise UnavailableError(
             f"the blob store {url} failed: {_first_line(exc)}",
             kind="blobs-unreachable",
-            hint="look at its address and at the credentials in the environment",
+            hint="check its address and the credentials in the environment",
         ) from exc
 
 

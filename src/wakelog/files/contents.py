@@ -46,7 +46,7 @@ class Contents:
             for suffix in ("", "-wal", "-shm"):
                 with contextlib.suppress(OSError):
                     Path(f"{self.path}{suffix}").unlink()
-            self._db = _connect(self.path)  # a cache: what cannot be read is made anew
+            self._db = _connect(self.path)  # a cache: what cannot be read is rebuilt
         except apsw.Error as exc:
             raise UnavailableError(
                 f"the contents of files cannot be kept at {self.path}: {exc}",

@@ -96,7 +96,7 @@ def find_project(log: Log, here: str) -> str:
     if os.path.isdir(folder):
         return folder
     raise NotFoundError(
-        f"none of the recorded files is in {here}: they were captured in {folder}, which is not here",
+        f"none of the recorded files is in {here}: they were captured in {folder}, which does not exist here",
         kind="folder-not-found",
         hint="go to the project's folder, or name it with --root",
     )

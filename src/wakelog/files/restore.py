@@ -188,7 +188,7 @@ class _Doing:
     def _rescue_into(self) -> tuple[OpenRoot, Parts]:
         """The folder for the copies of this restore, made when the first one is due."""
         if self._rescue is None:
-            home = rescue_home(self._log, self._plan.folder)
+            home = self._plan.rescue
             os.makedirs(home, mode=0o700, exist_ok=True)
             tree = self._stack.enter_context(OpenRoot(home))
             when = dt.datetime.fromtimestamp(self._log.clock() / 1e6, tz=dt.UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -246,13 +246,6 @@ class _Doing:
             why=f"restored to what it was at event {self._plan.at}",
         )
         self.drafts.append(EventDraft(event, actor="user"))
-
-
-def rescue_home(log: Log, folder: str) -> str:
-    """Where copies are kept: beside the store where it is a folder on this disk, else below the project's."""
-    path = log.engine.abilities.path
-    home = os.path.dirname(os.path.abspath(path)) if path is not None else os.path.join(folder, ".wakelog")
-    return os.path.join(home, "rescue")
 
 
 def _mode(then: Side, disk: Disk) -> int:

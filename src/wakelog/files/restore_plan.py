@@ -22,8 +22,9 @@ from wakelog.files.git import head_of, repository_of
 from wakelog.files.tree_writer import Disk, FilePlace, OpenRoot, locate
 from wakelog.log import Log
 from wakelog.log.intake import Redact
+from wakelog.log.reader import Entry
 from wakelog.model import events as ev
-from wakelog.model.calls import ASKS, Call, Calls, text_in
+from wakelog.model.calls import ASKS, SETTLES, Call, Calls
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
 from wakelog.redaction.values import REDACTED
@@ -75,6 +76,8 @@ class RestorePlan(msgspec.Struct, frozen=True):
     """Calls with effects after the point whose changes of files were not captured."""
     commands: dict[str, str]
     """Each such call in words, by its action."""
+    rescue: str
+    """Where copies are kept of what the log does not hold."""
     git: str
     """The commit that HEAD stands for, and goes on standing for; empty outside a repository."""
 
@@ -117,8 +120,16 @@ def plan_restore(
         steps=tuple(steps),
         unseen=unseen,
         commands={call.action: calls.words(call.action) for call in unseen},
+        rescue=rescue_home(log, folder),
         git=head_of(repository) if repository is not None else "",
     )
+
+
+def rescue_home(log: Log, folder: str) -> str:
+    """Where copies are kept: beside the store where it is a folder on this disk, else below the project's."""
+    path = log.engine.abilities.path
+    home = os.path.dirname(os.path.abspath(path)) if path is not None else os.path.join(folder, ".wakelog")
+    return os.path.join(home, "rescue")
 
 
 class _Planner:
@@ -168,7 +179,7 @@ class _Planner:
         if disk.blocked and not past.then.exists:
             disk = Disk("none")  # it is to be gone, and what a link leads to is another file
         if disk.blocked:
-            step = self._unknown(past, "a folder on its way is a symbolic link")
+            step = self._unknown(past, "a folder in its path is a symbolic link")
             return msgspec.structs.replace(step, place=place, disk=disk)
         return self._judge(past, place, disk)
 
@@ -282,25 +293,56 @@ def _redacted(redact: Redact | None, content: bytes | None) -> bytes | None:
     return value.encode() if isinstance(value, str) else value
 
 
+class _Watch:
+    """Whether the runtime, which looked before each try of a call, looked after it too. A try that was cut off or given
+    up may have changed files since, whatever somebody says of the call later."""
+
+    def __init__(self) -> None:
+        self._is_open = self._missed = False
+
+    @property
+    def is_whole(self) -> bool:
+        return not (self._is_open or self._missed)
+
+    def take(self, entry: Entry) -> None:
+        if entry.kind == "action.started":
+            self._missed |= self._is_open
+            self._is_open = True
+        elif self._is_open and (entry.kind in SETTLES or entry.kind == "action.uncertain"):
+            self._is_open = False
+            self._missed |= not _is_told_at_its_end(entry)
+
+
+def _is_told_at_its_end(entry: Entry) -> bool:
+    """Whether an event was recorded when the tool had returned. After a timeout it may still be at work."""
+    if entry.header.actor != "tool":
+        return False
+    if entry.kind == "action.uncertain":
+        return bool(entry.body.get("error"))  # it returned with a doubt; without an error it was stopped
+    return entry.kind in ("action.succeeded", "action.failed")
+
+
 class _Calls:
     """The calls after a point: which tool, with what, and whether files were captured around it."""
 
     def __init__(self, log: Log, after: Seq) -> None:
         self._log = log
         self._calls = Calls(Call)
-        self._captured: set[str] = set()
-        watched: set[str] = set()
+        self._captured: set[Seq] = set()
+        watches: dict[Seq, _Watch] = {}
         for entry in log.entries(after=after):
             call = self._calls.take(entry.seq, entry.kind, entry.header, entry.body)
-            if entry.kind == "file.changed":
-                self._captured.add(text_in(entry.body, "action"))
-            elif call is not None and entry.kind in ASKS:
+            if call is None:
+                continue
+            if entry.kind in ASKS:
                 policy = entry.body.get("policy")
                 if isinstance(policy, dict) and policy.get("captures"):
-                    watched.add(call.action)
-            elif call is not None and call.settled and call.action in watched and entry.header.actor != "runtime":
-                # Its changes were told with its end, if there were any. A call cut off by a crash has no such end.
-                self._captured.add(call.action)
+                    watches[call.request] = _Watch()
+            elif call.request in watches:
+                watches[call.request].take(entry)
+            elif entry.kind == "file.changed":
+                self._captured.add(call.request)
+        self._captured.update(request for request, watch in watches.items() if watch.is_whole)
 
     def words(self, action: str) -> str:
         """A call in words: the tool, and the command where it was given one."""
@@ -313,7 +355,8 @@ class _Calls:
 
     def unseen(self, after: Seq, upto: Seq) -> tuple[Beyond, ...]:
         """Calls that may have changed files, and around which nobody looked."""
-        return tuple(c for c in effects_between(self._log, after, upto) if c.action not in self._captured)
+        effects = effects_between(self._log, after, upto, with_file_changes=True)
+        return tuple(call for call in effects if call.seq not in self._captured)
 
 
 def _command(given: Value) -> str:

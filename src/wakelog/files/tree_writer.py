@@ -214,7 +214,7 @@ class OpenRoot:
         try:
             yield
         except _LinkError as exc:
-            raise ChangedError("a folder on its way is a symbolic link") from exc
+            raise ChangedError("a folder in its path is a symbolic link") from exc
         except OSError as exc:
             raise ChangedError(exc.strerror or str(exc)) from exc
 
@@ -291,7 +291,7 @@ def _check(parent: int, name: str, expect: Disk) -> None:
     except FileNotFoundError:
         now = NOTHING
     if (now.kind, now.hash) != (expect.kind, expect.hash):
-        raise ChangedError("it changed at this very moment")
+        raise ChangedError("it changed at the same moment")
 
 
 def _clear(parent: int, name: str) -> None:
@@ -315,7 +315,7 @@ def _swap(parent: int, part: str, name: str, *, is_new: bool) -> None:
             os.link(part, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
             return
         except FileExistsError as exc:
-            raise ChangedError("something is there already") from exc
+            raise ChangedError("something is already there") from exc
         except OSError as exc:
             if exc.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
                 raise

@@ -1,8 +1,7 @@
 """From a request to an answer: an ASGI application over the table of routes.
 
-In order: is it meant for this server, is there such a route, whose key is it, may they, may they so often, what do they
-ask. Then the verb, in a thread; then its answer, as JSON or MessagePack. Whatever goes wrong on the way is told as a
-problem.
+The checks come in this order: host and origin, route, key, scope, rate, query and body. Then the verb runs in a thread,
+and its answer is sent as JSON or MessagePack. Every error is answered as a problem (problems.py).
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class App:
         elif scope["type"] == "http":
             await self._answer(Request(scope, receive), send)
         else:
-            raise NotImplementedError(f"{scope['type']} is not spoken here")
+            raise NotImplementedError(f"{scope['type']} is not supported")
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()

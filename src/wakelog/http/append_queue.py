@@ -1,9 +1,9 @@
-"""The way sealed commits take to the engine: one line a namespace, a batch at a time.
+"""The queue of sealed commits on their way to the engine: one queue for each namespace, stored in batches.
 
-Checking a commit is work for the processor, and storing it is waiting for the disk. Two threads take turns: one takes
-everything in line and checks it, and then waits for the disk while the other takes what has come in since. So there is
-always one that computes and one that waits, all that came in meanwhile shares a sync, and threads do not fight over who
-may compute. A lone request is checked, stored and answered by one thread.
+Checking a commit uses the processor; storing it waits for the disk. Two threads take turns. One takes everything in the
+queue, checks it and waits for the disk; meanwhile the other takes what has arrived since. So one thread computes while
+the other waits, commits that arrive together share a sync, and threads do not compete for the interpreter. A single
+request is checked, stored and answered by one thread.
 """
 
 from __future__ import annotations

@@ -1,23 +1,28 @@
-"""Who is let in at all: by the host they think they talk to, the page they come from, and how often they ask.
+"""Checks before anything else: the host of a request, its origin, and its rate.
 
-**Host.** A page in somebody's browser can be made to reach a server on their own machine by a name that resolves to it
-(DNS rebinding). It cannot choose the Host header, so only names this server goes by are answered.
+**Host.** A web page can reach a server on the user's own machine through a name that resolves to it (DNS rebinding). It
+cannot choose the Host header, so the server answers only requests for its allowed host names.
 
 **Origin.** A browser says which page a request comes from. Requests from other pages are refused, unless their origin
-is trusted; programs send no Origin.
+is trusted. Programs send no Origin.
 
-**Rate.** A token bucket for each key, and one for each address that came without a valid key.
+**Rate.** There is a token bucket for each key, and one for each address without a valid key.
+
+**Connections.** One address may have so many connections at once, whatever is asked on them. Everybody behind a proxy
+on this machine comes from loopback, so loopback may have more.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 
 from wakelog.errors import NotAllowedError
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+LOOPBACK_TIMES = 8
 _BUCKETS_MAX = 10_000
 
 
@@ -54,6 +59,37 @@ def _without_port(host: str) -> str:
     if host.startswith("["):
         return host.partition("]")[0] + "]"
     return host.partition(":")[0]
+
+
+class ConnectionCount:
+    """How many connections each address has open: at most `most`, from this machine LOOPBACK_TIMES as many; 0 is no
+    limit."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open: Counter[str] = Counter()
+
+    def enter(self, address: str) -> int:
+        """Counts one more; 0, or how many there are already when there may be no more."""
+        most = self._most * (LOOPBACK_TIMES if _is_loopback(address) else 1)
+        if most and self._open[address] >= most:
+            return most
+        self._open[address] += 1
+        return 0
+
+    def leave(self, address: str) -> None:
+        self._open[address] -= 1
+        if not self._open[address]:
+            del self._open[address]
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:  # a socket in the file system has no address, and is on this machine
+        return True
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return (mapped or found).is_loopback
 
 
 class Rates:

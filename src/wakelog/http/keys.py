@@ -1,15 +1,15 @@
 """API keys: who may do what, in which namespaces.
 
-A key is shown once, when it is made. The file beside the store keeps its SHA-256 only: the secret has 256 random bits,
-so a plain hash cannot be guessed back, and checking one costs a microsecond. The part before the second underscore is
-its id, which is not secret and stands in lists and logs.
+A key is shown once, when it is made. The file beside the store keeps only its SHA-256. The secret has 256 random bits,
+so it cannot be guessed from a plain hash, and checking one costs a microsecond. The part before the second underscore
+is the key's id. It is not secret, and appears in lists and logs.
 
-A scope includes the ones before it: `read`, `write` (append and move), `admin` (what removes, or goes around the
+A scope includes the ones before it: `read`, `write` (append, rewind, fork), `admin` (remove content, or bypass the
 rules).
 
-The file is changed under a lock and replaced whole, so a server may read it at any time; it looks whether the file
-changed before every request, so a revoked key is refused at once. The keys of a store in a database are in the database
-(shared.py).
+The file is changed under a lock and replaced as a whole, so a server can read it at any time. The server checks before
+every request whether the file changed, so a revoked key is refused at once. For a store in a database, the keys are in
+the database (shared.py).
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def _read(path: Path) -> list[Key]:
         content = msgspec.json.decode(path.read_bytes(), type=_Content)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise CorruptLogError(
-            f"{path} cannot be read: {exc}", kind="bad-key-file", hint="mend it, or remove it"
+            f"{path} cannot be read: {exc}", kind="bad-key-file", hint="repair it, or remove it"
         ) from exc
     return list(content.keys)
 

@@ -1,4 +1,4 @@
-"""Numbers for Prometheus. They count over all namespaces together: no label tells of one, or of a session."""
+"""Metrics for Prometheus. They count over all namespaces together: no label names a namespace or a session."""
 
 from __future__ import annotations
 

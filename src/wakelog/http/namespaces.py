@@ -1,11 +1,11 @@
-"""From a namespace to its store: a folder each, and no way from one into another.
+"""From a namespace to its store: each has its own, and no request can get from one into another.
 
-The namespace `default` is the store that the server was started on; every other is a store of its own in the folder
-`ns` below it, or in a database a namespace of it. A request is handed one `Space` and nothing else, so a verb cannot
-reach beyond it.
+The namespace `default` is the store that the server was started on. Every other one is a store in the folder `ns` below
+it, or a namespace of the same database. A request gets one `Space` and nothing else, so a verb cannot reach another
+namespace.
 
-A space keeps the logs that were used last, so that appending to a session does not fold its state each time; one log
-object a session, shared by all requests, is also what lets appends of one session share a sync.
+A space keeps the most recently used logs open, so that an append does not have to compute the state again. All requests
+share one log object for each session; that also lets appends of one session share a sync.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from wakelog.model.ids import SessionId
 from wakelog.model.records import Head
 from wakelog.session import Session
 from wakelog.store import Store
+from wakelog.store.url import FILES
 
 DEFAULT = "default"
 FOLDER = "ns"
@@ -129,7 +130,7 @@ class Spaces:
         if self._is_memory or self._is_database:
             return None
         path = Path(self.url.removeprefix("sqlite://"))
-        return path.parent if path.suffix in wakelog.store.FILES else path
+        return path.parent if path.suffix in FILES else path
 
     @property
     def key_file(self) -> Path | None:
@@ -180,7 +181,7 @@ class Spaces:
                 raise no_space(name)
             return wakelog.store.open(_in_namespace(self.url, name))
         path = Path(self.url.removeprefix("sqlite://"))
-        if path.suffix in wakelog.store.FILES:
+        if path.suffix in FILES:
             raise UnsupportedError(
                 f"{path} is a single file and has no namespaces", kind="no-namespaces", hint="serve a folder"
             )

@@ -1,16 +1,16 @@
-"""News of one namespace, for all who wait for it.
+"""New events of one namespace, for everybody who waits for them.
 
-One thread follows the engine's feed of changes while anybody waits. What is new is read and encoded there, once,
-whatever the number of watchers, and handed to the event loop, which keeps the newest frames in rings: one for each
-session that is watched, one for all sessions together.
+One thread follows the engine's feed while anybody waits. It reads and encodes new events once, for any number of
+watchers, and passes them to the event loop. The loop keeps the newest frames in ring buffers: one for each watched
+session, and one for all sessions together.
 
-A watcher has no queue. It has a place, the id of the last frame it sent, and takes what the ring has after it. One that
-reads slowly falls out of the ring, costs nothing, and reads from the log until it has caught up. So nobody misses
-anything, and nobody's slowness is kept in memory.
+A watcher has no queue. It keeps the id of the last frame it sent, and takes what the ring has after it. A slow watcher
+falls behind the ring and reads from the log until it has caught up. So no watcher misses anything, and a slow one costs
+no memory.
 
-The id of a frame in one session is its seq. In the feed it is the feed's cursor; for an event that is not the last of
-its commit, the cursor before, a tilde, and how many of the commit's events went by. So any id is a place to go on from,
-without a gap and without a repetition.
+The id of a frame in one session is its seq. In the feed it is the feed's cursor. For an event that is not the last of
+its commit, it is the cursor before it, a tilde, and how many of the commit's events were sent. So a stream can continue
+after any id, without a gap or a repetition.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The OpenAPI 3.1 document, made from the table of routes and the types that decode and encode.
+"""The OpenAPI 3.1 document, made from the table of routes and the types of requests and answers.
 
-Nothing is written by hand but the introduction: paths and scopes are the table's, parameters and bodies are the fields
-of the structs that requests are decoded to, descriptions are docstrings.
+Only the introduction is written by hand. Paths and scopes come from the table, parameters and bodies from the structs
+that requests are decoded to, descriptions from docstrings.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How the server fails: one table from errors to statuses, one shape for all of them (RFC 9457).
+"""Errors of the server: one table from errors to HTTP statuses, and one shape for all of them (RFC 9457).
 
-The class of an error decides, unless its kind is one of the few that HTTP has a status of its own for.
+The class of an error decides its status, except for a few kinds that have their own HTTP status.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def problem(error: WakelogError) -> Problem:
 
 
 def no_route(path: str) -> NotFoundError:
-    return NotFoundError(f"there is nothing at {path}", kind="no-such-route", hint="GET /openapi.json lists what is")
+    return NotFoundError(f"there is nothing at {path}", kind="no-such-route", hint="GET /openapi.json lists the routes")
 
 
 def no_method(method: str, path: str, allowed: str) -> InvalidInputError:
@@ -86,14 +86,22 @@ def too_many(wait_s: float) -> NotAllowedError:
 
 
 def busy() -> UnavailableError:
-    return UnavailableError("the server has more to do than it can handle", kind="server-busy", hint="ask again")
+    return UnavailableError("the server is overloaded", kind="server-busy", hint="ask again")
 
 
 def share_used(what: str, whose: str, most: int) -> UnavailableError:
     return UnavailableError(
-        f"{whose} has {most:,} {what} already, as many as one may have so that others have some left",
+        f"{whose} already has {most:,} {what}, which is its limit",
         kind="server-busy",
-        hint="ask again when some of them are done",
+        hint="ask again when some of them have ended",
+    )
+
+
+def too_many_connections(most: int) -> UnavailableError:
+    return UnavailableError(
+        f"your address has {most:,} connections open, as many as one may have",
+        kind="server-busy",
+        hint="close some, or share them between requests; wakelog serve --connections N allows more",
     )
 
 

@@ -1,27 +1,36 @@
-"""How a connection is read: uvicorn's protocol, with limits to the head of a request.
+"""How a connection is read: uvicorn's protocol, with a limit to the connections of one address, and limits to the head
+of a request.
 
-Everything here comes before any key. The parser gathers a head, however long and however slow, and calls back for each
-line of it that is whole. So lines are counted in the callbacks, and what is no line yet by the bytes that came since
-something last came of them. The same counts hold for what may follow a chunked body, which the parser treats alike.
+All of this happens before any key is checked. The parser collects a head of any length and at any speed, and calls back
+for each complete line. So lines are counted in the callbacks, and incomplete lines by the bytes since the last
+callback. The same limits apply to trailers after a chunked body, because the parser treats them alike.
 """
 
 from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from wakelog.engines.remote.wire import PROBLEM
-from wakelog.errors import InvalidInputError
-from wakelog.http.problems import problem
+from wakelog.errors import InvalidInputError, WakelogError
+from wakelog.http.guards import ConnectionCount
+from wakelog.http.problems import problem, too_many_connections
+
+if TYPE_CHECKING:
+    from wakelog.http.app import App
 
 HEAD_MAX = 64 << 10
 """Bytes of a head: the address and all headers."""
 HEADERS_MAX = 100
 HEAD_S = 30.0
 """How long a head may take to arrive."""
+LINGER_S = 1.0
+"""How long a refused connection stays open: closed at once, what the caller sends meanwhile would wipe out the
+answer."""
 
 
 class _HeadRefusedError(Exception):
@@ -39,10 +48,25 @@ class Protocol(HttpToolsProtocol):
     _loose = 0
     """Bytes that came since the parser last found a part of a body, or the end of something."""
     _is_refused = False
+    _counted: str | None = None
+    """The address that this connection is counted for."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        address = self.client[0] if self.client else ""
+        most = self._connections.enter(address)
+        if most:
+            self._is_refused = True
+            transport.write(_refusal(too_many_connections(most), "retry-after: 1"))
+            self._limit = self.loop.call_later(LINGER_S, transport.close)
+            return
+        self._counted = address
         self._start_limit()
+
+    @property
+    def _connections(self) -> ConnectionCount:
+        app: App = self.config.app  # type: ignore[assignment]
+        return app.server.connections
 
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
@@ -81,6 +105,9 @@ class Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_limit()
+        if self._counted is not None:
+            self._connections.leave(self._counted)
+            self._counted = None
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
@@ -101,7 +128,7 @@ class Protocol(HttpToolsProtocol):
             return
         is_answering = bool(self.cycle) and not self.cycle.response_complete
         if not is_answering:
-            self.transport.write(_refusal())
+            self.transport.write(_refusal(_head_too_large()))
         self.transport.close()
 
     def _start_limit(self) -> None:
@@ -114,17 +141,19 @@ class Protocol(HttpToolsProtocol):
             self._limit = None
 
 
-def _refusal() -> bytes:
-    told = problem(
-        InvalidInputError(
-            f"the head of the request is larger than {HEAD_MAX:,} bytes or has more than {HEADERS_MAX} headers",
-            kind="head-too-large",
-        )
+def _head_too_large() -> InvalidInputError:
+    return InvalidInputError(
+        f"the head of the request is larger than {HEAD_MAX:,} bytes or has more than {HEADERS_MAX} headers",
+        kind="head-too-large",
     )
+
+
+def _refusal(error: WakelogError, *headers: str) -> bytes:
+    told = problem(error)
     body = msgspec.json.encode(told)
     status = HTTPStatus(told.status)
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: {PROBLEM}\r\n"
-        f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        f"content-length: {len(body)}\r\nconnection: close\r\n"
     )
-    return head.encode() + body
+    return "".join([head, *(f"{line}\r\n" for line in headers), "\r\n"]).encode() + body

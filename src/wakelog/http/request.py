@@ -1,4 +1,4 @@
-"""What a request says, decoded by the types of its route: headers, query, body."""
+"""A request, decoded by the types of its route: headers, query, body."""
 
 from __future__ import annotations
 
@@ -208,5 +208,5 @@ def _too_large(limit: int) -> InvalidInputError:
     return InvalidInputError(
         f"the body is larger than {limit:,} bytes",
         kind="body-too-large",
-        hint="wakelog serve --max-body and --max-bundle allow more of what is to be stored",
+        hint="wakelog serve --max-body and --max-bundle raise the limit for what is stored",
     )

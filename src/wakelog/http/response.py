@@ -1,4 +1,4 @@
-"""How an answer leaves: a struct as JSON or MessagePack, a file piece by piece, a tail for as long as it lasts."""
+"""How an answer is sent: a struct as JSON or MessagePack, a file in pieces, a tail as a stream."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Starting a server and stopping it.
+"""Starting and stopping a server.
 
-uvicorn listens and speaks HTTP; everything else is the application's. Stopping is graceful: no new connections, tails
-and long waits end at once, requests at work go on to their end, then the stores are closed.
+uvicorn listens and speaks HTTP; the application does everything else. Stopping is graceful: no new connections are
+accepted, tails and long waits end at once, running requests finish, then the stores are closed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What routes take and give, where the library's own values do not do.
+"""Bodies and answers of routes that the library has no value for.
 
-Answers are the library's values wherever they can be: a diff, a report, a page of the index. Times are microseconds
-since the epoch, positions are event numbers, hashes are hexadecimal. A field that is not known is refused in a request;
-answers may gain fields.
+Where possible, an answer is one of the library's own values: a diff, a report, a page of the index. Times are
+microseconds since the epoch, positions are event numbers, hashes are hexadecimal. A request with an unknown field is
+refused; answers may get new fields.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ Number = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Limits(Question, frozen=True, omit_defaults=True):
-    """What may be spent: `usd` as text ("1.00"), tokens, seconds. Null lifts a limit; what is left out stays."""
+    """What may be spent: `usd` as text ("1.00"), tokens, seconds. Null removes a limit; limits that are left out
+    stay."""
 
     usd: str | Number | msgspec.UnsetType | None = msgspec.UNSET
     tokens: Number | msgspec.UnsetType | None = msgspec.UNSET
@@ -76,7 +77,7 @@ class Parent(msgspec.Struct, frozen=True):
 
 
 class HeadAnswer(msgspec.Struct, frozen=True):
-    """Where a session stands."""
+    """A session's head."""
 
     session: str
     name: str
@@ -116,7 +117,7 @@ class EventRecord(msgspec.Struct, frozen=True):
     attempt: int
     actor: str
     tool: str
-    """Of a call's events, the tool; else empty."""
+    """The tool, for events of a call; else empty."""
     cause: int
     derived_from: tuple[tuple[int, int], ...]
     source: str
@@ -127,7 +128,8 @@ class EventRecord(msgspec.Struct, frozen=True):
     intact: bool
     """False: the content was erased or pruned."""
     body: dict[str, Value]
-    """What was authored. A payload is mentioned, `{"$payload": sha256, "size", "media"}`, or itself where asked for."""
+    """What the writer sent. A payload is given as a reference, `{"$payload": sha256, "size", "media"}`, or in full
+    where asked for."""
     delta: list[dict[str, Value]]
     """What it did to the state: RFC 6902."""
 

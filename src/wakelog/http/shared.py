@@ -1,8 +1,8 @@
-"""What all servers on one database have in common: API keys, and the names of namespaces.
+"""What all servers on one database share: API keys, and the names of namespaces.
 
-They are rows of the database, so that a key made through one server, or by `wakelog key new`, is valid on all. A server
-reads the keys again when it meets one it does not know, and otherwise every `FRESH_S`: a new key is let in at once, and
-a revoked one is refused everywhere within that time.
+They are rows of the database, so a key made through one server, or by `wakelog key new`, is valid on all. A server
+reads the keys again when it meets an unknown one, and otherwise every `FRESH_S`. So a new key works at once, and a
+revoked one is refused everywhere within that time.
 """
 
 from __future__ import annotations

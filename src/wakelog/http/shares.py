@@ -1,8 +1,8 @@
-"""What a server has only so much of, shared out: nobody can take all of it.
+"""Fair shares of a server's limited resources: one client cannot use up all of them.
 
-Slots, threads, tails and memory for bodies are counted by key and by namespace. One key has at most half of each, and
-all keys together in one namespace at most three quarters. So whoever floods the server, or asks what takes long, waits
-or is refused, while others are answered.
+Request slots, threads, tails and memory for bodies are counted by key and by namespace. One key gets at most half of
+each, and all keys of one namespace together at most three quarters. So a client that floods the server, or asks slow
+questions, waits or is refused, and others are still answered.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a running server holds: its settings, its namespaces and keys, its threads, and who is waiting."""
+"""The state of a running server: settings, namespaces, keys, threads, and who is waiting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import msgspec
 
 from wakelog.errors import WakelogError
 from wakelog.http.append_queue import Lane
-from wakelog.http.guards import LOOPBACK, Doors, Rates
+from wakelog.http.guards import LOOPBACK, ConnectionCount, Doors, Rates
 from wakelog.http.keys import ANY, PREFIX, Key, make_key
 from wakelog.http.metrics import Metrics
 from wakelog.http.namespaces import Space, Spaces
@@ -58,6 +58,8 @@ class Settings(msgspec.Struct, frozen=True):
     """Bytes of bodies in memory."""
     watchers_max: int = 1000
     """Open tails, and others who wait for news."""
+    connections_max: int = 500
+    """Open connections of one address; from this machine eight times as many. 0: no limit."""
 
 
 class Server:
@@ -75,6 +77,7 @@ class Server:
         self.doors = Doors(settings.host_names, settings.trusted_origins)
         self.rates = Rates(settings.rate, 2 * settings.rate)
         self.failures = Rates(FAILURES_PER_S, FAILURES_BURST)
+        self.connections = ConnectionCount(settings.connections_max)
         self.metrics = Metrics()
         self.executor = ThreadPoolExecutor(settings.threads + SPARE_THREADS, thread_name_prefix="verb")
         self.is_stopping = False

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from wakelog.importers.claude_results import answer_of
 from wakelog.importers.files import JsonLine, RecordIds, Sample, digest, json_lines
 from wakelog.importers.moments import microseconds
@@ -48,6 +50,8 @@ _ASIDE = re.compile(
     r"|task-notification|system-reminder|user-memory-input)>"
 )
 _COMMAND = re.compile(r"\s*<command-(name|message)>")
+_NAME = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
+_GIVEN = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
 _ARGS = re.compile(r"<command-args>\s*\S")
 _BUILT_IN = re.compile(
     r"<command-name>/?(clear|compact|model|config|cost|login|logout|mcp|resume|status|help|exit|doctor|memory|hooks"
@@ -125,27 +129,34 @@ class _Reader:
         lane = self._lane(value)
         steps = [] if id != uuid and isinstance(uuid, str) else self._steps(value, lane)
         self._remember(value, steps)
-        held = _HELD if steps and value.get("type") in ("user", "assistant") else frozenset(_STICKY) - {"isSidechain"}
-        return SourceRecord(id, tuple(steps), microseconds(value.get("timestamp")), self._rest(value, held), lane)
+        at = microseconds(value.get("timestamp"))
+        if steps and value.get("type") in ("user", "assistant"):
+            return SourceRecord(id, tuple(steps), at, self._rest(value), lane)
+        for key in _STICKY:
+            if key in value:
+                self._last[key] = value[key]
+        self._before = uuid if isinstance(uuid, str) else self._before
+        return SourceRecord(id, tuple(steps), at, msgspec.Raw(line.raw), lane)
 
-    def _rest(self, value: dict[str, Any], held: frozenset[str]) -> dict[str, Value]:
+    def _rest(self, value: dict[str, Any]) -> dict[str, Value]:
         """What the steps do not hold. Fields that every line repeats are there when they change."""
-        rest = {k: v for k, v in value.items() if k not in held}
+        rest = {k: v for k, v in value.items() if k not in _HELD}
         for key in _STICKY:
             if key in value and self._last.get(key) != value[key]:
                 rest[key] = self._last[key] = value[key]
         if rest.get("parentUuid") == self._before:
             del rest["parentUuid"]
         self._before = value.get("uuid") or self._before
-        if value.get("type") in ("user", "assistant") and "message" not in rest:
-            rest["type"] = value["type"]
-            message = value.get("message")
-            if isinstance(message, dict):
-                about = {k: v for k, v in message.items() if k not in ("content", "role", "model", "type", "id")}
-                if about:
-                    rest["message"] = about
-            if "toolUseResult" in rest:
-                rest["toolUseResult"] = _without_content(rest["toolUseResult"])
+        rest["type"] = value["type"]
+        message = value.get("message")
+        if isinstance(message, dict):
+            is_typed = isinstance(message.get("content"), str) and _COMMAND.match(message["content"])
+            inside = {"role", "model", "type", "id"} | (set() if is_typed else {"content"})
+            about = {k: v for k, v in message.items() if k not in inside}
+            if about:
+                rest["message"] = about
+        if "toolUseResult" in rest:
+            rest["toolUseResult"] = _without_content(rest["toolUseResult"])
         return rest
 
     def _lane(self, value: dict[str, Any]) -> str:
@@ -222,6 +233,8 @@ class _Reader:
             if back and self._path[back] < self._prompts:
                 yield Rewind(back)
             self._prompts += 1
+        if isinstance(words, str) and _COMMAND.match(words):
+            words = _typed(words)
         yield Prompt(words, id=str(value.get("promptId") or value.get("uuid") or ""))
 
     def _ancestor(self, uuid: str) -> str:
@@ -261,6 +274,12 @@ def _assistant(value: dict[str, Any]) -> Iterator[Step]:
 
 def _call_mention(block: dict[str, Any]) -> dict[str, Value]:
     return {k: v for k, v in block.items() if k != "input"}
+
+
+def _typed(text: str) -> str:
+    """A slash command as the person typed it."""
+    name, args = _NAME.search(text), _GIVEN.search(text)
+    return f"{name[1]} {args[1] if args else ''}".strip() if name else text
 
 
 def _is_aside(text: str) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
@@ -16,15 +18,44 @@ from typing import IO, Any, cast
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError, UnsupportedError
-from wakelog.model.values import INT_MAX, Value
+from wakelog.model.values import DEPTH_MAX, INT_MAX, RESERVED_KEYS, Value
 
 SAMPLE = 256 << 10
 """So many bytes are looked at to tell a format."""
 DOCUMENT_MAX = 1 << 30
 """A file that is one JSON document is read whole; a larger one is refused."""
 LINE_MAX = 256 << 20
+NESTED_MAX = DEPTH_MAX - 16
+"""What lies deeper in a record is kept as text: the events that hold it have levels of their own."""
 
 _decode = msgspec.json.Decoder().decode
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+def decoded(raw: bytes | str) -> Any:
+    """JSON as the log can hold it; ValueError for what is none. Half a surrogate pair, which programs leave where they
+    cut a text, becomes the sign for an unknown character."""
+    data = raw.encode(errors="surrogatepass") if isinstance(raw, str) else raw
+    try:
+        value = _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        if not _HALF.search(data):
+            raise ValueError(str(exc)) from exc
+        try:
+            value = json.loads(data)
+        except RecursionError as deep:
+            raise ValueError(str(deep)) from deep
+        return storable(value)
+    return storable(value) if _may_be_odd(data) else value
+
+
+def _may_be_odd(data: bytes) -> bool:
+    """Whether a record may hold what the log cannot: told fast, since hardly any does."""
+    if b'"$' in data or data.count(b"[") + data.count(b"{") > NESTED_MAX:
+        return True
+    return b"0" * 16 in data.translate(_DIGITS)
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -46,8 +77,8 @@ def sample(path: Path) -> Sample:
     lines = []
     for raw in start.splitlines()[:40]:
         try:
-            lines.append(_decode(raw))
-        except msgspec.DecodeError:
+            lines.append(decoded(raw))
+        except ValueError:
             continue
     return Sample(path, start, tuple(lines))
 
@@ -88,6 +119,11 @@ class JsonLine(msgspec.Struct, frozen=True, gc=False):
     broken: str = ""
 
     @property
+    def whole(self) -> Value | msgspec.Raw:
+        """A line as it was, where it says nothing that became events."""
+        return self.value if _HALF.search(self.raw) else msgspec.Raw(self.raw)
+
+    @property
     def text(self) -> Value:
         """A broken line as it is stored: text, or bytes where it is none."""
         try:
@@ -106,8 +142,8 @@ def json_lines(path: Path) -> Iterator[JsonLine]:
             if not raw:
                 continue
             try:
-                value = _decode(raw)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+                value = decoded(raw)
+            except ValueError as exc:
                 yield JsonLine(number, raw, broken=f"line {number} is not JSON: {exc}")
                 continue
             if not isinstance(value, dict):
@@ -123,8 +159,8 @@ def document(path: Path) -> Any:
     if len(data) > DOCUMENT_MAX:
         raise UnsupportedError(f"{path} is larger than {DOCUMENT_MAX >> 30} GB", kind="file-too-large")
     try:
-        return _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        return decoded(data)
+    except ValueError as exc:
         raise InvalidInputError(
             f"{path} is not JSON: {exc}", kind="bad-transcript", hint="is the file whole? it was not changed"
         ) from exc
@@ -146,15 +182,21 @@ class RecordIds:
         return id if count == 1 else f"{id}#{count}"
 
 
-def storable(value: Any) -> Value:
-    """A decoded value that the log can hold: numbers beyond what every reader reads exactly become text, and so do keys
-    that the log keeps for itself."""
+def storable(value: Any, depth: int = 0) -> Value:
+    """A decoded value that the log can hold: numbers beyond what every reader reads exactly become text, and so does
+    what is nested too deep; keys that the log keeps for itself are marked."""
+    if isinstance(value, dict | list) and depth >= NESTED_MAX:
+        return json.dumps(value)
     if isinstance(value, dict):
-        return {(f"_{k}" if k.startswith("$") else k): storable(v) for k, v in value.items()}
+        return {_text(f"_{k}" if k in RESERVED_KEYS else k): storable(v, depth + 1) for k, v in value.items()}
     if isinstance(value, list):
-        return [storable(v) for v in value]
-    if isinstance(value, int) and not isinstance(value, bool) and not -INT_MAX <= value <= INT_MAX:
-        return str(value)
-    if isinstance(value, float) and value != value:
-        return str(value)
-    return value
+        return [storable(v, depth + 1) for v in value]
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, bool) or value is None:
+        return value
+    return value if -INT_MAX <= value <= INT_MAX else str(value)
+
+
+def _text(value: str) -> str:
+    return value if value.isascii() else _LONE.sub("\ufffd", value)

@@ -13,6 +13,11 @@ from wakelog.importers.steps import Transcript
 
 FORMATS = {
     "claude-code": "claude_code",
+    "codex-rollout": "codex_rollout",
+    "codex-exec-json": "codex_exec",
+    "gemini-cli": "gemini_cli",
+    "pi": "pi_agent",
+    "opencode": "opencode",
     "swe-agent": "swe_agent",
     "mini-swe-agent": "mini_swe_agent",
     "openhands": "openhands",

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
+from wakelog.importers.steps import SourceRecord, Step
 from wakelog.log import Log
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
 LOG_OWN = frozenset(
     ("payload.redacted", "records.imported", "session.opened", "session.closed", "session.reopened", "history.rewound")
 )
@@ -20,6 +25,8 @@ class ImportedRecords:
     def __init__(self) -> None:
         self.seqs: dict[str, Seq] = {}
         """By id, the last event that a record gave; for one that gave none, the last one before it."""
+        self.steps: set[str] = set()
+        """Steps of records that the tool writes again, by their names."""
         self.turn_ends: list[Seq] = []
         self.turn_ids: set[str] = {""}
         self.compacted: Seq = 0
@@ -30,20 +37,34 @@ class ImportedRecords:
     def __contains__(self, id: str) -> bool:
         return id in self.seqs
 
-    def add(self, records: Sequence[Sequence[Value]], seqs: Sequence[Seq]) -> None:
-        """Records of one commit, in order, and the seqs of the events that they gave."""
+    def add(self, ids: Sequence[str], counts: Sequence[int], seqs: Sequence[Seq]) -> None:
+        """Records of one commit, in order, how many events each gave, and the seqs of those events."""
         place = 0
-        for id, count, *_ in records:
+        for id, count in zip(ids, counts, strict=True):
             place += count
-            self.seqs[id] = seqs[place - 1] if place else 0
+            self.seqs[id] = seqs[place - 1] if 0 < place <= len(seqs) else 0
+
+    def split(self, record: SourceRecord) -> tuple[list[Step], list[Step], list[str]]:
+        """The steps of a record that an earlier version of it gave, those that are new, and the names of the new."""
+        if not record.step_ids:
+            return [], list(record.steps), []
+        named = list(zip(record.step_ids, record.steps, strict=True))
+        new = [(name, step) for name, step in named if name not in self.steps]
+        old = [step for name, step in named if name in self.steps]
+        self.steps.update(name for name, _ in new)
+        return old, [step for _, step in new], [name for name, _ in new]
 
 
 def read_imported(log: Log) -> ImportedRecords:
     """What was imported into a session so far."""
     known = ImportedRecords()
     seqs: list[Seq] = []
+    commit = ""
     for entry in log.entries():
         kind = entry.kind
+        if entry.commit_id != commit:
+            # Hooks and people write into these sessions too: what they wrote stands in commits of its own.
+            commit, seqs = entry.commit_id, []
         if kind == "turn.ended":
             known.turn_ends.append(entry.seq)
         elif kind == "turn.started":
@@ -51,11 +72,21 @@ def read_imported(log: Log) -> ImportedRecords:
         elif kind == "history.compacted":
             known.compacted = max(known.compacted, int(entry.body.get("last") or 0))
         if kind == "records.imported":
-            records = log.value(entry, entry.body.get("records"))
-            known.add(records if isinstance(records, list) else (), seqs)
             body = entry.body
+            known.add(body.get("ids") or (), body.get("counts") or (), seqs)
+            known.steps.update(body.get("steps") or ())
             known.stat = (str(body.get("source", "")), int(body.get("size") or 0), int(body.get("changed") or 0))
             seqs = []
         elif kind not in LOG_OWN:
             seqs.append(entry.seq)
     return known
+
+
+def rest_text(rests: Sequence[Value | msgspec.Raw]) -> str:
+    """What records hold beyond their events, as the text that is stored: a line of JSON each."""
+    return b"\n".join(map(_encode, rests)).decode()
+
+
+def rests_of(text: Value) -> list[Value]:
+    """The same, read back."""
+    return [_decode(line) for line in text.split("\n")] if isinstance(text, str) and text else []

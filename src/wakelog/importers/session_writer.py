@@ -14,9 +14,10 @@ from typing import Any
 
 import msgspec
 
-from wakelog.codec.canonical import hash_value
+from wakelog.importers.call_events import recorded_call, requested_call, settled_call
 from wakelog.importers.image_artefacts import take_images
-from wakelog.importers.imported_records import LOG_OWN, ImportedRecords, read_imported
+from wakelog.importers.imported_records import LOG_OWN, ImportedRecords, read_imported, rest_text
+from wakelog.importers.model_costs import ModelCosts
 from wakelog.importers.origins import session_name
 from wakelog.importers.steps import (
     Answer,
@@ -38,13 +39,10 @@ from wakelog.importers.steps import (
     Words,
 )
 from wakelog.model import events as ev
-from wakelog.model.events import Cost
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
-from wakelog.monitors.prices import Price, Prices
-from wakelog.runtime.models import token_cost
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -52,15 +50,26 @@ EVENTS_MAX = 400
 """A commit has about so many events at most,"""
 WEIGHT_MAX = 1 << 20
 """and so many bytes of source."""
+FileChanges = dict[str, list[ev.FileChanged]]
+"""By action: files that a call changed, as somebody else than its transcript tells."""
 UNVERIFIED = ("read", "external")
-DAY_US = 86_400_000_000
 
 
 class SessionWriter:
     """Writes the records of one transcript, and those of sub-agents inside it, into their sessions."""
 
-    def __init__(self, store: Store, head: TranscriptHead, *, format: str, source: str, stat: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        head: TranscriptHead,
+        *,
+        format: str,
+        source: str,
+        stat: tuple[int, int],
+        dry_run: bool = False,
+    ) -> None:
         self._store = store
+        self._dry_run = dry_run
         self._head = head
         self._format = format
         self._source = source
@@ -71,11 +80,15 @@ class SessionWriter:
         if store.is_open(self.name):
             self.session = store.resume(self.name)
             self.known = read_imported(self.session.log)
+        self.changes: FileChanges = {}
         self.new_records = 0
         self.new_events = 0
         self.turns = 0
         self._drafts: list[EventDraft] = []
-        self._records: list[list[Value]] = []
+        self._ids: list[str] = []
+        self._counts: list[int] = []
+        self._step_names: list[str] = []
+        self._rests: list[Value | msgspec.Raw] = []
         self._weight = 0
         self._asked: dict[str, Ask] = {}
         self._reply: Reply | None = None
@@ -84,11 +97,12 @@ class SessionWriter:
         self._paid: dict[str, int] = {}
         self._parts: dict[str, int] = {}
         self._is_done = self._seems_done = False
+        self._looked_at = ""
+        self._at = self._first_at = 0
         self._closing = ""
         self._opening: dict[str, str] = {}
-        self._at = 0
         self._lanes: dict[str, SessionWriter] = {}
-        self._prices: dict[tuple[str, int], Price | None] = {}
+        self._costs = ModelCosts(store)
         self._images: set[str] = set()
         self._turn = self._state("turn", {}).get("status") == "open"
         self._pending: set[str] = set(self._state("pending_actions", {}))
@@ -110,17 +124,24 @@ class SessionWriter:
         is_new = record.id not in self.known
         if record.at:
             self._at = record.at
+            self._first_at = self._first_at or record.at
         if not is_new:
             for step in record.steps:
                 self._pass(step)
             return
-        if record.steps and not self._goes_on(record.steps[0]):
+        old, steps, names = self.known.split(record)
+        for step in old:
+            self._pass(step)
+        if steps and not self._goes_on(steps[0]):
             self._put_reply()
         before = len(self._drafts)
-        for step in record.steps:
+        for step in steps:
             self._write(step)
         self.new_records += 1
-        self._records.append([record.id, len(self._drafts) - before, record.rest])
+        self._ids.append(record.id)
+        self._step_names += names
+        self._counts.append(len(self._drafts) - before)
+        self._rests.append(record.rest)
         self._weight += weight
         if len(self._drafts) >= EVENTS_MAX or self._weight >= WEIGHT_MAX:
             self.flush()
@@ -132,11 +153,16 @@ class SessionWriter:
         is_over = self._is_done or (is_quiet and self._seems_done)
         if self._turn and (is_over or is_cold):
             self._end_turn("completed" if is_over else "interrupted")
-        elif self._records:
+        elif self._ids:
             self._wait_for_answers()
         self.flush()
         for lane in self._lanes.values():
             lane.close(is_cold=is_cold, is_quiet=is_quiet)
+
+    @property
+    def last_at(self) -> int:
+        """When the newest record happened; 0 when the tool does not say."""
+        return self._at
 
     @property
     def lanes(self) -> tuple[SessionWriter, ...]:
@@ -148,13 +174,15 @@ class SessionWriter:
         match step:
             case Reply():
                 self._use(step.id, step.usage, step.cost_micros)
-                self._parts[step.id] = self._parts.get(step.id, 0) + 1
+                self._parts[step.id] = self._parts.get(step.id, 0) + bool(step.content)
+                self._look_done(step)
             case Ask() if step.id not in self._pending:
                 self._asked[step.id] = step
             case Answer():
                 self._asked.pop(step.id, None)
             case Prompt() | TurnDone() | Finish():
                 self._asked.clear()
+                self._is_done = self._seems_done = False
 
     # New ones
 
@@ -186,7 +214,10 @@ class SessionWriter:
             case Missing():
                 self._put(ev.GapNoted(missed=step.what, source=self._head.agent), actor="runtime")
             case Spent():
-                self._put(ev.BudgetSpent(cost=self._cost(step.model, step.usage, step.cost_micros)), actor="runtime")
+                self._put(
+                    ev.BudgetSpent(cost=self._costs.cost(step.model, step.usage, step.cost_micros, self._at)),
+                    actor="runtime",
+                )
             case StateDelta():
                 delta = [op | {"path": f"/data{op['path']}"} for op in step.delta]
                 self._put(ev.StatePatched(patch=delta))
@@ -258,7 +289,7 @@ class SessionWriter:
         else:
             self._put_reply()
             self._reply_at = self._at
-        self._reply, self._reply_in = step, len(self._records)
+        self._reply, self._reply_in = step, len(self._ids)
 
     def _put_reply(self) -> None:
         """Writes the reply at hand. It counts for the last record that it was made from."""
@@ -267,13 +298,18 @@ class SessionWriter:
             return
         before = len(self._drafts)
         self._put_answer(step)
-        if self._reply_in < len(self._records):
-            self._records[self._reply_in][1] += len(self._drafts) - before
+        if self._reply_in < len(self._ids):
+            self._counts[self._reply_in] += len(self._drafts) - before
 
     def _put_answer(self, step: Reply) -> None:
+        usage, paid = self._use(step.id, step.usage, step.cost_micros)
+        if not step.content:
+            # Only what it used is told here; what it said stands in other records.
+            if usage.is_known or paid:
+                self._put(ev.BudgetSpent(cost=self._costs.cost(step.model, usage, paid, self._at)), actor="runtime")
+            return
         content = self._plain(step.content)
         part = self._parts[step.id] = self._parts.get(step.id, 0) + 1
-        usage, paid = self._use(step.id, step.usage, step.cost_micros)
         answer: dict[str, Value] = {"type": "message", "role": "assistant", "content": content}
         if step.model:
             answer["model"] = step.model
@@ -282,17 +318,24 @@ class SessionWriter:
             tool="model",
             effect="model",
             output=answer,
-            cost=self._cost(step.model, usage, paid),
+            cost=self._costs.cost(step.model, usage, paid, self._at),
             params={"model": step.model} if step.model else {},
             stop_reason=step.stop_reason,
             inside=step.inside,
             occurred_at=self._reply_at,
         )
         self._put(event)
-        self._is_done = step.is_last
-        self._seems_done = not any(b.get("type") == "tool_use" for b in step.content)
+        self._look_done(step)
         if step.model and step.model != self._labels.get("model"):
             self._label({"model": step.model})
+
+    def _look_done(self, step: Reply) -> None:
+        """After a reply that asks for nothing, the agent seems to have stopped. Parts of one are looked at together."""
+        if step.content:
+            asks = any(block.get("type") == "tool_use" for block in step.content)
+            is_more = self._looked_at == step.id
+            self._is_done, self._seems_done = step.is_last, not asks and (self._seems_done or not is_more)
+            self._looked_at = step.id
 
     def _use(self, id: str, usage: Usage, cost_micros: int) -> tuple[Usage, int]:
         """What an answer has used since it was last told of."""
@@ -302,24 +345,6 @@ class SessionWriter:
             return usage, cost_micros - paid
         new = {f: max(0, getattr(usage, f) - getattr(before, f)) for f in Usage.__struct_fields__}
         return Usage(**new), max(0, cost_micros - paid)
-
-    def _cost(self, model: str, usage: Usage, cost_micros: int) -> Cost:
-        cost = token_cost(usage)
-        if cost_micros:
-            return msgspec.structs.replace(cost, usd_micros=cost_micros)
-        if not usage.is_known or not model:
-            return cost
-        price = self._price(model)
-        if price is None:
-            return cost
-        return msgspec.structs.replace(cost, usd_micros=price.usd_micros(usage), price=price.name)
-
-    def _price(self, model: str) -> Price | None:
-        day = self._at // DAY_US
-        if (model, day) not in self._prices:
-            prices: Prices = self._store.prices
-            self._prices[model, day] = prices.find(model, "", self._at or self._store.clock())
-        return self._prices[model, day]
 
     def _answer(self, step: Answer) -> None:
         ask = self._asked.pop(step.id, None)
@@ -331,40 +356,21 @@ class SessionWriter:
         else:
             # Its call stands in no record that is here.
             self._record(Ask(step.id, "unknown", None), step)
-        for file in step.files:
+        for file in (*step.files, *self.changes.pop(step.id, ())):
             self._put(file if file.action else msgspec.structs.replace(file, action=step.id))
 
     def _record(self, ask: Ask, step: Answer) -> None:
         if step.child:
             self._spawn(ask, step)
         trust = "unverified" if ask.effect in UNVERIFIED else "trusted"
-        event = ev.ActionRecorded(
-            action=ask.id,
-            tool=ask.tool,
-            effect=ask.effect,
-            outcome=step.outcome,
-            input=ask.input,
-            input_hash=hash_value(ask.input),
-            output=self._plain(step.output),
-            error=_failure(step),
-            cost=step.cost,
-            group=ask.group,
-            inside=ask.inside,
-        )
+        event = recorded_call(ask, step, self._plain(step.output))
         self._put(event, actor="tool", trust=trust, source=ask.tool if trust != "trusted" else "")
         if step.child:
             self._returned(step)
 
     def _settle(self, step: Answer) -> None:
         """The answer of a call that was pending when it was last looked at."""
-        event: ev.Event
-        if step.outcome == "succeeded":
-            event = ev.ActionSucceeded(action=step.id, output=self._plain(step.output), cost=step.cost)
-        elif step.outcome == "timed_out":
-            event = ev.ActionTimedOut(action=step.id, cost=step.cost)
-        else:
-            failure = _failure(step) or ev.Failure(step.outcome)
-            event = ev.ActionFailed(action=step.id, error=failure, output=self._plain(step.output), cost=step.cost)
+        event = settled_call(step, self._plain(step.output))
         self._put(event, actor="tool", trust="unverified", source=self._head.agent)
         if step.child:
             self._returned(step)
@@ -372,16 +378,7 @@ class SessionWriter:
     def _wait_for_answers(self) -> None:
         """At the file's end: a call without an answer is pending, not lost."""
         for ask in self._asked.values():
-            requested = ev.ActionRequested(
-                action=ask.id,
-                tool=ask.tool,
-                effect=ask.effect,
-                input=ask.input,
-                input_hash=hash_value(ask.input),
-                group=ask.group,
-                inside=ask.inside,
-            )
-            self._put(requested)
+            self._put(requested_call(ask))
             self._put(ev.ActionStarted(action=ask.id), actor="runtime")
             self._pending.add(ask.id)
         self._asked.clear()
@@ -390,6 +387,8 @@ class SessionWriter:
 
     def _child(self, origin: str) -> str:
         """The id of a sub-agent's session, which need not have been opened yet."""
+        if self._dry_run:
+            return ""
         return self._store.reserve(session_name(self._store, self._head.agent, origin))
 
     def _spawn(self, ask: Ask, step: Answer) -> None:
@@ -405,7 +404,7 @@ class SessionWriter:
                 self._head, origin=lane, parent=self._head.origin, goal="", title="", name=""
             )
             self._lanes[lane] = SessionWriter(
-                self._store, head, format=self._format, source=self._source, stat=self._stat
+                self._store, head, format=self._format, source=self._source, stat=self._stat, dry_run=self._dry_run
             )
         return self._lanes[lane]
 
@@ -425,10 +424,7 @@ class SessionWriter:
 
     def _compact(self, step: Compaction) -> None:
         self.flush()
-        if self.session is None:
-            self._open()
-        assert self.session is not None
-        first, last = self.known.compacted + 1, self.session.head.seq
+        first, last = self.known.compacted + 1, 0 if self._dry_run else self._open().head.seq
         self._put(ev.HistoryCompacted(first=first, last=last, summary=step.summary), actor="runtime")
         self.known.compacted = last
 
@@ -455,6 +451,7 @@ class SessionWriter:
                 labels={k: v for k, v in labels.items() if v},
                 limits={},
                 spawner=self._parent() if head.parent else "",
+                occurred_at=self._first_at,
             )
             self._labels = dict(self._state("labels", {}))
         return self.session
@@ -466,12 +463,24 @@ class SessionWriter:
     def flush(self) -> None:
         """Writes what was taken in since the last time, as one commit."""
         self._put_reply()
-        if not self._drafts and not self._records:
+        if not self._drafts and not self._ids:
+            return
+        if self._dry_run:
+            self.new_events += len(self._drafts) + 1
+            self._forget()
             return
         session = self._open()
         size, changed = self._stat
         mark = ev.RecordsImported(
-            format=self._format, source=self._source, records=self._records, size=size, changed=changed
+            format=self._format,
+            source=self._source,
+            ids=tuple(self._ids),
+            counts=tuple(self._counts),
+            rest=rest_text(self._rests),
+            size=size,
+            changed=changed,
+            steps=tuple(self._step_names),
+            occurred_at=self._at,
         )
         if session.status in ("closed", "archived"):
             session.append(EventDraft(ev.SessionReopened(), actor="runtime"))
@@ -482,8 +491,13 @@ class SessionWriter:
         self.new_events += head.seq - before
         seqs = self._places(session, before, head.seq, len(own))
         self._ends = [seqs[-e - 1] if e < 0 else e for e in self._ends]
-        self.known.add(self._records, seqs)
-        self._drafts, self._records, self._weight = [], [], 0
+        self.known.add(self._ids, self._counts, seqs)
+        self._forget()
+
+    def _forget(self) -> None:
+        """What is written is no longer at hand."""
+        self._drafts, self._ids, self._counts, self._rests, self._weight = [], [], [], [], 0
+        self._step_names = []
 
     def _places(self, session: Session[Any], before: Seq, last: Seq, own: int) -> list[Seq]:
         """The seq of each draft. The log may have put events of its own between them, where it masked a secret."""
@@ -491,9 +505,3 @@ class SessionWriter:
             return list(range(before + 1, last - own + 1))
         entries = session.log.entries(after=before, upto=last)
         return [e.seq for e in entries if e.kind not in LOG_OWN]
-
-
-def _failure(step: Answer) -> ev.Failure | None:
-    if step.outcome == "succeeded":
-        return None
-    return ev.Failure(step.outcome if step.outcome != "failed" else "error", step.error)

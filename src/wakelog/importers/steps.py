@@ -164,12 +164,15 @@ class SourceRecord(msgspec.Struct, frozen=True, gc=False):
     steps: tuple[Step, ...] = ()
     at: int = 0
     """When it happened, in microseconds; 0 when the tool does not say."""
-    rest: Value = None
-    """What the steps do not hold, as it was; the whole record where there are none."""
+    rest: Value | msgspec.Raw = None
+    """What the steps do not hold, as it was; the whole record where there are none, best as the bytes that it was."""
     lane: str = ""
     """The sub-agent whose record it is, by origin, where a file holds those of several."""
     broken: str = ""
     """Why the record could not be read; then `rest` is all there is of it."""
+    step_ids: tuple[str, ...] = ()
+    """For a record that the tool writes again when there is more of it: a name for each step. A step that an earlier
+    version gave is not taken again."""
 
 
 class TranscriptHead(msgspec.Struct, frozen=True, gc=False):
@@ -193,3 +196,5 @@ class Transcript(msgspec.Struct, frozen=True):
 
     head: TranscriptHead
     read: Callable[[], Iterator[tuple[SourceRecord, int]]]
+    stat: tuple[int, int] | None = None
+    """Size and time of change, where these are not the file's: it holds many sessions, or this one is in many files."""

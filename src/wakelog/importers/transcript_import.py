@@ -10,12 +10,12 @@ import msgspec
 
 from wakelog.importers.files import stat_of
 from wakelog.importers.formats import format_named, format_of
-from wakelog.importers.session_writer import SessionWriter
+from wakelog.importers.session_writer import FileChanges, SessionWriter
 from wakelog.importers.steps import Transcript
 from wakelog.store import Store
 
 COLD_US = 24 * 3600 * 1_000_000
-"""A file that nobody wrote to for so long belongs to a session that was left."""
+"""A session in which nothing happened for so long was left."""
 QUIET_US = 300 * 1_000_000
 BROKEN_MAX = 20
 """So many broken records are named; the rest are counted."""
@@ -49,16 +49,28 @@ class ImportReport(msgspec.Struct, frozen=True):
         return sum(s.records for s in self.sessions)
 
 
-def import_transcript(store: Store, path: Path, *, format: str = "", told: Told | None = None) -> ImportReport:
-    """Brings a transcript into the store. A file that is as it was the last time is not read again."""
+def import_transcript(
+    store: Store,
+    path: Path,
+    *,
+    format: str = "",
+    told: Told | None = None,
+    dry_run: bool = False,
+    changes: FileChanges | None = None,
+) -> ImportReport:
+    """Brings a transcript into the store. A file that is as it was the last time is not read again. A dry run reads and
+    compares, and writes nothing. `changes` are files that somebody saw a call change; those of calls that are new here
+    are written after their call, and taken out of it."""
     found = format_named(format) if format else format_of(path)
-    stat = stat_of(path)
+    of_file = stat_of(path)
     sessions: list[ImportedSession] = []
     broken: list[str] = []
     count = 0
-    age = time.time_ns() // 1000 - stat[1]
+    now = time.time_ns() // 1000
     for transcript in found.transcripts(path):
-        writer = SessionWriter(store, transcript.head, format=found.NAME, source=str(path), stat=stat)
+        stat = transcript.stat or of_file
+        writer = SessionWriter(store, transcript.head, format=found.NAME, source=str(path), stat=stat, dry_run=dry_run)
+        writer.changes = changes if changes is not None else {}
         if writer.is_unchanged():
             sessions.append(_session(writer))
             continue
@@ -66,8 +78,9 @@ def import_transcript(store: Store, path: Path, *, format: str = "", told: Told 
             count += 1
             if len(broken) < BROKEN_MAX:
                 broken.append(why)
+        age = now - (writer.last_at or stat[1])
         writer.close(is_cold=age > COLD_US, is_quiet=age > QUIET_US)
-        sessions += [_session(w) for w in (writer, *writer.lanes) if w.session is not None or not w.name]
+        sessions += [_session(w) for w in (writer, *writer.lanes) if w.session is not None or dry_run]
     return ImportReport(str(path), found.NAME, tuple(sessions), tuple(broken), count)
 
 

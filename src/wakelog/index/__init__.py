@@ -1,4 +1,4 @@
-"""The index: a projector of the log, and queries over what it keeps. A cache; the log is the truth."""
+"""The index: tables made from the log, and queries over them. It is a cache; the log is the truth."""
 
 from wakelog.index.index import Index
 from wakelog.index.results import (

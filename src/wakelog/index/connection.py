@@ -1,15 +1,15 @@
-"""The narrow waist: what the index asks of the database it is kept in.
+"""The interface between the index and its database.
 
-Rows, watermarks and answers are made by one code, whichever database holds them. Below it are two: SQLite, in a file
-beside the log or in memory (database.py), and the PostgreSQL database that holds the log itself (shared.py). Every
-statement is written once, in what both understand, which leaves these rules:
+The same code makes rows, watermarks and answers for every database. There are two: SQLite, in a file beside the log or
+in memory (database.py), and the PostgreSQL database that has the log itself (shared.py). Every statement is written
+once, in SQL that both understand. That gives these rules:
 
 - conditions are `case when … then … end`, flags are numbers (`hidden = 0`), sums are cast back to bigint;
-- every table that is read has an alias, since the shared database puts a condition behind it (dialect.py);
-- many rows are handed over as JSON and taken apart with `json_each(:name)` and `cast(value ->> 0 as bigint)`;
-- `cross join … on` is how SQLite is told the order of a join; elsewhere it is a join like any other.
+- every table that is read has an alias, because the shared database adds a condition to it (dialect.py);
+- many rows are passed as JSON and split with `json_each(:name)` and `cast(value ->> 0 as bigint)`;
+- `cross join … on` tells SQLite the order of a join; elsewhere it is a normal join.
 
-Finding words is the one thing that the databases do in their own ways, so it is a part of its own.
+Full-text search differs between the databases, so it has its own part (words.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Values = Sequence[Any] | Mapping[str, Any]
 
 
 class Damaged(Exception):
-    """The index holds something that it cannot have written, or lacks a table. It has to be made anew."""
+    """The index holds something that it cannot have written, or lacks a table. It has to be rebuilt."""
 
 
 class Overtaken(Exception):

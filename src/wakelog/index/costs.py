@@ -1,11 +1,11 @@
 """What sessions cost, each amount counted once.
 
-A fork holds its own events only, so what it shares is counted for its parent. A sub-agent's session counts by its own
-events; what its spawner noted when it returned repeats that, and counts only where the sub-agent has no such amount
-itself, because it is in another store or reported nothing. A result that was used again cost nothing the second time.
-A call that was imported into two sessions is one call. Rewound work was paid for and counts.
+A fork has only its own events, so what it shares is counted for its parent. A sub-agent's session counts by its own
+events. The amount that its spawner recorded at its return is a repetition; it counts only if the sub-agent has no such
+amount itself, because it is in another store or reported nothing. A reused result costs nothing the second time. A call
+that was imported into two sessions is one call. Rewound work was paid for and counts.
 
-A question about one session is about its sub-agents too, and theirs, under the turn that started them.
+A question about one session includes its sub-agents, and theirs, under the turn that started them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from wakelog.index.scope import number_of, scope_of
 from wakelog.index.statements import IndexMoment
 from wakelog.model.ids import Seq
 
-BY = ("session", "turn", "tool", "model", "agent", "day")
+BY = ("session", "turn", "tool", "model", "agent", "day", "repo")
 LABEL = "label:"
+REPO = "project"
+"""The label that names the folder or repository of a session."""
 
 _QUARTER_US = 900_000_000
 
@@ -35,6 +37,7 @@ _KEYS = {
     "model": ("c.model", "0"),
     "agent": ("c.agent", "0"),
     "day": ("''", f"c.occurred / {_QUARTER_US}"),
+    "repo": (f"coalesce((select l.value from wl_label l where l.session = c.session and l.name = '{REPO}'), '')", "0"),
     "label": ("coalesce((select l.value from wl_label l where l.session = c.session and l.name = :label), '')", "0"),
 }
 _NAMED = """
@@ -129,7 +132,7 @@ def _grouping(by: str) -> tuple[str, str]:
     kind = "label" if by.startswith(LABEL) and by != LABEL else by
     if kind not in _KEYS or (kind == "label" and by == kind):
         raise InvalidInputError(
-            f"costs cannot be told by {by!r}", kind="bad-grouping", hint=f"one of {', '.join(BY)}, {LABEL}NAME"
+            f"costs cannot be grouped by {by!r}", kind="bad-grouping", hint=f"one of {', '.join(BY)}, {LABEL}NAME"
         )
     return _KEYS[kind]
 

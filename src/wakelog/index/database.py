@@ -1,13 +1,13 @@
-"""Where the index is kept: `index.db` beside the log, or in memory. A cache: whatever is wrong with it, it is made
-anew.
+"""The index in SQLite: `index.db` beside the log, or in memory. It is a cache: if anything is wrong with it, it is
+rebuilt.
 
-Write-ahead log, so that queries and the projector do not wait for each other, and no sync per transaction: after a
-power cut the newest transactions may be missing, rows and watermarks together, and are projected again. Removed bytes
-are overwritten (`secure_delete`), since erased text may not linger here either.
+It uses a write-ahead log, so that queries and the projector do not wait for each other, and no sync per transaction.
+After a power cut the newest transactions may be missing, rows and watermarks together, and are projected again. Removed
+bytes are overwritten (`secure_delete`), because erased text must not stay here either.
 
-A file of another version, or a damaged one, is reset in place through SQLite rather than removed: another process that
-has it open would otherwise go on to delete the write-ahead log of the new one. Where no file can be written the index
-is kept in memory, and costs every process a projection of its own.
+A damaged file, or one of another version, is reset in place through SQLite, not removed. Otherwise another process that
+has it open could delete the write-ahead log of the new file. If no file can be written, the index is in memory, and
+every process makes its own.
 
 All use passes the gate of engines/sqlite/fork_safety.py, which says why connections must not outlive `os.fork`.
 """
@@ -31,7 +31,7 @@ from wakelog.index.connection import Damaged
 from wakelog.index.words import LiteWords
 
 APPLICATION_ID = 0x77616B69  # "waki"
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 _SCHEMA = Path(__file__).with_name("schema.sql")
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
@@ -223,7 +223,7 @@ class Database:
         return self._writer
 
     def _open(self) -> apsw.Connection:
-        """A write connection to an index of this version, which is made anew if it has to be."""
+        """A write connection to an index of this version, which is rebuilt if it has to be."""
         db = self._dial()
         try:
             if db.readonly("main"):
@@ -266,9 +266,9 @@ class Database:
             application = db.pragma("application_id")
         if not is_empty and application != APPLICATION_ID:
             raise UnsupportedError(
-                f"{self.place} is a database of something else, and is left alone",
+                f"{self.place} is not a wakelog index, and is left alone",
                 kind="not-an-index",
-                hint="move it away: the index is made anew",
+                hint="move it away; then a new index is built",
             )
 
     def _prepare(self, db: apsw.Connection) -> None:

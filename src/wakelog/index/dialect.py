@@ -1,12 +1,12 @@
-"""The index's statements in PostgreSQL's words.
+"""The index's statements translated for PostgreSQL.
 
-The tables are those of schema.sql, read from there, so that both databases have the same columns by construction. What
-is different here is what the shared database needs: the namespace leads every key, and every statement is about one
-namespace only. So a table that is read becomes its rows of the namespace, `(select … from wi_event where ns = $1)`,
-which the planner sees through, and what is written gets the namespace as its first value. They are called wi_…, since
-the log's own tables in the same database are called wl_….
+The tables are read from schema.sql, so both databases always have the same columns. Two things are different: the
+namespace is first in every key, and every statement is about one namespace. So a table that is read becomes its rows of
+the namespace, `(select … from wi_event where ns = $1)`, which the planner optimises away, and an insert gets the
+namespace as its first value. The tables are called wi_…, because the log's own tables in the same database are called
+wl_….
 
-Texts may hold U+0000 and PostgreSQL's may not: it is kept as two characters that sort as it does.
+Texts may contain U+0000, which PostgreSQL does not accept. It is stored as two characters that sort like it.
 """
 
 from __future__ import annotations

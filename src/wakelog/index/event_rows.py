@@ -1,12 +1,12 @@
-"""Taking in one commit: from events to rows.
+"""From the events of one commit to rows.
 
 What an event says comes from its body (facets.py). What it did comes from its delta, applied to the few parts of the
-state that columns are made of. So goal, labels, money and pending calls are what `Log.state()` says they are, after
-rewinds, erasures and in forks too, and no rule about events is written twice. The cost of an event is what it added to
-what the session has spent.
+state that have columns. So goal, labels, money and pending calls always equal `Log.state()`, also after rewinds, after
+erasures and in forks, and no rule about events is written twice. The cost of an event is the amount it added to the
+session's spending.
 
-A pruned event has no body. Where bodies begin again the state is that of the prune's base, which also gives back what
-is durable: decisions, facts, dead ends and the newest change of each file.
+A pruned event has no body. After the pruned part, the state is the prune's base. The base also restores what is
+durable: decisions, facts, dead ends and the newest change of each file.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.records import Commit, Header
 from wakelog.model.trust import distrust
+from wakelog.model.turns import count_event
 from wakelog.model.values import Value
 from wakelog.state.patch import apply_op, tokens_of
 
@@ -200,25 +201,25 @@ class Taking:
         if is_new:
             self._carried.last_turn = header.turn
             self._row.turns += 1
-        turn.last = header.seq
-        turn.events += 1
+        count_event(
+            turn,
+            header.seq,
+            kind,
+            body,
+            at=occurred,
+            effect=said.effect,
+            outcome=said.outcome,
+            summary=lambda: said.summary,
+            is_pruned=gone == "pruned",
+        )
         turn.tokens += tokens
         turn.tokens_out += said.tokens_out
         turn.usd_micros += usd_micros
         turn.trust = max(turn.trust, trust)
-        if kind == "turn.ended":
-            turn.ended_at, turn.outcome = occurred, said.outcome
-        elif kind == "file.changed":
-            turn.added += as_int(body.get("added"))
-            turn.removed += as_int(body.get("removed"))
+        if kind == "file.changed":
             batch.with_files.add((turn.session, turn.turn, turn.attempt))
-        elif not turn.input and (kind == "turn.started" or (kind == "message.added" and body.get("role") == "user")):
-            turn.input = said.summary
         if gone != "pruned":
-            is_model = said.effect == "model"
-            turn.model_calls += kind in ASKS and is_model
-            turn.tool_calls += kind in ASKS and not is_model
-            turn.tool_errors += _is_failure(kind, said) and not is_model
+            turn.tool_errors += _is_failure(kind, said) and said.effect != "model"
 
     def _keep(self, header: Header, body: dict[str, Value], said: Facets) -> None:
         """The rows that some kinds have besides that of the event, as far as what they hold was not erased."""

@@ -1,11 +1,10 @@
-"""What an event says, as columns and as words: pure functions from kind and body.
+"""What an event says, as columns and as text: pure functions of kind and body.
 
-They work on the plain body, not on typed events: a body may be erased, pruned, of an unknown kind or of a newer
-version, and each of these still has a row. A field that is not there, or is not what its name promises, counts as
-empty.
+They work on the plain body, not on typed events. A body may be erased, pruned, of an unknown kind or of a newer
+version, and still gets a row. A field that is missing or has the wrong type counts as empty.
 
-The *text* of an event is what a person would search for: everything it says, whatever its kind, without positions,
-hashes, deltas and file contents. Only the first TEXT_MAX characters of it are kept. The *summary* is one short line.
+The *text* of an event is what a person would search for: all its content, without positions, hashes, deltas and file
+contents. Only its first TEXT_MAX characters are kept. The *summary* is one short line.
 """
 
 from __future__ import annotations
@@ -94,6 +93,7 @@ _SUMMARY = {
     "file.changed": ("path",),
     "session.opened": ("goal", "name"),
     "turn.ended": ("error", "why"),
+    "turn.started": ("input",),
 }
 
 

@@ -1,16 +1,16 @@
-"""The index: what the log adds up to, kept where questions about it are cheap.
+"""The index: tables made from the log, where questions are cheap.
 
-It is fed from the engine's feed of changes by one projector (projector.py) and holds nothing that is not in the log:
-deleting the file loses nothing. Every question first has it catch up, so that no answer is stale; when there is nothing
-new that is one look at the feed.
+One projector (projector.py) fills it from the engine's feed of changes. It has nothing that is not in the log, so
+deleting the file loses nothing. Every question first lets it catch up, so answers are never stale. If there is nothing
+new, that costs one look at the feed.
 
-**Catching up.** The feed is read from the cursor to its end. That names the sessions with news; each of them is
-brought forward from its own watermark, in batches of one transaction, and when all are done the cursor is moved. A
-process that dies in between loses at most a batch. Several processes may do this at once: each batch is made under
-the write lock; who finds that the cursor has moved, starts again, and what has been projected is passed over.
+**Catching up.** The feed is read from the cursor to its end. That names the sessions with new commits. Each is brought
+up to date from its own watermark, in batches of one transaction; then the cursor is moved. A process that dies in
+between loses at most one batch. Several processes may do this at once. Each batch is made under the write lock; a
+process that finds a moved cursor starts again and skips what is already projected.
 
-**The same log?** A log file may be put back from a backup. The newest commit taken in is looked up when the index is
-opened; if it is not there, the index is of another history and is made anew.
+**The same log?** A log file may have been restored from a backup. When the index is opened, it looks for the newest
+commit it has read. If the log does not have that commit, the index is rebuilt.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from wl_meta m
 """
 _KNOWN = "select m.session, m.seq, m.hash from wl_meta m"
 # Whoever writes first touches this one row, so that nobody else in any process writes until he is done. No row: another
-# moved on meanwhile, or made the index anew.
+# moved on meanwhile, or rebuilt the index.
 _BEGIN = "update wl_meta set one = 1 where one = 1 and made = ? and cursor = ? returning one"
 _NEWEST = "update wl_meta set at = case when at < ? then ? else at end{0} where one = 1"
 _MOVE = _NEWEST.format(", cursor = ?, session = ?, seq = ?, hash = ?")
@@ -97,6 +97,10 @@ class Index(Queries):
         """What the index holds now, at one moment, without catching up."""
         return self._database.reading()
 
+    def writing(self) -> AbstractContextManager[Connection]:
+        """A transaction for what is kept beside the projection (finding_rows.py)."""
+        return self._database.writing()
+
     def query_sql(
         self,
         statement: str,
@@ -127,7 +131,7 @@ class Index(Queries):
     # Catching up
 
     def _cured(self, work: Callable[[], A]) -> A:
-        """The work's answer; if the index turns out to be damaged, it is made anew and the work done again."""
+        """The work's answer; if the index turns out to be damaged, it is rebuilt and the work done again."""
         try:
             return work()
         except Damaged:
@@ -136,7 +140,7 @@ class Index(Queries):
             return work()
         except Damaged as exc:
             raise UnavailableError(
-                f"{self._database.place} is damaged again right after it was made anew: {exc}",
+                f"{self._database.place} is damaged again right after it was rebuilt: {exc}",
                 kind="index-damaged",
                 hint="check the disk it is on; the log is not affected",
             ) from exc
@@ -200,7 +204,7 @@ class Index(Queries):
                 return news, end
 
     def _project(self, since: _Moment, news: dict[SessionId, Seq], end: FeedChange, progress: Progress | None) -> bool:
-        """Brings all sessions with news forward; False when another process did so, or made the index anew."""
+        """Brings all sessions with news forward; False when another process did so, or rebuilt the index."""
         if self.engine.abilities.is_far and len(news) > 1:
             with Ahead(self.engine) as engine:
                 return self._project_from(engine, since, news, end, progress)
@@ -246,7 +250,7 @@ class Index(Queries):
         self.catch_up()
         if not self._now().is_clean:
             raise UnavailableError(
-                f"the index holds nothing of what was removed, but other readers keep old bytes in"
+                f"the removed content is gone from the index, but other readers keep old bytes in"
                 f" {self._database.place}-wal",
                 kind="scrub-pending",
                 hint="ask again when they have finished",

@@ -1,7 +1,7 @@
-"""A first page without an index: the sessions written last, brought into a small index of their own, in memory.
+"""A first page without an index: the most recently written sessions, in a small index in memory.
 
-Indexing a store for the first time takes as long as it is large, and who asks for its newest sessions should not wait
-for the oldest. The same projector makes the same rows of them, so what is told is what the index will tell.
+Building the index of a large store takes a while, and a question about its newest sessions should not wait for that.
+The same projector makes the same rows, so the answer is what the full index would say.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
 """From commits to rows: one projector for every engine.
 
-A session is read from its watermark on, commit by commit, each byte checked on the way, and taken in event by event
+A session is read from its watermark, commit by commit. Every byte is checked, and each event is turned into rows
 (event_rows.py).
 
-**Surgery.** Erasing and pruning rewrite what is stored before the watermark. The event that says so has the session
-projected anew from its rewritten bytes; after an erasure all of its fork tree, since deleted sessions that share the
-events cannot say so, nor forks that were made at the same moment. Then the removed text is scrubbed from the files
-(index.py).
+**Surgery.** Erasing and pruning rewrite stored events before the watermark. The event that records it makes the
+projector read the session again. After an erasure it reads the whole fork tree again, because deleted sessions that
+share the events have no such event, nor have forks made at the same moment. Then the removed text is scrubbed from the
+files (index.py).
 
-**Forks** hold their own events only. Who holds the rest of their history is kept beside them (wl_lineage), and what was
-in view where they left.
+**Forks** have rows for their own events only. A table beside them (wl_lineage) says who has the rest of their history,
+and what was in view at the fork point.
 
-**Deletion.** A deleted session has no rows, unless forks read through it: then they stay and are hidden, until the
-engine has dropped its content with the last of those forks.
+**Deletion.** A deleted session has no rows, unless forks read through it. Then its rows stay hidden until the engine
+has dropped its content with the last of those forks.
 
-**Damage.** A session that cannot be read beyond some event keeps its rows up to there and says so in `damaged`; the
-others are not held up.
+**Damage.** A session that cannot be read beyond some event keeps its rows up to there, and `damaged` says so. Other
+sessions are not affected.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The typed questions as values: each holds its parameters and finds its answer.
+"""The index's typed questions: each is a value with its parameters and a method that answers it.
 
-Each is one statement over the tables, about one session or about all. A question about a session looks through its
-forks (`lineage`), at what is in view (unless `rewound`); the rows it answers with name the session that was asked for,
-since one position means the same event in all that share it. A question about all sessions looks at what each holds
-itself.
+Each is one statement over the tables, about one session or all. A question about one session includes what it shares
+with its ancestors (`lineage`), and covers what is in view, unless `rewound`. The rows name the session that was asked
+about, because a position means the same event in all sessions that share it. A question about all sessions counts each
+session's own events only.
 
-Times (`since`) are microseconds since the epoch, and are about when things happened. Lists come newest first where
-nothing else is said, a page at a time. As structs, questions travel to a server as they are (store/remote.py).
+Times (`since`) are microseconds since the epoch, and mean when things happened. Lists are newest first unless they say
+otherwise, and come in pages. Questions are structs, so they are sent to a server as they are (store/remote.py).
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from wakelog.index.statements import IndexMoment
 from wakelog.index.turns import turns_of
 
 Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
-"""A number that a database can be asked about."""
+"""A number that fits into a database's integer."""
 
 
 class IndexQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Something an index can be asked: called with a reading, it answers."""
+    """A question to an index; called with a moment of the index, it returns the answer."""
 
     def __call__(self, reading: IndexMoment) -> Any:
-        raise AssertionError(f"{type(self).__name__} does not say how it is answered")
+        raise AssertionError(f"{type(self).__name__} has no answer method")
 
 
 class About(IndexQuestion, frozen=True):
-    """About one session or all, and what of it."""
+    """Which sessions and turns a question is about."""
 
     session: str | None = None
     last_turns: Number | None = None
@@ -60,18 +60,20 @@ class About(IndexQuestion, frozen=True):
 
 
 class AskFilesModified(About, frozen=True):
-    """The files that were changed, each once, the newest change first."""
+    """Lists the changed files, each once, the newest change first. With `path` only that one, also where a session
+    names it from its own folder on."""
 
     limit: Number = 1000
+    path: str = ""
 
     def __call__(self, reading: IndexMoment) -> Page[ModifiedFile]:
         source, values = self.source(reading, "wl_file")
-        values = {**values, "limit": check_limit(self.limit)}
+        values = {**values, "limit": check_limit(self.limit), "path": self.path}
         return st.page_of(reading, ModifiedFile, st.FILES.format(source), values)
 
 
 class AskDecisions(About, frozen=True):
-    """The decisions made."""
+    """Lists decisions."""
 
     after: str = ""
     limit: Number = 100
@@ -82,7 +84,7 @@ class AskDecisions(About, frozen=True):
 
 
 class AskErrors(About, frozen=True):
-    """The calls and turns that failed."""
+    """Lists failed calls and turns."""
 
     after: str = ""
     limit: Number = 100
@@ -93,7 +95,7 @@ class AskErrors(About, frozen=True):
 
 
 class AskTools(About, frozen=True):
-    """How often each tool was called and failed, the most used first."""
+    """Counts calls and failures of each tool, the most used first."""
 
     limit: Number = 1000
 
@@ -104,7 +106,7 @@ class AskTools(About, frozen=True):
 
 
 class AskTurns(IndexQuestion, frozen=True):
-    """A session's turns and what each came to, attempt by attempt."""
+    """Lists a session's turns, attempt by attempt, with outcome and cost."""
 
     session: str
     last_turns: Number | None = None
@@ -123,7 +125,7 @@ class AskTurns(IndexQuestion, frozen=True):
 
 
 class AskEvents(IndexQuestion, frozen=True):
-    """A session's events in order. A kind may be given by its first part: "action" is all kinds of actions."""
+    """Lists a session's events in order. A kind may be given by its first word: "action" means all kinds of actions."""
 
     session: str
     kinds: str | tuple[str, ...] | None = None
@@ -162,8 +164,8 @@ class AskEvents(IndexQuestion, frozen=True):
 
 
 class AskSessions(IndexQuestion, frozen=True):
-    """The sessions, the one last active first. `label` is a name, or `name=value`; `failed` is about how the last
-    turn, or the session, ended; `live` are those not closed."""
+    """Lists sessions, the last active first. `label` is a name, or `name=value`; `failed` is about how the last turn,
+    or the session, ended; `live` selects those not closed."""
 
     status: str | None = None
     label: str | None = None
@@ -202,8 +204,8 @@ class AskSessions(IndexQuestion, frozen=True):
 
 
 class AskCosts(IndexQuestion, frozen=True):
-    """What was spent, each amount once (costs.py says how): by session, turn, tool, model, agent, day or `label:NAME`.
-    Sessions that are named bring their sub-agents; `turns` looks through forks."""
+    """Sums up what was spent, each amount once (see costs.py), by session, turn, tool, model, agent, day or
+    `label:NAME`. Named sessions include their sub-agents; `turns` includes turns shared with a parent."""
 
     sessions: str | tuple[str, ...] | None = None
     by: str = "session"
@@ -219,8 +221,8 @@ class AskCosts(IndexQuestion, frozen=True):
 
 
 class AskSearch(IndexQuestion, frozen=True):
-    """Events that say all the words, the best match first. "Quoted words" stand together; `word*` is a beginning.
-    Nothing else has a meaning, so that any text can be searched for."""
+    """Finds events that contain all the words, the best match first. "Quoted words" are a phrase; `word*` is a prefix.
+    Nothing else has a special meaning, so that any text can be searched for."""
 
     text: str
     session: str | None = None
@@ -245,4 +247,4 @@ QUESTIONS: dict[str, tuple[type[IndexQuestion], Any]] = {
     "costs": (AskCosts, Costs),
     "search": (AskSearch, Page[Hit]),
 }
-"""The name a server answers each under, and what with."""
+"""Each question and its type of answer, by its name in a server's routes."""

@@ -1,8 +1,8 @@
-"""Reading ahead from an engine that takes round trips.
+"""Reads ahead from an engine that needs round trips.
 
-A projector reads one session after the other and works in between. Here the next sessions are read while it works: the
-head first, then the commits from the watermark on, as it would itself, only earlier. That is as good as long as nothing
-was removed meanwhile, so whoever learns of a removal calls `forget`, and everything is read anew.
+A projector reads one session after another and works in between. Meanwhile this reads the next sessions: the head
+first, then the commits from the watermark. The result is the same as reading later, unless something was removed in
+between. So after a removal the projector calls `forget`, and everything is read again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What queries answer: plain values, each list with the moment it is true of."""
+"""The answers of queries: plain values; each list says up to which moment it is true."""
 
 from __future__ import annotations
 
@@ -67,6 +67,8 @@ class SessionInfo(msgspec.Struct, frozen=True):
     last_error: str
     head: Seq
     damaged: str
+    about: str = ""
+    """What it is about, in a line: its goal, its title, or the first thing that was asked."""
 
 
 class TurnInfo(msgspec.Struct, frozen=True):

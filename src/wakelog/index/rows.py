@@ -1,8 +1,8 @@
-"""The rows of the index as the projector holds them, and how they are written: many at a time.
+"""The rows of the index in memory, and how they are written: many at a time.
 
-A session's row and the rows of its newest turns are read, changed and put back; everything else is only ever added. So
-a batch is a list of tuples for each table, written with one statement each. Texts are written in the order of their
-ids: full-text search starts a new piece of its index whenever an id is smaller than the one before.
+The rows of a session and of its newest turns are read, changed and written back; all other rows are only added. So a
+batch is a list of tuples for each table, written with one statement each. Texts are written in the order of their ids,
+because full-text search starts a new segment whenever an id is smaller than the one before.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ADDED = {
 }
 """Tables that rows are only added to, and how many columns they have."""
 
-OF_SESSION = (*ADDED, "wl_rewind", "wl_turn", "wl_tool", "wl_label", "wl_visible")
+OF_SESSION = (*ADDED, "wl_rewind", "wl_turn", "wl_tool", "wl_label", "wl_visible", "wl_finding")
 """Tables whose rows belong to a session, by number."""
 
 

@@ -1,11 +1,11 @@
 """Which events a question is about.
 
-A session's history may be held by several sessions of its fork tree, and parts of it may have been rewound. A question
-about a session is therefore a question about *spans*: (who holds them, first seq, last seq). They are handed to SQL as
-JSON, so that one statement serves any number of them.
+Several sessions of a fork tree may hold a session's history, and parts of it may be rewound. So a question about a
+session is a question about *spans*: (holder, first seq, last seq). They are passed to SQL as JSON, so that one
+statement works for any number of them.
 
-"The last five turns" are the five newest turn numbers in the spans, inherited ones included, and whatever happened
-between them and since.
+"The last five turns" are the five newest turn numbers in the spans, inherited ones included, and everything between and
+after them.
 """
 
 from __future__ import annotations

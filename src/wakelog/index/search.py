@@ -1,9 +1,8 @@
-"""Finding words in everything said, done and decided.
+"""The syntax of a search for words.
 
-What is typed is plain words: all of them must occur. "Quoted words" must stand together, and `word*` is the
-beginning of a word. Every word is handed to the full-text search in quotes, so nothing that can be typed is an
-error, and `AND`, `-` or `:` are just text. Case and accents do not count; a word is a run of letters and digits, so
-`run_sql` is found by `sql`.
+A search is plain words, and all of them must occur. "Quoted words" are a phrase, and `word*` is a prefix. Every word is
+passed to the full-text search in quotes. So no input is an error, and `AND`, `-` or `:` are just text. Case and accents
+do not matter. A word is a run of letters and digits, so `sql` finds `run_sql`.
 """
 
 from __future__ import annotations

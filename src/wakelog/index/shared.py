@@ -1,12 +1,12 @@
-"""The index of a store on a server, in tables of that server's database: made once for everybody.
+"""The index of a store on a server, in tables of the same database: built once for everybody.
 
-Every process brings it forward before it answers, as it would its own file; what one has taken in, the others find. No
-lock is asked for: a batch is one transaction that begins by touching the namespace's row in wl_meta on the condition
-that nobody moved on. So one writes at a time, and who comes second finds the row changed and looks again. Answers are
-read in one snapshot.
+Every process brings it up to date before it answers, and all processes share the result. There is no lock. A batch is
+one transaction that first updates the namespace's row in wl_meta, on the condition that nobody else has moved the
+cursor. So one process writes at a time; another finds the row changed and looks again. Answers are read in one
+snapshot.
 
-Read-only SQL for people stays on SQLite, in a file of this machine (config/folders.py): it is SQLite's language, and
-nobody's statement runs on the server that takes the appends.
+Read-only SQL for people runs on SQLite, in a file on this machine (config/folders.py). It is SQLite's language, and no
+foreign statement runs on the server that takes the appends.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class SharedDatabase:
         for table in dialect.TABLES:
             with contextlib.suppress(UnavailableError), self._told(), self._connection() as connection:
                 self.run(connection.execute(f"vacuum {dialect.here(table)}"))
-        # A GIN index keeps every word it ever had, so that only one that is made anew has forgotten the removed ones.
+        # A GIN index keeps every word it ever had, so that only one that is rebuilt has forgotten the removed ones.
         with contextlib.suppress(UnavailableError), self._told(), self._connection() as connection:
             self.run(connection.execute(f"reindex index {dialect.WORDS_INDEX}"))
         with self.writing() as db:
@@ -259,7 +259,7 @@ class SharedDatabase:
         except _DAMAGE as exc:
             raise Damaged(str(exc)) from exc
         except asyncpg.DataError as exc:
-            raise InvalidInputError(f"the database cannot be asked this: {exc}") from exc
+            raise InvalidInputError(f"the database cannot answer this query: {exc}") from exc
         except _OVERTAKEN as exc:
             raise Overtaken(str(exc)) from exc
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as exc:

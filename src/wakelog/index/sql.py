@@ -1,15 +1,15 @@
 """Read-only SQL over the documented views (docs/reference/views.md).
 
-The statement is somebody else's, perhaps a model's, so it runs on a connection that can do nothing but read the views:
+The statement comes from somebody else, perhaps a model. So it runs on a connection that can only read the views:
 
 - opened read-only, with `query_only`, `defensive` and an untrusted schema; no attached databases, no extensions;
-- an authoriser that lets it select, call functions, recurse, and read the views and what they are made of; not
-  `sqlite_schema`, not the tables themselves;
-- limits: one statement, so many rows, so many bytes in a value, in all rows, and in the memory it takes, so much time.
+- an authoriser that allows it to select, call functions, recurse, and read the views and their tables through them; not
+  `sqlite_schema`, and not the tables themselves;
+- limits: one statement, and maxima for rows, bytes of a value, bytes of all rows, memory and time.
 
-SQLite tells the authoriser through which view a table is read, but it also says so for a common table expression of
-the same name: `with events as (select * from wl_event) …` would pass. Therefore the text may not name our tables at
-all. They are called wl_…, which nobody writes by accident, and a name in SQL cannot be spelled in another way.
+SQLite tells the authoriser through which view a table is read. But it says the same for a common table expression with
+a view's name: `with events as (select * from wl_event) …` would pass. So the text must not contain the names of our
+tables at all. They are called wl_…, which nobody writes by accident, and SQL has no other way to spell a name.
 """
 
 from __future__ import annotations

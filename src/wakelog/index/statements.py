@@ -1,7 +1,7 @@
-"""The statements behind the typed questions, and how their rows become answers.
+"""The SQL behind the typed questions, and how rows become answers.
 
-Every list can be asked of one session or of all; the two differ only in where the rows come from. A page in order of
-time goes on after (time, session, seq), so that rows of the same moment are neither lost nor told twice.
+Every list can be about one session or all; the two differ only in where the rows come from. A page in order of time
+continues after (time, session, seq), so that rows of the same moment are neither lost nor repeated.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ select sid, path, change, changes, cast(added as bigint), cast(removed as bigint
         row_number() over (partition by sid, x.path order by x.seq desc) as age
     from {0} window same as (partition by sid, x.path)
 ) changed
-where age = 1 order by occurred desc, seq desc, path limit :limit
+where age = 1 and (:path = '' or path = :path or :path like '%/' || path)
+order by occurred desc, seq desc, path limit :limit
 """
 _PAGED = "and (e.at, sid, x.seq) < (:at, :sid, :seq) order by e.at desc, sid desc, x.seq desc limit :limit"
 DECISIONS = (
@@ -57,7 +58,7 @@ TOOLS = """
 select sid, e.tool,
     count(case when e.kind in ('action.requested', 'action.recorded') then 1 end) as calls,
     count(case when e.kind in ('action.failed', 'action.timed_out')
-        or (e.kind = 'action.recorded' and e.outcome <> 'succeeded') then 1 end) as errors,
+        or (e.kind = 'action.recorded' and e.outcome in ('failed', 'timed_out')) then 1 end) as errors,
     max(case when e.kind in ('action.requested', 'action.recorded') then e.seq else 0 end)
 from {0} and e.tool <> '' and e.gone <> 'pruned'
     and e.kind in ('action.requested', 'action.recorded', 'action.failed', 'action.timed_out')
@@ -65,7 +66,8 @@ group by sid, e.tool order by calls desc, sid, e.tool limit :limit
 """
 SESSIONS = """
 select id, name, root, parent, forked_at, spawner, agent, status, outcome, goal, labels, turn, turns, events, first_at,
-    last_at, tokens, usd_micros, pending, flags, last_error, head, damaged
+    last_at, tokens, usd_micros, pending, flags, last_error, head, damaged,
+    (select t.input from wl_turn t where t.session = s.no and t.input <> '' order by t.turn, t.attempt limit 1)
 from wl_session s
 where s.hidden = 0
     and (:status is null or status = :status)
@@ -117,7 +119,7 @@ def source_of(
     if session is None:
         if last_turns is not None:
             raise InvalidInputError(
-                "last_turns is about one session's turns, and no session was named",
+                "last_turns needs a session, and none was named",
                 kind="no-session",
                 hint="name a session, or use since",
             )
@@ -166,7 +168,9 @@ def event_of(row: list[Any]) -> EventInfo:
 
 def session_of(row: tuple[Any, ...]) -> SessionInfo:
     fields = dict(zip(SessionInfo.__struct_fields__, row, strict=True))
-    return SessionInfo(**fields | {"labels": msgspec.json.decode(fields["labels"])})
+    labels = msgspec.json.decode(fields["labels"])
+    about = fields["goal"] or labels.get("title") or fields["about"] or ""
+    return SessionInfo(**fields | {"labels": labels, "about": about})
 
 
 def as_number(text: str | int) -> int:
@@ -178,5 +182,5 @@ def as_number(text: str | int) -> int:
 
 def _bad_place(after: str) -> InvalidInputError:
     return InvalidInputError(
-        f"{after!r} is not a place to go on from", kind="bad-cursor", hint="pass the `next` of the page before"
+        f"{after!r} is not a valid page position", kind="bad-cursor", hint="pass the `next` of the previous page"
     )

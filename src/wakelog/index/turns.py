@@ -1,8 +1,7 @@
-"""The turns of a session, through its forks.
+"""The turns of a session, including those it shares with its ancestors.
 
-Each attempt at a turn has one row, kept up to date as events come. There is one case where that row is not the
-answer: a fork that left its parent in the middle of a turn has only the first part of it, so the same sums are made
-again over that part.
+Each attempt of a turn has one row, updated with every event. In one case that row is not the answer: a fork made in the
+middle of a turn has only the first part of it. Then the sums are computed again over that part.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ select count(*),
     count(case when kind in ('action.requested', 'action.recorded') and effect <> 'model' and gone <> 'pruned'
         then 1 end),
     count(case when (kind in ('action.failed', 'action.timed_out')
-        or (kind = 'action.recorded' and outcome <> 'succeeded')) and effect <> 'model' and gone <> 'pruned'
+        or (kind = 'action.recorded' and outcome in ('failed', 'timed_out'))) and effect <> 'model' and gone <> 'pruned'
         then 1 end),
     count(case when kind in ('action.requested', 'action.recorded') and effect = 'model' and gone <> 'pruned'
         then 1 end),
@@ -113,6 +112,6 @@ def _place(after: str) -> tuple[int, int]:
     turn, _, attempt = after.partition(".")
     if not (turn.isdecimal() and attempt.isdecimal()):
         raise InvalidInputError(
-            f"{after!r} is not a place to go on from", kind="bad-cursor", hint="pass the `next` of the page before"
+            f"{after!r} is not a valid page position", kind="bad-cursor", hint="pass the `next` of the previous page"
         )
     return int(turn), int(attempt)

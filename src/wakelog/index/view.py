@@ -1,13 +1,13 @@
 """Which part of a history is in view.
 
 A rewind at seq R back to T, made under the rewind U that was in effect at T, leaves two things in view: what was in
-view at T, and everything from R on. So the view is a list of ranges, and the log tells it from the newest range
-backwards (Log.view). Here it is kept as ranges and changed at each rewind:
+view at T, and everything from R on. So the view is a list of ranges. The log computes it from the newest range
+backwards (Log.view). The index keeps it as ranges and changes them at each rewind:
 
-- T is in view now: then what was in view at T is what is in view now, up to T. No rewind can stand between the start of
-  T's range and T, or the range would have begun there.
-- T is not (an undo goes back to a point that was rewound): then the rewinds are walked from U, as the log does. Those
-  of the session itself are in the index; those of its ancestors, who may be deleted, are read from the log.
+- If T is in view now, then what was in view at T is the present view up to T. There is no rewind between the start of
+  T's range and T, or the range would have started there.
+- If T is not in view (an undo goes back to a point that was rewound), the rewinds are followed from U, as in the log.
+  The session's own rewinds are in the index. Those of its ancestors, which may be deleted, are read from the log.
 """
 
 from __future__ import annotations

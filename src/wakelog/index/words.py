@@ -1,12 +1,12 @@
-"""Finding words: each database's own full-text search, over the same words.
+"""Full-text search: each database uses its own, over the same words.
 
-A text is taken apart by one tokenizer, SQLite's unicode61: case and accents do not count, and a word is a run of
-letters and digits, so `run_sql` and `run-sql` are two words. SQLite's FTS5 calls it itself. For PostgreSQL it is called
-here, and the server gets a finished `tsvector` and `tsquery`: its own parser and dictionaries are not asked. So the
-same words match in both. The order is each database's own, bm25 here and ts_rank_cd there.
+One tokenizer, SQLite's unicode61, splits the text: case and accents do not matter, and a word is a run of letters and
+digits, so `run_sql` and `run-sql` are two words. SQLite's FTS5 calls it itself. For PostgreSQL this file calls it and
+sends a finished `tsvector` and `tsquery`; the server's own parser and dictionaries are not used. So the same words
+match in both databases. The order is each database's own: bm25 here, ts_rank_cd there.
 
-A tsvector holds at most 256 places of a word, and words are cut to a length that it takes. What it finds is therefore
-looked at once more by FTS5, in memory, which also cuts the snippets.
+A tsvector has at most 256 positions of a word, and long words are cut. So FTS5 checks its results once more, in memory,
+and makes the snippets.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def refuse_if_erased(log: Log, fork: Log, plan: AdoptionPlan) -> None:
         erase(log, range(plan.head + 2, last + 1), why=f"{fork.id} was erased from while it was adopted")
         log.rewind(plan.head, mode="undo", why=f"undo of event {plan.head + 1}")
         raise ConflictError(
-            f"something was erased from {_name(fork)} while {_name(log)} adopted it; the adoption was taken back",
+            f"something was erased from {_name(fork)} while {_name(log)} adopted it; the adoption was reverted",
             kind="erased-meanwhile",
             hint="adopt it again",
             head_seq=log.head().seq,
@@ -102,7 +102,7 @@ def adoptions(engine: Engine, fork: Head, *, since: Seq) -> Iterator[Entry]:
                 continue
             if not entry.record.body:  # pruned elsewhere, and brought here by a bundle: a live fork forbids it here
                 raise NotAllowedError(
-                    f"session {session} adopted a fork and was pruned since: its base state may hold what is to go",
+                    f"session {session} adopted a fork and was pruned since: its base state may still hold the content",
                     kind="pruned-fork",
                     hint="retract the content there and prune again up to a later event",
                 )
@@ -139,10 +139,10 @@ def _refuse_if_moved_on(log: Log, fork: Log, left: Seq, head: Seq) -> None:
         turns = len({entry.header.turn for entry in since if entry.header.turn})
         what = f"{turns} turn{'s' if turns > 1 else ''}" if turns else f"{len(since)} events"
         raise ConflictError(
-            f"{_name(log)} has gone on since {_name(fork)} left it at event {left}: {what}, from event"
+            f"{_name(log)} has new events since {_name(fork)} was forked at event {left}: {what}, from event"
             f" {since[0].seq} on, would leave the view",
             kind="moved-on",
-            hint=f"wakelog adopt {_name(fork)} --force; nothing is lost, and undo takes it back",
+            hint=f"wakelog adopt {_name(fork)} --force; nothing is lost, and undo reverts it",
             head_seq=head,
         )
 

@@ -17,9 +17,10 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import io
 import itertools
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, NoReturn
 
 import msgspec
@@ -132,12 +133,21 @@ def _lines(log: Log, head: Head, beyond: bool) -> Iterator[_First | _Line]:
         )
 
 
-def import_bundle(engine: Engine, source: IO[bytes], *, size_max: int | None = None) -> Log:
+def import_bundle(
+    engine: Engine,
+    source: IO[bytes],
+    *,
+    size_max: int | None = None,
+    before: Callable[[SessionId], None] = lambda session: None,
+) -> Log:
     """Takes in a bundle, all of it or nothing, after verifying it whole. What is already there is left as it is.
-    `size_max` is the most it may hold when unpacked."""
+    `size_max` is the most it may hold when unpacked. `before` is told the session before anything is written."""
+    most = BUNDLE_MAX if size_max is None else size_max
     if (take_bundle := engine.abilities.take_bundle) is not None:
-        return Log(engine, take_bundle(source.read()))
-    first, commits = _parse(source, BUNDLE_MAX if size_max is None else size_max)
+        data = source.read()
+        before(_session_of(data, most))
+        return Log(engine, take_bundle(data))
+    first, commits = _parse(source, most)
     trial = MemoryEngine()
     try:
         trial.submit(*commits).result()
@@ -150,6 +160,7 @@ def import_bundle(engine: Engine, source: IO[bytes], *, size_max: int | None = N
     if not report.ok or beyond:
         fault = (*report.integrity, *report.completeness, *beyond)[0]
         raise CorruptLogError(f"the bundle does not verify: {fault.what}", kind="bundle-corrupt", seq=fault.seq)
+    before(SessionId(first.session))
     commits, emptied = fit(engine, commits)
     if not commits:
         return Log(engine, SessionId(first.session))
@@ -165,6 +176,16 @@ def import_bundle(engine: Engine, source: IO[bytes], *, size_max: int | None = N
         if is_name(segment.name):  # an older store may have bound what only looks like one
             engine.claim(segment.name, SessionId(segment.session))
     return Log(engine, SessionId(first.session))
+
+
+def _session_of(data: bytes, size_max: int) -> SessionId:
+    """The session that the first line names."""
+    try:
+        top = next(_read_lines(io.BytesIO(data), size_max), b"")
+        refuse_newer(top, "wakelog")
+        return parse_session_id(msgspec.json.decode(top, type=_First).session)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
+        _refuse(str(exc), exc)
 
 
 def _parse(source: IO[bytes], size_max: int) -> tuple[_First, list[Commit]]:

@@ -5,7 +5,7 @@ each event has its own hash in the chain, so the first part of a commit is a com
 goes along mentions them.
 
 Twice the proof needs more than what is shared: when an ancestor was pruned after the fork, the prune stands beyond the
-fork point; and a fork of a fork that leaves below its parent's first event rests on events that it does not share.
+fork point; and a fork of a fork that leaves below its parent's first event depends on events that it does not share.
 What only says what was removed from the shared part goes along. Anything else is refused, unless it is asked for.
 
 **Coming in.** A store may have the same events in commits that end elsewhere: what is there is left, and of a commit
@@ -142,10 +142,10 @@ def _carried(commit: Commit, used: set[tuple[Seq, bytes]]) -> Commit:
 def _refusal(log: Log, ancestor: Head, shared: Seq) -> NotAllowedError:
     name = log.head().name or log.id
     return NotAllowedError(
-        f"a bundle of {name} would carry events of {ancestor.name or ancestor.session} after event {shared}, which it"
+        f"a bundle of {name} would contain events of {ancestor.name or ancestor.session} after event {shared}, which it"
         " does not share: without them, nobody could check what was pruned there, or where it was forked from",
         kind="not-shared",
-        hint="if whoever gets it may see those, ask for them too: wakelog export --beyond",
+        hint="if the receiver may see those events, include them: wakelog export --beyond",
     )
 
 
@@ -193,7 +193,7 @@ def _refuse_if_lost(commit: Commit, parts: list[Commit], commits: list[Commit]) 
                     f"this store has session {commit.session} up to event {parts[0].last} as a fork's bundle brought"
                     f" it, and event {entry.seq} needs the append at event {commit.first} whole",
                     kind="kept-in-parts",
-                    hint="take the parent's bundle in first, into a store that has neither",
+                    hint="import the parent's bundle first, into a store that has neither session",
                 )
 
 

@@ -40,7 +40,7 @@ def take_deletion(admission: Admission, commit: Commit) -> Head:
 def take_surgery(admission: Admission, surgery: Surgery) -> Head:
     """Rewrites stored bytes as planned elsewhere."""
     if not surgery.commits:
-        raise InvalidInputError("surgery needs a commit that says so", kind="empty-erase")
+        raise InvalidInputError("a removal needs a commit that records it", kind="empty-erase")
     for session in {c.session for c in (*surgery.commits, *surgery.rewritten)}:
         _refuse_if_held(admission, session)
     # The state at hand may hold what is to go, so no snapshot is made of it.
@@ -81,7 +81,7 @@ def _vouched(admission: Admission, commits: list[Commit]) -> dict[tuple[SessionI
 
 
 def _check_prune(log: Log, commit: Commit, event: ev.RangePruned) -> None:
-    """The base is what every later state rests on: it must be the state there."""
+    """The base is what every later state depends on: it must be the state there."""
     refuse_if_shared(log, event.upto)
     ref = as_ref(event.base)
     base = dict(commit.payloads).get(bytes.fromhex(ref.hash), b"{}") if ref else _encode(event.base)

@@ -1,6 +1,6 @@
 """One session's log: append, read, state at a point, rewind, fork, lease, follow.
 
-A Log is shared by the threads of a process. How it keeps in step with what they and others append is in append.py.
+Threads of a process share a Log. append.py tells how it stays in step with what they and other processes append.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from wakelog.log.append import Appender, Clock, now_us
 from wakelog.log.damage import Told, entries_around
 from wakelog.log.holder import living_turn
 from wakelog.log.intake import Redact, admit, default_redact
-from wakelog.log.reader import Entry, fold_at, lineage, read_entries, resolve, rewind_at, sound_head
+from wakelog.log.reader import Entry, fetch, fold_at, lineage, read_entries, resolve, rewind_at, sound_head
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.log.seal import SealStep, Tip, check_epoch, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id
+from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.records import Anchor, EventDraft, ForkPoint, Head, Heartbeat
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold
@@ -123,6 +124,21 @@ class Log(Appender):
         """A value of an entry's body, fetched when it is a payload's mention."""
         return resolve(self.engine, self.segments, entry, value)
 
+    def whole(self, value: Value, limit: int = 0) -> Value:
+        """A value with its payloads in place, as far as they have at most `limit` bytes (0: any size) and are still
+        there. One that was erased says so."""
+        if type(value) is not dict:
+            return value
+        if "$payload" not in value:
+            return {key: self.whole(item, limit) if type(item) is dict else item for key, item in value.items()}
+        ref = as_ref(value)
+        if ref is None or (limit and ref.size > limit):
+            return value
+        try:
+            return decode_payload(fetch(self.engine, self.segments, ref.at, bytes.fromhex(ref.hash)), ref.media)
+        except NotFoundError:
+            return {"$erased": ref.at}
+
     def state(self, at: Seq | None = None) -> dict[str, Value]:
         """The state at a point, or now, as a document of its own."""
         if at is None:
@@ -177,7 +193,7 @@ class Log(Appender):
         return ranges[::-1]
 
     def follow(self, *, after: Seq = 0, timeout_s: float | None = None) -> Iterator[Entry]:
-        """Events as they come, from any process, each once and in order. Ends after `timeout_s` without news."""
+        """Streams new events live, from any process, each once and in order. Ends after `timeout_s` without news."""
         while True:
             for entry in self.entries(after=after):
                 after = entry.seq
@@ -260,8 +276,8 @@ class Log(Appender):
     def take_lease(self, holder: str, *, ttl_s: float = 30.0, force: bool = False) -> int:
         """Claims the session for one writer and returns its epoch; pass it as `guard`. Older epochs are refused.
 
-        A lease whose holder was heard of within its time is not taken unless forced. Clocks only decide when a takeover
-        is polite; that the old writer is shut out rests on the epoch alone.
+        A lease whose holder gave a sign of life in time is not taken unless forced. Clocks only decide when a takeover
+        is allowed without force; the epoch alone shuts out the old writer.
         """
         while True:
             living = self.lease_holder()
@@ -325,6 +341,6 @@ class Log(Appender):
         return self._append([SealStep(EventDraft(ev.LeaseReleased(epoch=epoch), actor="runtime"))], guard=epoch)
 
     def anchor(self) -> Anchor:
-        """The head, to be kept elsewhere and held against a later verification."""
+        """Exports the head hash; a later `verify` can be checked against it."""
         head = self.head()
         return Anchor(self.id, head.seq, head.hash.hex(), head.at)

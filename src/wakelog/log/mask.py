@@ -25,10 +25,10 @@ from wakelog.state.patch import Delta, Op, copy, equal, escape, get, tokens_of
 
 # Body fields that hold positions, ids, or choices from a closed list.
 _KEPT_FIELDS = frozenset({
-    "action", "approval", "at", "attempt", "category", "change", "compacted", "copied", "effect", "epoch", "files",
-    "first", "gone", "handle", "hash", "inherited", "inside", "last", "last_hash", "media", "mode", "on", "parent",
-    "remove", "request", "retry", "reused", "role", "session", "severity", "target", "targets", "to", "tool", "ttl_us",
-    "under", "upto",
+    "action", "approval", "at", "attempt", "category", "change", "compacted", "copied", "counts", "effect", "epoch",
+    "files", "first", "gone", "group", "handle", "hash", "ids", "inherited", "inside", "last", "last_hash", "media",
+    "mode", "on", "parent", "remove", "request", "retry", "reused", "role", "session", "severity", "target",
+    "targets", "to", "tool", "ttl_us", "under", "upto",
 })  # fmt: skip
 _KEPT_OUTCOMES = frozenset(
     {"completed", "failed", "interrupted", "succeeded", "timed_out", "never_ran", "denied", "cancelled"}

@@ -79,9 +79,9 @@ def _origin(log: Log, seqs: Iterable[Seq]) -> tuple[SessionId, frozenset[Seq]]:
     holder = {next(s.session for s in reversed(log.segments) if s.first <= seq) for seq in targets}
     if len(holder) > 1:
         raise InvalidInputError(
-            f"events {sorted(targets)} stand in several sessions of the fork tree: {', '.join(sorted(holder))}",
+            f"events {sorted(targets)} belong to several sessions of the fork tree: {', '.join(sorted(holder))}",
             kind="erase-across-forks",
-            hint="erase those of one session at a time",
+            hint="erase the events of one session at a time",
         )
     return holder.pop(), targets
 
@@ -222,10 +222,12 @@ def _check_targets(log: Log, targets: frozenset[Seq]) -> None:
     for seq in sorted(targets):
         entry = log.entry(seq)
         if entry.kind in _UNERASABLE:
-            raise NotAllowedError(f"event {seq} ({entry.kind}) says what was removed and stays", kind="unerasable")
+            raise NotAllowedError(
+                f"event {seq} ({entry.kind}) records a removal, and cannot be erased", kind="unerasable"
+            )
         if not entry.record.body:
             raise NotFoundError(
-                f"event {seq} was pruned; what it set may live on in the base state",
+                f"event {seq} was pruned; its content may still be in the base state",
                 kind="pruned",
                 hint="retract or overwrite it, then prune up to a later event",
             )

@@ -20,7 +20,7 @@ T = TypeVar("T")
 def retry_on_moved_head(session: SessionId, what: str, attempt: Callable[[], T]) -> T:
     """The result of `attempt`, which looks at the head and appends there; it is made again while it comes second.
 
-    UnavailableError (`too-busy`) after many tries; `what` ends the sentence "session … is too busy …".
+    UnavailableError (`too-busy`) after many tries; `what` completes "session … is too busy …".
     """
     for tries in range(TRIES):
         try:
@@ -30,4 +30,6 @@ def retry_on_moved_head(session: SessionId, what: str, attempt: Callable[[], T])
                 raise
         if tries > _EAGER:
             time.sleep(random.uniform(0, 0.002 * min(tries, 50)))
-    raise UnavailableError(f"session {session} is too busy {what}: {TRIES} tries in a row came second", kind="too-busy")
+    raise UnavailableError(
+        f"session {session} is too busy {what}: other writers came first {TRIES} times in a row", kind="too-busy"
+    )

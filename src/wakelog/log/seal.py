@@ -251,7 +251,7 @@ def _check_same(doc: dict[str, Value], mine: Delta, given: Delta, seq: Seq) -> N
     ours.apply(copy(mine))
     theirs.apply(copy(given))
     if not equal(ours.doc, theirs.doc):
-        raise InvalidInputError(f"the delta of event {seq} does not lead where the event does", kind="bad-patch")
+        raise InvalidInputError(f"the delta of event {seq} does not match the event", kind="bad-patch")
 
 
 def _check_place(events: Sequence[ev.Event], fork: ForkPoint | None) -> None:
@@ -277,7 +277,9 @@ def _check_draft(draft: EventDraft, seq: Seq) -> None:
     except (TypeError, ValueError):
         sound = plain = False
     if not sound or not plain or type(draft.cause) is not int:
-        raise InvalidInputError(f"event {seq} can only rest on events before it, by their seqs", kind="bad-draft")
+        raise InvalidInputError(
+            f"event {seq} can only be derived from earlier events, given by their seqs", kind="bad-draft"
+        )
 
 
 def _remember(sealed: Sealed, tip: Tip, payloads: Iterable[bytes], seq: Seq) -> None:
@@ -335,7 +337,7 @@ def check_legal(doc: dict[str, Value], kind: str, event: ev.Event) -> None:
         legal = machines.legal_in(status)
         what = f"a session that is {status}" if status else "a session that was not opened"
         raise NotAllowedError(
-            f"{kind} is not allowed in {what}; from here it can be: {', '.join(legal) or 'nothing'}",
+            f"{kind} is not allowed in {what}; allowed now: {', '.join(legal) or 'nothing'}",
             kind=f"session-{status or 'not-opened'}",
             legal=legal,
         )
@@ -352,7 +354,7 @@ def _check_action(doc: dict[str, Value], kind: str, event: Any) -> None:
         legal = machines.legal_for_action(status)
         what = f"action {action!r}, which is {status}" if status else f"action {action!r}, which is not pending"
         raise NotAllowedError(
-            f"{kind} is not allowed for {what}; it can be: {', '.join(legal)}, or action.evidence",
+            f"{kind} is not allowed for {what}; allowed now: {', '.join(legal)}, or action.evidence",
             kind="action-machine",
             legal=legal,
         )
@@ -376,9 +378,9 @@ def _check_within(doc: dict[str, Value], within: tuple[int, int]) -> None:
     is_there = (turn["number"], turn["attempt"], turn["status"]) == (number, attempt, "open")
     if not is_there and doc["status"] not in ("closed", "archived"):  # of which the machine tells
         raise ConflictError(
-            f"attempt {attempt} of turn @{number} is over: somebody else has ended it, or begun another since",
+            f"attempt {attempt} of turn @{number} has ended: another process ended it, or started a new one",
             kind="turn-taken-over",
-            hint="let one process at a time work on a session; take_lease() keeps others out",
+            hint="let only one process work on a session at a time; take_lease() keeps others out",
         )
 
 

@@ -1,1 +1,1 @@
-"""Looking after a store: check, scrub, copy, archive, erase, retention, holds."""
+"""Maintenance of a store: check, scrub, copy, archive, erase, retention, holds."""

@@ -1,9 +1,9 @@
 """Archives: bundles of sessions in a folder or an S3-compatible store, written once and never replaced.
 
-A session's bundle is kept under its id and head, `SESSION/SEQ-HASH.wakelog.gz`: the same head is the same content, so
-what is there need not be written again, and whatever was archived before stays beside it. A backup ends with a list of
-what belonged to the store at that moment, `lists/TIME.json`; a restore goes by the newest one, or by one that is
-named."""
+A session's bundle is stored under its id and head, `SESSION/SEQ-HASH.wakelog.gz`. The same head means the same content,
+so an existing bundle is not written again, and older ones stay. A backup ends with a list of the store's sessions at
+that moment, `lists/TIME.json`. A restore uses the newest list, or the one you name.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Is this store usable? A few questions, answered quickly whatever its size; `scrub` is who reads every byte.
+"""A quick check whether a store is usable, fast for any size; `scrub` reads every byte.
 
-Every session's head is looked at, the newest commits are opened, names are followed, and what lies outside (blobs, the
-index) is knocked at. Nothing is changed."""
+It looks at every session's head, opens the newest commits, follows the names, and checks that blobs and the index can
+be reached. It changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,6 @@ from wakelog.engine import Migrations, require
 from wakelog.engines.blobs import BlobEngine
 from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.log import Log
-from wakelog.log.damage import every_id
 from wakelog.maintenance.measures import index_fault
 from wakelog.maintenance.scrub import last_pass, open_pass
 from wakelog.model.records import Head
@@ -46,7 +46,7 @@ def check_store(store: Store) -> Iterator[StoreCheck]:
     yield from _file(store)
     heads: list[Head] = []
     damaged = 0
-    for session, problem in every_id(store.engine):
+    for session, problem in store.session_ids():
         if problem is None:
             heads.append(store.engine.head(session))
         else:
@@ -153,7 +153,7 @@ def require_migrations(store: Store) -> Migrations:
     return require(
         store.engine.abilities.migrations,
         UnsupportedError(
-            "this store has no tables to bring forward",
+            "this store has no tables to upgrade",
             kind="no-migrations",
             hint="over HTTP, run it where the server's store is",
         ),

@@ -1,8 +1,9 @@
-"""Copying sessions from one engine to another, every byte and hash kept: a laptop's store to a server, and back.
+"""Copies sessions from one engine to another and keeps every byte and hash: from a laptop's store to a server, and
+back.
 
-Commits go over as they are stored, so what verified there verifies here. A copy can be repeated: sessions that are
-there are brought up to date, also where content was erased since, and one that has gone its own way is left alone and
-told."""
+Commits are copied as they are stored, so they verify in the same way. A copy can be repeated: existing sessions are
+brought up to date, also after an erasure. A session with a different history is left alone and reported.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +138,7 @@ def _check_same(source: Engine, have: Head) -> None:
     here = next(iter(source.read(have.session, after=have.seq - 1, upto=have.seq)), None)
     if here is None or here.last != have.seq or here.hash != have.hash:
         raise ConflictError(
-            f"session {have.session} has gone its own way at the other end since event {have.seq} or before",
+            f"session {have.session} has a different history in the other store, from event {have.seq} or earlier",
             kind="diverged",
             head_seq=have.seq,
         )

@@ -1,8 +1,8 @@
-"""Holds: while there is one, nothing of the session can be erased, pruned or deleted.
+"""Holds: while a session has one, nothing of it can be erased, pruned or deleted.
 
-A hold is the label `hold` in the session's own log, with the reason as its value: so it is an event like any other, it
-is exported and verified with the session, and it counts in whatever process comes to destroy something. The refusal
-itself is in log/removal.py, below every surface. A rewind does not lift a hold; a fork inherits it.
+A hold is the label `hold` in the session's own log, with the reason as its value. So it is an event like any other, it
+is exported and verified with the session, and every process respects it. The check itself is in log/removal.py, below
+every surface. A rewind does not remove a hold; a fork inherits it.
 """
 
 from __future__ import annotations

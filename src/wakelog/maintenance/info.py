@@ -1,4 +1,4 @@
-"""What is in a store: sessions, events, bytes on disk and by kind of event, and what will be kept."""
+"""What is in a store: sessions, events, bytes on disk and by kind of event, and what retention will keep."""
 
 from __future__ import annotations
 

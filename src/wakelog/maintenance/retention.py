@@ -1,11 +1,11 @@
-"""Retention: which sessions should go, told before anything goes.
+"""Retention: which sessions should be removed, shown before anything is.
 
-`plan` only looks, and says for every session a rule applies to what would be done and why, or why it is left alone.
-`apply` does what a plan says, session by session, and leaves out any that changed since. The default policy keeps
-everything for ever.
+`plan` only reads. For every session that a rule applies to, it says what would be done and why, or why not. `apply`
+carries out a plan, session by session, and skips sessions that changed since. The default policy keeps everything for
+ever.
 
-Three things can be done with a session whose time is over: *archive* puts it away and removes nothing; *prune* drops
-the content and keeps headers, chain and last state, so that it can still be verified; *delete* leaves a tombstone.
+There are three ways to treat an expired session. *Archive* marks it and removes nothing. *Prune* removes the content
+and keeps headers, chain and last state, so that it can still be verified. *Delete* leaves a tombstone.
 """
 
 from __future__ import annotations

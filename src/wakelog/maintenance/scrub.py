@@ -1,13 +1,13 @@
-"""Scrubbing: every stored byte is read and held against what covers it, a session at a time, for as long as there is
-time.
+"""Scrubbing: reads every stored byte and checks it, session by session, for as long as there is time.
 
-A session is verified as `verify` does: chain, bodies, payloads wherever they lie, what is derived, the head. Then the
-engine is asked for what no session shows: rows and blobs that belong to nobody, names that lead nowhere. How far it has
-come is kept in the store as a mark, so that a nightly job with ten minutes goes on where the last one stopped, on
-whatever machine. What shows only once, because somebody was writing, is not told.
+A session is verified as `verify` does: chain, bodies, payloads, derived data, the head. Then the engine is asked for
+problems that no session shows: orphaned rows and blobs, names that lead nowhere. The progress is stored as a mark, so a
+nightly job of ten minutes continues where the last one stopped, on any machine. A problem that appears only once,
+because somebody was writing, is not reported.
 
-Repairing touches nothing that could be lost: snapshots, the index, and what belongs to nobody. What an erasure had to
-leave in files, because somebody was looking, is finished by any scrub."""
+A repair changes only what can be rebuilt or belongs to nothing: snapshots, the index, orphans. Every scrub also
+finishes erasures that had to leave bytes in files.
+"""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class _Scrub:
             marks = require(
                 self.store.engine.abilities.marks,
                 UnsupportedError(
-                    "this store cannot keep how far a scrub has come",
+                    "this store cannot keep the progress of a scrub",
                     kind="no-marks",
                     hint="leave out --for, or scrub where the store is",
                 ),
@@ -259,7 +259,7 @@ def _finding(head: Head, fault: Fault) -> StoreFinding:
 
 
 def _index_findings(store: Store, repair: bool) -> list[StoreFinding]:
-    """Whether the index file, if there is one, is sound and says what the log says. It is derived, so it can be made
+    """Whether the index, if there is one, is sound and says what the log says. It is derived, so it can be made
     anew."""
     from wakelog.index.comparison import differences
     from wakelog.maintenance.measures import index_fault
@@ -268,7 +268,7 @@ def _index_findings(store: Store, repair: bool) -> list[StoreFinding]:
     problem = index_fault(path)
     if problem:
         found = [StoreFinding(f"the index is damaged: {problem}", is_damage=False, fix=fix, can_tidy=True)]
-    elif path is None or not path.exists() or store._is_index_shared:
+    elif not store._is_index_shared and (path is None or not path.exists()):
         return []
     else:
         found = [

@@ -1,1 +1,1 @@
-"""MCP: a server through which an agent keeps its own session, and a proxy that records any MCP server's traffic."""
+"""MCP: a server for an agent that keeps its own session, and a proxy that records the traffic of any MCP server."""

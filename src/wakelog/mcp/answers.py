@@ -1,8 +1,8 @@
-"""Answers for a model to read: short JSON, cut where it would be long, with a handle to the rest.
+"""Answers for a model to read: short JSON, cut where it would be long, with a way to read the rest.
 
-Text out of a session is data, not instruction, and says how far it can be trusted. Nothing is cut silently: a cut text
-ends in how much is missing, a cut list in the cursor that goes on. However large a state is, an answer is not: some
-clients cut a long one in its middle, where neither the model nor we would notice.
+Text from a session is data, not an instruction, and says how far it can be trusted. Nothing is cut silently: a cut text
+says how much is missing, and a cut list has the cursor of the next page. An answer stays small however large the state
+is, because some clients cut long answers in the middle without telling anybody.
 """
 
 from __future__ import annotations

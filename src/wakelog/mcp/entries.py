@@ -1,11 +1,12 @@
-"""What an agent can record about itself: a closed list of kinds, each becoming one event.
+"""What an agent can record about itself: a fixed list of kinds; each entry becomes one event.
 
-The schema is one flat object, because clients that check arguments themselves answer a union with a complaint for each
-alternative, and the model never sees ours. Which fields a kind needs and takes is checked here, with one sentence.
+The schema is one flat object. With a union, clients that check arguments themselves would report an error for every
+alternative, and the model would never see our message. Which fields a kind needs and accepts is checked here, and the
+error is one sentence.
 
-An agent's own words are claims: nobody has checked them. They are stamped as such (trust `unverified`, source
-`mcp:<client>`), and what the agent itself read elsewhere can name that source and is then `untrusted`. No tool argument
-can make an entry more trusted.
+An agent's own words are unchecked claims. They are stored with trust `unverified` and the source `mcp:<client>`. For
+something it read elsewhere, the agent can name that source, and the entry is `untrusted`. No argument can make an entry
+more trusted.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class AgentEntry(BaseModel):
     choice: str = Field("", description="decision.")
     because: str = Field("", description="decision.")
     alternatives: list[str] = Field(default_factory=list, description="decision.")
-    evidence: list[int] = Field(default_factory=list, description="decision: events it rests on, by number.")
+    evidence: list[int] = Field(default_factory=list, description="decision: events it depends on, by number.")
     key: str = Field("", description="fact: a later one under the same key replaces it.")
     value: Any = Field(None, description="fact.")
     tried: str = Field("", description="dead_end.")

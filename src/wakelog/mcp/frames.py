@@ -1,11 +1,11 @@
-"""JSON-RPC frames as they pass by: read for what they say, never rewritten.
+"""JSON-RPC frames: read as they pass, never changed.
 
-A frame that cannot be read is none of our business: it passes like any other, and says nothing to the recorder.
+A frame that cannot be read passes like any other, and nothing is recorded of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -15,7 +15,8 @@ Frame = dict[str, Any]
 _decode = msgspec.json.Decoder().decode
 
 LINE_MAX = 64 << 20
-"""A line longer than this is passed on but not read."""
+"""A line or an event longer than this is passed on but not read."""
+TOO_LONG = f"a message of more than {LINE_MAX:,} bytes"
 
 
 def frames_of(text: bytes) -> list[Frame]:
@@ -28,33 +29,44 @@ def frames_of(text: bytes) -> list[Frame]:
 
 
 class Lines:
-    """Cuts a stream of bytes into lines, wherever the pieces end."""
+    """Cuts a stream of bytes into lines, wherever the pieces end. `too_long` is called for each that is not read."""
 
-    def __init__(self) -> None:
+    def __init__(self, too_long: Callable[[], None]) -> None:
         self._rest = bytearray()
         self._is_skipping = False
+        self._too_long = too_long
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         *whole, rest = piece.split(b"\n")
         for line in whole:
+            self._take(line)
             if not self._is_skipping:
-                self._rest += line
                 yield bytes(self._rest)
             self._rest.clear()
             self._is_skipping = False
-        if len(self._rest) + len(rest) > LINE_MAX:
+        self._take(rest)
+
+    def _take(self, part: bytes) -> None:
+        if self._is_skipping:
+            return
+        if len(self._rest) + len(part) > LINE_MAX:
             self._is_skipping = True
             self._rest.clear()
-        if not self._is_skipping:
-            self._rest += rest
+            self._too_long()
+        else:
+            self._rest += part
 
 
 class ServerSentEvents:
-    """The data of server-sent events in a stream of bytes."""
+    """The data of server-sent events in a stream of bytes. `too_long` is called for each that is not read: no part
+    of it is handed on, since a part of a message is another message."""
 
-    def __init__(self) -> None:
-        self._lines = Lines()
+    def __init__(self, too_long: Callable[[], None]) -> None:
+        self._lines = Lines(self._skip)
         self._data: list[bytes] = []
+        self._size = 0
+        self._is_skipping = False
+        self._too_long = too_long
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         for line in self._lines.feed(piece):
@@ -62,6 +74,15 @@ class ServerSentEvents:
             if not line:
                 if self._data:
                     yield b"\n".join(self._data)
-                self._data = []
-            elif line.startswith(b"data:"):
+                self._data, self._size, self._is_skipping = [], 0, False
+            elif line.startswith(b"data:") and not self._is_skipping:
                 self._data.append(line[5:].removeprefix(b" "))
+                self._size += len(line)
+                if self._size > LINE_MAX:
+                    self._skip()
+
+    def _skip(self) -> None:
+        if not self._is_skipping:
+            self._is_skipping = True
+            self._data = []
+            self._too_long()

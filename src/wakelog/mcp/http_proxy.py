@@ -1,7 +1,7 @@
-"""The recording proxy over Streamable HTTP: requests and answers pass unchanged, streams as they come.
+"""The recording proxy over Streamable HTTP: requests and answers pass unchanged, and streams without delay.
 
-Only what must differ does: hop-by-hop headers, the Host of a request that was meant for us, and no compression, so that
-what passes can be read.
+Only three things differ: hop-by-hop headers, the Host of a request, and no compression, so that the traffic can be
+read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from wakelog.errors import UnsupportedError
-from wakelog.mcp.frames import ServerSentEvents, frames_of
+from wakelog.mcp.frames import TOO_LONG, ServerSentEvents, frames_of
 from wakelog.mcp.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class HttpProxy:
             self._recorder.renamed(conversation, given)
         await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
         is_stream = b"text/event-stream" in (_bytes(headers, b"content-type"))
-        events, whole = ServerSentEvents(), bytearray()
+        events, whole = ServerSentEvents(lambda: self._recorder.skipped(TOO_LONG)), bytearray()
         async for piece in response.aiter_raw():
             await send({"type": "http.response.body", "body": piece, "more_body": True})
             if is_stream:

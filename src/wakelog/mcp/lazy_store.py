@@ -1,5 +1,5 @@
-"""Where the sessions are. A client that merely connects must leave no trace in the user's folder, so a store that does
-not exist yet is made by the first write; until then, reading finds an empty one."""
+"""The store behind the MCP server, created by the first write. A client that only connects leaves nothing in the user's
+folder; until the first write, reads find an empty store."""
 
 from __future__ import annotations
 

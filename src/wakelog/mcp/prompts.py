@@ -1,4 +1,4 @@
-"""Two prompts: how to keep a session, and how to go on with one."""
+"""Two prompts: how to keep a session, and how to continue one."""
 
 from __future__ import annotations
 

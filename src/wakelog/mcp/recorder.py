@@ -1,10 +1,10 @@
-"""What passes by, recorded: each tool call with input, outcome, duration and trust, as actions of a session.
+"""Records the traffic of the proxies: each tool call with input, outcome, duration and trust, as actions of a session.
 
-Frames are handed over without waiting; a thread of its own writes them, so that the traffic never stands still for the
-store. Where the store fails, the traffic goes on, and what was missed is noted as a gap as soon as the store is back.
+Frames are passed to a separate thread that writes them, so the traffic never waits for the store. When the store fails,
+the traffic continues, and the gap is recorded as soon as the store works again.
 
-A server's answer is the outcome of a call; that the client got it is another matter. An answer that could not be handed
-on says so, and when a client leaves, its last answers are named: nothing tells whether it read them.
+A server's answer is the outcome of a call, even if the client did not get it. If an answer could not be delivered, the
+record says so. When a client disconnects, its last answers are named, because it is unknown whether it read them.
 """
 
 from __future__ import annotations

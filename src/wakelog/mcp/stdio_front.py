@@ -1,11 +1,12 @@
-"""The front of the stdio server: answers the first requests at once, and passes the rest on when the server is loaded.
+"""The front of the stdio server: answers the first requests at once, and passes the others on when the server is
+loaded.
 
-Loading the MCP library takes longer than some clients wait for their first answer, and a client that did not get its
-list of tools in time works without them. `opening.json` holds what the loaded server would answer; docs/generate.py
-writes it, and tests hold both to the same words. This file loads nothing but what it needs: that is its point.
+Loading the MCP library takes longer than some clients wait for their first answer, and a client without a list of tools
+works without tools. `opening.json` has the answers that the loaded server would give; docs/generate.py writes it, and
+tests check that both are the same. This file imports almost nothing, because it must start fast.
 
-The server gets every line the front did not answer, and `initialize` too, which it has to know of; what it answers to
-that is swallowed, because the client has its answer.
+The server gets every line that the front did not answer. It also gets `initialize`, because it needs to know it; its
+answer to that is dropped, because the client already has one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 import msgspec
 
 import wakelog
-from wakelog.mcp.frames import Frame, Lines, frames_of
+from wakelog.mcp.frames import TOO_LONG, Frame, Lines, frames_of
 
 PIECE = 1 << 16
 NAME = "wakelog"
@@ -40,7 +41,7 @@ class Front:
     def __init__(self, source: int, target: int, *, read_only: bool = False) -> None:
         self._source, self._target = source, target
         self._opening = FirstAnswers(read_only=read_only)
-        self._lines = Lines()
+        self._lines = Lines(self._refuse)
         self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._is_loaded = False
         self._greeted: Any = None
@@ -114,6 +115,11 @@ class Front:
                 self._greeted = frame["id"]
                 line = self._as_agreed(frame)
         self._waiting.put(line.decode("utf-8", "replace") + "\n")
+
+    def _refuse(self) -> None:
+        """A request that is too long to be read is refused; its number is in what was not read."""
+        error = {"code": -32600, "message": f"{TOO_LONG} is not read; send less at once"}
+        self._send(msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}) + b"\n")
 
     def _as_agreed(self, frame: Frame) -> bytes:
         """The request as if the client had asked for what was agreed on, so that the server agrees to the same."""

@@ -1,7 +1,7 @@
-"""The recording proxy over stdio: between a client and the server it starts, bytes pass unchanged.
+"""The recording proxy over stdio: bytes pass unchanged between a client and the server that the proxy starts.
 
-What a client asks is handed to the recorder and then written on, so that no answer overtakes its call; what the server
-says is written on first. The child's stderr is ours, signals go to the child, and its exit code becomes ours.
+A client's request is passed to the recorder first and then to the server, so that no answer comes before its call. A
+server's answer is passed on first. The child uses our stderr, signals go to the child, and its exit code becomes ours.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import IO
 
 from wakelog.errors import NotFoundError
-from wakelog.mcp.frames import Lines, frames_of
+from wakelog.mcp.frames import TOO_LONG, Lines, frames_of
 from wakelog.mcp.recorder import Recorder, Side
 
 PIECE = 1 << 16
@@ -59,7 +59,7 @@ def run_proxy(
 
 def _pump_up(source: int, target: IO[bytes], recorder: Recorder, wait_s: float) -> None:
     """From the client to the server. A fast server answers while we still look, so we look first."""
-    lines = Lines()
+    lines = Lines(lambda: recorder.skipped(TOO_LONG))
     with contextlib.suppress(OSError, ValueError):
         while piece := os.read(source, PIECE):
             for line in lines.feed(piece):
@@ -71,7 +71,7 @@ def _pump_up(source: int, target: IO[bytes], recorder: Recorder, wait_s: float) 
 
 
 def _pump_down(source: IO[bytes], target: int, recorder: Recorder) -> None:
-    lines = Lines()
+    lines = Lines(lambda: recorder.skipped(TOO_LONG))
     is_heard = True
     while piece := os.read(source.fileno(), PIECE):
         # Handed over first, which waits for nothing: what the client then asks for comes after it in the record too.

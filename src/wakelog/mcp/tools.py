@@ -1,6 +1,8 @@
-"""The tools an agent gets. Every one names its session; nothing is remembered between calls but what is in the store.
+"""The tools an agent gets. Every call names its session; the server keeps nothing between calls except what is in the
+store.
 
-Those that write are here, and those that look in reads.py. What an agent says is recorded as its word, not the user's.
+Tools that write are in this file, tools that read in reads.py. Whatever an agent records counts as the agent's word,
+not the user's.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ class Tools(ReadTools):
         session_id: Id,
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
-        """Where a session stands, with its brief. A paused one goes on."""
+        """Shows a session's status and its brief. A paused session is continued."""
         session = self._session(session_id)
         if session.status == "paused":
             session.unpause(why="resumed through MCP")
@@ -75,9 +77,9 @@ class Tools(ReadTools):
         id: Annotated[str, Field(description="The same id again stores nothing twice.", max_length=200)] = "",
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
-        """Records what happened, all of it or nothing. `kind` says what an entry is; it needs text (message), tool
-        (tool_call, after it is over), choice (decision), key and value (fact), tried (dead_end), path (file), name
-        (artefact) or goal (goal)."""
+        """Records what happened: all entries or none. Each `kind` needs its own field: text (message), tool (tool_call,
+        after it has ended), choice (decision), key and value (fact), tried (dead_end), path (file), name (artefact) or
+        goal (goal)."""
         for place, entry in enumerate(entries):
             check(entry, place)
         session, client = self._session(session_id), _client(ctx)
@@ -93,8 +95,8 @@ class Tools(ReadTools):
         input: Annotated[str, Field(description="What you were asked.")],
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
-        """Begins a turn: from what you were asked until you rest. One you left open is marked interrupted; one that
-        another client has is not touched: fork the session then."""
+        """Starts a turn: it starts with what you were asked and ends when you stop. A turn you left open is marked
+        interrupted. If another client has a turn open, this is refused: fork the session then."""
         session = self._session(session_id)
         self._turns.start(session, _client(ctx), input)
         return self._stands(session)
@@ -113,21 +115,21 @@ class Tools(ReadTools):
 
     @told
     def checkpoint(self, session_id: Id, name: Annotated[str, Field(min_length=1, max_length=200)]) -> str:
-        """Names this place, to come back to."""
+        """Gives this position a name, so that you can come back to it."""
         session = self._session(session_id)
         session.checkpoint(name)
         return self._stands(session, checkpoint=f"cp:{name}")
 
     @told
     def rewind(self, session_id: Id, to: Point, why: str = "") -> str:
-        """Goes back to a place; nothing is removed, and what was done in the world stays done."""
+        """Goes back to a position. Nothing is removed, and effects outside the session are not undone."""
         session = self._session(session_id)
         session.rewind(to, why=why)
         return self._stands(session)
 
     @told
     def fork(self, session_id: Id, at: Point = "", name: Annotated[str, Field(max_length=200)] = "") -> str:
-        """A new session sharing the history up to a place, to try another way."""
+        """Creates a new session that shares the history up to a position, to try another way."""
         return self._stands(self._place.store.fork(self._session(session_id), at or None, name=name))
 
     @told
@@ -140,20 +142,20 @@ class Tools(ReadTools):
         why: Annotated[str, Field(description="How you know.")] = "",
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
-        """Says what became of an uncertain call, once you have found out."""
+        """Records the outcome of an uncertain call, once you have found it out."""
         session = self._session(session_id)
         session.calls.reconcile(action, outcome, output=output, by=f"mcp:{_client(ctx)}", why=why)
         return self._stands(session)
 
     @told
     def close_session(self, session_id: Id, outcome: str = "completed", why: str = "") -> str:
-        """Ends the session. What is still open is settled first."""
+        """Ends the session. Open turns and calls are settled first."""
         session = self._session(session_id)
         session.end(outcome, why=why)
         return self._stands(session)
 
 
-LOOKING = ("list_sessions", "get_state", "get_events", "files", "diff", "why", "search", "brief", "pending")
+LOOKING = ("list_sessions", "get_state", "get_events", "files", "diff", "why", "insight", "search", "brief", "pending")
 RECORDING = (
     "open_session",
     "resume_session",

@@ -1,8 +1,8 @@
-"""Whose turn it is: a turn that a client began is held by this process until it ends, so that another client that
-comes to the same session is told, instead of ending it or writing into it.
+"""Who owns a turn: a turn that a client started belongs to this process until it ends. Another client of the same
+session gets an error, and can neither end the turn nor write into it.
 
-Where several clients share one server over HTTP they are told apart by the name they give. A turn that a program holds
-is its own to end, but an agent may record into it: that is how an agent works inside a program that keeps the turns.
+Clients that share one server over HTTP are told apart by the name they give. Only the program that holds a turn can end
+it, but an agent may record into it; so an agent can work inside a program that keeps the turns.
 """
 
 from __future__ import annotations

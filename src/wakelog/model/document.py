@@ -183,3 +183,19 @@ REWOUND_PARTS = (
 
 HOLD_LABEL = "hold"
 """The label that forbids erasing, pruning and deleting; its value is the reason. A rewind does not lift it."""
+
+
+def decision_words(decision: Value) -> str:
+    """A decision in words: chose … instead of … because …"""
+    if type(decision) is not dict:
+        return "a decision"
+    text = f"chose {_text(decision.get('choice'))}"
+    if alternatives := decision.get("alternatives"):
+        text += f" instead of {', '.join(map(_text, alternatives))}"
+    if because := decision.get("because"):
+        text += f" because {_text(because)}"
+    return text
+
+
+def _text(value: Value) -> str:
+    return value if type(value) is str else "(erased)" if type(value) is dict and "$erased" in value else str(value)

@@ -55,15 +55,15 @@ def check_name(name: str) -> str:
     check_length(check_text(name, "a name"), "a name")
     if is_place(name):
         raise InvalidInputError(
-            f"{name!r} cannot name a session: it is a place in one, so the session would not be reached by it",
+            f"{name!r} cannot name a session: it looks like a position in a session",
             kind="bad-name",
             hint=f"choose another, such as session-{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-') or '1'}",
         )
     is_odd = not name or is_session_id(name) or any(c in name for c in "@\n") or name[0] in "-.~" or ".." in name
     if is_odd or name != name.strip():
         raise InvalidInputError(
-            f"{name!r} cannot name a session: a name is not empty, does not look like an id or a place, holds no @, .."
-            " or line break, does not start with - . or ~ and has no space around it",
+            f"{name!r} cannot name a session: a name is not empty, does not look like an id or a position, has no @, .."
+            " or line break in it, does not start with - . or ~ and has no space at either end",
             kind="bad-name",
             hint="names look like fix-auth or nightly-2026-11-15",
         )

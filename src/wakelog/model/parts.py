@@ -237,8 +237,8 @@ def flat(parts: Iterable[Part]) -> str:
         elif isinstance(part, Image):
             lines.append("(an image)")
         elif isinstance(part, Asked):
-            # Where the call is recorded apart, its input is there and not in the answer.
-            lines.append(f"(asks for {part.name}{f': {text_of(part.input)}' if part.input is not None else ''})")
+            given = "" if part.input is None else f": {text_of(part.input)}"
+            lines.append(f"(asks for {part.name}{given})")
         elif isinstance(part, Answered):
             lines.append(part.text)
     return "\n".join(lines)

@@ -46,7 +46,7 @@ def as_ref(value: Value) -> PayloadRef | None:
         ref = msgspec.convert(value, PayloadRef)
         bytes.fromhex(ref.hash)
     except (msgspec.ValidationError, ValueError) as exc:
-        raise CorruptLogError(f"a payload's mention is not readable: {exc}") from exc
+        raise CorruptLogError(f"a reference to a payload cannot be read: {exc}") from exc
     return ref
 
 
@@ -58,5 +58,5 @@ def decode_payload(content: bytes, media: Media) -> Value:
         if media == "json":
             return msgspec.json.decode(content)
     except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as exc:
-        raise CorruptLogError(f"a payload is not the {media} it says: {exc}") from exc
+        raise CorruptLogError(f"a payload is not valid {media}: {exc}") from exc
     return content

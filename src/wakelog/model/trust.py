@@ -1,6 +1,6 @@
 """Trust: how far content can be relied on, and the one order of it.
 
-Trust only goes down on its own: what rests on several things is as good as the least trusted of them. Numbers grow with
+Trust only goes down on its own: an event is as trusted as the least trusted thing it depends on. Numbers grow with
 distrust, so that the least trusted is a maximum; the index stores them.
 """
 

@@ -80,7 +80,7 @@ def _check_dict(value: dict[Any, Any], where: str, depth: int, reserved: bool) -
             check_text(key, f"a key in {where}")
         if key in RESERVED_KEYS and not reserved:
             raise InvalidInputError(
-                f"{where} is not a value: the key {key!r} is reserved for the log",
+                f"{where} cannot be stored: the key {key!r} is reserved for the log",
                 kind="reserved-key",
                 hint="rename it, or store it as a payload",
             )
@@ -98,4 +98,4 @@ def _check_list(value: list[Any] | tuple[Any, ...], where: str, depth: int, rese
 
 
 def _refusal(where: str, what: str, hint: str) -> InvalidInputError:
-    return InvalidInputError(f"{where} is not a value: {what}", kind="not-a-value", hint=hint)
+    return InvalidInputError(f"{where} cannot be stored: {what}", kind="not-a-value", hint=hint)

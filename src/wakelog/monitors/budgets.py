@@ -63,6 +63,10 @@ class Use(msgspec.Struct, frozen=True):
         """How much of the limit is spent, rounded down; None without one."""
         return None if self.limit is None else self.spent * 100 // self.limit if self.limit else 100
 
+    def show(self, amount: int) -> str:
+        """An amount of its unit in words."""
+        return show(self.unit, amount)
+
     @property
     def words(self) -> str:
         """`$4.10 of $5.00 (82 %)`, `9 of 10 s (90 %)`."""
@@ -106,7 +110,7 @@ def limits_of(given: Mapping[str, Amount]) -> dict[str, int | None]:
     for name, value in given.items():
         if name not in KEYS and name not in KEYS.values():
             raise InvalidInputError(
-                f"there is no budget in {name!r}", kind="bad-budget", hint="use usd, tokens or seconds"
+                f"{name!r} is not a unit for a limit", kind="bad-budget", hint="use usd, tokens or seconds"
             )
         is_micro = name in ("usd", "seconds")
         out[KEYS.get(name, name)] = None if value is None else _amount(name, value, _MICRO if is_micro else 1)
@@ -244,9 +248,9 @@ class BudgetScope:
         if over:
             words = " and ".join(use.words for use in over)
             raise NotAllowedError(
-                f"the budget of this part of the work is reached: {words}",
+                f"the limit for this part of the work is reached: {words}",
                 kind="budget-reached",
-                hint="catch this where the part ends, or give it more: with session.budget.limit(…)",
+                hint="catch this error where the part ends, or raise the limit in session.budget.limit(…)",
             )
 
     def __enter__(self) -> BudgetScope:

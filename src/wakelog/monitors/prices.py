@@ -84,7 +84,7 @@ class Prices(msgspec.Struct, frozen=True):
 def unknown_price(model: str, provider: str, file: str) -> NotAllowedError:
     whose = f"{model!r} of {provider}" if provider else repr(model)
     return NotAllowedError(
-        f"there is a limit in money, and no price is known for the model {whose}: what it costs could not be counted",
+        f"there is a limit in money, but no price is known for the model {whose}, so its cost cannot be counted",
         kind="price-unknown",
         hint=f'add to {file or FILE}: [[price]] provider = "{provider or "…"}", models = ["{model}"], input = "…", '
         'output = "…" (dollars for a million tokens; wakelog cost --prices shows the table); or use a limit in tokens',

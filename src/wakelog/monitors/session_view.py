@@ -146,7 +146,7 @@ class SessionView:
         return seq in self._endorsed
 
     def context_of(self, entry: Entry) -> SeenCall | None:
-        """The model call that an event rests on: the one it names as its cause, else the newest of the turn."""
+        """The model call that an event depends on: the one it names as its cause, else the newest of the turn."""
         return self._answers.get(entry.header.cause) or self.model
 
     def view(self) -> list[tuple[Seq, Seq]]:

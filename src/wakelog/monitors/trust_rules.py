@@ -43,7 +43,7 @@ class UntrustedEffect:
     def __init__(self, *, pause: bool = False) -> None:
         self.pause = pause
         self._flagged: dict[str, set[Seq]] = {}
-        """Flag → the untrusted events it rests on."""
+        """Flag → the untrusted events it depends on."""
         self._told: set[tuple[str, Severity]] = set()
         self._counts: dict[str, int] = {}
         self._alarmed: set[str] = set()
@@ -166,7 +166,7 @@ class UntrustedEffect:
             del self._flagged[flag]
             self._counts.pop(flag, None)
             self._alarmed.discard(flag)
-        return [over(flag, "what it rests on was endorsed") for flag in gone]
+        return [over(flag, "what it depends on was endorsed") for flag in gone]
 
 
 def _is_by_model(entry: Entry, call: SeenCall | None) -> bool:

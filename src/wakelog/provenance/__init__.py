@@ -1,1 +1,1 @@
-"""Where something came from and where it went: why, taint, trust, blast radius."""
+"""Where something came from and what it influenced: why, taint, trust, blast radius."""

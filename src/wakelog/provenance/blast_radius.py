@@ -1,7 +1,7 @@
-"""The blast radius of a step: what rests on it, and what of the present state does not.
+"""The blast radius of a step: what depends on it, and what of the present state does not.
 
-Endorsing and invalidating are events like any other; nothing they speak about is changed. What they lead to can be had
-before they are made.
+Endorsing and invalidating are normal events; the events they name do not change. Their consequences can be shown before
+they are recorded.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Kept(msgspec.Struct, frozen=True):
     seq: Seq
     """The event that wrote it last; 0 when that was pruned."""
     known: Known
-    """How it is known what this rests on itself. With "unknown", that it is safe is only not contradicted."""
+    """How it is known what this depends on itself. With "unknown", that it is safe is only not contradicted."""
 
 
 class Blast(msgspec.Struct, frozen=True):
-    """What rests on some steps, and what of the state does not."""
+    """What depends on some steps, and what of the state does not."""
 
     session: SessionId
     at: Seq
@@ -45,7 +45,7 @@ class Blast(msgspec.Struct, frozen=True):
     targets: tuple[Seq, ...]
     rests: tuple[Touched, ...]
     resting: tuple[Kept, ...]
-    """What the state holds now and rests on them."""
+    """What the state holds now and depends on them."""
     safe: tuple[Kept, ...]
     unknown: tuple[Kept, ...]
     """What was written in a part of the history that was pruned: nobody can say."""
@@ -83,7 +83,7 @@ def targets_of(log: Log, targets: What | Iterable[What]) -> tuple[Seq, ...]:
 
 
 def blast(log: Log, targets: tuple[Seq, ...], *, seq: Seq = 0, items: int = ITEMS) -> Blast:
-    """What rests on some events, and what does not."""
+    """What depends on some events, and what does not."""
     graph = Graph(log)
     walk = spread(graph, targets)
     found = [s for s in walk.reached if s not in targets and part_of(graph, s)]

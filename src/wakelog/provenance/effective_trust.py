@@ -1,13 +1,13 @@
-"""Effective trust and exposure: what the stamps say, after everything that was endorsed and invalidated since.
+"""Effective trust and exposure: the recorded trust, after all endorsements and invalidations.
 
-**Trust** is the minimum over the recorded data flow. The runtime stamps it when an event is appended; here it is
-derived anew, because a stamp is never changed. A stamp that an event only inherited from what it rests on counts no
-longer by itself; so when that is endorsed, what rests on nothing else is trusted too. A tool's result has the trust of
-its tool, not of whoever asked, unless it is a pure function of what it was given.
+**Trust** is the minimum over the recorded data flow. The runtime stamps it when an event is appended. A stamp never
+changes, so the effective trust is computed here. A stamp that an event only inherited does not count by itself: when
+its origin is endorsed, everything that depends only on that origin is trusted too. A tool's result has the trust of its
+tool, not of the caller, unless the tool is a pure function of its input.
 
-An **endorsed** event is trusted from then on, whatever it rests on; an **invalidated** one is untrusted, and so is all
-that rests on it, results of calls included. For one event the later word counts. An endorsement does not outlive an
-invalidation, made later, of something the event rests on: whoever endorsed it did not know.
+An **endorsed** event is trusted from then on, whatever it depends on. An **invalidated** event is untrusted, and so is
+everything that depends on it, results of calls included. For one event the later mark counts. An endorsement ends when
+something that the event depends on is invalidated later, because the endorser did not know that.
 
 **Exposure** is the minimum over everything a model call had in its window: as recorded, or else everything in view.
 """
@@ -63,7 +63,7 @@ class Trusts:
         return TRUSTS[self._ranks[seq]]
 
     def is_invalid(self, seq: Seq) -> bool:
-        """Whether an event was invalidated, or rests on one that was."""
+        """Whether an event was invalidated, or depends on one that was."""
         return self._invalid[seq] > 0
 
     def worst(self, first: Seq, last: Seq) -> int:
@@ -126,7 +126,7 @@ def effective_trust(graph: Graph, seq: Seq) -> Trust:
 
 def exposure(graph: Graph, seq: Seq, trusts: Trusts | None = None) -> Exposure:
     """What the model call behind an event had in its window: the call itself, or the one whose answer it is recorded to
-    rest on. Where neither is recorded, everything that was in view."""
+    depend on. Where neither is recorded, everything that was in view."""
     trusts = trusts or Trusts(graph)
     call = model_behind(graph, seq)
     recorded = graph.tracks.ranges.get(call)
@@ -146,7 +146,7 @@ def _newest(trusts: Trusts, ranges: list[tuple[Seq, Seq]], rank: int) -> Iterato
 
 
 def model_behind(graph: Graph, seq: Seq) -> Seq:
-    """The model call that an event is recorded to rest on most directly: its request; 0 when there is none."""
+    """The model call that an event is recorded to depend on most directly: its request; 0 when there is none."""
     while seq:
         if graph.tracks.roles[seq] in MODEL_CALLS:
             return seq

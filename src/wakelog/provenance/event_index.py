@@ -1,9 +1,9 @@
-"""Tracks: what one pass over a session keeps of each event, so that its graph can be walked without reading it again.
+"""What one pass over a session keeps of each event, so that the graph can be walked without reading the session again.
 
-A few small numbers an event, in flat arrays: what it is (its *role*), its cause, its stamp of trust, where its turn
-began, the newest model call before it. What few events have (ranges, links found in bodies, sources) is in dicts. No
-content is kept: memory is some tens of bytes an event, whatever was said. Headers outlive erasing and pruning, and so
-do the edges they name.
+It keeps a few small numbers for each event, in flat arrays: its *role*, its cause, its trust stamp, where its turn
+started, the newest model call before it. Rare things (ranges, links found in bodies, sources) are in dicts. No content
+is kept, so memory is some tens of bytes for each event. Headers survive erasing and pruning, and so do the edges they
+name.
 """
 
 from __future__ import annotations
@@ -350,7 +350,7 @@ def key_in_delta(entry: Entry, part: str) -> str:
 
 
 def _kept_evidence(entry: Entry) -> tuple[int | str, ...]:
-    """What an erased decision rested on: positions are structure, and stay in the delta that stands for it."""
+    """What an erased decision depended on: positions are structure, and stay in the delta that stands for it."""
     if entry.is_intact:
         return ()
     values = (op.get("value") for op in entry.delta)

@@ -1,13 +1,13 @@
-"""The graph of a session: each event, what it rests on, and how that is known.
+"""The graph of a session: each event, what it depends on, and how that is known.
 
     recorded   the header or the body names it: a cause, what it was derived from, the call a message answers
-    matched    text of the one stands word for word in the other (matching.py)
+    matched    text of one event is in the other, word for word (text_matches.py)
     derived    nothing is recorded; the newest model call before it in the same turn, or what was in that turn's window
-    unknown    nothing of this
+    unknown    none of these
 
-Edges lead backward only, from an event to earlier ones, so the order of events is an order of the graph. An edge may
-lead to a whole range: a model call names its window, and ranges are walked as ranges. That something was in a window
-says that it may have had influence, never that it had.
+Edges lead from an event to earlier ones, so the order of events is an order of the graph. An edge may lead to a whole
+range: a model call names its window, and ranges are walked as ranges. Being in a window means that something may have
+had influence, not that it had.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Graph:
     # Edges
 
     def edges(self, seq: Seq) -> list[Edge]:
-        """What an event rests on, as it is recorded or derived. Matches are looked for apart: they need the content."""
+        """What an event depends on, as recorded or derived. Matches are searched separately: they need the content."""
         tracks = self.tracks
         role = tracks.roles[seq]
         edges = self._header_edges(seq, role)
@@ -138,7 +138,7 @@ class Graph:
         kind = self.tracks.kinds[cause]
         if kind == "action.requested" and self.tracks.kinds[seq].startswith("action."):
             return "answers"
-        # What was taken over from a fork came together with the rest, and need not rest on it.
+        # What was taken over from a fork came together with the rest, and need not depend on it.
         return "adopted" if kind == "history.adopted" else "cause"
 
     def _derived_edges(self, seq: Seq, role: int) -> list[Edge]:
@@ -154,7 +154,7 @@ class Graph:
         ]
 
     def sources(self, seq: Seq) -> Iterator[Seq]:
-        """Every single event that an event rests on directly, once each. As many as its ranges hold."""
+        """Every single event that an event depends on directly, once each. As many as its ranges hold."""
         seen: set[Seq] = set()
         for edge in self.edges(seq):
             for source in range(edge.first, edge.last + 1):
@@ -173,7 +173,7 @@ class Graph:
         return self.tracks.roles[seq] in CARRIERS
 
     def is_origin(self, seq: Seq) -> bool:
-        """Whether content came in here from outside, or under a source's name that nothing it rests on has. A tool's
+        """Whether content came in here from outside, or under a source's name that nothing it depends on has. A tool's
         message that repeats a recorded result is no origin."""
         tracks = self.tracks
         role = tracks.roles[seq]

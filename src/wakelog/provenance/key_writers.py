@@ -1,8 +1,8 @@
-"""Who wrote a key of the state: the last event, found by going back, and for `/data` everything its value is made of.
+"""Who wrote a key of the state: the last event that did, and for `/data` every event that its value was made by.
 
-Going back, an event that inserts into a list before the place one looks for moves that place: `/data/plan/2` may have
-been `/data/plan/1` earlier. What a rewind brought back was written by whoever wrote it first, so the parts of the state
-that a rewind restores are followed through the events in view only.
+The search goes back from the newest event. An event that inserts into a list before the wanted position moves it:
+`/data/plan/2` may have been `/data/plan/1` earlier. What a rewind restored was written by its first writer. So the
+parts of the state that a rewind restores are followed through the events in view only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which change brought a line into a file.
 
-Where changes were recorded with the content before and after, the line is followed back from the newest content:
-through each change it was the same in, to the one that made it. Where no content was recorded, the newest change of the
-file is all that can be said. The answer tells which of the two it is.
+If changes were recorded with content before and after, the line is followed back from the newest content, through each
+change that kept it, to the one that made it. If no content was recorded, the answer is the newest change of the file.
+The answer says which of the two it is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The greatest of a run of numbers, for any stretch of it, while the run grows at its end.
+"""The maximum over any range of a growing list of numbers.
 
 Events name ranges of earlier events, and a model call's range may be the whole session. Looking at each event of each
-range would cost the square of the history; blocks with their maxima make it a few slices, whatever the range.
+range would take quadratic time. Blocks with their maxima reduce it to a few slices for any range.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Taint: from a source forward to everything that rests on it, and the effects it led to.
+"""Taint: from a source forward to everything that depends on it, and the effects it led to.
 
-Reached are decisions, facts, keys of the data, files, artefacts, sub-agents, and calls with effects (the *sinks*): each
-with the strongest way to it, and how that is known. Besides what is recorded and derived, text of the source is looked
-for in what the agent wrote later.
+It finds decisions, facts, keys of the data, files, artefacts, sub-agents, and calls with effects (the *sinks*), each
+with the strongest path to it and how that is known. Besides recorded and derived edges, it looks for text of the source
+in what the agent wrote later.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Hop(msgspec.Struct, frozen=True):
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """Something that rests on the source."""
+    """Something that depends on the source."""
 
     seq: Seq
     part: Part
@@ -62,7 +62,7 @@ class Touched(msgspec.Struct, frozen=True):
     turn: int
     known: Known
     may: bool
-    """It rests on the source only through a model's window: the source may have had influence."""
+    """It depends on the source only through a model's window: the source may have had influence."""
     path: tuple[Hop, ...]
     trust: Trust
     effect: str
@@ -76,7 +76,7 @@ class Touched(msgspec.Struct, frozen=True):
 
 
 class Taint(msgspec.Struct, frozen=True):
-    """What rests on a source."""
+    """What depends on a source."""
 
     session: SessionId
     at: Seq
@@ -89,9 +89,9 @@ class Taint(msgspec.Struct, frozen=True):
     counts: dict[str, int]
     """How many of each part there are, shown or not."""
     reached: int
-    """Events that rest on the source in all, with messages, model calls and results."""
+    """Events that depend on the source in all, with messages, model calls and results."""
     beyond: int
-    """How many more may rest on it, only because it could still have been in the window of a later turn."""
+    """How many more may depend on it, only because it could still have been in the window of a later turn."""
     limits: tuple[str, ...]
 
     def of(self, part: Part) -> tuple[Touched, ...]:
@@ -125,7 +125,7 @@ def taint(
     items: int = ITEMS,
     wide: bool = False,
 ) -> Taint:
-    """What rests on a source (`web:*`), an event, a turn, a key or a file. `items` limits what is listed (0: all)."""
+    """What depends on a source (`web:*`), an event, a turn, a key or a file. `items` limits what is listed (0: all)."""
     graph = Graph(log, at, wide=wide)
     trusts = Trusts(graph)
     target = find_sources(graph, trusts, source)
@@ -141,7 +141,7 @@ def resting_on(
     items: int = ITEMS,
     wide: bool = False,
 ) -> Taint:
-    """What rests on anything that is no more than `trust`: "unverified" is unverified and untrusted input alike.
+    """What depends on anything that is no more than `trust`: "unverified" is unverified and untrusted input alike.
     Nothing goes on through what was endorsed."""
     graph = Graph(log, at, wide=wide)
     trusts = Trusts(graph)
@@ -183,8 +183,8 @@ def _counts(graph: Graph, target: Target, seq: Seq) -> bool:
 
 
 def spread(graph: Graph, roots: Iterable[Seq], stops: frozenset[Seq] = frozenset()) -> Walk:
-    """Everything that rests on some events. Where no certain way leads, text of what they brought in is looked for; and
-    then text of what came in because of that."""
+    """Everything that depends on some events. Where no certain path leads, it searches for text that they brought in,
+    and then for text that came in because of that."""
     roots = frozenset(roots)
     extra: dict[Seq, tuple[Edge, ...]] = {}
     walk = walk_on(graph, roots, extra, stops)

@@ -1,4 +1,4 @@
-"""What a question about provenance is asked of: an event, a turn, a key of the state, a file or line, a source."""
+"""What a question about provenance can be about: an event, a turn, a key of the state, a file or line, a source."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _events(graph: Graph, what: str, place: str) -> Target:
     span = resolve_range(graph.log, place)
     first, last = max(1, span.first), min(span.last, graph.head)
     if first > last:
-        raise NotFoundError(f"nothing had happened yet at {what}", kind="event-not-found")
+        raise NotFoundError(f"there is no event yet at {what}", kind="event-not-found")
     if first == last:
         return Target(what, "event", (first,))
     return Target(what, "events", tuple(range(first, last + 1)))
@@ -125,7 +125,7 @@ def _no_file(graph: Graph, what: str) -> NotFoundError:
     near = same_end[:3] or difflib.get_close_matches(bare, list(graph.tracks.files)[:5000], 3, 0.4)
     known = f" (near it: {', '.join(near)})" if near else ""
     return NotFoundError(
-        f"{what!r} is not a place, a key of the state, or a file whose change was recorded{known}",
+        f"{what!r} is not a position, a key of the state, or a file with recorded changes{known}",
         kind="nothing-to-trace",
         hint="ask of an event (e12), a turn (@3), a key (/facts/x), a file or a line (src/a.py:12)",
     )

@@ -1,9 +1,9 @@
-"""Matches: text of what an agent did that stands word for word in something it had read before.
+"""Text matches: text in an agent's action that is word for word in something it had read before.
 
-Where no data flow is recorded, content still tells: the address a mail went to stood in a page, and nowhere before it.
-From each event come a few *needles*: addresses, links, paths, hashes, and lines or values of at least 16 characters.
-Each is looked for in everything read before, from the beginning, and the earliest event that holds it is its source.
-Found text shows where it could have come from; the same words can be written twice.
+Where no data flow is recorded, content can still show it: the address of a mail was in a page, and nowhere before. Each
+event gives a few *needles*: addresses, links, paths, hashes, and lines or values of at least 16 characters. Each is
+searched in everything read before, from the beginning; the earliest event that has it is its source. A match shows
+where the text could have come from; the same words can be written twice.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def _first_mentions(graph: Graph, wanted: Wanted) -> dict[str, Seq]:
         if not left:
             break
         hits = [n for n in left if n in content] if len(left) <= FEW else _held(content, by_start) & left.keys()
-        # What was found is read again and checked against its hash; nothing rests on bytes that only the scan saw.
+        # What was found is read again and checked against its hash; nothing depends on bytes that only the scan saw.
         sure = _held(read(graph, graph.log.entry(seq)), by_start) if hits else ()
         for needle in hits:
             if needle in sure:

@@ -1,7 +1,7 @@
-"""Walks over the graph: back to everything an event rests on, forward to everything that rests on it.
+"""Walks over the graph: back to everything an event depends on, forward to everything that depends on it.
 
-Both find, for each event, the *strongest* way to it (graph.py), and among those of one strength a short one. Each event
-is visited once, and ranges are never looked through twice: the cost follows what is reached.
+Both find, for each event, the *strongest* path to it (graph.py), and among equally strong ones a short one. Each event
+is visited once and no range is searched twice, so the cost depends on what is reached.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Reach(msgspec.Struct, frozen=True, gc=False):
     strength: int
     hops: int
     through: Seq = 0
-    """Going back, the event that rests on this one."""
+    """Going back, the event that depends on this one."""
 
 
 class Walk:
@@ -61,8 +61,8 @@ class Walk:
 def walk_back(
     graph: Graph, starts: Iterable[Seq], extra: Extra | None = None, without: frozenset[EdgeKind] = frozenset()
 ) -> Walk:
-    """Everything that some events rest on, strongest ways first; the events themselves begin it. Edges of the kinds in
-    `without` are not followed."""
+    """Everything that some events depend on, strongest paths first, starting with the events themselves. Edges of the
+    kinds in `without` are not followed."""
     walk = Walk()
     unvisited = [_Unvisited(graph, scope) for scope in SCOPES]
     waiting: list[deque[tuple[Reach, Edge]]] = [deque() for _ in range(CERTAIN + 1)]
@@ -91,10 +91,10 @@ def walk_back(
 def walk_on(
     graph: Graph, starts: Iterable[Seq], extra: Extra | None = None, stops: frozenset[Seq] = frozenset()
 ) -> Walk:
-    """Everything that rests on some events, which begin it; what says nothing is left out. Nothing goes on through
+    """Everything that depends on some events, which begin it; what says nothing is left out. Nothing goes on through
     `stops`.
 
-    A start that certainly rests on another start counts as reached from it.
+    A start that certainly depends on another start counts as reached from it.
     """
     begun = set(starts)
     walk = Walk()

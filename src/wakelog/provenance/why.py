@@ -1,8 +1,8 @@
 """Why: from something in a session back to where it came from.
 
-Everything it rests on is walked, without a limit, so that the *origins* are all there: what users said, pages and files
-that were read, results of tools. What is laid out step by step is limited, because a person reads it; how much is left
-out is said. Being in a model's window means "may have had influence"; such origins are marked as that.
+The walk has no limit, so all *origins* are found: user messages, pages and files that were read, results of tools. The
+steps shown are limited, because a person reads them, and the answer says how many are left out. Being in a model's
+window means "may have had influence"; such origins are marked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class WhyStep(msgspec.Struct, frozen=True):
 
     seq: Seq
     parent: Seq
-    """The step that rests on this one; 0 where the walk begins."""
+    """The step that depends on this one; 0 where the walk begins."""
     depth: int
     edge: EdgeKind | None
     known: Known
@@ -47,7 +47,7 @@ class WhyStep(msgspec.Struct, frozen=True):
     marks: tuple[Judgement, ...]
     rests_on: tuple[Edge, ...]
     folded: int
-    """Events it rests on directly that are not laid out below it or elsewhere."""
+    """Events it depends on directly that are not laid out below it or elsewhere."""
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class Why(msgspec.Struct, frozen=True):
     target: Target
     exposure: Exposure | None
     steps: tuple[WhyStep, ...]
-    """Laid out as a tree: each below the one that rests on it."""
+    """Laid out as a tree: each below the one that depends on it."""
     origins: tuple[Origin, ...]
     unknown: tuple[Seq, ...]
     """Steps of which nothing tells where they came from."""
@@ -82,7 +82,7 @@ class Why(msgspec.Struct, frozen=True):
     """What was left out of the answer, in words."""
 
     def __bool__(self) -> bool:
-        """Whether anything was found that it rests on."""
+        """Whether anything was found that it depends on."""
         return self.reached > len(self.target.seqs) or any(o.path for o in self.origins)
 
     def __str__(self) -> str:
@@ -106,7 +106,7 @@ def why(
     trusts = Trusts(graph)
     laid_out = _lay_out(graph, walk, extra, trusts, depth or len(walk.reached), steps)
     if len(laid_out) < len(walk.reached):
-        limits.append(f"{len(laid_out)} of {len(walk.reached)} events are laid out")
+        limits.append(f"{len(laid_out)} of {len(walk.reached)} events are shown")
     unknown = [
         s for s in walk.reached if graph.is_claim(s) and not (graph.edges(s) or extra.get(s) or graph.is_origin(s))
     ]
@@ -147,7 +147,7 @@ def _walk(
 
 
 def _unmatched(graph: Graph, walk: Walk, starts: tuple[Seq, ...]) -> Iterator[Seq]:
-    """Events whose text is worth looking for: what was asked about, and what that certainly rests on where nothing is
+    """Events whose text is worth looking for: what was asked about, and what that certainly depends on where nothing is
     recorded beyond it but what the model itself gave as evidence. Past a weaker edge a match tells nothing more."""
     for seq, reach in walk.reached.items():
         if reach.strength >= MATCHED and is_target(graph, seq):

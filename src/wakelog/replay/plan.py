@@ -1,6 +1,6 @@
 """A plan: recorded tool calls as data, with references where a value came from an input or an earlier result.
 
-A plan is JSON. Arguments stand as they were recorded, except for
+A plan is JSON. Arguments are kept as they were recorded, except for
 
     {"$use": "order_id"}                      the value of a parameter
     {"$use": "step:2/ticket/id"}              a value in the result of step 2, by JSON Pointer
@@ -9,9 +9,10 @@ A plan is JSON. Arguments stand as they were recorded, except for
     {"$text": ["orders/", {"$use": "order_id"}, "/refund"]}   text in parts
     {"$value": …}                             a value that only looks like one of these
 
-A reference also says what it stood for (`recorded`), what it is made into (`as`: text, int or float), and how it is
-known: `matched` by its content, which a person should look at; `given` when a person wrote it; `unknown` when the log
-does not hold the value, so that it must be given."""
+A reference also has its recorded value (`recorded`), the type it is converted to (`as`: text, int or float), and how it
+is known: `matched` by its content, which a person should check; `given` by a person; `unknown` when the log does not
+have the value, so that you must give it.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ class LeftOut(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Recorded calls, to be made again on new inputs."""
+    """Recorded calls that can run again on new inputs."""
 
     name: str
     session: SessionId
@@ -103,6 +104,19 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
         from wakelog.replay.plan_run import carry_out_async
 
         return await carry_out_async(self, session, inputs or {}, tools)
+
+    def with_values(self, inputs: Mapping[Any, Value]) -> Plan:
+        """The plan with other values for some parameters, given as for `run`."""
+        from wakelog.replay.plan_run import parameters
+
+        values = parameters(self, inputs, is_whole=False)
+        changed = tuple(msgspec.structs.replace(p, value=values[p.name]) for p in self.parameters)
+        return msgspec.structs.replace(self, parameters=changed)
+
+    @staticmethod
+    def reference(value: Value) -> Reference | None:
+        """A value of a template as the reference it is, or None when it is an ordinary value."""
+        return as_reference(value)
 
     def to_json(self) -> str:
         """The plan as text, to be read, changed and kept."""
@@ -230,7 +244,7 @@ def _filled(reference: Reference, values: Mapping[str, Value], results: Mapping[
         return float(value) if reference.convert == "float" else value
     except (TypeError, ValueError) as exc:
         raise InvalidInputError(
-            f"{value!r}, from {reference.use}, cannot be made into {reference.convert}", kind="reference-not-found"
+            f"{value!r}, from {reference.use}, cannot be converted to {reference.convert}", kind="reference-not-found"
         ) from exc
 
 
@@ -245,7 +259,7 @@ def _looked_up(reference: Reference, results: Mapping[int, Value]) -> Value:
             raise InvalidInputError(
                 f"the result of step {reference.step} has nothing at {reference.pointer}",
                 kind="reference-not-found",
-                hint="look at what the call gave, and change the reference in the plan",
+                hint="check the call's result, and change the reference in the plan",
             )
     return node
 
@@ -261,7 +275,7 @@ def _line_of(reference: Reference, text: str) -> str:
         raise InvalidInputError(
             f"the text at {reference.use} has no line {reference.line}",
             kind="reference-not-found",
-            hint="look at what the call gave, and change the reference in the plan",
+            hint="check the call's result, and change the reference in the plan",
         )
     return lines[reference.line - 1]
 
@@ -275,7 +289,7 @@ def _cut_out(reference: Reference, text: str) -> str:
         raise InvalidInputError(
             f"the text at {reference.use} has nothing between {before!r} and {after!r}",
             kind="reference-not-found",
-            hint="look at what the call gave, and change the reference in the plan",
+            hint="check the call's result, and change the reference in the plan",
         )
     return part
 

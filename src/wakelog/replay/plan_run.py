@@ -198,7 +198,7 @@ def parameters(plan: Plan, inputs: Mapping[Any, Value], *, is_whole: bool = True
     missing = [p.name for p in plan.parameters if p.known == "unknown" and p.name not in given]
     if missing and is_whole:
         raise InvalidInputError(
-            f"the log does not hold {', '.join(missing)}: give it a value",
+            f"the log has no value for {', '.join(missing)}: pass one",
             kind="unknown-parameter",
             hint=f"inputs={{{missing[0]!r}: …}}",
         )

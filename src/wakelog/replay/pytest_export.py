@@ -11,7 +11,6 @@ from wakelog.log import Log
 from wakelog.log.reader import read_commits
 from wakelog.replay.recording import Begun, Recording
 from wakelog.replay.scratch import scratch_log
-from wakelog.timeline.points import attempts_of
 
 PLACEHOLDER = "module:function"
 _REMOVALS = {"payload.erased", "range.pruned"}
@@ -29,17 +28,6 @@ def cut_log(recording: Recording) -> Log:
         # All of it was inherited: then it is the ancestor's recording.
         log = Log(log.engine, holder, clock=log.clock, redact=log.redact, even_deleted=True)
     return scratch_log(log, recording.last)
-
-
-def selector_of(recording: Recording) -> str:
-    """The recording in turns, which mean the same in every copy of the session."""
-    if not recording.turns:
-        return f"e{recording.first}..e{recording.last}"
-    first, last = recording.turns[0], recording.turns[-1]
-    if first is not last:
-        return f"@{first.turn}..@{last.turn}"
-    several = len(attempts_of(recording.log, first.turn)) > 1
-    return f"@{first.turn}.{first.attempt}" if several else f"@{first.turn}"
 
 
 def fixture_source(recording: Recording, *, agent: str = "", written_by: str) -> str:
@@ -70,7 +58,7 @@ RECORDING = Path(__file__).with_suffix(".wakelog")
 {turns}
 
 def test_{function}_does_what_it_did() -> None:
-    with wakelog.recorded(RECORDING).replay("{selector_of(recording)}") as replay:
+    with wakelog.recorded(RECORDING).replay("{recording.selector}") as replay:
         replay.run({called})  # called with (session, input) for each turn, or once with (session)
     assert replay.report.state == ()  # and it ends in the same state
 '''

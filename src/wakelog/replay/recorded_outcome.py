@@ -114,7 +114,7 @@ def record_again(
 
 
 def _again(flow: Flow, given: CallRequest, entry: Entry, origin: Log) -> EventDraft:
-    """An event as it was recorded. What it rests on is what it rests on now."""
+    """An event as it was recorded. What it depends on is what it depends on now."""
     event, mark = entry.event, TrustMark(entry.header.trust, entry.header.source)
     values = {name: _fetched(origin, entry, name) for name in event.payload_fields if name in entry.body}
     event = msgspec.structs.replace(event, **values) if values else event

@@ -92,7 +92,7 @@ class ReplayRuntime(Runtime):
             raise NotAllowedError(
                 f"the agent opened a turn of {session.name or session.id}, which is not the session of this replay",
                 kind="not-the-replay",
-                hint="hand replay.session to the agent; the session of a sub-agent is replayed by itself",
+                hint="pass replay.session to the agent; replay a sub-agent's session on its own",
             )
 
     # Calls
@@ -234,7 +234,7 @@ class ReplayRuntime(Runtime):
 
     def _gone(self, step: RecordedCall) -> NotFoundError:
         return NotFoundError(
-            f"{self._placed(step)} cannot be answered: what was recorded of it is {step.gone or 'erased'}",
+            f"{self._placed(step)} cannot be answered: its record was {step.gone or 'erased'}",
             kind="result-gone",
             hint='replay(mode="fill") runs such a call live',
         )

@@ -11,6 +11,7 @@ whatever came to light about it later.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import IO
 
 import msgspec
 
@@ -21,7 +22,9 @@ from wakelog.log.reader import Entry
 from wakelog.model.calls import ASKS, Call, Calls, outcome_of, text_in
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import as_ref
+from wakelog.model.records import Head
 from wakelog.model.values import Value
+from wakelog.replay.call_text import call_text, value_text
 from wakelog.timeline.points import attempts_of
 
 _INTERRUPTS = ("CancelledError", "Cancelled", "KeyboardInterrupt", "SystemExit", "GeneratorExit")
@@ -78,6 +81,11 @@ class Begun(msgspec.Struct, frozen=True):
     error: str
     """The type of the error it failed with."""
 
+    @property
+    def words(self) -> str:
+        """Its input on one line."""
+        return value_text(self.input)
+
 
 class Recording(msgspec.Struct, frozen=True):
     """What was recorded, from event `first` to event `last`."""
@@ -96,6 +104,34 @@ class Recording(msgspec.Struct, frozen=True):
     def start(self) -> Seq:
         """The last event before it: the point from which it is run again."""
         return self.first - 1
+
+    @property
+    def selector(self) -> str:
+        """Its place in turns, which mean the same in every copy of the session."""
+        if not self.turns:
+            return f"e{self.first}..e{self.last}"
+        first, last = self.turns[0], self.turns[-1]
+        if first is not last:
+            return f"@{first.turn}..@{last.turn}"
+        several = len(attempts_of(self.log, first.turn)) > 1
+        return f"@{first.turn}.{first.attempt}" if several else f"@{first.turn}"
+
+    def as_test(self, *, agent: str = "", written_by: str = "") -> str:
+        """The source of a pytest file that replays it strictly; what `export_bundle` writes lies beside it."""
+        from wakelog.replay.pytest_export import fixture_source
+
+        return fixture_source(self, agent=agent, written_by=written_by)
+
+    def export_bundle(self, out: IO[bytes]) -> Head:
+        """Writes the session up to the end of this recording as a bundle, for `wakelog.recorded`."""
+        from wakelog.log.bundle import export_bundle
+        from wakelog.replay.pytest_export import cut_log
+
+        return export_bundle(cut_log(self), out)
+
+    def words_of(self, step: RecordedCall) -> str:
+        """A step on one line: search(q='login timeout')."""
+        return call_text(step.tool or "a call", None if step.gone else self.input_of(step))
 
     def input_of(self, step: RecordedCall) -> Value:
         """A step's input, fetched if it was stored beside its event."""

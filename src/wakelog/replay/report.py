@@ -41,6 +41,10 @@ class ReplayRow(msgspec.Struct, frozen=True):
     """Where the replay's session has it."""
     note: str = ""
 
+    @property
+    def agrees(self) -> bool:
+        return self.verdict in AGREES
+
 
 class Report(msgspec.Struct, frozen=True):
     """A replay, step by step."""
@@ -66,7 +70,13 @@ class Report(msgspec.Struct, frozen=True):
     @property
     def divergence(self) -> ReplayRow | None:
         """The first row that is not the same."""
-        return next((row for row in self.steps if row.verdict not in AGREES), None)
+        return next((row for row in self.steps if not row.agrees), None)
+
+    @property
+    def first_difference(self) -> str:
+        """The divergence in words; empty when there is none."""
+        found = self.divergence
+        return sentence(found, self.total) if found is not None else ""
 
     @property
     def ok(self) -> bool:
@@ -81,7 +91,7 @@ class Report(msgspec.Struct, frozen=True):
         if found is None:
             return f"{self.name}: the same {self.count('same')} steps" + (f", then {self.error}" if self.error else "")
         words = (f"{self.count(v)} {v}" for v in ("same", "different", "moved", "new", "missing") if self.count(v))
-        return f"{self.name}: {', '.join(words)}; first: {sentence(found, self.total)}"
+        return f"{self.name}: {', '.join(words)}; first: {self.first_difference}"
 
 
 def sentence(row: ReplayRow, total: int) -> str:

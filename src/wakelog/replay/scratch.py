@@ -119,7 +119,7 @@ class ScratchEngine:
     @staticmethod
     def _refuse(what: str) -> NoReturn:
         raise UnsupportedError(
-            f"{what} in a strict replay, which leaves no trace",
+            f"{what} in a strict replay, which stores nothing",
             kind="strict-replay",
             hint="replay(…, record=True) replays in a fork instead",
         )

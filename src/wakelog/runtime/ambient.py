@@ -1,12 +1,11 @@
-"""What is around a call: the current session, the call being made, and how far what is read here can be trusted.
+"""The context of a call: the current session, the current call, and how far its input can be trusted.
 
-The session, the call and the mark travel in context variables, so they follow tasks, and threads that were started
-through `carry`.
+Session, call and trust mark are context variables, so they follow tasks, and threads started through `carry`.
 
-`Flow` stamps what rests on what, so that the model need not say it. A model call rests on what was in its window; its
-answer is trusted as little as the least trusted of that (its *exposure*). What the agent then asks for, decides or
-notes in the same turn was caused by that answer, and inherits its mark. A tool's result has the trust its policy gives
-it, for a pure tool at most that of its input.
+`Flow` records what depends on what, so that the model need not say it. A model call depends on what was in its window;
+its answer is only as trusted as the least trusted part of that (its *exposure*). Whatever the agent then asks for,
+decides or notes in the same turn was caused by that answer and inherits its mark. A tool's result has the trust that
+its policy gives it; for a pure tool, at most the trust of its input.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ _replay: contextvars.ContextVar[Any] = contextvars.ContextVar("wakelog.replay", 
 
 
 def current() -> Any:
-    """The session whose turn is open here, or None."""
+    """Returns the session whose turn is open here, or None."""
     return _session.get()
 
 
@@ -121,7 +120,7 @@ def inside() -> str:
 
 
 def current_call() -> CurrentCall | None:
-    """Inside a tool: the call being made, with its idempotency key; elsewhere None."""
+    """Returns the current call with its idempotency key, inside a tool; None elsewhere."""
     return _call.get()
 
 
@@ -136,7 +135,7 @@ def in_call(call: CurrentCall) -> Iterator[None]:
 
 @contextlib.contextmanager
 def untrusted(source: str, trust: Trust = "untrusted") -> Iterator[None]:
-    """Everything recorded inside is marked as coming from `source`, and so is what rests on it."""
+    """Marks everything recorded inside this `with`, and everything that depends on it, as coming from `source`."""
     token = _mark.set(_mark.get().lowered(TrustMark(trust, source)))
     try:
         yield
@@ -149,7 +148,7 @@ def mark_here() -> TrustMark:
 
 
 def carry(function: Callable[P, R]) -> Callable[P, R]:
-    """`function` for another thread or an executor, taking with it what is around this line."""
+    """Wraps `function` for another thread or an executor, so that it runs in the context of this line."""
     context = contextvars.copy_context()
 
     @functools.wraps(function)
@@ -177,7 +176,7 @@ class Flow:
         self._results.clear()
 
     def result(self, action: str, seq: Seq, mark: TrustMark) -> None:
-        """A call came back: a message that gives its answer to the model will rest on it."""
+        """A call came back: a message that gives its answer to the model will depend on it."""
         self._results[action] = (seq, mark)
 
     def answered(self, seq: Seq, mark: TrustMark) -> None:
@@ -193,8 +192,8 @@ class Flow:
         derived_from: Ranges = (),
         answers: str = "",
     ) -> EventDraft:
-        """An event with its header: what the agent says rests on the model's newest answer, a message that `answers` a
-        call on its result. `mark` is that of the events it was derived from."""
+        """An event with its header. What the agent says depends on the model's newest answer; a message that `answers`
+        a call depends on its result. `mark` is that of the events it was derived from."""
         mark = mark.lowered(mark_here())
         cause = 0
         if answers in self._results:

@@ -80,7 +80,7 @@ class Runtime:
         """Asked before each call with effects, and after each outcome; one may raise, or pause the session."""
         self.approver: Approver | None = None
         self.asks_untrusted = False
-        """Whether an effect that rests on untrusted input needs approval, whatever its policy says."""
+        """Whether an effect that depends on untrusted input needs approval, whatever its policy says."""
         self.approval_wait_s = 0.0
         """How long a call waits for an approval that is given elsewhere, before it stops the turn."""
         self.capture: Capture | None = None

@@ -98,9 +98,9 @@ def action_of_key(tool: str, key: str) -> str:
 def gone_error(action: str, seq: Seq) -> NotFoundError:
     """What came of a call was removed, so it can neither be given again nor be taken not to have happened."""
     return NotFoundError(
-        f"{action} was called before (event {seq}), and what came of it was erased or pruned",
+        f"{action} was called before (event {seq}), and its outcome was erased or pruned",
         kind="result-gone",
-        hint="call it under another key or id, or in a new turn",
+        hint="use another key or id, or a new turn",
     )
 
 

@@ -51,7 +51,7 @@ def reconcile(
     pending = _pending(log, action)
     if pending["status"] == "waiting":
         raise NotAllowedError(
-            f"{action} waits for approval, and has not begun",
+            f"{action} waits for approval, and has not started",
             kind="action-machine",
             hint="approve or deny it",
             legal=legal_for_action("waiting"),
@@ -62,9 +62,9 @@ def reconcile(
         found = evidence(log, action)
         if not found:
             raise InvalidInputError(
-                f"there is no evidence of what became of {action}",
+                f"no worker has reported an outcome of {action}",
                 kind="no-evidence",
-                hint="find out, and say succeeded, failed or never_ran",
+                hint="find out what happened, and pass succeeded, failed or never_ran",
             )
         newest = found[-1].body
         outcome, output = str(newest.get("outcome", "")), log.value(found[-1], newest.get("output"))

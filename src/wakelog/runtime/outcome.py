@@ -1,9 +1,9 @@
-"""What came of a call: as a typed value, as the event that says so, and back from that event.
+"""The outcome of a call: as a typed value, as the event that records it, and read back from that event.
 
-Some errors leave an effect open: the call was sent, perhaps, and no answer came back. A timeout, a lost connection, a
-cancellation say nothing about the other side. For a call with effects such an error makes the call *uncertain*, and it
-is not sent again by itself. Clients have classes of their own for these; they are known by the names of the classes an
-error is made from, so that no client need be imported. An error that carries an answer of the other side, such as an
+Some errors leave an effect unknown: the call was perhaps sent, and no answer came back. A timeout, a lost connection or
+a cancellation says nothing about the other side. Such an error makes a call with effects *uncertain*, and it is not
+sent again automatically. Each client library has its own classes for these errors. We recognise them by the names of an
+error's base classes, so that no client has to be imported. An error that carries the other side's answer, such as an
 HTTP status, is an answer. A tool that knows better raises `NotSentError` or `UncertainError`.
 """
 
@@ -82,7 +82,7 @@ class Outcome(msgspec.Struct, frozen=True):
 def uncertain_error(session: str, action: str, tool: str) -> NotAllowedError:
     """The call may or may not have happened: somebody must say."""
     return NotAllowedError(
-        f"{tool} was cut off, and nobody knows whether its effect happened ({action} of {session})",
+        f"{tool} was cut off, and its effect may have happened ({action} of {session})",
         kind="uncertain-call",
         hint=f"find out, then: wakelog reconcile {session} {action} --succeeded | --failed | --never-ran",
         legal=("action.reconciled", "action.succeeded", "action.failed"),

@@ -1,7 +1,7 @@
-"""How one tool is to be called: its effect on the world, and what to do when something goes wrong.
+"""How to call one tool: its effect on the world, and what to do when something goes wrong.
 
-What recovery needs after a crash is stored with the request (`stored()`), so that a call is settled by the policy it
-was made under, whatever the code says today.
+The parts that recovery needs after a crash are stored with the request (`stored()`). So a call is settled by the policy
+it was made under, even when the code has changed since.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ READS: frozenset[str] = frozenset({"read", "external"})
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about a tool that is not its code."""
+    """How to call a tool: effect, timeout, retries, key, approval, trust, cost."""
 
     effect: Effect = "external"
     timeout_s: float | None = None
@@ -110,7 +110,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What a probe found out about a call whose outcome was unknown."""
+    """A probe's answer about a call whose outcome was unknown."""
 
     outcome: Literal["succeeded", "failed", "never_ran"]
     output: Any = None

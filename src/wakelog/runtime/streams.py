@@ -469,7 +469,7 @@ def _no_more(error: Failure) -> None:
         f"the recorded stream ends here: {error.message}",
         kind="stream-left",
         failure=error,
-        hint="begin a new turn, or try this one again (retry=True), to call the model anew",
+        hint="start a new turn, or try this one again (retry=True), to call the model again",
     )
 
 

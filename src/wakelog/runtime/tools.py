@@ -53,9 +53,9 @@ class Tool:
         is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
         if is_generator and policy.effect != "model":  # a model's answer may come as a stream (streams.py)
             raise InvalidInputError(
-                f"{self.name} is a generator: it would do its work after the call is recorded as over",
+                f"{self.name} is a generator: it would run after its call is recorded as finished",
                 kind="generator-tool",
-                hint="return a list, or make a tool of what consumes it",
+                hint="return a list, or make the function that reads it the tool",
             )
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - an object whose call is a coroutine
@@ -395,7 +395,8 @@ def tool(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
 def tool(*, name: str = "", **policy: Unpack[Policies]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def tool(function: Any = None, /, *, name: str = "", **policy: Any) -> Any:
-    """Records calls in the session whose turn is open where it is called; a plain function elsewhere.
+    """Decorates a function so that its calls are recorded in the session whose turn is open. Where no turn is open, it
+    stays a plain function.
 
     Takes the keywords of `Session.tool`.
     """

@@ -1,7 +1,7 @@
-"""`session.aio`: the verbs of a session, to be awaited.
+"""`session.aio`: the verbs of a session as coroutines.
 
-Each runs the same method in a worker thread and has its signature, so that types are known here too. `call`, `model`
-and `run_turn` take coroutine functions and await them. Turns need nothing of this: `async with session.turn(…)`.
+Each runs the same method in a worker thread and keeps its signature, so that type checkers know it. `call`, `model` and
+`run_turn` take coroutine functions and await them. Turns need no bridge: write `async with session.turn(…)`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ R = TypeVar("R")
 
 
 class Awaited(Generic[P, R]):
-    """A verb with the signature it has, awaited."""
+    """One verb as a coroutine, with the same signature."""
 
     def __init__(self, verb: Callable[Concatenate[Any, P], R]) -> None:
         self._verb = verb
@@ -54,7 +54,7 @@ class Awaited(Generic[P, R]):
 
 
 class AwaitedVerbs:
-    """The verbs of one object."""
+    """The verbs of one object, as coroutines."""
 
     def __init__(self, target: Any) -> None:
         self._target = target
@@ -76,6 +76,7 @@ class AwaitedCalls(AwaitedVerbs):
 
 class AwaitedWindow(AwaitedVerbs):
     window = Awaited(SessionContext.window)
+    seen = Awaited(SessionContext.seen)
     evict = Awaited(SessionContext.evict)
     restore = Awaited(SessionContext.restore)
     pin = Awaited(SessionContext.pin)
@@ -91,6 +92,9 @@ class AwaitedFiles(AwaitedVerbs):
     record = Awaited(Files.record)
     modified = Awaited(Files.modified)
     diff = Awaited(Files.diff)
+    change = Awaited(Files.change)
+    plan = Awaited(Files.plan)
+    plan_diff = Awaited(Files.plan_diff)
     restore = Awaited(Files.restore)
 
 
@@ -115,7 +119,7 @@ class AwaitedTrust(AwaitedVerbs):
 
 
 class Aio(AwaitedVerbs):
-    """The verbs of a session."""
+    """The verbs of a session, as coroutines."""
 
     _target: Session[Any]
 
@@ -133,6 +137,8 @@ class Aio(AwaitedVerbs):
     note = Awaited(Session.note)
     patch = Awaited(Session.patch)
     state = Awaited(Session.state)
+    commit = Awaited(Session.commit)
+    tool_of = Awaited(Session.tool_of)
     messages = Awaited(Session.messages)
     diff = Awaited(Session.diff)
     blame = Awaited(Session.blame)
@@ -140,12 +146,16 @@ class Aio(AwaitedVerbs):
     brief = Awaited(Session.brief)
     verify = Awaited(Session.verify)
     anchor = Awaited(Session.anchor)
+    export_bundle = Awaited(Session.export_bundle)
+    recording = Awaited(Session.recording)
     attempts_of = Awaited(Session.attempts_of)
     compare = Awaited(Session.compare)
+    preview_rewind = Awaited(Session.preview_rewind)
     rewind = Awaited(Session.rewind)
     undo = Awaited(Session.undo)
     redo = Awaited(Session.redo)
     fork = Awaited(Session.fork)
+    preview_adopt = Awaited(Session.preview_adopt)
     adopt = Awaited(Session.adopt)
     pause = Awaited(Session.pause)
     unpause = Awaited(Session.unpause)
@@ -167,7 +177,7 @@ class Aio(AwaitedVerbs):
     async def call(
         self, tool: str | Callable[..., Any], input: Mapping[str, Any] | None = None, *, id: str = ""
     ) -> Outcome:
-        """`Session.call`, awaited; a plain function runs in a worker thread."""
+        """Calls a tool, as `Session.call`; a plain function runs in a worker thread."""
         session = self._target
         outcome: Outcome = await drive_async(answering(session).conduct(session._given(tool, input, id)))
         return outcome
@@ -175,7 +185,7 @@ class Aio(AwaitedVerbs):
     async def model(
         self, function: Callable[..., Any], /, *args: Any, context: Any = None, policy: Policy = MODEL, **kwargs: Any
     ) -> Any:
-        """`Session.model` for a client that is awaited."""
+        """Calls an async model client, as `Session.model`."""
         runtime = answering(self._target)
         given = model_call(runtime.flow, function, args, kwargs, context, policy, self._target._prices)
         return unwrapped(await drive_async(runtime.conduct(given)), policy.retry_on)
@@ -183,7 +193,7 @@ class Aio(AwaitedVerbs):
     async def run_turn(
         self, id: str, function: Callable[[Turn[Any]], Awaitable[R]], user: Value = None, **how: Any
     ) -> R:
-        """`Session.run_turn` for a coroutine function."""
+        """Runs a coroutine function in a turn of this id, as `Session.run_turn`."""
         check_turn_id(id)
         async with self._target.turn(user, id=id, **how) as turn:
             if turn.is_done:

@@ -1,13 +1,13 @@
-"""Trying a turn again: each try is an attempt of its own, kept beside the others.
+"""Trying a turn again: each try is recorded as an attempt, and all attempts are kept.
 
     for attempt in session.attempts(3, on=TimeoutError):
         with attempt as turn:
             …
 
-A try that raises one of the named errors is recorded as failed, and the loop goes round: the view goes back to where
-the turn began, and the next try is @5.2. The first that ends well ends the loop. The last one's error is raised, as is
-any other at once. What the runtime stopped (an approval to wait for, a call whose outcome nobody knows) is never tried
-again by itself: it would stop again, or do twice what was done.
+A try that raises one of the named errors is recorded as failed, and the loop continues: the view goes back to where the
+turn started, and the next try is @5.2. The first try that succeeds ends the loop. The last try's error is raised; any
+other error is raised at once. A turn that the runtime stopped (it waits for an approval, or a call's outcome is
+unknown) is never tried again automatically: it would stop again, or repeat an effect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Errors = type[BaseException] | tuple[type[BaseException], ...]
 
 
 class Attempt(Generic[S]):
-    """One try, to be used in a `with` (or `async with`); gives the turn."""
+    """One try of a turn. Use it in a `with` (or `async with`), which gives the turn."""
 
     def __init__(self, turn: Turn[S], on: Errors, is_last: bool) -> None:
         self._turn = turn

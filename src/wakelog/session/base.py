@@ -1,4 +1,4 @@
-"""What all verbs share: the log, the name, the data's type, how points are given, and how an event is recorded."""
+"""What all session verbs share: the log, the name, the data's type, how a point is given, how an event is recorded."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ class Keeper(Protocol):
 
 
 def check_text(value: object, what: str) -> None:
-    """InvalidInputError for a text that says nothing: it would be in the log for ever, and help nobody."""
+    """InvalidInputError for an empty text: it would stay in the log for ever and help nobody."""
     if isinstance(value, str) and not value.strip():
         raise InvalidInputError(f"{what} is empty", kind="empty-text", hint="leave the call out, or say something")
 
 
 def check_list(values: object, what: str) -> None:
-    """InvalidInputError for one text where several are meant: it would be taken apart into letters."""
+    """InvalidInputError for one text in place of a list: it would be split into letters."""
     if isinstance(values, str):
         raise InvalidInputError(f"{what} are a list, not one text", kind="not-a-list", hint=f"[{values!r}]")
 
 
 class Base(Generic[S]):
-    """A log with a name and a type for its data."""
+    """Identity, positions and raw events."""
 
     store: Keeper | None = None
     """The store it came from; None when it was made from a bare log."""
@@ -67,14 +67,17 @@ class Base(Generic[S]):
 
     @property
     def id(self) -> SessionId:
+        """Returns the session's id."""
         return self.log.id
 
     @property
     def head(self) -> Head:
+        """Returns the newest position: seq, turn, status, hash."""
         return self.log.head()
 
     @property
     def status(self) -> str:
+        """Returns the status: open, active, paused, closed, archived or deleted."""
         return self.head.status
 
     def _prices(self) -> Prices:
@@ -87,17 +90,17 @@ class Base(Generic[S]):
         return self._runtime.turn is not None and self._runtime.turn.is_done
 
     def seq(self, where: Where = None) -> Seq:
-        """The event a point stands for."""
+        """Returns the seq of the event at a point: `session.seq("@5")`."""
         if where is None:
             return self.head.seq
         return where if isinstance(where, int) else resolve_point(self.log, where)
 
     def _upto(self, where: Where) -> Seq | None:
-        """The same, where None is told from the newest event: then the state that is kept is used."""
+        """The same, but None stays None: it means "now", and then the kept state is used."""
         return None if where is None else self.seq(where)
 
     def _existing(self, where: Where) -> Seq:
-        """The event a point stands for, which must be there."""
+        """The seq of the event at a point; NotFoundError when there is no such event."""
         seq, last = self.seq(where), self.head.seq
         if not 0 < seq <= last:
             raise NotFoundError(

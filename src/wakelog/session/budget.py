@@ -1,6 +1,6 @@
-"""`session.budget`: what it may spend, and what it spent. `session.monitors`: rules beside the work, and flags.
+"""`session.budget`: limits and spending. `session.monitors`: rules that check recorded events, and flags.
 
-Both stop an agent that runs away, and say so.
+They share a file because both can stop an agent that runs away.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ LOOK_BACK = 10_000
 
 
 class SessionBudget:
-    """Limits in money, tokens and seconds."""
+    """Sets limits in money, tokens and seconds, and tells what was spent."""
 
     def __init__(self, session: Base[Any]) -> None:
         self._session = session
 
     def set(self, /, *, why: str = "", **limits: Amount) -> Seq:
-        """Sets limits for the session: `usd="1.00"`, `tokens=50_000`, `seconds=300`; None lifts one. What was spent
-        already counts. Reaching one pauses the session."""
+        """Sets limits for the session: `usd="1.00"`, `tokens=50_000`, `seconds=300`; None removes one. What was already
+        spent counts. Reaching a limit pauses the session."""
         return set_limits(self._session.log, limits_of(limits), why=why)
 
     def limit(self, **limits: Amount) -> BudgetScope:
-        """Limits for a part of the work, counted from the beginning of a `with`: `with
-        session.budget.limit(usd="1.00"):`. When one is reached, the next call is refused with NotAllowedError, kind
-        `budget-reached`."""
+        """Limits a part of the work, counted from the start of a `with`: `with session.budget.limit(usd="1.00"):`. When
+        a limit is reached, the next call is refused with NotAllowedError, kind `budget-reached`."""
         return BudgetScope(self._session.log, limits_of(limits))
 
-    def spent(self) -> tuple[Use, ...]:
-        """What the session spent, in usd, tokens and seconds, beside the limit of each."""
-        return uses(self._session.log.part("budget"))
+    def spent(self, at: Where = None) -> tuple[Use, ...]:
+        """What the session had spent at a point, or by now, in usd, tokens and seconds, beside the limit of each."""
+        log = self._session.log
+        return uses(log.part("budget") if at is None else log.state(self._session.seq(at))["budget"])
 
     def left(self) -> dict[str, int] | None:
-        """What is left of each limit, with sub-agents counted, as the state counts it; None when there is no limit."""
+        """Returns what is left of each limit, sub-agents included; None when there is no limit."""
         return left_of(self._session.log)
 
     def cost(
         self, by: str = "turn", *, turns: tuple[int, int] | None = None, since: int | None = None, utc: bool = True
     ) -> Costs:
-        """What this session and its sub-agents cost, each amount once: by turn, tool, model, session, agent, day or
-        `label:NAME`. Of a fork, what it spent itself; with `turns`, also what it shares."""
+        """Sums up what this session and its sub-agents cost, by turn, tool, model, session, agent, day or `label:NAME`.
+        Each amount is counted once. A fork counts only its own spending; with `turns`, also the turns it shares."""
         session = self._session
         if session.store is not None:
             return session.store.index.costs(session.id, by=by, turns=turns, since=since, utc=utc)
@@ -63,22 +63,24 @@ class SessionBudget:
 
 
 class Monitors:
-    """Rules that look at what is recorded, and flags."""
+    """Runs rules over recorded events, and raises and clears flags."""
 
     def __init__(self, session: Base[Any]) -> None:
         self._session = session
 
     @property
     def guards(self) -> list[Callable[[], None]]:
-        """Called before each call with effects and after each outcome; one may raise, or pause the session."""
+        """Returns the functions called before each call with effects and after each outcome; one may raise, or pause
+        the session."""
         return self._session._runtime.guards
 
     def add(self, *rules: Given, pause: bool | Collection[str] | None = None) -> Monitor:
-        """Has rules look at everything that is recorded from now on, and at the newest of what was: those given, or
-        else all that are built in. What they find is flagged in the log.
+        """Adds rules that check every new event, and the newest of the older ones; by default, all built-in rules. What
+        they find is flagged in the log.
 
-        `pause=True` lets every rule that asks for it pause the session, so that its next call with effects is refused;
-        or name the rules that may. By default only budgets do. `guards.remove(monitor.guard)` takes it away.
+        `pause=True` allows every rule that asks for it to pause the session; then the next call with effects is
+        refused. You can also name the rules that may pause. By default only budgets do. `guards.remove(monitor.guard)`
+        removes the monitor.
         """
         from wakelog.monitors.builtin import built_in
         from wakelog.monitors.monitor import Monitor, pausing
@@ -96,14 +98,14 @@ class Monitors:
         return monitor
 
     def flag(self, name: str, message: str = "", *, severity: ev.Severity = "warning", on: Where = None) -> Seq:
-        """Points at something in the session, or at one event of it, by hand."""
+        """Raises a flag on the session, or on one event, by hand."""
         check_text(name, "a flag's name")
         targets = (self._session._existing(on),) if on is not None else ()
         event = ev.FlagRaised(flag=name, message=message, severity=severity, targets=targets)
         return self._session._record(event, actor="user")
 
     def clear_flag(self, name: str, *, why: str = "") -> Seq:
-        """Takes a flag down: it was dealt with. What raised it is still in the log."""
+        """Clears a flag that was dealt with. The event that raised it stays in the log."""
         session, name_here = self._session, self._session.name or self._session.id
         standing = session.log.part("flags")
         if name not in standing:

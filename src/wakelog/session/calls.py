@@ -1,4 +1,4 @@
-"""`session.calls`: calls that are pending, and what settles them by hand; and what else is known of calls."""
+"""`session.calls`: pending calls and how to settle them by hand; recovery, plans and sub-agents."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ R = TypeVar("R")
 
 
 class SessionCalls:
-    """What becomes of a session's calls."""
+    """Lists and settles a session's calls."""
 
     def __init__(self, session: Base[Any]) -> None:
         self._session = session
 
     def pending(self) -> dict[str, dict[str, Value]]:
-        """The calls and questions that are open, by their action's id: status, tool, effect, turn, seq."""
+        """Lists open calls and questions by action id, with status, tool, effect, turn and seq."""
         return dict(self._session.log.part("pending_actions"))
 
     def approve(self, action: str, *, by: str = "", why: str = "") -> Seq:
-        """Lets a call that waits for approval run; the agent that asked, or the same script run again, goes on."""
+        """Approves a call that waits for approval. The waiting agent goes on, or the same script run again does."""
         return operator.decide_approval(self._session.log, action, True, by=by, why=why)
 
     def deny(self, action: str, *, by: str = "", why: str = "") -> Seq:
@@ -41,25 +41,26 @@ class SessionCalls:
         return operator.decide_approval(self._session.log, action, False, by=by, why=why)
 
     def reconcile(self, action: str, outcome: str = "", *, output: Any = None, by: str = "", why: str = "") -> Seq:
-        """Says what became of a call nobody knew the outcome of: `succeeded`, `failed` or `never_ran`. Without an
-        outcome, what a late worker reported decides."""
+        """Settles a call whose outcome is unknown: `succeeded`, `failed` or `never_ran`. Without an outcome, the report
+        of a late worker decides."""
         return operator.reconcile(self._session.log, action, outcome, output=output, by=by, why=why)
 
     def answer(self, request: str, given: Any, *, by: str = "", why: str = "") -> Seq:
-        """Answers a question the agent asked (`input.requested`): with one of its options, if it has any."""
+        """Answers a question of the agent (`input.requested`), with one of its options if it has any."""
         return operator.answer(self._session.log, request, given, by=by, why=why)
 
     def abandon(self, action: str, *, why: str = "") -> Seq:
-        """Gives a pending call up."""
+        """Abandons a pending call."""
         return operator.abandon(self._session.log, action, why=why)
 
     def evidence(self, action: str) -> list[Entry]:
-        """What late or fenced workers have said about a pending call."""
+        """Returns what late or fenced workers reported about a pending call."""
         return operator.evidence(self._session.log, action)
 
     def recover(self, *, why: str = "", force: bool = False) -> list[str]:
-        """Settles what a dead process left open, by each call's own policy; returns the actions that are uncertain now.
-        A new turn does this by itself. Refused while a living process has the open turn, unless forced."""
+        """Settles the calls that a dead process left open, by each call's own policy, and returns the actions that are
+        now uncertain. A new turn does this automatically. It is refused while a living process has the open turn,
+        unless forced."""
         log = self._session.log
         if not force:
             refuse_if_held(log)
@@ -69,7 +70,7 @@ class SessionCalls:
         return [a for a, p in log.part("pending_actions").items() if p["status"] == "uncertain"]
 
     def bind(self, function: Callable[P, R]) -> Callable[P, R]:
-        """`function` for another thread or an executor, with this session as the current one there."""
+        """Wraps `function` for another thread or an executor, with this session as the current one there."""
         before = enter_session(self._session)
         try:
             return carry(function)
@@ -77,7 +78,7 @@ class SessionCalls:
             enter_session(before)
 
     def workflow(self, where: Where = None) -> Plan:
-        """The recorded tool calls of some turns as a plan that can be looked at, changed, and run on new inputs."""
+        """Turns recorded tool calls into a plan that you can read, change, and run on new inputs."""
         from wakelog.replay.workflow import read_plan
 
         return read_plan(self._session.log, where)

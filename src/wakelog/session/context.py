@@ -1,6 +1,6 @@
-"""`session.context`: what is in the model's window, what left it, and what was summed up.
+"""`session.context`: what is in the model's window, what was evicted, and what was summarised.
 
-The room behind it is imported when a verb is called: most programs that open a session never ask.
+The context room is imported when a verb is called, because most programs never use it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from wakelog.context.ledger import Context, Policy
     from wakelog.context.shapes import Shape
     from wakelog.context.token_count import Count
+    from wakelog.context.window_look import WindowLook
 
 
 class SessionContext:
-    """The window in a budget."""
+    """Builds and manages the model's window."""
 
     def __init__(self, session: Base[Any]) -> None:
         self._session = session
@@ -42,13 +43,13 @@ class SessionContext:
         record: bool = True,
         at: Where = None,
     ) -> Context:
-        """The messages to send to a model, in at most `budget` tokens: a list, in the shape of "openai", "responses"
-        or "anthropic" (whose `system` stands apart), always one that the provider accepts.
+        """Builds the messages to send to a model, in at most `budget` tokens. It is a list in the shape of "openai",
+        "responses" or "anthropic" (with a separate `system`), and always one that the provider accepts.
 
-        Goal, facts, decisions, dead ends and pending calls are in it, whatever else must leave. What leaves is recorded
-        and stays out until it is restored; `headroom` frees that much more at once. `policy` names what leaves, in
-        order; `count` gives the tokens of a text, where the default is an estimate. Without `record`, or `at` a point
-        in the past, nothing is written.
+        Goal, facts, decisions, dead ends and pending calls always stay in it. Whatever is evicted is recorded and stays
+        out until it is restored; `headroom` frees that many more tokens at once. `policy` says what is evicted, in
+        order. `count` counts the tokens of a text; the default is an estimate. Without `record`, or `at` a point in the
+        past, nothing is written.
         """
         from wakelog.context.ledger import make_context, oldest_first
         from wakelog.context.token_count import estimate
@@ -65,28 +66,39 @@ class SessionContext:
             at=self._session._upto(at),
         )
 
+    def seen(
+        self, at: Where = None, *, budget: int | None = None, shape: Shape | None = None, moved: bool = False
+    ) -> WindowLook:
+        """What the model saw at a turn or event: what its call there recorded, item by item. Where no model was
+        called, and without a point, it is what a model would be shown. With `shape`, also as messages, as that
+        provider takes them; with `moved`, also what entered and left since the model call before. Nothing is
+        written."""
+        from wakelog.context.window_look import look_at
+
+        return look_at(self._session.log, at, budget=budget, shape=shape, moved=moved)
+
     def evict(self, key: str | Seq) -> Evicted:
-        """Takes something out of the window: `e12`, only a call's answer as `e12:output`, or a range, `e5..e40`."""
+        """Evicts something from the window: `e12`, only a call's answer as `e12:output`, or a range, `e5..e40`."""
         from wakelog.context.eviction import evict
 
         return evict(self._session.log, key)
 
     def restore(self, key: str | Seq) -> RestoredContent:
-        """Brings back what left the window, and keeps it there for this turn. What was pruned or erased meanwhile is
-        told as `gone`."""
+        """Restores what was evicted, and keeps it in the window for this turn. What was pruned or erased since is
+        listed in `gone`."""
         from wakelog.context.eviction import restore
 
         return restore(self._session.log, key)
 
     def pin(self, key: str | Seq) -> Item:
-        """Keeps something in the window until the turn is over."""
+        """Keeps something in the window until the turn ends."""
         from wakelog.context.eviction import pin
 
         return pin(self._session.log, key)
 
     def compact(self, first: Seq | str, last: Seq | str, summary: Value, *, why: str = "") -> Seq:
-        """Lets a summary stand for what was said and done from `first` to `last` ("@1", "@8"), in view only. It is
-        trusted as far as the least trusted thing in the range. Returns what `expand` takes back."""
+        """Replaces the range from `first` to `last` ("@1", "@8") by a summary, in the view only. The summary is trusted
+        as far as the least trusted event in the range. Returns the seq that `expand` takes."""
         from wakelog.context.compaction import compact
 
         log = self._session.log
@@ -95,19 +107,19 @@ class SessionContext:
         return compact(log, begin, end, summary, why=why)
 
     def compactions(self, at: Where = None) -> list[Summary]:
-        """The compactions in effect, oldest first."""
+        """Lists the compactions in effect, oldest first."""
         from wakelog.context.compaction import compactions
 
         return compactions(self._session.log, self._session._upto(at))
 
     def replaced(self, compaction: Seq) -> tuple[Item, ...]:
-        """What a compaction stands for, without taking it back."""
+        """Returns what a compaction replaced, and leaves the compaction in place."""
         from wakelog.context.compaction import inspect
 
         return inspect(self._session.log, compaction)
 
     def expand(self, compaction: Seq, *, why: str = "") -> Seq:
-        """Takes a compaction back: what it replaced is in view again."""
+        """Reverts a compaction: what it replaced is in view again."""
         from wakelog.context.compaction import expand
 
         return expand(self._session.log, compaction, why=why)
@@ -119,6 +131,6 @@ class SessionContext:
         *,
         mode: Literal["read", "write"] = "read",
     ) -> Seq:
-        """Records that a file, app or data source is in use: it joins the working set."""
+        """Adds a file, app or data source to the working set."""
         check_text(resource, "a resource")
         return self._session._record(ev.ResourceTouched(resource=resource, category=category, mode=mode))

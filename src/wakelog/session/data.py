@@ -1,9 +1,9 @@
-"""The user's own part of the state, typed.
+"""The typed part of the state that belongs to the user: `data`.
 
 `data` can be described by a msgspec struct, a dataclass or TypedDict (through msgspec), a Pydantic model, or a JSON
-Schema. Whatever it is, the log stores plain JSON; the type is checked when a draft is committed and when a session
-is opened. A type may carry a version: older data is brought forward by named migrations, each a function from dict
-to dict, and that is an event like any other.
+Schema. The log always stores plain JSON. The type is checked when a draft is committed and when a session is opened. A
+type may have a version: then migrations, functions from dict to dict, upgrade older data, and the upgrade is recorded
+as an event.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LABEL = "wakelog.data"
 
 
 class DataType(Generic[S]):
-    """How `data` goes from JSON to what the caller works with, and back."""
+    """Converts `data` from JSON to the caller's type, and back."""
 
     def __init__(self, kind: Any = None, *, version: int = 1, migrate: Migrations | None = None) -> None:
         self.kind = kind
@@ -39,7 +39,7 @@ class DataType(Generic[S]):
         return f"{self.name}@{self.version}" if self.name else ""
 
     def load(self, value: dict[str, Value]) -> S:
-        """The typed data; a copy, free to be changed. InvalidInputError when it does not fit the type."""
+        """Returns the typed data, as a copy that may be changed. InvalidInputError when it does not fit the type."""
         fresh = copy(value)
         try:
             if self.kind is None:
@@ -58,7 +58,7 @@ class DataType(Generic[S]):
             ) from exc
 
     def dump(self, data: S) -> dict[str, Value]:
-        """The JSON form of typed data, checked against the type."""
+        """Returns the JSON form of typed data, checked against the type."""
         if hasattr(data, "model_dump"):
             value = data.model_dump(mode="json")
         elif isinstance(data, dict):
@@ -70,7 +70,7 @@ class DataType(Generic[S]):
         return checked
 
     def migrate(self, value: dict[str, Value], written_as: str) -> dict[str, Value]:
-        """`value` brought forward from the version it was written as."""
+        """Upgrades `value` from the version it was written with."""
         name, _, number = written_as.partition("@")
         old = int(number) if number.isdigit() else 1
         if name and self.name and name != self.name and not self.migrations:

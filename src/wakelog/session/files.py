@@ -1,11 +1,12 @@
-"""`session.files`: what calls change on disk. Capturing it, comparing, and going back."""
+"""`session.files`: capture what calls change on disk, compare it, and restore it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.session.base import Base, Where, check_text
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
     from wakelog.files.capture import Capture
     from wakelog.files.file_diff import FileDiff
     from wakelog.files.restore import RestoredFiles
+    from wakelog.files.restore_plan import RestorePlan
+
+CONTENTS = ("before", "after", "missing")
 
 
 class Files:
-    """What a session did to files."""
+    """Captures, compares and restores files."""
 
     def __init__(self, session: Base[Any]) -> None:
         self._session = session
@@ -34,10 +38,11 @@ class Files:
         max_total_bytes: int | None = None,
         cache: str | os.PathLike[str] | None = None,
     ) -> Capture:
-        """From now on, what a call with effects changes below these roots is recorded with contents before and after,
-        however it is done, also through a shell. Without roots: the project's folder. What git ignores is left out.
+        """Starts to record what calls with effects change below these roots: contents before and after, also for
+        changes made through a shell. Without roots, it watches the project's folder. Files that git ignores are left
+        out.
 
-        The first picture is taken at once, and reads every file; see docs/how-to/files-and-rewind.md for what it costs.
+        It reads every file once, at the start; docs/how-to/files-and-rewind.md tells what that costs.
         """
         from wakelog.files.capture import Capture, project_folder
 
@@ -51,7 +56,7 @@ class Files:
 
     def _own_files(self) -> list[str]:
         """The store's files, which change with every event."""
-        from wakelog.files.restore import rescue_home
+        from wakelog.files.restore_plan import rescue_home
 
         path = self._session.log.engine.abilities.path
         if path is None:
@@ -67,14 +72,14 @@ class Files:
         return self._session._record(ev.FileChanged(path=path, change=change, **fields))
 
     def modified(self, last: int = 5, *, at: Where = None) -> ChangedFiles:
-        """The files changed in the last turns in view: in which turns, by which tool and event, how often. 0 is all."""
+        """Lists the files changed in the last turns in view, with turns, tool, event and count. 0 means all turns."""
         return changed_files(self._session.log, last, at=self._session._upto(at))
 
     def diff(
         self, a: Where = None, b: Where = None, *, paths: Iterable[str] = (), other: Base[Any] | None = None
     ) -> list[FileDiff]:
-        """What changed in files from `a` to `b`, from the contents in the log; by default in the last turn. One place
-        alone means what it changed, as for `Session.diff`."""
+        """Shows what changed in files from `a` to `b`, from the contents in the log; by default, in the last turn. One
+        position alone means what it changed, as for `Session.diff`."""
         from wakelog.files.file_diff import file_diff
 
         session = self._session
@@ -83,9 +88,38 @@ class Files:
         target = other or session
         return file_diff(session.log, 0 if a is None else session.seq(a), target.log, target.seq(b), paths=paths)
 
+    def change(self, entry: Entry) -> FileDiff | None:
+        """What one `file.changed` event did, line by line; None where its contents were not captured."""
+        if entry.kind != "file.changed" or not any(entry.body.get(n) is not None for n in CONTENTS):
+            return None
+        from wakelog.files.file_diff import diff_sides
+        from wakelog.files.file_history import recorded
+
+        change = recorded(entry)
+        return diff_sides(change.path, self._session.log, change.before, self._session.log, change.after)
+
+    def plan(
+        self, at: Where, *, paths: Iterable[str] = (), force: bool = False, roots: Sequence[str] = ()
+    ) -> RestorePlan:
+        """What `restore` would do to each file, without touching one. Pass it to `restore` to have just that done.
+        `roots` are the folders to restore in, the project's first; by default where files were captured."""
+        from wakelog.files.restore_plan import plan_restore
+
+        log = self._session.log
+        project = project_of(log, self._session._runtime.capture, roots)
+        to = self._session.seq(at) or 1
+        return plan_restore(log, to, folder=project.folder, roots=project.roots, paths=paths, force=force)
+
+    def plan_diff(self, plan: RestorePlan) -> Iterator[FileDiff]:
+        """What a plan would change in each file, from what is on disk now."""
+        from wakelog.files.file_diff import step_diff
+
+        found = (step_diff(self._session.log, step) for step in plan.of("restore", "delete"))
+        return (each for each in found if each is not None)
+
     def restore(
         self,
-        at: Where,
+        at: Where | RestorePlan,
         *,
         paths: Iterable[str] = (),
         state: bool = False,
@@ -93,17 +127,16 @@ class Files:
         dry_run: bool = False,
         why: str = "",
     ) -> RestoredFiles:
-        """Brings files back to what they were at a point. What somebody edited since is kept, and told; with `force` it
-        is replaced, and a copy kept. With `state` the view is moved there too, as by `rewind`. `undo` takes it back.
+        """Restores files to what they were at a point. Files edited since are kept, and listed; with `force` they are
+        replaced, and a copy is kept. With `state` the view goes back too, as with `rewind`. `undo` reverts it.
 
-        With `dry_run` nothing is touched: the result holds the plan.
+        With `dry_run` nothing is touched: the result holds the plan. A plan in place of a point is carried out as it
+        was made.
         """
         from wakelog.files.restore import RestoredFiles, restore
-        from wakelog.files.restore_plan import plan_restore
+        from wakelog.files.restore_plan import RestorePlan
 
-        log, to = self._session.log, self._session.seq(at) or 1
-        project = project_of(log, self._session._runtime.capture)
-        plan = plan_restore(log, to, folder=project.folder, roots=project.roots, paths=paths, force=force)
+        plan = at if isinstance(at, RestorePlan) else self.plan(at, paths=paths, force=force)
         if dry_run:
             return RestoredFiles(plan, (), 0, plan.head)
-        return restore(log, plan, rewind_to=to if state else None, why=why)
+        return restore(self._session.log, plan, rewind_to=plan.at if state else None, why=why)

@@ -1,4 +1,5 @@
-"""A recorded session from its file, in memory: for tests that replay it, and for a look without a store."""
+"""Loads a recorded session from a bundle file into memory: for tests that replay it, and for reading without a
+store."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from wakelog.session.session import Session
 
 
 def recorded(bundle: str | os.PathLike[str], *, data: Any = None, version: int = 1) -> Session[Any]:
-    """The session of a bundle, verified, in memory: `wakelog.recorded("fix-auth.wakelog").replay("@4")`. Nothing that
-    is done with it reaches the file. `data` is the type of the session's own part, as for `Store.session`."""
+    """Loads and verifies the session of a bundle, in memory: `wakelog.recorded("fix-auth.wakelog").replay("@4")`. The
+    file never changes. `data` is the type of the session's own data, as for `Store.session`."""
     from wakelog.log.bundle import import_bundle
 
     try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Literal, cast
 
-from wakelog.errors import InvalidInputError
+from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
@@ -12,9 +14,15 @@ from wakelog.model.values import Value
 from wakelog.runtime.ambient import TrustMark
 from wakelog.session.base import Base, S, Where, check_list, check_text
 
+if TYPE_CHECKING:
+    from wakelog.session.session import Session
+
+_NEAR = 8
+"""So many known keys are named where one is not known."""
+
 
 class Records(Base[S]):
-    """What the agent said, did, learned and decided."""
+    """Recording."""
 
     def message(
         self,
@@ -27,8 +35,8 @@ class Records(Base[S]):
         trust: Trust = "trusted",
         why: str = "",
     ) -> Seq:
-        """Adds a message of the conversation: transient, read back with `messages()`. A tool's answer names its
-        `action`, and is trusted as far as that call's result."""
+        """Records a message of the conversation; `messages()` reads it back. It is not part of the state. A tool's
+        answer names its `action` and is trusted as far as that call's result."""
         check_text(role, "a message's role")
         event = ev.MessageAdded(role=role, content=content, name=name, action=action, why=why)
         actor = "user" if role == "user" else "tool" if action else "agent"
@@ -43,7 +51,7 @@ class Records(Base[S]):
         assumptions: Iterable[str] = (),
         evidence: Iterable[int | str] = (),
     ) -> Seq:
-        """Records a decision: what was chosen, instead of what, because of what."""
+        """Records a decision: the choice, the alternatives and the reason."""
         check_text(choice, "a decision's choice")
         for values, what in ((alternatives, "alternatives"), (assumptions, "assumptions"), (evidence, "evidence")):
             check_list(values, what)
@@ -57,13 +65,15 @@ class Records(Base[S]):
         return self._record(event)
 
     def fact(self, key: str, value: Value, *, why: str = "", source: str = "", trust: Trust = "trusted") -> Seq:
-        """Records something known, under a key; a later fact of the same key replaces it."""
+        """Records a fact under a key; a later fact with the same key replaces it."""
         check_text(key, "a fact's key")
         return self._record(ev.FactRecorded(key=key, value=value, why=why), source=source, trust=trust)
 
     def retract(self, key: str, *, why: str = "") -> Seq:
-        """Takes a fact back."""
+        """Takes a fact back; NotFoundError when there is none of that key."""
         check_text(key, "a fact's key")
+        if instead := self._instead_of(key, "facts"):
+            raise NotFoundError(f"{self.name or self.id} has no fact {key!r} ({instead})", kind="fact-not-found")
         return self._record(ev.FactRetracted(key=key, why=why))
 
     def dead_end(self, tried: str, *, learned: str = "") -> Seq:
@@ -71,13 +81,21 @@ class Records(Base[S]):
         check_text(tried, "what was tried")
         return self._record(ev.DeadEndNoted(tried=tried, learned=learned))
 
+    def accept(self, item: str, *, kind: str = "") -> Seq:
+        """Records a derived item (`insight()` gives its id, such as "e17") as a real decision, dead end or goal, with
+        the events it was derived from as evidence. `kind` says which is meant, where an event has several."""
+        from wakelog.session.insights import accept_item, find_item
+
+        session = cast("Session[S]", self)
+        return accept_item(session, find_item(session, item, kind))
+
     def artefact(self, name: str, *, uri: str = "", media: str = "", content: Value = None, why: str = "") -> Seq:
-        """Records something made: a report, a build, a file elsewhere."""
+        """Records something the agent made: a report, a build, a file elsewhere."""
         check_text(name, "an artefact's name")
         return self._record(ev.ArtefactRecorded(name=name, uri=uri, media=media, content=content, why=why))
 
     def set_goal(self, goal: str | None, *, why: str = "") -> Seq:
-        """Sets what the session is for; None: nothing any longer."""
+        """Sets the session's goal; None removes it."""
         check_text(goal, "a goal")
         return self._record(ev.GoalSet(goal=goal, why=why), actor="user")
 
@@ -90,11 +108,25 @@ class Records(Base[S]):
         return self._record(ev.LabelsSet(labels=dict(labels), why=why), actor="user")
 
     def checkpoint(self, name: str, at: Where = None, *, remove: bool = False) -> Seq:
-        """Names a point. Free: a name, not a copy."""
+        """Names a point. Free: a name, not a copy. With `remove` the name is gone; NotFoundError when there is none."""
         check_text(name, "a checkpoint's name")
+        if remove and (instead := self._instead_of(name, "checkpoints")):
+            raise NotFoundError(
+                f"{self.name or self.id} has no checkpoint {name!r} ({instead})",
+                kind="checkpoint-not-found",
+                hint="list them with wakelog checkpoint ls",
+            )
         return self._record(ev.CheckpointNamed(name=name, at=self._existing(at), remove=remove), actor="user")
 
+    def _instead_of(self, key: str, part: Literal["facts", "checkpoints"]) -> str:
+        """What the state has where it has no such key; empty where it has. A turn that is done is only told again."""
+        known = self.log.part(part)
+        if key in known or self._is_answering:
+            return ""
+        near = difflib.get_close_matches(key, known, _NEAR) or list(known)[:_NEAR]
+        return f"it has: {', '.join(near) or 'none'}{', …' if len(known) > len(near) else ''}"
+
     def note(self, text: str, on: Where = 0) -> Seq:
-        """A remark on an event, or on the session."""
+        """Records a remark on an event, or on the session."""
         check_text(text, "a note's text")
         return self._record(ev.NoteAdded(text=text, on=0 if on == 0 else self._existing(on)), actor="user")

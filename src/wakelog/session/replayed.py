@@ -1,4 +1,4 @@
-"""The session of a replay: as any other, but its turns are the recorded ones and its calls are answered from the
+"""The session that a replay gives to the agent: its turns are the recorded ones, and calls are answered from the
 record."""
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from wakelog.session.turn import Turn
 
 
 class ReplayedSession(Session[S]):
-    """What a replay hands to the agent."""
+    """The session that a replay gives to the agent."""
 
     _runtime: ReplayRuntime
 
     def turn(self, user: Value = None, **how: Any) -> Turn[S]:
-        """A turn: the next one of the recording."""
+        """Opens the next turn of the recording."""
         self._runtime.main = caller()
         return super().turn(user, **how)
 
@@ -39,7 +39,7 @@ class ReplayedSession(Session[S]):
 def open_replay(
     session: Session[S], where: Where, mode: Mode, effects: Effects, order: Order, record: bool
 ) -> Replay[Session[S]]:
-    """A replay of a part of a session, ready to run."""
+    """Prepares a replay of a part of a session."""
     check_choice(mode, get_args(Mode), "a mode of replay")
     check_choice(effects, get_args(Effects), "what to do with effects")
     check_choice(order, get_args(Order), "an order")

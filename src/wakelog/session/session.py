@@ -1,9 +1,9 @@
 """A session: the public verbs over one log.
 
-Each verb is one durable commit, or one read. Nothing here knows how bytes are stored; nothing below knows what people
-want to do. Here are turns, calls, the typed part, and the session's life. What records one event is in records.py, what
-only reads in reads.py. What belongs together has a namespace: `session.calls`, `session.context`, `session.files`,
-`session.budget`, `session.monitors`, `session.trust`.
+Each verb makes one durable commit or one read. This file holds turns, calls, the session's data, going back, status,
+leases and forks. Verbs that record one event are in records.py; verbs that only read are in reads.py. Related verbs
+share a namespace: `session.calls`, `session.context`, `session.files`, `session.budget`, `session.monitors`,
+`session.trust`. How bytes are stored is known only to the rooms below.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, get_args, overload
 
 import msgspec
@@ -48,6 +48,8 @@ from wakelog.session.undo import Project, Undone, project_of, redo, undo
 from wakelog.state.patch import resolve
 
 if TYPE_CHECKING:
+    from wakelog.compare.adoption_preview import AdoptionPreview
+    from wakelog.diff.rewind_preview import RewindPreview
     from wakelog.session.aio import Aio
     from wakelog.session.attempt import Attempt, Errors
 
@@ -73,39 +75,39 @@ class Session(Records[S], SessionReads[S]):
 
     @functools.cached_property
     def aio(self) -> Aio:
-        """The same verbs, to be awaited."""
+        """Offers the same verbs as coroutines: `await session.aio.diff("@2")`."""
         from wakelog.session.aio import Aio
 
         return Aio(self)
 
     @functools.cached_property
     def calls(self) -> SessionCalls:
-        """Pending calls: approve, deny, reconcile, answer, abandon, recover."""
+        """Settles calls: approve, deny, reconcile, answer, abandon, recover."""
         return SessionCalls(self)
 
     @functools.cached_property
     def context(self) -> SessionContext:
-        """The model's window: window, evict, restore, pin, compact, expand."""
+        """Manages the model's window: window, evict, restore, pin, compact, expand."""
         return SessionContext(self)
 
     @functools.cached_property
     def files(self) -> Files:
-        """Files on disk: capture, modified, diff, restore."""
+        """Records and restores files on disk: capture, modified, diff, restore."""
         return Files(self)
 
     @functools.cached_property
     def budget(self) -> SessionBudget:
-        """Limits and spending: set, limit, spent, left, cost."""
+        """Sets limits and tells what was spent: set, limit, spent, left, cost."""
         return SessionBudget(self)
 
     @functools.cached_property
     def monitors(self) -> Monitors:
-        """Rules over what is recorded, and flags: add, flag, clear_flag."""
+        """Runs rules over recorded events and raises flags: add, flag, clear_flag."""
         return Monitors(self)
 
     @functools.cached_property
     def trust(self) -> SessionTrust:
-        """What rests on what: taint, resting_on, endorse, invalidate."""
+        """Traces what was influenced by which source: taint, resting_on, endorse, invalidate."""
         return SessionTrust(self)
 
     # Turns
@@ -121,27 +123,31 @@ class Session(Records[S], SessionReads[S]):
         role: str = "user",
         id: str = "",
     ) -> Turn[S]:
-        """A turn, to be used in a `with`. `user` is its input and becomes the first message.
+        """Opens a turn: `with session.turn("fix the login") as turn:`. `user` is its input and becomes the first
+        message.
 
-        If the last turn was cut (a crash, Ctrl-C, a stop by the runtime) and had the same input, this continues it as
-        its next attempt: calls that were made are answered from the record. `resume="always"` does so whatever the
-        input, `"never"` begins a new turn. With `retry`, the last turn is tried again from its start, calling
-        everything anew.
+        If the last turn was interrupted (a crash, Ctrl-C, a stop by the runtime) and had the same input, this continues
+        it as its next attempt: calls that were made are answered from the record. `resume="always"` continues it even
+        when the input differs; `"never"` starts a new turn. With `retry`, the last turn runs again from its start, and
+        all its calls are made again.
 
-        With an `id`, the turn is done once. If it is completed, nothing runs again: `turn.is_done` says so, and calls
-        are answered from the record. If it was cut or failed, this continues it, whatever its input.
+        With an `id`, the turn is done once. If a turn of that id is completed, nothing runs again: `turn.is_done` is
+        true, and calls are answered from the record. If it was interrupted or failed, this continues it, even when the
+        input differs.
         """
         check_text(role, "a message's role")
         if resume not in get_args(Resume):
             raise InvalidInputError(
-                f"{resume!r} is not a way to resume", kind="bad-resume", hint=f"one of {', '.join(get_args(Resume))}"
+                f"{resume!r} is not a value of `resume`",
+                kind="bad-resume",
+                hint=f"one of {', '.join(get_args(Resume))}",
             )
         said = []
         if id:
             check_turn_id(id)
             if retry or resume == "never":
                 raise InvalidInputError(
-                    "a turn with an id is continued, not begun anew",
+                    "a turn with an id is always continued, never started again",
                     kind="bad-turn-id",
                     hint="give it a new id; or leave the id out to try the last turn again",
                 )
@@ -151,8 +157,8 @@ class Session(Records[S], SessionReads[S]):
         return Turn(self, started, said, resume="never" if retry else resume)
 
     def run_turn(self, id: str, function: Callable[[Turn[S]], R], user: Value = None, **how: Any) -> R:
-        """Runs `function(turn)` in a turn of this id, once: when the turn is completed, the function is not called, and
-        what it returned is given from the record. The other keywords are those of `turn`."""
+        """Runs `function(turn)` in a turn of this id, once. If that turn is already completed, the function is not
+        called, and its recorded result is returned. The other keywords are those of `turn`."""
         check_turn_id(id)
         with self.turn(user, id=id, **how) as turn:
             if turn.is_done:
@@ -170,11 +176,11 @@ class Session(Records[S], SessionReads[S]):
         trust: Trust = "trusted",
         role: str = "user",
     ) -> Iterator[Attempt[S]]:
-        """Tries a turn up to `times` times: `for attempt in session.attempts(3, on=TimeoutError): with attempt as
-        turn: …`. Each try is an attempt of its own, @5.1, @5.2; the last one's error is raised.
+        """Tries a turn up to `times` times: `for attempt in session.attempts(3, on=TimeoutError): with attempt as turn:
+        …`. Each try is recorded as an attempt: @5.1, @5.2. If the last one fails, its error is raised.
 
-        A try calls everything anew: give calls with effects a key, and they are answered from the record. There is no
-        pause between tries: sleep in the loop if the other side needs one.
+        Each try makes all its calls again. Give calls with effects a key: then they are answered from the record. There
+        is no pause between tries; sleep in the loop if you need one.
         """
         from wakelog.session.attempt import attempts
 
@@ -222,8 +228,8 @@ class Session(Records[S], SessionReads[S]):
     @overload
     def tool(self, /, *, name: str = "", **policy: Unpack[Policies]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
     def tool(self, function: Any = None, /, *, name: str = "", **policy: Any) -> Any:
-        """Decorates a function, sync or async: each call of it is recorded here, and answered from the record where it
-        was made before. Without an `effect` it is taken to be external: never repeated without asking.
+        """Decorates a function, sync or async, so that its calls are recorded here. A call that was already made is
+        answered from the record. Without an `effect` the tool counts as external: it is never repeated without asking.
 
         The keywords are those of `Policy`: effect, timeout_s, retry, retry_on, backoff_s, key, uncertain, probe,
         approval, trust, source, redact, summary, cost.
@@ -237,10 +243,10 @@ class Session(Records[S], SessionReads[S]):
         return decorate if function is None else decorate(function)
 
     def call(self, tool: str | Callable[..., Any], input: Mapping[str, Any] | None = None, *, id: str = "") -> Outcome:
-        """Calls a tool by name, for loops that dispatch what a model asked for. A tool's error is in the outcome,
-        typed, not raised; so is a tool that does not exist (`unknown-tool`), or does not take that input
-        (`bad-arguments`), which are recorded as failed calls. `id`, such as the model's tool-call id, makes it the same
-        call whenever it is asked for again."""
+        """Calls a tool by name, for loops that run the calls a model asked for. Errors are not raised: they are in the
+        outcome, typed. That includes a tool that does not exist (`unknown-tool`) and input that it does not take
+        (`bad-arguments`); both are recorded as failed calls. `id`, such as the model's tool-call id, identifies the
+        call: asked for again, it is answered from the record."""
         given = self._given(tool, input, id)
         if given.tool.is_async:
             raise InvalidInputError(
@@ -270,29 +276,32 @@ class Session(Records[S], SessionReads[S]):
     def model(
         self, function: Callable[..., R], /, *args: Any, context: Any = None, policy: Policy = MODEL, **kwargs: Any
     ) -> R:
-        """Calls a model client's function and records it: model, parameters, hash of what it was shown, usage. After a
-        crash the recorded answer is given, and nothing is paid twice.
+        """Calls a model client's function and records model, parameters, usage and a hash of what the model was shown.
+        After a crash the recorded answer is returned, so nothing is paid twice.
 
-        A stream (`stream=True`, a generator) is passed on as it comes and recorded when it ends: as succeeded when it
-        was read to its end, as failed, with what had come, when it broke or was left. Given again it is a stream again.
+        A stream (`stream=True`, a generator) is passed on as it arrives and recorded when it ends. It counts as
+        succeeded when it was read to its end. If it broke off, or was not read to its end, it counts as failed, and
+        what had arrived is recorded. Answered from the record, it is a stream again.
 
-        `context` is what `session.context.window()` gave; without it the model is taken to have seen all in view.
+        `context` is the result of `session.context.window()`. Without it, the model counts as having seen everything in
+        view.
         """
         runtime = answering(self)
         given = model_call(runtime.flow, function, args, kwargs, context, policy, self._prices)
         return cast("R", unwrapped(drive(runtime.conduct(given)), policy.retry_on))
 
-    # The typed part
+    # Data
 
     @property
     def data(self) -> S:
-        """The session's own data now, typed; a copy. Change it in a turn's draft or with `patch`."""
+        """Returns a typed copy of the session's own data. Change the data in a turn's draft or with `patch`."""
         return self._data_type.load(self.log.state()["data"])
 
     def patch(self, patch: list[dict[str, Value]], *, why: str = "", expect: Seq | None = None) -> Seq:
-        """Changes `data` by a JSON Patch (RFC 6902, paths below /data), checked against its type. O(patch) to store.
+        """Changes `data` by a JSON Patch (RFC 6902, paths below /data) and checks it against its type. Only the patch
+        is stored.
 
-        The patch is meant for the state it was made on: another writer in between is a ConflictError.
+        ConflictError when another writer changed the session since the state the patch was made for.
         """
         seen = self.head.seq if expect is None else expect
         held, delta = resolve({"data": self.log.state(seen)["data"]}, patch)
@@ -301,27 +310,39 @@ class Session(Records[S], SessionReads[S]):
         self._data_type.load(held["data"])
         return self.append(self._runtime.flow.draft(ev.StatePatched(patch=delta, why=why)), expect=seen).seq
 
-    # Its life
+    # Going back
 
     def rewind(self, to: Where, *, why: str = "") -> Head:
-        """Moves the view back by appending. Goal, decisions, facts, working set and data return to what they were;
-        status, turn numbers, money, flags, dead ends and open calls do not. `undo` takes it back."""
+        """Goes back to an earlier point, by an event; no history is lost. Goal, decisions, facts, working set and data
+        return to what they were. Status, turn numbers, spending, flags, dead ends and open calls do not. `undo` reverts
+        it."""
         return self.log.rewind(self.seq(to), why=why)
 
-    def undo(self, *, files: bool = True, force: bool = False) -> Undone:
+    def preview_rewind(self, to: Where) -> RewindPreview:
+        """What `rewind` would do, without doing it: what returns, what stays, and which effects cannot be undone.
+        Raises as the rewind would."""
+        from wakelog.diff.rewind_preview import preview_rewind
+
+        return preview_rewind(self.log, self.seq(to))
+
+    def undo(self, *, files: bool = True, force: bool = False, roots: Sequence[str] = ()) -> Undone:
         """Takes back the newest rewind that was not yet undone; repeated, walks further back. Where it brought files
-        back, they go back as well, but for what somebody edited since (`force`: that too, with a copy kept)."""
-        return undo(self.log, functools.partial(self._project, force) if files else None)
+        back, they go back as well, but for what somebody edited since (`force`: that too, with a copy kept). `roots`
+        are the folders to do it in, the project's first; by default where files were captured."""
+        return undo(self.log, functools.partial(self._project, force, roots) if files else None)
 
-    def redo(self, *, files: bool = True, force: bool = False) -> Undone:
+    def redo(self, *, files: bool = True, force: bool = False, roots: Sequence[str] = ()) -> Undone:
         """Takes back the newest undo, as long as nothing else was rewound since; repeated, walks forward."""
-        return redo(self.log, functools.partial(self._project, force) if files else None)
+        return redo(self.log, functools.partial(self._project, force, roots) if files else None)
 
-    def _project(self, force: bool) -> Project:
-        return msgspec.structs.replace(project_of(self.log, self._runtime.capture), force=force)
+    def _project(self, force: bool, roots: Sequence[str]) -> Project:
+        return msgspec.structs.replace(project_of(self.log, self._runtime.capture, roots), force=force)
+
+    # Status and leases
 
     def pause(self, *, why: str = "") -> Head:
-        """Nothing new takes effect until `unpause`; outcomes of what began before are still accepted."""
+        """Pauses the session: nothing new takes effect until `unpause`. Outcomes of calls that already run are still
+        recorded."""
         return self.append(EventDraft(ev.SessionPaused(why=why), actor="user"))
 
     def unpause(self, *, host: str = "", why: str = "") -> Head:
@@ -329,27 +350,30 @@ class Session(Records[S], SessionReads[S]):
         return self.append(EventDraft(ev.SessionResumed(host=host, why=why), actor="user"))
 
     def end(self, outcome: str = "completed", *, why: str = "") -> Head:
-        """Ends the session. Open calls are settled first: what never started is abandoned, the rest is uncertain."""
+        """Ends the session. Open calls are settled first: calls that never started are abandoned, the others become
+        uncertain."""
         settled = settle_pending(self.log, "the session was closed", closes=True)
         return self.append(*settled, EventDraft(ev.SessionClosed(outcome=outcome, why=why), actor="user"))
 
     def reopen(self, *, why: str = "") -> Head:
+        """Reopens an ended or archived session."""
         return self.append(EventDraft(ev.SessionReopened(why=why), actor="user"))
 
     def archive(self, *, why: str = "") -> Head:
-        """Puts an ended session away; `reopen` brings it back."""
+        """Archives an ended session; `reopen` brings it back."""
         return self.append(EventDraft(ev.SessionArchived(why=why), actor="user"))
 
     def take_lease(self, holder: str, *, ttl_s: float = 30.0, force: bool = False) -> int:
-        """Claims the session for one writer. Turns, calls and what is recorded through this object then count only
-        while nobody else has taken it over; to `append`, pass the epoch it returns as `guard`."""
+        """Claims the session for one writer and returns the lease's epoch. When someone else takes the lease, turns,
+        calls and records through this object are refused. Pass the epoch as `guard` to `append`."""
         check_text(holder, "a lease's holder")
         if ttl_s <= 0:
-            raise InvalidInputError(f"a lease holds for some seconds, not {ttl_s}", kind="bad-lease")
+            raise InvalidInputError(f"a lease needs a time above 0 seconds, not {ttl_s}", kind="bad-lease")
         self._runtime.guard = self.log.take_lease(holder, ttl_s=ttl_s, force=force)
         return self._runtime.guard
 
     def release_lease(self, epoch: int) -> Head:
+        """Releases the lease of that epoch, so that another writer can take it."""
         if self._runtime.guard == epoch:
             self._runtime.guard = None
         return self.log.release_lease(epoch)
@@ -357,7 +381,7 @@ class Session(Records[S], SessionReads[S]):
     # Forks
 
     def fork(self, at: Where = None, *, name: str = "", why: str = "") -> Session[S]:
-        """A new session sharing the history up to a point. A name is bound to it, and must be free."""
+        """Creates a new session that shares the history up to a point. `name` must be free."""
         engine = self.log.engine
         if name and engine.find(check_name(name)) is not None:
             raise _name_taken(name)
@@ -371,13 +395,20 @@ class Session(Records[S], SessionReads[S]):
         return child
 
     def adopt(self, fork: Base[Any], at: Where = None, *, why: str = "", force: bool = False) -> Head:
-        """Takes a fork's result, as it is or was `at` a point of it, back into this session, in one commit.
+        """Takes a fork's result into this session, in one commit: its state now, or `at` a point of it.
 
-        The view goes back to the fork point; goal, facts, decisions, working set, artefacts and data become the
-        fork's, and its messages follow. The fork stays as it is and may be deleted. ConflictError when this session has
-        gone on since, unless forced: nothing is lost, and `undo` takes it back.
+        The view goes back to the fork point. Goal, facts, decisions, working set, artefacts and data become the fork's,
+        and its messages follow. The fork itself does not change and may be deleted. ConflictError when this session has
+        new events since the fork point, unless `force` is given. Nothing is lost: `undo` reverts it.
         """
         return self.log.adopt(fork.log, None if at is None else fork.seq(at), why=why, force=force)
+
+    def preview_adopt(self, fork: Base[Any], at: Where = None, *, force: bool = False) -> AdoptionPreview:
+        """What `adopt` would do, without doing it: what is copied, what changes, what leaves the view. Raises as the
+        adoption would."""
+        from wakelog.compare.adoption_preview import preview_adoption
+
+        return preview_adoption(self.log, fork.log, None if at is None else fork.seq(at), force=force)
 
 
 def _name_taken(name: str) -> ConflictError:

@@ -1,4 +1,4 @@
-"""`session.trust`: what rests on a source, and what somebody says can be trusted or was wrong."""
+"""`session.trust`: what a source influenced, and marking events as trusted or wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SessionTrust:
-    """How far what the session holds can be trusted."""
+    """Traces influence, and marks events as trusted or wrong."""
 
     def __init__(self, session: Base[Any]) -> None:
         self._session = session
@@ -31,8 +31,8 @@ class SessionTrust:
         items: int = 100,
         wide: bool = False,
     ) -> Taint:
-        """What rests on a source ("web:*"), or on anything `Session.why` can be asked about: decisions, facts, data,
-        files, and calls with effects, each with the way to it. `items` limits what is listed (0: all)."""
+        """Shows everything influenced by a source ("web:*"), or by anything that `Session.why` accepts: decisions,
+        facts, data, files and calls with effects, each with its path. `items` limits the list (0: all)."""
         from wakelog.provenance.taint import taint
 
         return taint(self._session.log, source, at=self._session._upto(at), parts=parts, items=items, wide=wide)
@@ -46,8 +46,8 @@ class SessionTrust:
         items: int = 100,
         wide: bool = False,
     ) -> Taint:
-        """What rests on input that is no more than `trust`; `.decisions`, `.facts` and `.effects` are parts of it.
-        What was endorsed, and what rests on nothing else, is not among it."""
+        """Shows everything influenced by input that is trusted no more than `trust`; `.decisions`, `.facts` and
+        `.effects` are parts of it. Endorsed events, and what depends only on them, are left out."""
         from wakelog.provenance.taint import resting_on
 
         return resting_on(
@@ -57,7 +57,7 @@ class SessionTrust:
     def endorse(
         self, targets: What | Iterable[What], *, by: str = "", why: str = "", dry_run: bool = False
     ) -> Endorsed:
-        """Says that events can be trusted: from now on they are, and so is what rests on nothing else."""
+        """Marks events as trusted from now on, and with them everything that depends only on them."""
         from wakelog.provenance.blast_radius import Endorsed, raised_by, targets_of
 
         seqs = targets_of(self._session.log, targets)
@@ -74,8 +74,8 @@ class SessionTrust:
         dry_run: bool = False,
         items: int = 100,
     ) -> Blast:
-        """Says that events were wrong, and tells what rests on them and what of the present state does not. Nothing is
-        taken back: rewind, retract or fork where that is wanted."""
+        """Marks events as wrong, and lists what depends on them and what of the present state does not. It changes
+        nothing else: rewind, retract or fork if you want that."""
         from wakelog.provenance.blast_radius import blast, targets_of
 
         seqs = targets_of(self._session.log, targets)

@@ -1,12 +1,12 @@
-"""A turn as a context manager: from an input to the agent's rest.
+"""A turn as a context manager: it starts with an input and ends when the agent stops.
 
-A clean exit makes the draft's changes one patch and ends the turn, in one durable commit. An exception ends it as
-failed, with the error recorded and the draft dropped, and goes on unchanged. Ctrl-C, cancellation and other
-BaseExceptions end it as interrupted, and so does what is nobody's failure: a stop by the runtime, a store that cannot
-be reached, a draft whose data another writer changed. If the process dies, the next turn of the session first records
-that this one was interrupted. An interrupted turn is continued by the same script run again.
+A clean exit stores the draft's changes as one patch and ends the turn, in one durable commit. An exception ends the
+turn as failed: the error is recorded, the draft is dropped, and the exception goes on to the caller. Ctrl-C,
+cancellation and other BaseExceptions end it as interrupted. So do stops that are not the agent's fault: a stop by the
+runtime, a store that cannot be reached, a draft whose data another writer changed. If the process dies, the next turn
+of the session first records that this one was interrupted. To continue an interrupted turn, run the same script again.
 
-A turn is not a transaction: what is recorded inside it is durable at once. Only the draft waits for the end.
+A turn is not a transaction: events recorded inside it are durable at once. Only the draft is written at the end.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Turn(Generic[S]):
         self._base: dict[str, Value] | None = None
         self._draft: Any = None
         self.is_done = False
-        """Whether a turn of this id was completed before. Then nothing runs here and nothing is recorded: calls are
-        answered from the record, and a call that is not in it is refused (`turn-done`)."""
+        """Whether a turn of this id was completed before. Then nothing runs and nothing is recorded: calls are answered
+        from the record, and a call that is not in the record is refused (`turn-done`)."""
         self.result: Any = None
-        """What the turn gives back: set it, and it is recorded at the end. When the turn is done, what was recorded."""
+        """The turn's result. Set it, and it is recorded at the end; when the turn is done, it is the recorded one."""
 
     @property
     def data(self) -> S:
-        """A draft of the session's own data. Its changes become one patch when the turn ends well."""
+        """Returns a draft of the session's own data. Its changes are stored as one patch when the turn completes."""
         if self._base is None:
             self._base = self.session.log.state()["data"]
             if len(msgspec.json.encode(self._base)) > LARGE_DRAFT_BYTES:
@@ -137,11 +137,11 @@ class Turn(Generic[S]):
         return self.session.model(function, *args, **kwargs)
 
     async def amodel(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """The same for a client that is awaited."""
+        """Calls an async model client and records it. See `Session.model`."""
         return await self.session.aio.model(function, *args, **kwargs)
 
     def _fail(self, error: BaseException) -> None:
-        """Records how the turn ended. What goes on is the error, whether that can be recorded or not."""
+        """Records how the turn ended. The error goes on to the caller, even when recording fails."""
         is_lost = isinstance(error, ConflictError) and error.kind == "draft-conflict"
         if is_stop(error) or is_lost or not isinstance(error, Exception):
             why = error.message if isinstance(error, WakelogError) else type(error).__name__
@@ -155,7 +155,7 @@ class Turn(Generic[S]):
             error.add_note(f"the end of turn @{self.number} could not be recorded: {exc.message}")
 
     def _end(self, ended: ev.TurnEnded, *before: EventDraft, expect: Seq | None = None) -> None:
-        """Ends the turn, unless another process has taken it over; with it, calls whose outcome is lost."""
+        """Ends the turn and settles calls whose outcome is lost, unless another process has taken the turn over."""
         runtime = self.session._runtime
         lost = unanswered(self.session.log, self.number, runtime.at_work, resumes=ended.outcome == "interrupted")
         draft = runtime.placed(EventDraft(ended, actor="runtime"))
@@ -189,7 +189,7 @@ class Turn(Generic[S]):
         )
 
 
-# Turns without a `with`, for surfaces: the process that ends one need not be the one that began it.
+# Turns without a `with`, for surfaces: one process may start a turn and another end it.
 
 
 def start_turn(
@@ -202,9 +202,9 @@ def start_turn(
     actor: str = "user",
     hold: TurnHold | None = None,
 ) -> int:
-    """Begins a turn and returns its number. One that was left open is first recorded as interrupted; one that a living
-    process has is refused. With a `hold`, which the caller keeps until the turn is over, the turn is this process's
-    own. `actor` is whose word the input is: an agent that tells what it was asked is not the user."""
+    """Starts a turn and returns its number. A turn that was left open is first recorded as interrupted; if a living
+    process still has it, the call is refused. With a `hold`, which the caller keeps until the turn ends, this process
+    owns the turn. `actor` says who gave the input: an agent that repeats what it was asked is not the user."""
     log, runtime, left = session.log, session._runtime, []
     begun = ev.TurnStarted(input=user, holder=hold.text if hold is not None else "")
     if log.part("turn")["status"] == "open":

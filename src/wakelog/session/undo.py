@@ -1,19 +1,20 @@
-"""Undo and redo: what a rewind did is taken back, and what an undo took back is done again.
+"""Undo and redo: undo reverts a rewind, and redo reverts an undo.
 
-Both are rewinds themselves, to the point just before the operation, so that nothing is lost. Repeated, undo walks
-further back and redo forward again, as in jj; a new rewind leaves nothing to redo. Adopting a fork begins with a
-rewind, in the same commit, and is taken back with it. The rewind that begins a retry is the agent's own and is left
-alone. Where an operation brought files back, they go back too, unless somebody edited them since. Effects and erasures
+Both are rewinds themselves, to the point just before the operation, so nothing is lost. Called again, undo goes further
+back and redo further forward, as in jj; after a new rewind there is nothing to redo. Adopting a fork starts with a
+rewind in the same commit, so undo reverts the adoption too. The rewind that starts a retry belongs to the agent and is
+skipped. Files that an operation restored are put back too, unless somebody edited them since. Effects and erasures
 cannot be undone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from wakelog.diff.rewind_preview import Beyond, effects_between
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
@@ -41,9 +42,11 @@ Locate = Callable[[], Project]
 """Asked only when an operation had touched files."""
 
 
-def project_of(log: Log, capture: Capture | None) -> Project:
-    """Where files are captured, else the project one stands in if the recorded files are there, else where they were
-    captured."""
+def project_of(log: Log, capture: Capture | None, roots: Sequence[str] = ()) -> Project:
+    """The roots that are given, of which the first is the project's folder; else where files are captured, else the
+    project one stands in if the recorded files are there, else where they were captured."""
+    if roots:
+        return Project(roots[0], tuple(roots))
     from wakelog.files.capture import project_folder
     from wakelog.files.file_history import find_project
 
@@ -53,11 +56,18 @@ def project_of(log: Log, capture: Capture | None) -> Project:
 
 
 class Undone(msgspec.Struct, frozen=True):
-    """What an undo or redo did: the operation it took back, where the session is now, and what became of files if
-    the operation had touched any."""
+    """What an undo or redo did: the operation it reverted, where the session is now, and what happened to files."""
 
     operation: Seq
     head: Head
+    mode: str = "rewind"
+    """What the operation was: rewind, adopt, undo or redo."""
+    went_to: Seq = 0
+    """Where the operation had moved the view."""
+    left_view: int = 0
+    """How many later events left the view; they stay in the log."""
+    effects: tuple[Beyond, ...] = ()
+    """Calls with effects among those, which nothing takes back."""
     files: RestoredFiles | None = None
     left_files: bool = False
     """The operation had touched files, and they were left as they are."""
@@ -66,7 +76,7 @@ class Undone(msgspec.Struct, frozen=True):
 
 
 def undo(log: Log, project: Locate | None = None) -> Undone:
-    """Takes back the newest rewind, adoption or redo that was not yet undone; NotFoundError when there is none."""
+    """Reverts the newest rewind, adoption or redo that was not undone yet; NotFoundError when there is none."""
     operation = undoable(log)
     if operation is None:
         raise NotFoundError(f"there is nothing to undo in {log.id}", kind="nothing-to-undo")
@@ -74,7 +84,7 @@ def undo(log: Log, project: Locate | None = None) -> Undone:
 
 
 def undoable(log: Log) -> Entry | None:
-    """What an undo would take back now."""
+    """What an undo would revert now."""
     skip = 0
     for entry in walk_back(log):
         mode = _mode(entry)
@@ -88,7 +98,7 @@ def undoable(log: Log) -> Entry | None:
 
 
 def redo(log: Log, project: Locate | None = None) -> Undone:
-    """Takes back the newest undo that was not yet redone; NotFoundError when there is none, or a rewind came since."""
+    """Reverts the newest undo that was not redone yet; NotFoundError when there is none, or a rewind came since."""
     skip = 0
     for entry in walk_back(log):
         mode = _mode(entry)
@@ -108,6 +118,20 @@ def _mode(entry: Entry) -> str:
 
 
 def _take_back(log: Log, operation: Entry, mode: Literal["undo", "redo"], project: Locate | None) -> Undone:
+    before = log.head().seq
+    undone = _apply(log, operation, mode, project)
+    # An operation on files alone leaves the view where it is.
+    left = before - operation.seq if undone.head.seq > before and not undone.only_files else 0
+    return msgspec.structs.replace(
+        undone,
+        mode=_mode(operation),
+        went_to=operation.body["to"],
+        left_view=left,
+        effects=effects_between(log, operation.seq, before) if left else (),
+    )
+
+
+def _apply(log: Log, operation: Entry, mode: Literal["undo", "redo"], project: Locate | None) -> Undone:
     # What belongs to the operation was stored with it, in one commit.
     to = commit_at(log, operation.seq).first - 1
     why = f"{mode} of event {operation.seq}"
@@ -118,7 +142,7 @@ def _take_back(log: Log, operation: Entry, mode: Literal["undo", "redo"], projec
         return Undone(operation.seq, log.rewind(to, mode=mode, why=why), left_files=had_files)
     if project is None:
         raise InvalidInputError(
-            f"event {operation.seq} brought files back and did nothing else",
+            f"event {operation.seq} only restored files",
             kind="only-files",
             hint="leave out --no-files (files=False)",
         )
@@ -129,7 +153,7 @@ def _take_back(log: Log, operation: Entry, mode: Literal["undo", "redo"], projec
     paths = _paths(log, to, operation.seq) if only_files else ()
     plan = plan_restore(log, to, folder=place.folder, roots=place.roots, force=place.force, paths=paths)
     files = restore(log, plan, rewind_to=None if only_files else to, mode=mode, why=why)
-    return Undone(operation.seq, log.head(), files, only_files=only_files)
+    return Undone(operation.seq, log.head(), files=files, only_files=only_files)
 
 
 def _paths(log: Log, after: Seq, upto: Seq) -> list[str]:

@@ -3,7 +3,7 @@
 The document is a set of leaves. Each leaf is expanded to 4096 bits and the state's sum is their sum modulo 2^4096;
 `state_hash` is SHA-256 of the sum. Changing a leaf subtracts the old and adds the new, so the order of changes does not
 matter. The width is what makes it safe: sums of ordinary 256-bit hashes can be forged by a generalised birthday search
-in about 2^32 steps, at 4096 bits the same search takes about 2^128. Integrity does not rest on it, that is the
+in about 2^32 steps, at 4096 bits the same search takes about 2^128. Integrity does not depend on it, that is the
 chain's work.
 
     leaf      RFC 8785 of [pointer, value]

@@ -1,26 +1,25 @@
-"""A store: all sessions in one place, found by name or by id."""
+"""A store: all sessions of one engine, found by name or id; and `open`, which chooses the engine from a url."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
+from typing import IO, TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from wakelog.config.folders import cached_index
 from wakelog.config.guards import Guards
 from wakelog.engine import Engine
-from wakelog.engines.memory import MemoryEngine
-from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, UnsupportedError
+from wakelog.errors import ConflictError, NotFoundError, WakelogError
 from wakelog.log import Log
 from wakelog.log.append import Clock, now_us
+from wakelog.log.damage import every_id
 from wakelog.log.intake import Redact, default_redact
 from wakelog.log.removal import delete
 from wakelog.model import events as ev
-from wakelog.model.ids import SessionId, is_session_id, root_id
+from wakelog.model.ids import Seq, SessionId, is_session_id, root_id
 from wakelog.model.names import check_name
 from wakelog.model.records import EventDraft, Head
 from wakelog.model.values import check_text
@@ -28,18 +27,20 @@ from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
 from wakelog.session.data import LABEL, DataType, Migrations, initial
 from wakelog.state.diff import diff
+from wakelog.store.url import default_url, open_engine
 
 if TYPE_CHECKING:
     from wakelog.index.index import Index
     from wakelog.index.results import Costs
+    from wakelog.log.reader import Entry
+    from wakelog.log.verify import VerifyReport
     from wakelog.monitors.prices import Prices
     from wakelog.monitors.rules import Given
     from wakelog.monitors.store_watch import Watcher
+    from wakelog.store.bundles import ImportedBundle
     from wakelog.store.erasure import Erasure
 
 S = TypeVar("S")
-DEFAULT_FOLDER = ".wakelog"
-FILES = (".db", ".sqlite", ".sqlite3")
 PAGE = 1000
 """How many sessions are asked for at once."""
 REWRITE_MAX = 64 << 20
@@ -55,21 +56,21 @@ def open(
     key: str = "",
     blobs: str = "",
 ) -> Store:
-    """Opens a store: a folder or `.db` file on a local disk, `postgresql://…` for one that many machines share, the
-    `http://…` address of a server, with an API key of it (by default `WAKELOG_KEY`), or `memory:` for one that is gone
-    with the process.
+    """Opens a store by its url: a folder or `.db` file on a local disk; `postgresql://…`, shared by many machines; the
+    `http://…` address of a server, with an API key (`key`, by default `WAKELOG_KEY`); or `memory:`, which ends with the
+    process.
 
     Without a url: `WAKELOG_STORE` if set, else `store.path` of a configuration file, else the nearest `.wakelog` folder
-    from here upward, else `.wakelog` here. `redact` takes secrets out of all that is appended; None leaves them, and so
-    does the user's setting `redact.enabled = false`. `blobs` (by default `WAKELOG_BLOBS`) is a folder, or
-    `s3://bucket/prefix`, for payloads above 256 KB; all who use the store must name the same. A server keeps its own.
+    from here upward, else `.wakelog` here. `redact` removes secrets from everything that is appended. None turns that
+    off, and so does the user's setting `redact.enabled = false`. `blobs` (by default `WAKELOG_BLOBS`) is a folder, or
+    `s3://bucket/prefix`, for payloads above 256 KB; every user of the store must give the same. A server has its own.
     """
     if redact is default_redact:
         from wakelog.config.settings import redacts
 
         redact = default_redact if redacts() else None
     place = os.fspath(url) if url is not None else default_url()
-    engine = _engine(place, create, key)
+    engine = open_engine(place, create, key)
     if (blobs := blobs or os.environ.get("WAKELOG_BLOBS", "")) and not place.startswith(("http://", "https://")):
         from wakelog.engines.blobs import BlobEngine
 
@@ -77,85 +78,6 @@ def open(
     store = Store(engine, clock=clock, redact=redact)
     store.has_settings = True
     return store
-
-
-def default_url() -> str:
-    """Where `open()` looks when it is told nothing."""
-    if url := os.environ.get("WAKELOG_STORE"):
-        return url
-    from wakelog.config.settings import store_path
-
-    if url := store_path():
-        return url
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / DEFAULT_FOLDER).is_dir():
-            return str(folder / DEFAULT_FOLDER)
-    return str(here / DEFAULT_FOLDER)
-
-
-def _engine(url: str, create: bool, key: str = "") -> Engine:
-    if url in ("memory:", "memory://"):
-        return MemoryEngine()
-    scheme, separator, rest = url.partition("://")
-    if scheme in ("http", "https") and separator:
-        from wakelog.engines.remote import RemoteEngine
-
-        return RemoteEngine(url, key or os.environ.get("WAKELOG_KEY", ""), create=create)
-    if scheme in ("postgresql", "postgres") and separator:
-        return _postgres(url, create)
-    if separator and scheme != "sqlite":
-        raise UnsupportedError(
-            f"there is no engine for {scheme}:// stores", kind="unknown-engine", hint="use a path, or memory:"
-        )
-    from wakelog.engines.sqlite import SqliteEngine
-
-    path = Path(rest if separator else url)
-    if path.suffix in FILES:
-        return SqliteEngine(path, create=create)
-    is_new = create and not path.exists()
-    engine = SqliteEngine(path / "log.db", create=create)
-    if is_new:
-        _ignore(path)
-    return engine
-
-
-def _ignore(folder: Path) -> None:
-    """Keeps a folder that we made out of git: it may stand in a project, and holds what nobody means to publish."""
-    path = folder / ".gitignore"
-    with contextlib.suppress(OSError):
-        path.touch(0o600, exist_ok=False)
-        path.write_text("# Written by wakelog. A session can hold anything a tool has seen.\n*\n", encoding="utf-8")
-
-
-def _postgres(url: str, create: bool) -> Engine:
-    """`postgresql://user@host/database?namespace=team`; with `index=local` the index is kept on this machine. A server
-    that is away is waited for, for `patience` seconds."""
-    from urllib.parse import parse_qsl, urlencode, urlsplit
-
-    try:
-        from wakelog.engines.postgres import PostgresEngine
-        from wakelog.engines.postgres.connections import PATIENCE_S
-    except ImportError as exc:
-        raise UnsupportedError(
-            "a PostgreSQL store needs asyncpg", kind="missing-extra", hint="pip install 'wakelog[postgres]'"
-        ) from exc
-    parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query))
-    namespace = query.pop("namespace", "default")
-    keeps_index = query.pop("index", "shared")
-    if keeps_index not in ("shared", "local"):
-        raise InvalidInputError(
-            f"the index cannot be {keeps_index!r}", kind="bad-url", hint="index=shared or index=local"
-        )
-    try:
-        patience_s = float(query.pop("patience", PATIENCE_S))
-    except ValueError as exc:
-        raise InvalidInputError("patience is a number of seconds", kind="bad-url", hint="patience=15") from exc
-    place = parts._replace(query=urlencode(query)).geturl()
-    engine = PostgresEngine(place, ns=namespace, create=create, patience_s=patience_s)
-    engine.keeps_index = keeps_index == "shared"
-    return engine
 
 
 class Reading(TypedDict, total=False):
@@ -176,6 +98,7 @@ class SessionKeywords(TypedDict, total=False):
     labels: Mapping[str, str] | None
     limits: Mapping[str, Amount] | None
     spawner: str
+    occurred_at: int
 
 
 class Store:
@@ -186,7 +109,7 @@ class Store:
         self.clock = clock
         self.redact = redact
         self.has_settings = False
-        """Whether settings say what new sessions may spend, and what untrusted effects lead to."""
+        """Whether the settings give limits for new sessions and the rule for untrusted effects."""
 
     @overload
     def session(self, name: str, *, data: type[S], **opening: Unpack[SessionKeywords]) -> Session[S]: ...
@@ -208,12 +131,14 @@ class Store:
         labels: Mapping[str, str] | None = None,
         limits: Mapping[str, Amount] | None = None,
         spawner: str = "",
+        occurred_at: int = 0,
     ) -> Session[Any]:
-        """The session of that name, created if there is none. Safe when several processes ask at once.
+        """Opens the session of that name, or creates it. Several processes may do this at the same time.
 
         `data` is the initial value of the session's own part, or its type (msgspec, dataclass, TypedDict, Pydantic,
         JSON Schema); on an existing session it only tells the type. `goal`, `labels` and `limits` count at creation;
-        limits are as for `Session.budget.set`, and without them those of the settings hold.
+        limits are as for `Session.budget.set`, and without them those of the settings hold. `occurred_at` (in
+        microseconds) is for who records afterwards.
         """
         kind, first = initial(data)
         data_type: DataType[Any] = DataType(kind, version=version, migrate=migrate)
@@ -227,6 +152,7 @@ class Store:
             data=first,
             data_schema=data_type.label,
             spawner=spawner,
+            occurred_at=occurred_at,
         )
         log, is_new = self._open_or_create(name, opened)
         session: Session[Any] = Session(log, name=name, data_type=data_type)
@@ -269,8 +195,8 @@ class Store:
         migrate: Migrations | None = None,
         even_damaged: bool = False,
     ) -> Session[Any]:
-        """An existing session by name or id; never creates one. When `even_damaged`, one whose newest commit is damaged
-        opens too, for reading what is left."""
+        """Opens an existing session by name or id; never creates one. With `even_damaged`, a session whose newest
+        commit is damaged opens too, to read what is left."""
         session = self.find(name_or_id)
         kind, _ = initial(data)
         log = Log(self.engine, session, clock=self.clock, redact=self.redact, even_damaged=even_damaged)
@@ -282,7 +208,7 @@ class Store:
         return found
 
     def find(self, name_or_id: str) -> SessionId:
-        """The id of a session given by name, id, or the start of its id (four characters at least)."""
+        """Returns the id of a session, found by name, by id, or by the first characters of its id (at least four)."""
         session = self.engine.find(check_text(name_or_id, "a name"))
         if session is not None:
             return session
@@ -324,32 +250,54 @@ class Store:
         return [h for h in page if h.session.startswith(full)]
 
     def fork(self, session: Session[S], at: int | str | None = None, *, name: str = "", why: str = "") -> Session[S]:
-        """Forks a session; a name is bound to the fork, and must be free. The same as `Session.fork`."""
+        """Forks a session; `name` must be free. The same as `Session.fork`."""
         forked = session.fork(at, name=name, why=why)
         forked.store = self
         return forked
 
     def spawn(self, parent: Session[Any], name: str, *, task: str = "", **opening: Any) -> Session[Any]:
-        """Opens a sub-agent's session, a root of its own linked to its spawner, and records that it was started. Unless
-        it is given limits, it may spend what its spawner has left."""
+        """Opens a session for a sub-agent, links it to its parent, and records the start in the parent. Without limits
+        of its own, it may spend what its parent has left."""
         opening.setdefault("limits", left_of(parent.log))
         child = self.session(name, goal=task or None, spawner=f"{parent.id}@{parent.head.seq}", **opening)
         parent.calls.spawned(child.id, task)
         return child
 
     def log(self, name: str, *, goal: str | None = None, labels: Mapping[str, str] | None = None) -> Log:
-        """The bare log of the session of that name, created if there is none: for those who build their own verbs."""
+        """Opens the bare log of the session of that name, or creates it: for code with verbs of its own."""
         return self.session(name, goal=goal, labels=labels).log
 
     def sessions(self) -> Iterator[Head]:
-        """The heads of all sessions that are not deleted, oldest first."""
+        """Lists the heads of all sessions that are not deleted, oldest first."""
         after = ""
         while page := self.engine.sessions(after=after, limit=PAGE):
             yield from page
             after = page[-1].session
 
+    def session_ids(self) -> Iterator[tuple[SessionId, WakelogError | None]]:
+        """The ids of all sessions, also of those that cannot be opened, each with the reason why not, or None."""
+        return every_id(self.engine)
+
+    def verify(self) -> Iterator[VerifyReport]:
+        """Checks all sessions one by one, as `Session.verify`, those too damaged to be opened too. What is damaged and
+        belongs to no session comes last, in a report without one."""
+        from wakelog.store.verify import verify_store
+
+        return verify_store(self.engine)
+
+    def follow(
+        self, *, after: Mapping[SessionId, Seq] | None = None, timeout_s: float | None = None
+    ) -> Iterator[tuple[Session[Any], Entry]]:
+        """Events of all sessions as they come, from any process, each once, in order within its session. `after` says
+        how far each session is known, and what is not named there is new; by default everything that is there now is
+        known. Ends when nothing came for `timeout_s`."""
+        from wakelog.store.follow import follow
+
+        return follow(self, after, timeout_s)
+
     def delete(self, session: Session[Any], *, why: str = "") -> Head:
-        """Deletes a session for good; a tombstone stays. Forks keep what they share until they are deleted too."""
+        """Deletes a session permanently; a tombstone stays. Forks keep the history they share until they are deleted
+        too."""
         head = delete(session.log, why=why)
         self.scrub_index()
         return head
@@ -357,9 +305,9 @@ class Store:
     def erase(
         self, session: Session[Any], events: int | str | Iterable[int], *, why: str = "", by: str = ""
     ) -> Erasure:
-        """Erases the content of events for good: in the log, in every fork that shares them and session that adopted
-        them, in the index, and in the files. `events` are their numbers, or a selector such as "e12" or "@3..@4".
-        Headers stay, so the chain still verifies; and so do keys and paths, which `names` lists."""
+        """Erases the content of events permanently: in the log, in forks that share them, in sessions that adopted
+        them, in the index and in the files. `events` are their numbers, or a selector such as "e12" or "@3..@4".
+        Headers stay, so the chain still verifies. Keys and paths stay too; `names` lists them."""
         from wakelog.store.erasure import erase_everywhere
         from wakelog.timeline.selectors import resolve_range
 
@@ -368,6 +316,14 @@ class Store:
             events = range(max(span.first, 1), span.last + 1)
         chosen = [events] if isinstance(events, int) else events
         return erase_everywhere(self, session.log, chosen, why=why, by=by)
+
+    def import_bundle(self, source: IO[bytes], *, dry_run: bool = False, size_max: int | None = None) -> ImportedBundle:
+        """Takes in what `Session.export_bundle` wrote, plain or gzipped: all of it or nothing, verified first. Events
+        that are already here stay as they are. With `dry_run` nothing is written; `size_max` limits the bytes when
+        unpacked."""
+        from wakelog.store.bundles import take_bundle
+
+        return take_bundle(self.engine, source, dry_run=dry_run, size_max=size_max)
 
     def cost(
         self,
@@ -379,8 +335,8 @@ class Store:
         until: int | None = None,
         utc: bool = True,
     ) -> Costs:
-        """What was spent, each amount counted once: by session, turn, tool, model, agent, day or `label:NAME`. Sessions
-        that are named bring their sub-agents with them; without a name it is about all. Times are microseconds."""
+        """Sums up what was spent, by session, turn, tool, model, agent, day or `label:NAME`. Each amount is counted
+        once. Named sessions include their sub-agents; without names, all sessions count. Times are in microseconds."""
         named = [sessions] if isinstance(sessions, str) else sessions
         found = None if named is None else [self.find(each) for each in named]
         return self.index.costs(found, by=by, turns=turns, since=since, until=until, utc=utc)
@@ -392,10 +348,11 @@ class Store:
         session: str = "",
         ended: bool = False,
         writes: bool = True,
+        beside: bool = False,
     ) -> Watcher:
-        """Rules over all sessions, or one, whoever writes them: those given, or else all that are built in. Its `look`
-        tells what is new. See `Session.monitors.add` for `pause`; `ended` takes in ended sessions; without `writes`
-        nothing is flagged."""
+        """Rules over all sessions, or one, whoever writes them: those given, or else all that are built in; with
+        `beside`, both. Its `look` tells what is new. See `Session.monitors.add` for `pause`; `ended` takes in ended
+        sessions; without `writes` nothing is flagged."""
         from wakelog.monitors.builtin import built_in
         from wakelog.monitors.monitor import pausing
         from wakelog.monitors.store_watch import Watcher
@@ -403,7 +360,7 @@ class Store:
         return Watcher(
             self.engine,
             lambda each: Log(self.engine, each, clock=self.clock, redact=self.redact),
-            rules or built_in(on_effect=self.on_effect),
+            rules if rules and not beside else (*built_in(on_effect=self.on_effect), *rules),
             pause=pausing(self.on_effect) if pause is None else pause,
             session=self.find(session) if session else None,
             ended=ended,
@@ -412,16 +369,16 @@ class Store:
 
     @property
     def on_effect(self) -> str:
-        """What an effect with untrusted content in the model's window leads to: `flag`, or `ask`, which pauses."""
+        """Returns what happens when a call has effects while untrusted content is in the model's window: `flag`, or
+        `ask`, which pauses."""
         return self._guards.on_effect
 
     @functools.cached_property
     def prices(self) -> Prices:
         """What models cost: the table that is shipped, and the user's `prices.toml` over it. Read once."""
-        from wakelog.config.settings import user_file
-        from wakelog.monitors.prices import FILE, load
+        from wakelog.config.settings import user_prices
 
-        return load(user_file().parent / FILE)
+        return user_prices()
 
     @functools.cached_property
     def _guards(self) -> Guards:
@@ -430,14 +387,14 @@ class Store:
         return guards(load()) if self.has_settings else Guards()
 
     def scrub_index(self) -> None:
-        """After a removal: nothing of what was removed stays in the index either, if there is one."""
+        """Removes deleted and erased content from the index, if there is one."""
         path = self._index_path
         if "index" in self.__dict__ or self._is_index_shared or (path is not None and path.exists()):
             self.index.scrub()
 
     def scrub_removed(self) -> None:
-        """After an erasure: nothing of it stays in the index, nor in files that the engine keeps old bytes in.
-        UnavailableError (`scrub-pending`) when that has to wait."""
+        """Removes erased content from the index, and from engine files that keep old bytes. UnavailableError
+        (`scrub-pending`) when that has to wait."""
         self.scrub_index()
         if (rewrite := self.engine.abilities.rewrite) is not None:
             rewrite(most=REWRITE_MAX)
@@ -448,7 +405,7 @@ class Store:
 
     @functools.cached_property
     def index(self) -> Index:
-        """The index of this store: `index.db` beside its log, in the database that has the log, or in memory."""
+        """Opens the index of this store: `index.db` beside its log, in the log's own database, or in memory."""
         from wakelog.index.index import Index
 
         if getattr(self.engine, "is_remote", False):
@@ -462,6 +419,20 @@ class Store:
         return Index(self.engine, self._index_path)
 
     @property
+    def is_index_behind(self) -> bool:
+        """Whether the index has so much to catch up with that a question waits for it. Costs a page of the feed."""
+        from wakelog.index.newest import is_far_behind
+
+        return is_far_behind(self.index)
+
+    def newest_index(self, most: int) -> Index:
+        """A small index in memory of the sessions written last, `most` of them: for a first answer while the index is
+        far behind. Close it."""
+        from wakelog.index.newest import newest_index
+
+        return newest_index(self.engine, self.sessions(), most)
+
+    @property
     def _index_path(self) -> Path | None:
         abilities = self.engine.abilities
         path = abilities.path
@@ -470,6 +441,7 @@ class Store:
         return path.with_name("index.db" if path.name == "log.db" else f"{path.stem}.index.db")
 
     def close(self) -> None:
+        """Closes the index and the engine. Sessions of this store cannot be used afterwards."""
         if "index" in self.__dict__:
             self.index.close()
         self.engine.close()
@@ -484,7 +456,7 @@ class Store:
 
 
 def _bring_forward(session: Session[Any]) -> None:
-    """Checks an existing session's data against the type it is opened with, migrating it when it is older."""
+    """Checks an existing session's data against the type it is opened with, and migrates older data."""
     data_type = session._data_type
     if data_type.kind is None:
         return

@@ -1,14 +1,14 @@
-"""Erasing from a whole store, and what it needs to know before it starts.
+"""Erasing content from a whole store: the erasure itself, a preview, the cascade, and the scan for secrets.
 
-**Erase** takes the content out of the log, with its forks and adopters (log/removal.py), then out of the index, then
-out of the engine's files. What cannot leave the files just now is told as `pending`; what erasing never removes, the
-names that content stood under, is told too.
+**Erase** removes the content from the log with its forks and adopters (log/removal.py), then from the index, then from
+the engine's files. If old bytes must stay in files for now, `pending` says why. Names of keys and paths are never
+erased; the result lists them.
 
-**Cascade.** An event names what caused it and what it was derived from. Walking forward from a target, everything that
-names it, or names something that does, may hold what it held. Forks that share the target are walked too.
+**Cascade.** An event names its cause and the events it was derived from. So a later event that names the target,
+directly or through others, may repeat its content. The walk includes forks that share the target.
 
-**Scan.** Stored events are shown to a finder of secrets, with their payloads in place. It says what kinds it found; the
-secrets themselves are not kept.
+**Scan.** Each stored event, with its payloads, is passed to a finder of secrets. The result says which kinds were
+found; the secrets themselves are not kept.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
+from wakelog.redaction import redact_event
 from wakelog.state.patch import tokens_of
 
 if TYPE_CHECKING:
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
 
 Finder = Callable[[ev.Event], Iterable[str]]
 Events = dict[SessionId, tuple[Seq, ...]]
-"""Events by the session of the fork tree in which they stand."""
+"""Events, by the session of the fork tree that holds them."""
 
 _NAMED = {"facts": "fact", "labels": "label", "artefacts": "artefact", "files_modified": "file"}
-"""Parts of the state whose keys are names that somebody chose, and what those are called."""
+"""Parts of the state whose keys are chosen names, with the word for each."""
 _WORKING_SET = {"files": "file", "apps": "app", "data_sources": "data source"}
 
 
@@ -44,15 +45,15 @@ class Erasure(msgspec.Struct, frozen=True):
     """What an erasure did, or would do."""
 
     events: Events
-    """Those whose content went, by session: forks, adopters and whatever repeated it are among them."""
+    """The erased events by session, including those in forks, in adopters and wherever the content was repeated."""
     names: tuple[str, ...]
-    """Keys and paths that the content stood under. They are structure, and stay."""
+    """Keys and paths of the content. They are structure and stay."""
     pending: str = ""
-    """Why old bytes are still in files, and what finishes it; empty when none are."""
+    """Why old bytes are still in files, and how to remove them; empty when there are none."""
 
 
 class Follower(msgspec.Struct, frozen=True):
-    """An event that came of a target: in which session it stands, and which earlier event it names."""
+    """An event that depends on a target: its session, and which earlier event it names."""
 
     session: SessionId
     seq: Seq
@@ -72,7 +73,7 @@ class FoundSecret(msgspec.Struct, frozen=True):
 
 
 def preview(log: Log, seqs: Iterable[Seq]) -> Erasure:
-    """What erasing these events would do. They may stand in several sessions of the fork tree."""
+    """What erasing these events would do. They may be in several sessions of the fork tree."""
     events: dict[SessionId, set[Seq]] = {}
     names: dict[str, None] = {}
     for part, mine in _by_holder(log, seqs).items():
@@ -144,9 +145,38 @@ def _paths_in(value: Value, tokens: list[str]) -> Iterator[list[str]]:
         yield from _paths_in(inner, path)
 
 
+def refuse_any_held(store: Store, sessions: Iterable[SessionId]) -> None:
+    """Says no before anybody is asked. One that was deleted has no say; what forks still read of it is theirs."""
+    for session in sessions:
+        if store.engine.head(session).status != "deleted":
+            removal.refuse_if_held(store.engine, session)
+
+
+def erase_all(
+    store: Store,
+    logs: dict[SessionId, Log],
+    seqs: dict[SessionId, list[Seq]],
+    work: Callable[[Log, list[Seq]], Erasure],
+) -> Erasure:
+    """Does something with the events of each session, and tells all of it together. `logs` has for a session a log that
+    reads through it: its own, or that of a fork when it was deleted."""
+    parts = [
+        work(logs.get(holder) or Log(store.engine, holder, even_deleted=True), mine) for holder, mine in seqs.items()
+    ]
+    events: dict[SessionId, set[Seq]] = {}
+    for part in parts:
+        for session, changed in part.events.items():
+            events.setdefault(session, set()).update(changed)
+    return Erasure(
+        {session: tuple(sorted(changed)) for session, changed in events.items()},
+        tuple(sorted({name for part in parts for name in part.names})),
+        "; ".join(dict.fromkeys(part.pending for part in parts if part.pending)),
+    )
+
+
 def followers(log: Log, targets: Iterable[Seq]) -> list[Follower]:
-    """The events after the targets that came of them: in every live session of the fork tree that has a target in its
-    history. Targets themselves are not among them."""
+    """The later events that depend on the targets, in every live session of the fork tree that has a target in its
+    history. The targets themselves are left out."""
     by_holder: dict[SessionId, set[Seq]] = {}
     for seq in targets:
         by_holder.setdefault(holder_of(log, seq), set()).add(seq)
@@ -168,14 +198,23 @@ def _tree(engine: Engine, session: SessionId) -> Iterator[Log]:
 
 
 def holder_of(log: Log, seq: Seq) -> SessionId:
-    """The session of the fork tree in which an event of this history stands."""
+    """The session of the fork tree that holds an event of this history."""
     return next(s.session for s in reversed(log.segments) if s.first <= seq)
 
 
-def scan(log: Log, find: Finder) -> Iterator[FoundSecret]:
-    """The events in which `find` finds something. What is erased or pruned is passed over."""
+def find_secrets(event: ev.Event) -> Iterable[str]:
+    """The kinds of secrets in an event, by the rules that new events are redacted by."""
+    return redact_event(event)[1]
+
+
+def scan(
+    log: Log, find: Finder = find_secrets, *, scanned: Callable[[], object] = lambda: None
+) -> Iterator[FoundSecret]:
+    """The events in which `find` finds something; `scanned` is told of each that was looked at. What is erased or
+    pruned is passed over."""
     for entry in log.entries():
         if entry.is_intact and entry.record.body:
+            scanned()
             markers = tuple(dict.fromkeys(find(_with_payloads(log, entry))))
             if markers:
                 yield FoundSecret(holder_of(log, entry.seq), entry.seq, entry.kind, entry.header.turn, markers)

@@ -1,6 +1,6 @@
-"""The index of a store behind a server: the server's own, asked over the wire.
+"""The index of a store behind a server: questions go to the server's own index over HTTP.
 
-Only a question that is not among the typed ones is answered here, from an index in memory that reads the whole log.
+A question that the server has no route for is answered here, from an index in memory that reads the whole log.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class AskSql(msgspec.Struct, frozen=True):
 
 
 class RemoteIndex(Index):
-    """What a server's index can be asked."""
+    """Sends index questions to a server."""
 
     def __init__(self, engine: Engine) -> None:
         assert isinstance(engine, RemoteEngine)
@@ -57,6 +57,6 @@ class RemoteIndex(Index):
         return self._remote.ask("/v1/query", given, Table)
 
     def scrub(self) -> None:
-        """The server scrubs its own; here there is something only if something was asked here."""
+        """Scrubs the index in memory, if one was built. The server scrubs its own."""
         if self._is_used:
             super().scrub()

@@ -1,1 +1,1 @@
-"""Finding a place in a session, and reading what stands there: selectors, slices, messages, files."""
+"""Finds a position in a session and reads what is there: selectors, slices, messages, files."""

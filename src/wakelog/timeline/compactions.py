@@ -1,8 +1,7 @@
-"""Compactions: where a summary stands for a part of the conversation, in view only.
+"""Compactions: a summary replaces a part of the conversation, in the view only.
 
-The state lists each compaction that is in effect among `evicted_keys`, as `e41:e5..e40`: event 41 holds a summary of
-events 5 to 40. A rewind and a fork carry that list along, so it always fits the view, and what is left out need not be
-read to be left out.
+The state lists each compaction in effect among `evicted_keys`, as `e41:e5..e40`: event 41 has a summary of events 5 to
+40. Rewinds and forks keep that list in step with the view, so replaced events can be skipped without reading them.
 """
 
 from __future__ import annotations

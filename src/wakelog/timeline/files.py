@@ -1,7 +1,7 @@
-"""Which files were changed in the last turns: one row a path, from the events in view, newest first.
+"""Which files were changed in the last turns: one row for each path, from the events in view, newest first.
 
-Only turns that are in view count: what was rewound is not part of how the project came to be as it is. Nothing older
-than the turns asked for is read.
+Only turns in view count, because rewound changes do not explain what the project looks like now. Nothing older than the
+requested turns is read.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _note(found: dict[str, ChangedFile], entry: Entry, tools: dict[str, str]) ->
         turns=turns if not turn or turn in turns else (*turns, turn),
         tool=tools.get(str(body.get("action", "")), ""),
         seq=entry.seq,
-        at=entry.header.at,
+        at=entry.happened_at,
         added=(before.added if before else 0) + int(body.get("added", 0)),
         removed=(before.removed if before else 0) + int(body.get("removed", 0)),
         trust=entry.header.trust,

@@ -1,4 +1,4 @@
-"""Messages: the transient tier, read from the log and never from the state."""
+"""The messages of a conversation. They are read from the log; the state does not hold them."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def UserMessage(content: Value, *, name: str = "") -> ev.MessageAdded:
-    """A message from the user, to be appended. Named like the event it makes."""
+    """Makes a user's message, for `Session.append`. Named like the event it makes."""
     return ev.MessageAdded(role="user", content=content, name=name)
 
 
 def ModelMessage(content: Value, *, name: str = "") -> ev.MessageAdded:
-    """A message from the model, to be appended."""
+    """Makes a model's message, for `Session.append`."""
     return ev.MessageAdded(role="assistant", content=content, name=name)
 
 
 def read_messages(log: Log, at: Seq | None = None, *, compacted: bool = True) -> list[Message]:
-    """The messages in view at a point, with a summary (role "summary") in place of what was compacted, unless the raw
-    ones are asked for. What models answered is among them, once: where the agent also recorded it as a message of the
-    same turn, as that. An erased or pruned one says so instead of being skipped."""
+    """The messages in view at a point. A compacted range is given as its summary (role "summary"), unless `compacted`
+    is false. Model answers are included, each once: if the agent also recorded the answer as a message of the same
+    turn, that message is used. An erased or pruned message says so and is not skipped."""
     at, state = log.now() if at is None else (at, log.state(at))
     summaries = outermost(compactions_in(state["evicted_keys"])) if compacted else []
     placed: list[tuple[Seq, Message]] = []
@@ -119,7 +119,7 @@ def _message(log: Log, entry: Entry, field: str) -> Message:
 
 
 def content_of(log: Log, entry: Entry, field: str) -> Value:
-    """A field of an event, fetched; what is no longer there says why."""
+    """The content of an event's field; where it is gone, a text that says why."""
     if not entry.record.body:
         return {"gone": {"seq": entry.seq, "reason": "pruned"}}
     if "$erased" in entry.body:

@@ -1,7 +1,7 @@
-"""Finding a place in a session: by turn, attempt or time.
+"""Finds a position in a session by turn, attempt or time.
 
-Turn numbers and times never go back along a session, so places are found by halving, and the last stretch is read in
-one go: a handful of reads however long the session is, and no index.
+Turn numbers and times never go back within a session. So a position is found by binary search, and the last part is
+read at once. That takes a few reads, however long the session is, and no index.
 """
 
 from __future__ import annotations

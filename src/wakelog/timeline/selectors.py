@@ -66,7 +66,7 @@ def parse_selector(text: str) -> Selector:
         raise InvalidInputError(
             f"{text!r} is not a selector",
             kind="bad-selector",
-            hint="a place looks like fix-auth@5, @3..@7, e1042 or t:2h",
+            hint="a position looks like fix-auth@5, @3..@7, e1042 or t:2h",
         )
     return Selector(text, "", "")
 
@@ -86,7 +86,7 @@ def _ends(log: Log, text: str, head: Head) -> tuple[Range, Range]:
     """What a point or range begins and ends with."""
     selector = parse_selector(text)
     if selector.session:
-        raise InvalidInputError(f"{text!r} names a session where only a place is expected", kind="bad-selector")
+        raise InvalidInputError(f"{text!r} names a session where only a position is expected", kind="bad-selector")
     first = _resolve(log, selector.first or "@", head)
     last = _resolve(log, selector.last, head) if selector.last else first
     if last.last < first.first:
@@ -136,14 +136,18 @@ def _resolve(log: Log, text: str, head: Head) -> Range:
     if match := re.fullmatch(r"@(\d+)\.(\d+|best)", text):
         return _turn(log, int(match[1]), head, match[2])
     raise InvalidInputError(
-        f"{text!r} is not a place",
+        f"{text!r} is not a valid position{_meant(text)}",
         kind="bad-selector",
-        hint="places look like @5, @-1, e1042, t:2h, cp:NAME, last-error",
+        hint="positions look like @5, @-1, e1042, t:2h, cp:NAME, last-error",
     )
 
 
+def _meant(text: str) -> str:
+    return f"; did you mean @{text} or e{text}?" if text.isdecimal() else ""
+
+
 def _turn_number(text: str, head: Head) -> int | None:
-    """The turn that `@5`, `turn:5`, `@-` or `@~1` stands for; None for other places."""
+    """The turn that `@5`, `turn:5`, `@-` or `@~1` means; None for other positions."""
     if match := re.fullmatch(r"@(?:-|~)(\d*)", text):
         return head.turn - int(match[1] or 1)
     match = re.fullmatch(r"(?:@|turn:)(\d+)", text)

@@ -11,6 +11,8 @@ from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.timeline.points import attempts_of, seq_at_time
 
+PAGE = 512
+
 
 class Slice(msgspec.Struct, frozen=True):
     """What to read. Everything is optional, and everything given must hold; times are microseconds."""
@@ -24,6 +26,7 @@ class Slice(msgspec.Struct, frozen=True):
     kind: str | tuple[str, ...] | None = None
     """A kind, or its first word: "action" is all action events."""
     tool: str | None = None
+    newest_first: bool = False
 
 
 def read_slice(log: Log, wanted: Slice) -> Iterator[Entry]:
@@ -39,7 +42,16 @@ def read_slice(log: Log, wanted: Slice) -> Iterator[Entry]:
     if wanted.until is not None:
         last = seq_at_time(log, wanted.until)
         upto = last if upto is None else min(upto, last)
-    return _filtered(log, wanted, after, upto)
+    return _backwards(log, wanted, after, upto) if wanted.newest_first else _filtered(log, wanted, after, upto)
+
+
+def _backwards(log: Log, wanted: Slice, after: Seq, upto: Seq | None) -> Iterator[Entry]:
+    """A page at a time from the end: whoever stops early has read little more than was asked for."""
+    last = log.head().seq if upto is None else upto
+    while last > after:
+        low = max(after, last - PAGE)
+        yield from reversed(list(_filtered(log, wanted, low, last)))
+        last = low
 
 
 def _filtered(log: Log, wanted: Slice, after: Seq, upto: Seq | None) -> Iterator[Entry]:

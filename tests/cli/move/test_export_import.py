@@ -17,14 +17,14 @@ from wakelog.store import Store
 DIES = """
 import os, signal, sys
 from wakelog.cli.app import run
-from wakelog.cli.commands import export
+from wakelog.session import Session
 
 def half(log, out, **how):
     out.write(b"half a bundle")
     out.flush()
     os.kill(os.getpid(), signal.SIGKILL)
 
-export.export_bundle = half
+Session.export_bundle = half
 run(sys.argv[1:])
 """
 

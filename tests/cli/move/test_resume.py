@@ -38,9 +38,9 @@ def test_status_advises_undo_only_where_it_takes_the_rewind_back(cli: Cli, store
     assert "wakelog undo" not in told
     assert "tried again" in told
     assert cli("rewind", "agent@e1", store, "--yes").code == 0
-    assert "wakelog undo agent takes it back" in cli("status", "agent", store).out
+    assert "to undo: wakelog undo agent" in cli("status", "agent", store).out
     assert cli("undo", "agent", store).code == 0
     told = cli("status", "agent", store).out
     assert "wakelog undo" not in told
-    assert "wakelog redo agent takes it back" in told
+    assert "to redo: wakelog redo agent" in told
     assert cli("redo", "agent", store).code == 0

@@ -11,7 +11,7 @@ from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.shell_completion import complete_checkpoint, complete_selector
 from wakelog.cli.text import inert
-from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.errors import InvalidInputError
 from wakelog.session import Session
 
 
@@ -41,14 +41,7 @@ def checkpoint_command(ctx: CommandContext, name: str, selector: str, remove: bo
         return
     _check(name)
     if remove:
-        if name not in names:
-            known = ", ".join(names) or "none"
-            raise NotFoundError(
-                f"no checkpoint {name!r} (there are: {known})",
-                kind="checkpoint-not-found",
-                hint="list them with wakelog checkpoint ls",
-            )
-        session.checkpoint(name, names[name], remove=True)
+        session.checkpoint(name, names.get(name), remove=True)
         told, at = "removed", names[name]
     else:
         at = session.seq(where.text.partition("..")[0] or None)

@@ -25,14 +25,13 @@ from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import count, duration, fit, glyph, inert, money, width
-from wakelog.compare.comparison import Comparison, Pair, compare
-from wakelog.compare.step_values import whole
-from wakelog.compare.trajectory import Course, Extent, attempts, read_course, select_extent, tried_again
+from wakelog.compare.comparison import Comparison, Pair
+from wakelog.compare.trajectory import Course
 from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.log import Log
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.store import open as open_store
-from wakelog.timeline.points import attempts_of
 
 _LOOKS = {"completed": ("done", "green"), "failed": ("failed", "red"), "open": ("open", "blue")}
 _COLUMNS = (
@@ -68,41 +67,32 @@ def compare_command(ctx: CommandContext, sides: tuple[str, ...], other: str, eve
     """
     store = open_store(other, create=False) if other else None
     try:
-        extents = _extents(ctx, sides, store)
-        return show_comparison(ctx, compare(*extents), extents, everything=everything, exit_code=exit_code)
+        found, logs = _compared(ctx, sides, store)
+        return _answer(ctx, found, logs, everything=everything, exit_code=exit_code)
     finally:
         if store is not None:
             store.close()
 
 
-def _extents(ctx: CommandContext, sides: tuple[str, ...], store: Store | None) -> list[Extent]:
+def _compared(ctx: CommandContext, sides: tuple[str, ...], store: Store | None) -> tuple[Comparison, list[Log]]:
+    """The comparison that the words ask for, and the log of each side."""
     if len(sides) > 1 or (sides and store is not None):
-        first = _extent(ctx, sides[0])
-        rest = sides[1:] or sides
-        return [first, *(_extent(ctx, side, store=store, session=sides[0]) for side in rest)]
+        places = [_side(ctx, sides[0])]
+        places += [_side(ctx, side, store=store, session=sides[0]) for side in sides[1:] or sides]
+        return places[0][0].compare(*places), [session.log for session, _ in places]
     place = ctx.place(sides[0] if sides else "")
     session, spot = place.session, place.text.partition("..")[0]
     if spot:
-        turn = session.log.entry(span_of(session, spot).last).header.turn
-        found = attempts(session.log, turn, session.name, forks=True) if turn else []
-        if len(found) > 1:
-            return found
-        raise InvalidInputError(
-            f"{sides[0]} has one attempt: there is nothing to compare it with",
-            kind="nothing-to-compare",
-            hint="wakelog compare A B",
-        )
+        span_of(session, spot)  # for its error, which names what is near
+        return _of_turn(ctx, session, spot, f"{sides[0]} has one attempt: there is nothing to compare it with")
     fork = session.head.fork
     if fork is None:
-        raise InvalidInputError(
-            f"{session.name or session.id} is not a fork: name what to compare it with",
-            kind="nothing-to-compare",
-            hint="wakelog compare A B",
-        )
-    return [select_extent(ctx.store.resume(fork.parent).log), select_extent(session.log, name=session.name)]
+        raise _nothing(f"{session.name or session.id} is not a fork: name what to compare it with")
+    parent = ctx.store.resume(fork.parent)
+    return parent.compare(session), [parent.log, session.log]
 
 
-def _extent(ctx: CommandContext, side: str, *, store: Store | None = None, session: str = "") -> Extent:
+def _side(ctx: CommandContext, side: str, *, store: Store | None = None, session: str = "") -> tuple[Session[Any], str]:
     """A side of the comparison; a place without a session is in the session of the first side."""
     place = ctx.place(side)
     found = place.session if place.named or not session else ctx.place(session).session
@@ -110,35 +100,53 @@ def _extent(ctx: CommandContext, side: str, *, store: Store | None = None, sessi
         found = store.resume(store.find(place.named or found.name or found.id))
     if place.text:
         span_of(found, place.text)  # for its error, which names what is near
-    return select_extent(found.log, place.text, found.name)
+    return found, place.text
 
 
-def show_comparison(
-    ctx: CommandContext, comparison: Comparison, extents: list[Extent], *, everything: bool, exit_code: bool
+def _of_turn(ctx: CommandContext, session: Session[Any], spot: str, otherwise: str) -> tuple[Comparison, list[Log]]:
+    """The attempts at a turn, with those of forks."""
+    try:
+        found = session.compare(spot)
+    except InvalidInputError as exc:
+        if exc.kind != "nothing-to-compare":
+            raise
+        raise _nothing(otherwise) from exc
+    return found, [_log(ctx, session, course) for course in found.courses]
+
+
+def _log(ctx: CommandContext, session: Session[Any], course: Course) -> Log:
+    return session.log if course.session == session.id else ctx.store.resume(course.session).log
+
+
+def _nothing(message: str, hint: str = "wakelog compare A B") -> InvalidInputError:
+    return InvalidInputError(message, kind="nothing-to-compare", hint=hint)
+
+
+def _answer(
+    ctx: CommandContext, comparison: Comparison, logs: list[Log], *, everything: bool, exit_code: bool = False
 ) -> int:
-    """Answers with a comparison; shared by `attempts diff`."""
     data = {"pairs": comparison.pairs}
-    ctx.answer("compare", data, lambda: _show(ctx, comparison, extents, everything))
+    ctx.answer("compare", data, lambda: _show(ctx, comparison, logs, everything))
     _suggest(ctx, comparison)
     return NO if exit_code and comparison else 0
 
 
-def _show(ctx: CommandContext, comparison: Comparison, extents: list[Extent], everything: bool) -> None:
+def _show(ctx: CommandContext, comparison: Comparison, logs: list[Log], everything: bool) -> None:
     """For two, the first difference comes first; for more, what each came to."""
     several = len(comparison.pairs) > 1
     if several:
         ctx.say_all(sum_lines(ctx, comparison.courses))
     for number, pair in enumerate(comparison.pairs, 1):
-        names, logs = letter(0) + letter(number), (extents[0].log, extents[number].log)
+        names, both = letter(0) + letter(number), (logs[0], logs[number])
         if several:
             ctx.say()
         ctx.say(title_line(ctx, pair, names))
-        ctx.say_all(divergence_lines(ctx, pair, logs, names, everything=everything))
+        ctx.say_all(divergence_lines(ctx, pair, both, names, everything=everything))
         if not several:
             ctx.say(ctx.style("sums", bold=True))
             ctx.say_all(sum_lines(ctx, comparison.courses))
         if (pair.divergence and not several) or everything:
-            ctx.say_all(step_lines(ctx, pair, logs, names, everything=everything))
+            ctx.say_all(step_lines(ctx, pair, both, names, everything=everything))
             ctx.say_all(end_lines(ctx, pair, everything=everything))
 
 
@@ -161,7 +169,7 @@ def attempts_command(ctx: CommandContext, words: tuple[str, ...], everything: bo
     cost, and where it first differs from the first one. Without SEL, the newest turn with more than one attempt.
 
     diff compares the attempts step by step. pick makes another attempt the current one: it rewinds to the end of that
-    attempt, and `wakelog undo` takes that back. To take over the result of a fork, use `wakelog adopt`.
+    attempt, and `wakelog undo` reverts that. To take over the result of a fork, use `wakelog adopt`.
 
     \b
     Examples:
@@ -179,46 +187,39 @@ def attempts_command(ctx: CommandContext, words: tuple[str, ...], everything: bo
         return _pick(ctx, session, first, yes)
     turn = _turn(session, first)
     try:
-        found = attempts(session.log, turn, session.name, forks=True)
+        found = session.attempts_of(turn, forks=True)
     except NotFoundError:
-        span_of(session, f"@{turn}")  # its error names what is near
+        if turn is not None:
+            span_of(session, f"@{turn}")  # its error names what is near
         raise
-    if verbs == ["diff"]:
-        return _diff(ctx, session, turn, found, everything)
-    return _list(ctx, session, turn, found)
+    turn = found[0].turn
+    if verbs != ["diff"]:
+        return _list(ctx, session, turn, found)
+    one = f"@{turn} of {session.name or session.id} has one attempt: there is nothing to compare"
+    if len(found) < 2:
+        raise _nothing(one, f"wakelog show {handle(session)}@{turn}")
+    return _answer(ctx, *_of_turn(ctx, session, f"@{turn}", one), everything=everything)
 
 
-def _turn(session: Session[Any], spot: str) -> int:
+def _turn(session: Session[Any], spot: str) -> int | None:
     if not spot:
-        return tried_again(session.log)
+        return None
     if spot.startswith("@") and spot[1:].isdigit():
         return int(spot[1:])  # also one that only forks have
     return session.log.entry(span_of(session, spot).last).header.turn
 
 
-def _diff(ctx: CommandContext, session: Session[Any], turn: int, found: list[Extent], everything: bool) -> int:
-    from wakelog.cli.commands.compare import show_comparison
-
-    if len(found) < 2:
-        raise InvalidInputError(
-            f"@{turn} of {session.name or session.id} has one attempt: there is nothing to compare",
-            kind="nothing-to-compare",
-            hint=f"wakelog show {handle(session)}@{turn}",
-        )
-    return show_comparison(ctx, compare(*found), found, everything=everything, exit_code=False)
-
-
 # The list
 
 
-def _list(ctx: CommandContext, session: Session[Any], turn: int, found: list[Extent]) -> int:
-    pairs = compare(*found).pairs if len(found) > 1 else ()
-    courses = [read_course(found[0]), *(pair.b for pair in pairs)]
+def _list(ctx: CommandContext, session: Session[Any], turn: int, courses: list[Course]) -> int:
+    pairs = session.compare(f"@{turn}").pairs if len(courses) > 1 else ()
+    courses = [courses[0], *(pair.b for pair in pairs)]
     compared: list[Pair | None] = [None, *pairs]
     tried = [_plain(course, pair) for course, pair in zip(courses, compared, strict=True)]
     data = {**identity(session), "turn": turn, "attempts": tried}
-    ctx.answer("attempts", data, lambda: _show_attempts(ctx, session, turn, found, courses, compared), records=tried)
-    if len(found) > 1:
+    ctx.answer("attempts", data, lambda: _show_attempts(ctx, session, turn, courses, compared), records=tried)
+    if len(courses) > 1:
         ctx.suggest(f"wakelog attempts diff {handle(session)}@{turn}")
     return 0
 
@@ -232,27 +233,27 @@ def _show_attempts(
     ctx: CommandContext,
     session: Session[Any],
     turn: int,
-    found: list[Extent],
     courses: list[Course],
     compared: list[Pair | None],
 ) -> None:
     count_ = f"{len(courses)} attempt{'s' if len(courses) != 1 else ''}"
-    asked = _input(courses[0], found[0])
+    logs = [_log(ctx, session, course) for course in courses]
+    asked = _input(courses[0], logs[0])
     front = f"{title(ctx, session)} @{turn}"
     room = max(8, ctx.columns - width(click.unstyle(front)) - width(count_) - 4)
     ctx.say(f"{front}  {fit(asked, min(room, ctx.columns // 2))}  {ctx.style(count_, dim=True)}")
     rows = [_row(session, course) for course in courses]
-    for line, extent, course, pair in zip(
-        lay_out(ctx, _COLUMNS, rows, titles=False), found, courses, compared, strict=True
+    for line, log, course, pair in zip(
+        lay_out(ctx, _COLUMNS, rows, titles=False), logs, courses, compared, strict=True
     ):
         ctx.say(line)
         if pair is not None:
-            ctx.say("   " + ctx.style(fit(_difference(extent, course, pair), ctx.columns - 3), dim=True))
+            ctx.say("   " + ctx.style(fit(_difference(log, course, pair), ctx.columns - 3), dim=True))
 
 
-def _input(course: Course, extent: Extent) -> str:
+def _input(course: Course, log: Log) -> str:
     first = next((step for step in course.steps if step.kind == "input"), None)
-    return text_of(whole(extent.log, first.input, 4096)) if first is not None and first.input is not None else ""
+    return text_of(log.whole(first.input, 4096)) if first is not None and first.input is not None else ""
 
 
 def _row(session: Session[Any], course: Course) -> Row:
@@ -271,7 +272,7 @@ def _row(session: Session[Any], course: Course) -> Row:
     )
 
 
-def _difference(extent: Extent, course: Course, pair: Pair) -> str:
+def _difference(log: Log, course: Course, pair: Pair) -> str:
     """Where an attempt first differs from the first one."""
     found = pair.divergence
     if found is None:
@@ -279,7 +280,7 @@ def _difference(extent: Extent, course: Course, pair: Pair) -> str:
     if found.b is None:
         return f"ended after {found.same_before} same steps"
     what = "" if found.what == ("step",) else f" ({', '.join(found.what)})"
-    return f"differs from step {found.b + 1} on{what}: {words_of(extent.log, course.steps[found.b])}"
+    return f"differs from step {found.b + 1} on{what}: {words_of(log, course.steps[found.b])}"
 
 
 # Choosing
@@ -287,15 +288,14 @@ def _difference(extent: Extent, course: Course, pair: Pair) -> str:
 
 def _pick(ctx: CommandContext, session: Session[Any], spot: str, yes: bool) -> int:
     from wakelog.cli.commands.rewind import show_preview
-    from wakelog.diff.rewind_preview import preview_rewind
 
     name = handle(session)
     turn, _, number = spot.removeprefix("@").partition(".")
     if not spot.startswith("@") or not turn.isdigit() or not number.isdigit():
         raise click.UsageError(f"pick names one attempt: wakelog attempts pick {name}@6.1")
     span_of(session, spot)
-    span = next(s for s in attempts_of(session.log, int(turn)) if s.attempt == int(number))
-    preview = preview_rewind(session.log, span.last)
+    span = next(each for each in session.attempts_of(int(turn)) if each.attempt == int(number))
+    preview = session.preview_rewind(span.last)
     if ctx.is_for_people:
         show_preview(ctx, session, preview)
     ctx.confirm("Pick it?", yes=yes)
@@ -305,6 +305,6 @@ def _pick(ctx: CommandContext, session: Session[Any], spot: str, yes: bool) -> i
     ctx.answer(
         "attempts-pick",
         data,
-        lambda: ctx.say(f"{spot} ({span.outcome}) is in view. To take it back: {inert(undo, lines=False)}"),
+        lambda: ctx.say(f"{spot} ({span.outcome}) is in view. To undo: {inert(undo, lines=False)}"),
     )
     return 0

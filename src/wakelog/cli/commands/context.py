@@ -8,7 +8,6 @@ import click
 import msgspec
 
 from wakelog.cli.context import CommandContext, common, why_option
-from wakelog.cli.places import Place
 from wakelog.cli.render.results import Of, plain
 from wakelog.cli.render.results import shape as shape_of
 from wakelog.cli.render.sessions import handle, identity, label, title
@@ -20,13 +19,10 @@ from wakelog.context.brief import DEFAULT_BUDGET
 from wakelog.context.compaction import Summary
 from wakelog.context.handles import Evicted
 from wakelog.context.items import Item
-from wakelog.context.ledger import durable_part, exposure_of, make_context
-from wakelog.context.quotes import unfenced
-from wakelog.context.recorded_window import Moved, RecordedWindow, moved, seen_at
-from wakelog.context.shapes import Shape, shape_items
-from wakelog.model.ids import Seq
+from wakelog.context.recorded_window import Moved, RecordedWindow
+from wakelog.context.shapes import Shape
+from wakelog.context.window_look import WindowLook
 from wakelog.session import Session
-from wakelog.timeline.points import attempts_of
 
 _TEXT = 500
 _SHOWN = 200
@@ -40,21 +36,6 @@ _COLUMNS = (
     Column("trust", least=8),
 )
 SHAPES = ("openai", "responses", "anthropic")
-
-
-class WindowLook(msgspec.Struct, frozen=True):
-    """One look at a window."""
-
-    seen: RecordedWindow
-    turn: int
-    known: str
-    tokens: int
-    budget: int | None
-    trust: str
-    source: str
-    moved: Moved | None
-    messages: list[dict[str, Any]] | None
-    system: str
 
 
 shape_of(
@@ -128,8 +109,8 @@ def _row(item: Item, sign: str, how: str = "") -> Row:
     who = item.name if item.kind == "call" else item.kind if item.kind in ("summary", "gone") else item.role
     text = inert(item.text, lines=False)
     if item.kind == "call":
-        given, _, answer = item.text.partition("\n")
-        text = f"{given.removeprefix(item.name).strip()} {glyph('arrow')} {unfenced(answer)}"
+        given, answer = item.asked_and_said
+        text = f"{given} {glyph('arrow')} {answer}"
     style = {"fg": "green"} if sign == "+" else {"fg": "red"} if sign else {}
     mark = f"{glyph('warn')} {item.source or item.trust}" if item.trust != "trusted" else ""
     return (
@@ -180,7 +161,9 @@ def context_command(ctx: CommandContext, where: str, diff: bool, budget: int | N
     """
     place = ctx.place(where)
     session, spot = place.session, place.text
-    look = _look(place, diff, budget, shape)
+    if spot:
+        _ = place.events  # for its error
+    look = session.context.seen(spot or None, budget=budget, shape=shape, moved=diff)
     if shape and ctx.is_for_people:
         ctx.print_json({"system": look.system, "messages": look.messages} if look.system else look.messages)
         return
@@ -196,62 +179,14 @@ def context_command(ctx: CommandContext, where: str, diff: bool, budget: int | N
     ctx.suggest(*more, f"wakelog context {where or name} --shape openai", f"wakelog brief {name}")
 
 
-def _look(place: Place, diff: bool, budget: int | None, shape: Shape | None) -> WindowLook:
-    log = place.session.log
-    at, since = _span(place)
-    seen = seen_at(log, at, since)
-    state = log.state(seen.at)
-    taken_by: Shape = "openai" if shape is None else shape
-    if seen.recorded:
-        known = durable_part(log, state, seen.evicted, budget)
-        shaped = shape_items(seen.items, known.text, taken_by)
-        trust, source = exposure_of(seen.items, known)
-        tokens = sum(i.tokens for i in seen.items) + known.tokens
-        messages, system, text = shaped.messages, shaped.system, known.text
-    else:
-        offered = make_context(log, budget, shape=taken_by, record=False, at=seen.at)
-        seen = msgspec.structs.replace(seen, items=offered.items, evicted=offered.evicted)
-        trust, source, tokens = offered.exposure, offered.source, offered.tokens
-        messages, system, text = offered.messages, offered.system, offered.known
-    return WindowLook(
-        seen=seen,
-        turn=state["turn"]["number"],
-        known=text,
-        tokens=tokens,
-        budget=budget,
-        trust=trust,
-        source=source,
-        moved=moved(log, seen) if diff else None,
-        messages=messages if shape else None,
-        system=system if shape else "",
-    )
-
-
-def _span(place: Place) -> tuple[Seq, Seq]:
-    """The point to look at, and from where on a model call counts as being there. Without a point it is now, and
-    whatever a model saw earlier is not now."""
-    session = place.session
-    if not place.text:
-        head = session.head.seq
-        return head, head + 1
-    found = place.events
-    if place.text.startswith(("@", "turn:")) and place.text != "@":
-        return found.last, found.first
-    turn = session.log.entry(found.last).header.turn
-    if not turn:
-        return found.last, found.last
-    within = [s.first for s in attempts_of(session.log, turn) if s.first <= found.last]
-    return found.last, within[-1] if within else found.last
-
-
 @click.command("compact")
 @click.argument("where", metavar="[RANGE]", required=False, default="", shell_complete=complete_selector)
-@click.option("-m", "--message", "summary", default="", metavar="TEXT", help="The summary that stands for the range.")
+@click.option("-m", "--message", "summary", default="", metavar="TEXT", help="The summary that replaces the range.")
 @click.option("-F", "--file", "file", type=click.File(), help="Read the summary from a file; - is stdin.")
 @common
 def compact_command(ctx: CommandContext, where: str, summary: str, file: IO[str] | None) -> None:
     """Replace a range of the conversation with a summary, in the view only: the log keeps everything, and `wakelog
-    expand` takes it back. Facts, decisions and other durable state do not change. Without a summary, list the
+    expand` reverts it. Facts, decisions and other durable state do not change. Without a summary, list the
     compactions.
 
     \b
@@ -277,7 +212,7 @@ def compact_command(ctx: CommandContext, where: str, summary: str, file: IO[str]
     data = {**identity(session), **_plain(made)}
     back = f"wakelog expand {handle(session)}@e{seq}"
     name = label(session)
-    told = f"{name}: e{seq} stands for e{span.first}..e{span.last} ({back} takes it back)"
+    told = f"{name}: e{seq} replaces e{span.first}..e{span.last} (to revert: {back})"
     ctx.answer("compact", data, lambda: ctx.say(told))
 
 

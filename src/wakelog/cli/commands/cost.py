@@ -20,8 +20,6 @@ from wakelog.cli.text import count, duration, money
 from wakelog.errors import InvalidInputError
 from wakelog.index.costs import BY, LABEL
 from wakelog.index.results import CostRow, Costs
-from wakelog.model.values import Value
-from wakelog.monitors.budgets import reached, show, uses
 from wakelog.monitors.prices import AMOUNTS, Price, Prices
 from wakelog.session import Session
 
@@ -49,15 +47,15 @@ LIMIT = 50
 _NOBODY = {"tool": "(no tool)", "model": "(no model)", "agent": "(no agent)"}
 
 
-def budget_lines(ctx: CommandContext, budget: Value) -> Iterator[str]:
+def budget_lines(ctx: CommandContext, session: Session[Any]) -> Iterator[str]:
     """A line for each unit, spent or limited."""
-    told = [use for use in uses(budget) if use.limit is not None or use.spent]
+    told = [use for use in session.budget.spent() if use.limit is not None or use.spent]
     rows = [
         (
             use.unit,
-            show(use.unit, use.spent),
-            "none" if use.limit is None else show(use.unit, use.limit),
-            "" if use.left is None else show(use.unit, use.left),
+            use.show(use.spent),
+            "none" if use.limit is None else use.show(use.limit),
+            "" if use.left is None else use.show(use.left),
             Cell(
                 "" if use.percent is None else f"{use.percent} %",
                 {"fg": _COLORS[use.level]} if use.level in _COLORS else {},
@@ -71,11 +69,11 @@ def budget_lines(ctx: CommandContext, budget: Value) -> Iterator[str]:
         yield "nothing is limited, and nothing was spent"
 
 
-def plain_uses(budget: Value) -> dict[str, Any]:
+def plain_uses(session: Session[Any]) -> dict[str, Any]:
     """As JSON: the budget, how much of each limit is spent, and which are reached."""
-    found = uses(budget)
+    found = session.budget.spent()
     return {
-        "budget": plain_budget(budget),
+        "budget": plain_budget(session.log.part("budget")),
         "percent": {use.unit: use.percent for use in found},
         "reached": [use.unit for use in found if use.is_reached],
     }
@@ -174,14 +172,14 @@ def cost_command(
         "inherited": plain_money(inherited),
     }
     if session is not None and with_budget:
-        data |= plain_uses(session.log.part("budget"))
+        data |= plain_uses(session)
 
     def human() -> None:
         _show(ctx, costs, name, limit)
         if inherited:
             ctx.say(ctx.style(f"besides, {money(inherited)} was spent before it was forked: its parent's", dim=True))
         if session is not None and with_budget:
-            ctx.say_all(budget_lines(ctx, session.log.part("budget")))
+            ctx.say_all(budget_lines(ctx, session))
 
     ctx.answer("cost", data, human, records=({"by": costs.by, **row} for row in data["rows"]))
 
@@ -224,11 +222,9 @@ def _namer(ctx: CommandContext, by: str) -> Callable[[str], str]:
 
 
 def _answer_prices(ctx: CommandContext) -> None:
-    from wakelog.config.settings import user_file
-    from wakelog.monitors.prices import FILE, load
+    from wakelog.config.settings import user_prices
 
-    table = load(user_file().parent / FILE)  # of the user, whatever store is meant
-    ctx.answer("prices", table)
+    ctx.answer("prices", user_prices())  # of the user, whatever store is meant
 
 
 def _show(ctx: CommandContext, costs: Costs, name: Callable[[str], str], limit: int) -> None:
@@ -299,19 +295,18 @@ def budget_command(
     given: dict[str, Any] = {"usd": usd, "tokens": tokens, "seconds": seconds}
     limits = {unit: value for unit, value in given.items() if value is not None or lift}
     seq = found.budget.set(why=why, **limits) if limits else None
-    budget = found.log.part("budget")
     data = {**identity(found), "status": found.status, "seq": seq}
 
     def human() -> None:
         ctx.say(f"{title(ctx, found)}  {'limits are set' if seq else found.status}")
-        for line in budget_lines(ctx, budget):
+        for line in budget_lines(ctx, found):
             ctx.say(f"  {line}")
 
-    ctx.answer("budget", {**data, **plain_uses(budget)}, human)
+    ctx.answer("budget", {**data, **plain_uses(found)}, human)
     name = handle(found)
     if seq and found.status == "paused":
         ctx.suggest(f"wakelog resume {name}")
-    elif reached(budget):
+    elif any(use.is_reached for use in found.budget.spent()):
         ctx.suggest(f"wakelog budget {name} --usd N", f"wakelog cost {name}")
     else:
         ctx.suggest(f"wakelog cost {name}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import time
 from pathlib import Path
 
 import click
@@ -11,11 +12,10 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.demo import DAY_US, DEMOS, Built, build, is_demo_store
 from wakelog.cli.output import Progress
+from wakelog.cli.places import find_time
 from wakelog.cli.shell_completion import complete_demo
 from wakelog.errors import NotAllowedError, NotFoundError
-from wakelog.log.append import now_us
 from wakelog.store import open as open_store
-from wakelog.timeline.selectors import parse_time
 
 FOLDER = "wakelog-demo"
 
@@ -34,6 +34,7 @@ def demo_command(ctx: CommandContext, name: str, into: Path | None, when: str | 
     injection   a web page with hidden text becomes an action, and is flagged
     crash       killed in the middle of a call, resumed; no effect is repeated
     tampered    one altered byte, and the proof
+    transcript  a session of Claude Code, imported; nothing in it was declared
     fleet       40 sessions: working, waiting, stuck, over budget, paused, done
     big         one session of 100,000 events
     all         all of them
@@ -59,7 +60,8 @@ def demo_command(ctx: CommandContext, name: str, into: Path | None, when: str | 
             )
         for each in names:
             demo = DEMOS[each]
-            at = parse_time(when, now_us()) if when else now_us() if demo.is_live else DAY_US
+            now = time.time_ns() // 1000
+            at = find_time(ctx, when, now) or (now if demo.is_live else DAY_US)
             with Progress(ctx, f"building {each}", demo.events) as progress:
                 built.append(build(each, store.engine, at_us=at, progress=progress))
     commands = [f"wakelog --store {folder} {c}" for n in names for c in DEMOS[n].commands]

@@ -17,11 +17,10 @@ import msgspec
 import wakelog
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import NO
+from wakelog.cli.render.capture import capture_checks
 from wakelog.cli.text import age, inert, size
 from wakelog.config import settings as config
 from wakelog.errors import NotFoundError, WakelogError
-from wakelog.log import Log
-from wakelog.log.damage import every_id
 from wakelog.maintenance.check import StoreCheck, version_check
 from wakelog.maintenance.measures import INDEX_FILE, file_bytes, index_fault
 from wakelog.model.records import Head
@@ -121,7 +120,7 @@ def _files(file: Path) -> Iterator[StoreCheck]:
     sizes = file_bytes(file)
     if sizes["wal"] > BIG_WAL:
         found = f"the write-ahead log has {size(sizes['wal'])}: a reader may be holding it open"
-        yield StoreCheck("log", "warn", found, "end long-running readers; it shrinks by itself then")
+        yield StoreCheck("log", "warn", found, "end long-running readers; then it shrinks")
     else:
         yield StoreCheck("log", "ok", f"{size(sizes['log'])}, write-ahead log {size(sizes['wal'])}")
     yield _index(file.with_name(INDEX_FILE))
@@ -133,14 +132,14 @@ def _index(path: Path) -> StoreCheck:
     fault = index_fault(path)
     if not fault:
         return StoreCheck("index", "ok", size(path.stat().st_size))
-    return StoreCheck("index", "warn", f"damaged: {fault}", f"rm {path}; it is a cache and is made anew")
+    return StoreCheck("index", "warn", f"damaged: {fault}", f"rm {path}; it is a cache and is rebuilt")
 
 
 def _sessions(store: Store) -> Iterator[StoreCheck]:
     now = time.time_ns() // 1000
     heads: list[Head] = []
     stale: list[str] = []
-    for session, problem in every_id(store.engine):
+    for session, problem in store.session_ids():
         if problem is not None:
             yield StoreCheck("session", "fail", f"{session}: {problem.message}", f"wakelog verify {session}")
             continue
@@ -149,7 +148,7 @@ def _sessions(store: Store) -> Iterator[StoreCheck]:
         if not head.epoch:
             continue
         try:
-            log = Log(store.engine, head.session, clock=store.clock)
+            log = store.resume(head.session).log
             holder = log.state()["lease"]["holder"]
             if holder and not log.lease_holder():
                 stale.append(f"{head.name or head.session} ({holder}, {age(head.at, now)})")
@@ -176,14 +175,14 @@ def _sessions(store: Store) -> Iterator[StoreCheck]:
 @click.command("doctor")
 @common
 def doctor_command(ctx: CommandContext) -> int:
-    """Check this installation and store: versions, settings, file, folder, disk, leases and the index. Nothing is
-    changed. The exit code is 1 when a check fails.
+    """Check this installation and store: versions, settings, file, folder, disk, leases and the index; and whether the
+    coding agents on this machine are recorded. Nothing is changed. The exit code is 1 when a check fails.
 
     \b
     Example:
       wakelog doctor
     """
-    checks = [*installation(), *store_checks(ctx)]
+    checks = [*installation(), *store_checks(ctx), *capture_checks()]
     failed = [c for c in checks if c.level == "fail"]
     ctx.answer("doctor", msgspec.to_builtins(checks), lambda: _show(ctx, checks))
     return NO if failed else 0

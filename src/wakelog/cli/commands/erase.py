@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -15,16 +15,21 @@ from wakelog.cli.output import Progress
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector, complete_session
 from wakelog.cli.text import inert
-from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError
-from wakelog.log import Log
-from wakelog.log.removal import refuse_if_held
-from wakelog.model.events import Event
 from wakelog.model.ids import SessionId
-from wakelog.redaction import redact_event
 from wakelog.session import Session
-from wakelog.store import Store
-from wakelog.store.erasure import Erasure, Follower, FoundSecret, erase_everywhere, followers, holder_of, preview, scan
+from wakelog.store.erasure import (
+    Erasure,
+    Follower,
+    FoundSecret,
+    erase_all,
+    erase_everywhere,
+    followers,
+    holder_of,
+    preview,
+    refuse_any_held,
+    scan,
+)
 
 SHOWN = 20
 STAY = ("payload.erased", "range.pruned")
@@ -34,7 +39,7 @@ SHOWN_REDACT = 40
 @click.command("erase")
 @click.argument("selectors", metavar="SEL...", nargs=-1, required=True, shell_complete=complete_selector)
 @click.option("--why", required=True, metavar="TEXT", help="Who asked for it, and why; kept in the log.")
-@click.option("--cascade", is_flag=True, help="Erase what is derived from these events too, as far as it is recorded.")
+@click.option("--cascade", is_flag=True, help="Also erase events that are recorded as derived from these.")
 @click.option("--dry-run", is_flag=True, help="Show what would be erased, and stop.")
 @yes_option
 @common
@@ -53,7 +58,7 @@ def erase_command(
     session, targets, passed = _targets(ctx, selectors)
     came = followers(session.log, targets) if cascade and targets else []
     seqs = _by_holder(session, targets, came)
-    refuse_any_held(ctx.store.engine, seqs)
+    refuse_any_held(ctx.store, seqs)
     logs = {s.session: session.log for s in session.log.segments}
     found = erase_all(ctx.store, logs, seqs, preview) if targets else Erasure({}, ())
     if ctx.is_for_people:
@@ -77,35 +82,6 @@ def erase_command(
     }
     ctx.answer("erase", data, lambda: _say_end(ctx, done, dry_run, seqs, found))
     return PARTIAL if done and (passed or found.pending) else 0
-
-
-def refuse_any_held(engine: Engine, sessions: Iterable[SessionId]) -> None:
-    """Says no before anybody is asked. One that was deleted has no say; what forks still read of it is theirs."""
-    for session in sessions:
-        if engine.head(session).status != "deleted":
-            refuse_if_held(engine, session)
-
-
-def erase_all(
-    store: Store,
-    logs: dict[SessionId, Log],
-    seqs: dict[SessionId, list[int]],
-    work: Callable[[Log, list[int]], Erasure],
-) -> Erasure:
-    """Does something with the events of each session, and tells all of it together. `logs` has for a session a log that
-    reads through it: its own, or that of a fork when it was deleted."""
-    parts = [
-        work(logs.get(holder) or Log(store.engine, holder, even_deleted=True), mine) for holder, mine in seqs.items()
-    ]
-    events: dict[SessionId, set[int]] = {}
-    for part in parts:
-        for session, changed in part.events.items():
-            events.setdefault(session, set()).update(changed)
-    return Erasure(
-        {session: tuple(sorted(changed)) for session, changed in events.items()},
-        tuple(sorted({name for part in parts for name in part.names})),
-        "; ".join(dict.fromkeys(part.pending for part in parts if part.pending)),
-    )
 
 
 def say_left(ctx: CommandContext, found: Erasure) -> None:
@@ -160,7 +136,7 @@ def _targets(
         span = place.span
         for entry in found.log.entries(after=max(span.first - 1, 0), upto=span.last):
             if entry.kind in STAY:
-                passed[entry.seq] = "it says what was removed, and stays"
+                passed[entry.seq] = "it records a removal, and cannot be erased"
             elif not entry.record.body:
                 passed[entry.seq] = "it was pruned"
             elif not entry.is_intact:
@@ -199,7 +175,7 @@ def _show(
         where = f"@{each.turn}" if each.turn else ""
         ctx.say(f"  e{each.seq:<7}{where:<6}{each.kind:<20} because it names e{each.named}{other}")
     if len(came) > SHOWN:
-        ctx.say(f"  and {len(came) - SHOWN} more that came of them")
+        ctx.say(f"  and {len(came) - SHOWN} more that depend on them")
     for seq, reason in passed.items():
         ctx.say(f"  e{seq:<7}passed over: {reason}")
     ctx.say("  headers and hashes stay; there is no way back")
@@ -232,7 +208,7 @@ def redact_command(ctx: CommandContext, session: str, everything: bool, dry_run:
         _show_redact(ctx, found)
     left = Erasure({}, ())
     if found and not dry_run:
-        refuse_any_held(ctx.store.engine, seqs)
+        refuse_any_held(ctx.store, seqs)
         ctx.confirm(f"Erase {len(found)} events for good?", yes=yes)
         logs = {s.session: session.log for session in sessions for s in session.log.segments}
         why = "a secret was found in it"
@@ -260,14 +236,9 @@ def redact_command(ctx: CommandContext, session: str, everything: bool, dry_run:
 def _scan(ctx: CommandContext, sessions: list[Session[Any]]) -> list[FoundSecret]:
     out: dict[tuple[str, int], FoundSecret] = {}
     with Progress(ctx, "scanned events", sum(s.head.seq for s in sessions)) as progress:
-
-        def counted(event: Event) -> Iterable[str]:
-            progress()
-            return redact_event(event)[1]
-
         for session in sessions:
             # Forks share events; each is listed once, where it stands.
-            out.update({(f.session, f.seq): f for f in scan(session.log, counted)})
+            out.update({(f.session, f.seq): f for f in scan(session.log, scanned=progress)})
     return list(out.values())
 
 

@@ -15,7 +15,7 @@ from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle, label
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import glyph, inert
-from wakelog.compare.adoption_preview import AdoptionPreview, preview_adoption
+from wakelog.compare.adoption_preview import AdoptionPreview
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
 from wakelog.session import Session
@@ -74,7 +74,7 @@ def _free_name(store: Store, name: str) -> str:
 
 @click.command("adopt")
 @click.argument("selector", metavar="FORK", shell_complete=complete_selector)
-@click.option("--force", is_flag=True, help="Even if the session has gone on since the fork left it.")
+@click.option("--force", is_flag=True, help="Adopt even if the session has new events since the fork.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
 @yes_option
 @why_option
@@ -85,7 +85,7 @@ def adopt_command(ctx: CommandContext, selector: str, force: bool, dry_run: bool
     The view of the parent goes back to the fork point. Goal, facts, decisions, working set, artefacts and data become
     those of the fork, and its messages follow. What the parent did after the fork point leaves the view and stays in
     the log. The fork does not change and keeps its turns, calls and costs; files on disk are not touched. `wakelog
-    undo` takes it back.
+    undo` reverts it.
 
     \b
     Examples:
@@ -106,7 +106,7 @@ def adopt_command(ctx: CommandContext, selector: str, force: bool, dry_run: bool
         )
     session = ctx.store.resume(point.parent)
     at = fork.seq(where.text) if where.text else None
-    preview = preview_adoption(session.log, fork.log, at, force=force)
+    preview = session.preview_adopt(fork, at, force=force)
     if ctx.is_for_people:
         _show(ctx, session, fork, preview)
     if not dry_run:
@@ -124,7 +124,7 @@ def adopt_command(ctx: CommandContext, selector: str, force: bool, dry_run: bool
         "operation": None if dry_run else preview.head + 1,
         "undo": None if dry_run else undo,
     }
-    end = f"Adopted {label(fork)}. To take it back: {inert(undo, lines=False)}"
+    end = f"Adopted {label(fork)}. To undo: {inert(undo, lines=False)}"
     ctx.answer("adopt", data, "This was a dry run: nothing was written." if dry_run else end)
     return PARTIAL if preview.gone and not dry_run else 0
 

@@ -76,7 +76,7 @@ def ls(ctx: CommandContext) -> int:
     ctx.answer("holds", data, lambda: _show(ctx, holds))
     for session in holds.unreadable:
         name = inert(ctx.name_of(session), lines=False)
-        ctx.warn(f"{name} cannot be read, so nobody can tell whether it is held (wakelog verify {name})")
+        ctx.warn(f"{name} cannot be read, so it is unknown whether it is held (wakelog verify {name})")
     return PARTIAL if holds.unreadable else 0
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from wakelog.cli.context import CommandContext, at_option, common
-from wakelog.cli.places import Place, find_time
+from wakelog.cli.places import Place, find_time, span_of, start_of, turn_at, within
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.events import brief, show_line
 from wakelog.cli.render.flags import mark_flags
@@ -22,10 +22,9 @@ from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
-from wakelog.timeline.points import attempts_of, first_commit, seq_at_time
 from wakelog.timeline.selectors import Range
 
-TURNS, EVENTS, PAGE = 40, 100, 512
+TURNS, EVENTS = 40, 100
 
 
 @click.command("log")
@@ -33,6 +32,7 @@ TURNS, EVENTS, PAGE = 40, 100, 512
 @click.option("-p", "--patch", "patch", is_flag=True, help="Show what each turn changed.")
 @click.option("--stat", "stat", is_flag=True, help="Show the files that each turn in view changed.")
 @click.option("--oneline", "oneline", is_flag=True, help="Show turn, status and title only.")
+@click.option("--insight", "insight", is_flag=True, help="Show what can be derived about each turn.")
 @click.option("--graph", "graph", is_flag=True, help="Mark forks, rewinds and checkpoints.")
 @click.option("--events", "events", is_flag=True, help="Show events instead of turns.")
 @click.option("--kind", "kinds", multiple=True, metavar="K", help="Show events of this kind, or of all kinds K.*.")
@@ -54,6 +54,7 @@ def log_command(
     patch: bool,
     stat: bool,
     oneline: bool,
+    insight: bool,
     graph: bool,
     events: bool,
     kinds: tuple[str, ...],
@@ -81,10 +82,14 @@ def log_command(
         stand = standing(session, place.at)
         span = _span(place, find_time(ctx, since), find_time(ctx, until), stand.seq)
         if events or kinds or tool or not stand.document["turn"]["number"]:
-            entries = _events(session, span, kinds, tool, reverse)
+            entries = session.events(
+                after=span.first - 1, upto=span.last, kind=kinds or None, tool=tool, newest_first=not reverse
+            )
             _answer_events(ctx, session, stand, entries, EVENTS if limit is None else limit)
         else:
-            look = TurnsLook(patch=patch, stat=stat, oneline=oneline, graph=graph, reverse=reverse)
+            look = TurnsLook(
+                patch=patch, stat=stat, oneline=oneline, insight=insight or patch, graph=graph, reverse=reverse
+            )
             _answer_turns(ctx, session, stand, span, TURNS if limit is None else limit, look)
     except CorruptLogError as exc:
         shown = EVENTS if limit is None else limit
@@ -98,11 +103,7 @@ def _span(place: Place, since: int, until: int, last: Seq) -> Range:
     if place.text:
         found = place.span
         first, last = (found.first if place.is_range else 1), min(found.last, last)
-    if since:
-        first = max(first, seq_at_time(session.log, since - 1) + 1)
-    if until:
-        last = min(last, seq_at_time(session.log, until))
-    return Range(max(first, 1), last)
+    return within(session, Range(max(first, 1), last), since, until)
 
 
 # Turns
@@ -144,11 +145,11 @@ def _newest(
     `in_view`, without those that were rewound: what they changed does not stand."""
     if not limit:
         return [row for row in _rows(session, span, at) if row.in_view or not in_view], None
-    low, high = _turn_at(session, span.first), _turn_at(session, span.last)
+    low, high = turn_at(session, span.first), turn_at(session, span.last)
     reach = limit
     while True:
         start = max(low, high - reach + 1)
-        from_seq = _first_of(session, start) if start > low else span.first
+        from_seq = start_of(session, start) if start > low else span.first
         found = _rows(session, Range(from_seq, span.last), at)
         rows = list(deque((row for row in found if row.in_view or not in_view), maxlen=limit))
         if len(rows) == limit or start == low or not in_view:
@@ -164,19 +165,7 @@ def _whole(session: Session[Any], span: Range) -> Range:
         return span
     entries = session.log.entries(after=span.first - 1, upto=span.last)
     turn = next((entry.header.turn for entry in entries if entry.header.turn), 0)
-    return Range(min(span.first, attempts_of(session.log, turn)[0].first), span.last) if turn else span
-
-
-def _first_of(session: Session[Any], turn: int) -> Seq:
-    """Where a turn, or the first one after it, begins."""
-    commit = first_commit(session.log, lambda c: c.turn >= turn)
-    return commit.first if commit else 1
-
-
-def _turn_at(session: Session[Any], seq: Seq) -> int:
-    """The newest turn begun at or before an event."""
-    commit = first_commit(session.log, lambda c: c.last >= seq)
-    return commit.turn if commit else session.head.turn
+    return Range(min(span.first, span_of(session, f"@{turn}").first), span.last) if turn else span
 
 
 def _rows(session: Session[Any], span: Range, at: Seq) -> Iterator[TurnSummary]:
@@ -184,21 +173,6 @@ def _rows(session: Session[Any], span: Range, at: Seq) -> Iterator[TurnSummary]:
 
 
 # Events
-
-
-def _events(
-    session: Session[Any], span: Range, kinds: tuple[str, ...], tool: str | None, reverse: bool
-) -> Iterator[Entry]:
-    """Events of a span, a page at a time from the end it is read from."""
-    kind = kinds or None
-    if reverse:
-        yield from session.events(after=span.first - 1, upto=span.last, kind=kind, tool=tool)
-        return
-    upto = span.last
-    while upto >= span.first:
-        after = max(span.first - 1, upto - PAGE)
-        yield from reversed(list(session.events(after=after, upto=upto, kind=kind, tool=tool)))
-        upto = after
 
 
 def _answer_events(

@@ -16,7 +16,6 @@ from wakelog.cli.render.sessions import harmless, short_id, status_sign
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.text import age, glyph, money
 from wakelog.index.index import Index
-from wakelog.index.newest import is_far_behind, newest_index
 from wakelog.index.results import SessionInfo
 
 LIMIT, PAGE, SPARE = 50, 200, 50
@@ -30,7 +29,7 @@ _COLUMNS = (
     Column("status"),
     Column("cost", right=True, drop=2),
     Column("needs", least=8),
-    Column("goal", least=12, drop=1),
+    Column("about", least=12, drop=1),
 )
 
 
@@ -62,7 +61,7 @@ def ls_command(
     name: str | None,
     limit: int,
 ) -> None:
-    """List the sessions of this store, the last active one first. Forks stand below the session they come from.
+    """List the sessions of this store, the last active one first. Forks are listed below their parent.
 
     When many sessions are not indexed yet, the list is sorted by the last write, and -n 0 indexes all of them.
 
@@ -80,7 +79,7 @@ def ls_command(
         "since": find_time(ctx, since),
     }
     # A filter may be about the oldest session; without one, the first page is known before the rest is.
-    is_first_page = bool(limit) and limit <= PAGE and not any(filters.values()) and is_far_behind(ctx.store.index)
+    is_first_page = bool(limit) and limit <= PAGE and not any(filters.values()) and ctx.store.is_index_behind
     with _index(ctx, limit if is_first_page else 0) as index:
         found, more = _find(index, everything or status == "archived", limit, **filters)
 
@@ -106,7 +105,7 @@ def _index(ctx: CommandContext, most: int) -> Iterator[Index]:
     if not most:
         yield ctx.store.index
         return
-    with newest_index(ctx.store.engine, ctx.store.sessions(), most + SPARE) as index:
+    with ctx.store.newest_index(most + SPARE) as index:
         yield index
 
 
@@ -164,13 +163,13 @@ def _row(ctx: CommandContext, info: SessionInfo, depth: int) -> Row:
         Cell(f"{sign} {info.status}" + (" failed" if info.outcome == "failed" else ""), {"fg": color}),
         money(info.usd_micros) if info.usd_micros else "",
         Cell(" ".join(needs), {"fg": "yellow"}),
-        info.goal or "",
+        info.about,
     )
 
 
 shape(
     SessionInfo,
-    "id name? status outcome? parent spawner? agent? goal labels turns=turn events=head created_at=first_at:iso"
+    "id name? status outcome? parent spawner? agent? goal about? labels turns=turn events=head created_at=first_at:iso"
     " updated_at=last_at:iso tokens? money pending flags last_error? damaged?",
     parent=lambda info: {"session": info.parent, "at": info.forked_at} if info.parent else None,
     money=lambda info: plain_money(info.usd_micros),

@@ -155,9 +155,9 @@ def _find(session: Session[Any], text: str) -> _Pending:
 def reconcile_command(
     ctx: CommandContext, session: str, action: str, outcome: str | None, output: str | None, by: str | None, why: str
 ) -> int:
-    """Record the outcome of a call that was cut off, once you have found it out. When the agent's script runs again, it
-    continues with that result. ACTION is the id of the call, or the beginning of it. Without an outcome, show what is
-    known and exit with 1.
+    """Record the outcome of a call that was interrupted, once you have found it out. When the agent's script runs
+    again, it continues with that result. ACTION is the id of the call, or its first characters. Without an outcome,
+    show what is known and exit with 1.
 
     \b
     Examples:
@@ -217,7 +217,7 @@ def _value(text: str | None) -> Any:
 @common
 def answer_command(ctx: CommandContext, session: str, request: str, given: str, why: str) -> None:
     """Answer a question that an agent asked. Where the question has options, TEXT is one of them. REQUEST is the id of
-    the question, or the beginning of it.
+    the question, or its first characters.
 
     \b
     Example:

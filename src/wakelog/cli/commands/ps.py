@@ -26,7 +26,6 @@ from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import age, glyph, inert
 from wakelog.errors import CorruptLogError, NotFoundError
-from wakelog.index.newest import is_far_behind, newest_index
 from wakelog.index.results import SessionInfo
 from wakelog.session import Session
 
@@ -82,7 +81,7 @@ def ps_command(
     wanted = {*(["waiting"] if waiting else []), *(["stuck", "uncertain"] if stuck else [])}
     wanted |= {"over-budget"} if over_budget else set()
     # Programs, and who asks for something in particular, get all; a person who only looks need not wait for it.
-    is_first_look = not (wanted or everything or not ctx.is_for_people) and is_far_behind(ctx.store.index)
+    is_first_look = not (wanted or everything or not ctx.is_for_people) and ctx.store.is_index_behind
     live = _tell(ctx, wanted, everything, MOST if is_first_look else 0)
     while watch:
         ctx.flush()
@@ -104,7 +103,7 @@ def _tell(ctx: CommandContext, wanted: set[str], everything: bool, most: int) ->
             note = f"  of the {most} sessions last written; many are not indexed yet, -A looks at all"
             ctx.say(ctx.style(note, dim=True))
         elif resting:
-            ctx.say(ctx.style(f"  {resting} more that rest; -A shows all", dim=True))
+            ctx.say(ctx.style(f"  {resting} more that are idle; -A shows all", dim=True))
 
     ctx.answer("ps", [plain_session(each.session, each.stand) for each in live], human)
     return live
@@ -144,7 +143,7 @@ def _look(ctx: CommandContext, wanted: set[str], everything: bool, most: int) ->
 
 def _not_closed(ctx: CommandContext, most: int) -> Iterator[SessionInfo]:
     if most:
-        with newest_index(ctx.store.engine, ctx.store.sessions(), most) as index:
+        with ctx.store.newest_index(most) as index:
             yield from index.sessions(live=True, limit=most)
         return
     yield from list_sessions(ctx.store.index, live=True)

@@ -22,11 +22,10 @@ from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import fit, glyph, inert
 from wakelog.errors import DivergenceError, WakelogError
 from wakelog.model.values import Value
-from wakelog.replay.call_text import call_text, value_text
-from wakelog.replay.plan import Plan, Reference, as_reference
-from wakelog.replay.recording import Begun, RecordedCall, Recording, read_recording
-from wakelog.replay.report import AGREES, Report, sentence
+from wakelog.replay.plan import Plan, Reference
+from wakelog.replay.recording import Begun, RecordedCall, Recording
 from wakelog.replay.report import ReplayRow as Compared
+from wakelog.replay.report import Report
 from wakelog.session import Session
 
 _STEPS = (Column(), Column(right=True), Column(), Column(), Column(least=24), Column(least=10, drop=1))
@@ -45,7 +44,7 @@ def plain_report(report: Report) -> dict[str, Any]:
         **{k: v for k, v in msgspec.to_builtins(report).items() if k not in ("steps", "name")},
         "replayed": report.name,
         "ok": report.ok,
-        "divergence": None if found is None else {**_plain(found), "sentence": sentence(found, report.total)},
+        "divergence": None if found is None else {**_plain(found), "sentence": report.first_difference},
         "steps": [_plain(row) for row in report.steps],
         "error": report.error or None,
     }
@@ -66,7 +65,7 @@ def say_recording(ctx: CommandContext, recording: Recording, mode: str, agent: s
     )
     ctx.say(f"  {mode}: {_MODES[mode]}")
     for number, begun in enumerate(recording.turns, 1):
-        ctx.say(fit(f"  @{begun.turn}  {value_text(begun.input)}  ({begun.outcome})", ctx.columns))
+        ctx.say(fit(f"  @{begun.turn}  {begun.words}  ({begun.outcome})", ctx.columns))
         _say_steps(ctx, recording, number)
     _say_steps(ctx, recording, 0)
     if not agent:
@@ -80,8 +79,7 @@ def _say_steps(ctx: CommandContext, recording: Recording, place: int) -> None:
 
 
 def _recorded(recording: Recording, step: RecordedCall) -> Row:
-    given = None if step.gone else recording.input_of(step)
-    text = ("model " if step.is_model else "") + call_text(step.tool or "a call", given)
+    text = ("model " if step.is_model else "") + recording.words_of(step)
     note = step.gone and f"{step.gone}: cannot be answered"
     if not step.outcome:
         note = f"no outcome: {step.cut or 'it was still open'}"
@@ -106,7 +104,7 @@ def say_report(ctx: CommandContext, report: Report) -> None:
     ctx.say(f"{ctx.style(inert(report.name, lines=False), bold=True)}  {report.mode}  {_sum(report)}")
     found = report.divergence
     if found is not None:
-        ctx.say(f"{ctx.style('first difference:', fg='red', bold=True)} {inert(sentence(found, report.total))}")
+        ctx.say(f"{ctx.style('first difference:', fg='red', bold=True)} {inert(report.first_difference)}")
     if report.error and (found is None or report.mode != "strict"):
         ctx.say(f"{ctx.style('ended by:', fg='red')} {inert(report.error, lines=False)}")
     for note in report.notes:
@@ -134,7 +132,7 @@ def _sum(report: Report) -> str:
 
 def _lines(row: Compared) -> list[Row]:
     """A step; where the two sides are not the same, both of them."""
-    agrees = row.verdict in AGREES
+    agrees = row.agrees
     mark = glyph("done") if agrees else glyph("failed")
     style = {"dim": True} if agrees else {"fg": "red"}
     number = str(row.number) if row.kind != "turn" else ""
@@ -188,7 +186,7 @@ def _say_plan_steps(ctx: CommandContext, plan: Plan, turn: int) -> None:
 
 def _template(value: Value) -> str:
     """A template on one line: ~order_id "4711" where something is put in."""
-    reference = as_reference(value)
+    reference = Plan.reference(value)
     if reference is not None:
         return _reference(reference)
     if type(value) is dict and "$text" in value:
@@ -270,7 +268,7 @@ def replay_command(
         raise click.UsageError(
             "--set changes what is replayed, and strict allows no difference: add --mode fill or live"
         )
-    recording = read_recording(session.log, where)
+    recording = session.recording(where)
     if dry_run or not agent:
         data = {**plain(recording), "mode": mode, "agent": agent or None}
         ctx.answer("recording", data, lambda: say_recording(ctx, recording, mode, agent))
@@ -309,16 +307,11 @@ def _sets(changes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _show_plan(ctx: CommandContext, session: Session[Any], where: str, sets: dict[str, str]) -> int:
-    from wakelog.replay.plan_run import parameters
-
     plan = session.calls.workflow(where)
-    given: dict[str, Value] = {}
     if sets:
         texts = {p.name for p in plan.parameters if isinstance(p.value, str)} | {str(p.value) for p in plan.parameters}
         given = {name: text if name in texts else _json(text) for name, text in sets.items()}
-        values = parameters(plan, given, is_whole=False)
-        changed = tuple(msgspec.structs.replace(p, value=values[p.name]) for p in plan.parameters)
-        plan = msgspec.structs.replace(plan, parameters=changed)
+        plan = plan.with_values(given)
     ctx.answer("plan", plan)
     return 0
 

@@ -14,9 +14,9 @@ from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector, complete_session
 from wakelog.cli.text import glyph, inert
-from wakelog.diff.rewind_preview import Beyond, FileBeyond, RewindPreview, effects_between, preview_rewind
+from wakelog.diff.rewind_preview import Beyond, FileBeyond, RewindPreview
 from wakelog.session import Session
-from wakelog.session.undo import Project, Undone, project_of, redo, undo
+from wakelog.session.undo import Undone
 
 if TYPE_CHECKING:
     from wakelog.files.restore import RestoredFiles
@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 FILES_SHOWN = 12
 PARTS = ("state", "conversation", "files")
 F = TypeVar("F", bound=Callable[..., Any])
+_force = click.option(
+    "--force", is_flag=True, help="Replace files that you edited since, too; copies of them are kept."
+)
+_roots = click.option(
+    "--root",
+    "roots",
+    multiple=True,
+    metavar="DIR",
+    help="Restore in this folder (repeatable; the first is the project's).",
+)
 
 
 def _parts(ctx: click.Context, param: click.Parameter, given: str) -> tuple[str, ...]:
@@ -49,14 +59,8 @@ def _parts(ctx: click.Context, param: click.Parameter, given: str) -> tuple[str,
     metavar="PARTS",
     help="What to rewind: state (with the conversation), files, or state,files.  [default: state]",
 )
-@click.option("--force", is_flag=True, help="Replace files that you edited since, too; copies of them are kept.")
-@click.option(
-    "--root",
-    "roots",
-    multiple=True,
-    metavar="DIR",
-    help="Restore in this folder (repeatable; the first is the project's).",
-)
+@_force
+@_roots
 @click.option("--dry-run", is_flag=True, help="Show what would change, and write nothing.")
 @yes_option
 @why_option
@@ -72,7 +76,7 @@ def rewind_command(
     why: str,
 ) -> int:
     """Move the view of a session back to a point. Nothing is removed: the turns in between stay in the log, and
-    `wakelog undo` takes the rewind back.
+    `wakelog undo` reverts the rewind.
 
     Goal, facts, decisions, labels, working set, data and the conversation return to what they were. Status, turn
     numbers, money, flags, dead ends and open calls stay. Effects outside are listed and never touched.
@@ -93,8 +97,8 @@ def rewind_command(
     if not where.text or where.is_range:
         raise click.UsageError(f"rewind goes to one point: {session.name or session.id}@4, e12, cp:NAME, …")
     to = session.seq(where.text) or 1  # before anything is no state; the first there is, is as it was opened
-    preview = preview_rewind(session.log, to)
-    plan = _plan(session, to, roots, force) if "files" in what else None
+    preview = session.preview_rewind(to)
+    plan = session.files.plan(to, roots=roots, force=force) if "files" in what else None
     for_people = ctx.is_for_people
     if for_people:
         show_preview(ctx, session, preview, what, plan)
@@ -120,33 +124,21 @@ def rewind_command(
     return PARTIAL if restored is not None and restored.is_partial else 0
 
 
-def _plan(session: Session[Any], to: int, roots: tuple[str, ...], force: bool) -> RestorePlan:
-    from wakelog.files.restore_plan import plan_restore
-    from wakelog.session.undo import project_of
-
-    folder = roots[0] if roots else project_of(session.log, None).folder
-    return plan_restore(session.log, to, folder=folder, roots=roots, force=force)
-
-
 def _do(
     session: Session[Any], to: int, what: tuple[str, ...], plan: RestorePlan | None, why: str
 ) -> RestoredFiles | None:
     if plan is None:
         session.rewind(to, why=why)
         return None
-    from wakelog.files.restore import restore
-
-    return restore(session.log, plan, rewind_to=to if "state" in what else None, why=why)
+    return session.files.restore(plan, state="state" in what, why=why)
 
 
 def _differ(ctx: CommandContext, session: Session[Any], plan: RestorePlan) -> Any:
     from wakelog.cli.render.files import diff_lines
-    from wakelog.files.file_diff import step_diff
 
     def show() -> None:
-        for step in plan.of("restore", "delete"):
-            found = step_diff(session.log, step)
-            ctx.say_all(diff_lines(ctx, found) if found is not None else ())
+        for found in session.files.plan_diff(plan):
+            ctx.say_all(diff_lines(ctx, found))
 
     return show
 
@@ -167,7 +159,7 @@ def _show_end(
     undo: str,
 ) -> None:
     if nothing:
-        ctx.say("The view is there already: nothing to do.")
+        ctx.say("The view is already there: nothing to do.")
         return
     if dry_run:
         ctx.say("This was a dry run: nothing was written.")
@@ -181,7 +173,7 @@ def _show_end(
             return
     place = _place(preview.to, preview.to_turn)
     did = f"Rewound to {place}." if "state" in what else f"Files went back to {place}."
-    ctx.say(f"{did} To take it back: {inert(undo, lines=False)}")
+    ctx.say(f"{did} To undo: {inert(undo, lines=False)}")
 
 
 def show_preview(
@@ -231,7 +223,7 @@ def _plan_rows(ctx: CommandContext, session: Session[Any], plan: RestorePlan) ->
     from wakelog.cli.render.files import plan_lines
 
     title = "files"
-    for line in plan_lines(ctx, session.log, plan):
+    for line in plan_lines(ctx, plan):
         ctx.row(title, line)
         title = ""
 
@@ -266,16 +258,8 @@ def _place(seq: int, turn: int) -> str:
 
 def _options(function: F) -> F:
     for option in (
-        click.option(
-            "--root",
-            "roots",
-            multiple=True,
-            metavar="DIR",
-            help="Restore in this folder (repeatable; the first is the project's).",
-        ),
-        click.option(
-            "--force", is_flag=True, help="Replace files that you edited since, too; copies of them are kept."
-        ),
+        _roots,
+        _force,
         click.option("--no-files", is_flag=True, help="Leave files as they are."),
         click.argument("session", required=False, default="", shell_complete=complete_session),
     ):
@@ -287,7 +271,7 @@ def _options(function: F) -> F:
 @_options
 @common
 def undo_command(ctx: CommandContext, session: str, no_files: bool, force: bool, roots: tuple[str, ...]) -> int:
-    """Take back the newest rewind that was not undone yet. Repeat it to go further back.
+    """Undo the newest rewind that was not undone yet. Repeat it to go further back.
 
     Events after the rewind leave the view and stay in the log. Files that the rewind restored change back, except files
     that you edited since. Effects and erasures are not undone.
@@ -296,7 +280,7 @@ def undo_command(ctx: CommandContext, session: str, no_files: bool, force: bool,
     Example:
       wakelog undo fix-bug
     """
-    return _run(ctx, session, undo, "undo", no_files, roots, force)
+    return _take_back(ctx, session, "undo", files=not no_files, force=force, roots=roots)
 
 
 @click.command("redo")
@@ -309,47 +293,28 @@ def redo_command(ctx: CommandContext, session: str, no_files: bool, force: bool,
     Example:
       wakelog redo fix-bug
     """
-    return _run(ctx, session, redo, "redo", no_files, roots, force)
+    return _take_back(ctx, session, "redo", files=not no_files, force=force, roots=roots)
 
 
-def _run(
-    ctx: CommandContext,
-    session: str,
-    act: Callable[..., Undone],
-    schema: str,
-    no_files: bool,
-    roots: tuple[str, ...],
-    force: bool,
-) -> int:
+def _take_back(ctx: CommandContext, session: str, schema: str, **how: Any) -> int:
     found = ctx.session(session)
-
-    def locate() -> Project:
-        return Project(roots[0] if roots else project_of(found.log, None).folder, roots, force)
-
     before = found.head.seq
-    undone = act(found.log, None if no_files else locate)
-    data = _plain_undo(found, undone, before)
-    ctx.answer(schema, data, lambda: _show(ctx, found, undone, data))
-    return PARTIAL if undone.files is not None and undone.files.is_partial else 0
-
-
-def _plain_undo(found: Session[Any], undone: Undone, before: int) -> dict[str, Any]:
-    body = found.log.entry(undone.operation).body
-    moved = found.log.entry(undone.head.seq).body.get("to", 0) < undone.operation
-    effects = effects_between(found.log, undone.operation, before) if moved else ()
-    return {
+    undone: Undone = getattr(found, schema)(**how)
+    data = {
         "session": found.id,
         "name": found.name,
         "operation": undone.operation,
-        "mode": body.get("mode", "rewind"),
-        "went_to": body["to"],
+        "mode": undone.mode,
+        "went_to": undone.went_to,
         "head": undone.head.seq,
-        "left_view": before - undone.operation if moved else 0,
-        "effects": msgspec.to_builtins(effects),
+        "left_view": undone.left_view,
+        "effects": msgspec.to_builtins(undone.effects),
         "back": f"wakelog rewind -s {found.name or found.id} e{before}",
         "files": undone.files.results if undone.files else None,
         "left_files": undone.left_files,
     }
+    ctx.answer(schema, data, lambda: _show(ctx, found, undone, data))
+    return PARTIAL if undone.files is not None and undone.files.is_partial else 0
 
 
 def _show(ctx: CommandContext, found: Session[Any], undone: Undone, data: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,6 @@ from wakelog.config.amounts import parse_age, parse_size
 from wakelog.errors import InvalidInputError, NotAllowedError, UnsupportedError
 from wakelog.http.keys import ANY, SCOPES, Key, Keys, check_namespace, make_key
 from wakelog.http.namespaces import DEFAULT, Spaces
-from wakelog.log.append import now_us
 from wakelog.model.values import check_text
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ _FILE = click.option(
     "--launch-key/--no-launch-key", default=None, help="Create a key for this run only (default: on loopback)."
 )
 @click.option("--rate", default=1000.0, metavar="N", help="Allow N requests a second for each key (0: no limit).")
+@click.option("--connections", default=500, metavar="N", help="Allow N connections from each address (0: no limit).")
 @click.option("--max-body", default="64MB", metavar="SIZE", help="Accept request bodies up to this size.")
 @click.option("--max-bundle", default="512MB", metavar="SIZE", help="Accept bundles up to this size.")
 @click.option("--time-limit", default=30.0, metavar="SECONDS", help="Wait at most this long for an answer.")
@@ -69,6 +70,7 @@ def serve_command(
     key_file: Path | None,
     launch_key: bool | None,
     rate: float,
+    connections: int,
     max_body: str,
     max_bundle: str,
     time_limit: float,
@@ -101,6 +103,7 @@ def serve_command(
         trusted_origins=origins,
         key_file=str(key_file) if key_file else "",
         rate=rate,
+        connections_max=connections,
         body_max=parse_size(max_body) or sys.maxsize,
         bundle_max=parse_size(max_bundle) or sys.maxsize,
         answer_s=time_limit,
@@ -190,7 +193,7 @@ def new(
         raise click.UsageError("--namespace and --all-namespaces exclude each other")
     seen = (ANY,) if all_namespaces else tuple(map(check_namespace, namespaces)) or (DEFAULT,)
     age = parse_age(expires)
-    now = now_us()
+    now = time.time_ns() // 1000
     key, token = make_key(name, scope, seen, now=now, expires=now + age if age else 0)
     with closing(_keys(ctx, key_file)) as keys:
         keys.add(key)

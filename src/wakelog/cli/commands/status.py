@@ -23,7 +23,7 @@ _SHOWN = 8
 @at_option
 @common
 def status_command(ctx: CommandContext, session: str, at: str) -> None:
-    """Show where a session stands: head, turn, goal, budget, open calls, flags and the last error. Without SESSION, the
+    """Show a session's status: head, turn, goal, budget, open calls, flags and the last error. Without SESSION, the
     newest one.
 
     \b
@@ -103,11 +103,9 @@ def _undo_advice(session: Session[Any], stand: Standing) -> str:
         return ""
     operation, rewound = undoable(session.log), stand.document["view"]["rewound"]
     if operation is not None and operation.seq == rewound:
-        return f" (wakelog undo {handle(session)} takes it back)"
+        return f" (to undo: wakelog undo {handle(session)})"
     mode = session.log.entry(rewound).body.get("mode", "rewind")
-    return {"retry": " (the turn was tried again)", "undo": f" (wakelog redo {handle(session)} takes it back)"}.get(
-        mode, ""
-    )
+    return {"retry": " (the turn was tried again)", "undo": f" (to redo: wakelog redo {handle(session)})"}.get(mode, "")
 
 
 def _budget_text(budget: Value) -> str:

@@ -11,14 +11,12 @@ import msgspec
 from wakelog.cli.commands.doctor import say_checks
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY, PARTIAL
-from wakelog.cli.output import Progress
+from wakelog.cli.output import Progress, is_url
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import clock, inert, iso, size
 from wakelog.config import settings as config
 from wakelog.config.amounts import parse_age
 from wakelog.engine import MigrationStep, StoreFinding
-from wakelog.engines.objects import is_url
-from wakelog.log.damage import every_id
 from wakelog.maintenance.check import check_store, require_migrations
 from wakelog.maintenance.info import StoreInfo, info
 from wakelog.maintenance.scrub import Pass, Scrubbed, open_pass
@@ -73,7 +71,7 @@ def scrub(ctx: CommandContext, for_: str | None, rate: int | None, repair: bool,
 def _events_of(ctx: CommandContext) -> int:
     """How many events there are to read; of damaged sessions it is not known."""
     engine = ctx.store.engine
-    heads = (engine.head(session) for session, problem in every_id(engine) if problem is None)
+    heads = (engine.head(session) for session, problem in ctx.store.session_ids() if problem is None)
     return sum(h.seq - (h.fork.at if h.fork else 0) for h in heads)
 
 
@@ -126,7 +124,7 @@ def _say_place(ctx: CommandContext, done: Scrubbed, at: Pass) -> None:
         found = f"{at.damage} damaged" if at.damage else "nothing damaged"
         ctx.say(f"  this pass is whole: {at.sessions} sessions, {at.events:,} events, {found}")
     if not done.keeps_mark:
-        ctx.say("  this store cannot keep how far a scrub has come, so each begins anew (wakelog store migrate)")
+        ctx.say("  this store cannot keep the progress of a scrub, so each one starts again (wakelog store migrate)")
     elif not done.damage and done.is_whole:
         ctx.say("  without anchors kept elsewhere, a cut-off end would not be seen (wakelog anchor)")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -13,16 +12,12 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.events import Tools, brief, is_error, show_line
 from wakelog.cli.shell_completion import complete_session
-from wakelog.engine import end_of
-from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.errors import InvalidInputError
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq, SessionId
 from wakelog.session import Session
-from wakelog.timeline.points import walk_back
 
-LINES, PAGE = 10, 1000
-NEWS_S = 0.5
-"""How long a store-wide follower waits before it looks by itself."""
+LINES = 10
 
 
 class _Wanted(msgspec.Struct, frozen=True):
@@ -106,8 +101,8 @@ def tail_command(
 def _last(session: Session[Any], upto: Seq, wanted: _Wanted, lines: int) -> list[Entry]:
     """The newest events up to a point, oldest first."""
     found: deque[Entry] = deque()
-    for entry in walk_back(session.log) if lines else ():
-        if entry.seq <= upto and wanted.takes(entry):
+    for entry in session.events(upto=upto, newest_first=True) if lines else ():
+        if wanted.takes(entry):
             found.appendleft(entry)
             if len(found) == lines:
                 break
@@ -115,8 +110,6 @@ def _last(session: Session[Any], upto: Seq, wanted: _Wanted, lines: int) -> list
 
 
 def _tail_all(ctx: CommandContext, wanted: _Wanted, lines: int, follow: bool, teller: _Teller) -> None:
-    engine = ctx.store.engine
-    cursor = end_of(ctx.store.engine) if follow else ""
     heads = {head.session: head for head in ctx.store.sessions()}
     marks = {session: head.seq for session, head in heads.items()}
     # Only the sessions that moved last can hold the newest events, unless some of those are not wanted.
@@ -131,25 +124,6 @@ def _tail_all(ctx: CommandContext, wanted: _Wanted, lines: int, follow: bool, te
         found = heapq.nlargest(lines, found, key=lambda item: item[:3])
     for *_, session, entry in sorted(found, key=lambda item: item[:3]):
         teller.tell(session, entry)
-    while follow:
-        changes = engine.changes(cursor, PAGE)
-        if not changes:
-            engine.wait(None, after=0, timeout_s=NEWS_S)
-            continue
-        cursor = changes[-1].cursor
-        for id in dict.fromkeys(change.session for change in changes):
-            for session, entry in _news(ctx, id, marks):
-                if wanted.takes(entry):
-                    teller.tell(session, entry)
-
-
-def _news(ctx: CommandContext, id: SessionId, marks: dict[SessionId, Seq]) -> Iterator[tuple[Session[Any], Entry]]:
-    """What a session has beyond its mark; of a new fork, what is its own."""
-    try:
-        session = ctx.store.resume(id)
-    except NotFoundError:
-        return  # deleted meanwhile
-    fork = session.head.fork
-    for entry in session.log.entries(after=marks.get(id, fork.at if fork else 0)):
-        marks[id] = entry.seq
-        yield session, entry
+    for session, entry in ctx.store.follow(after=marks) if follow else ():
+        if wanted.takes(entry):
+            teller.tell(session, entry)

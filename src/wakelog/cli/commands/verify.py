@@ -12,9 +12,7 @@ from wakelog.cli.output import writing
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import inert
 from wakelog.errors import InvalidInputError
-from wakelog.log.damage import every_id
-from wakelog.log.verify import Fault, VerifyReport, verify_session
-from wakelog.model.ids import SessionId
+from wakelog.log.verify import VerifyReport
 from wakelog.model.records import Anchor
 
 INTEGRITY = 4
@@ -45,8 +43,7 @@ def verify_command(ctx: CommandContext, session: str, everything: bool, against:
         raise click.UsageError("an anchor belongs to one session: leave out --all")
     ctx.even_damaged = True
     if everything:
-        reports = [verify_session(ctx.store.engine, each) for each, _ in every_id(ctx.store.engine)]
-        reports += _of_store(ctx)
+        reports = list(ctx.store.verify())
     else:
         reports = [ctx.session(session or (anchor.session if anchor else "")).verify(anchor)]
     data = [{**msgspec.to_builtins(r), "ok": r.ok, "name": _name(ctx, r)} for r in reports]
@@ -57,14 +54,6 @@ def verify_command(ctx: CommandContext, session: str, everything: bool, against:
 
     ctx.answer("verify", data, human)
     return 0 if all(r.ok for r in reports) else INTEGRITY
-
-
-def _of_store(ctx: CommandContext) -> list[VerifyReport]:
-    """What is damaged and belongs to no session, as a report without one; none when nothing is."""
-    inspection = ctx.store.engine.abilities.inspection
-    found = [f for f in inspection.inspect() if f.is_damage] if inspection is not None else []
-    faults = tuple(Fault(f.seq, f.what) for f in found)
-    return [VerifyReport(SessionId(""), 0, "", faults, (), {}, anchored=False)] if faults else []
 
 
 def _name(ctx: CommandContext, report: VerifyReport) -> str:

@@ -17,7 +17,6 @@ from wakelog.cli.render.table import say_table
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import clock, fit, glyph, inert, pad, width
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
-from wakelog.monitors.builtin import built_in
 from wakelog.monitors.monitor import Raised
 from wakelog.monitors.rules import Given, load_rules
 from wakelog.monitors.store_watch import Trouble, Watcher
@@ -37,7 +36,7 @@ NEWS_S, TICK_S, PATIENCE_S = 0.5, 5.0, 5.0
 def watch_command(
     ctx: CommandContext, session: str, everything: bool, once: bool, pause: bool, places: tuple[str, ...], dry_run: bool
 ) -> int:
-    """Watch all live sessions, or SESSION, and flag what somebody should see: a call that keeps failing or repeating,
+    """Watch all live sessions, or SESSION, and flag problems: a call that keeps failing or repeating,
     untrusted content that reaches a call with effects, a retry that did something else, a budget that is nearly spent,
     silence, a lease that was taken over, something evicted that is still pending, secrets.
 
@@ -55,8 +54,8 @@ def watch_command(
     own: list[Given] = [rule for place in places for rule in load_rules(place)]
     chosen = ctx.session(session) if session or ctx.names_session else None
     watcher = ctx.store.watch(
-        *built_in(on_effect=ctx.store.on_effect),
         *own,
+        beside=True,
         pause=True if pause else None,
         session=chosen.id if chosen else "",
         ended=everything,
@@ -120,6 +119,7 @@ def _follow(ctx: CommandContext, watcher: Watcher) -> None:
             for each in _told(ctx, watcher.look()):
                 _tell(ctx, each)
             if time.monotonic() >= due:
+                ctx.take_in_hooks()
                 for each in _told(ctx, watcher.tick()):
                     _tell(ctx, each)
                 due = time.monotonic() + TICK_S
@@ -209,7 +209,7 @@ def ls(ctx: CommandContext, session: str, everything: bool) -> int:
 @flag_command.command("add")
 @click.argument("session", shell_complete=complete_session)
 @click.argument("name")
-@click.option("-m", "--message", "message", default="", metavar="TEXT", help="What somebody should see.")
+@click.option("-m", "--message", "message", default="", metavar="TEXT", help="What to look at.")
 @click.option("--on", "on", default="", metavar="SEL", help="The event it is about, such as e42 or @5.")
 @click.option(
     "--severity",

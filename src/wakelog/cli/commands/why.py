@@ -1,4 +1,4 @@
-"""`wakelog why`, `taint`, `invalidate` and `endorse`: where things came from, and what rests on them."""
+"""`wakelog why`, `taint`, `invalidate` and `endorse`: where things came from, and what depends on them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, at_option, common
 from wakelog.cli.errors import NO
-from wakelog.cli.places import find_subject, find_subjects
+from wakelog.cli.places import find_subject, find_subject_in, find_subjects
 from wakelog.cli.render.events import Tools, show_line
+from wakelog.cli.render.insight import WHY, insight_lines, reasons_for
 from wakelog.cli.render.provenance import (
     plain_why,
     say_wrapped,
     touched_lines,
     why_lines,
 )
-from wakelog.cli.render.results import Of, shape, shows
+from wakelog.cli.render.results import Of, plain, shape, shows
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import fit, glyph, inert
@@ -32,7 +33,9 @@ SHOWN_ENDORSE = 20
 
 
 @click.command("why")
-@click.argument("what", metavar="EVENT|TURN|KEY|FILE[:LINE]", shell_complete=complete_selector)
+@click.argument(
+    "words", nargs=-1, required=True, metavar="[SEL] EVENT|TURN|KEY|FILE[:LINE]", shell_complete=complete_selector
+)
 @at_option
 @click.option(
     "--depth", type=click.IntRange(0), default=DEPTH, show_default=True, help="Show at most N levels; 0 shows all."
@@ -42,23 +45,33 @@ SHOWN_ENDORSE = 20
 )
 @click.option("--wide", is_flag=True, help="Assume that unrecorded windows held earlier turns too.")
 @common
-def why_command(ctx: CommandContext, what: str, at: str, depth: int, steps: int, wide: bool) -> int:
+def why_command(ctx: CommandContext, words: tuple[str, ...], at: str, depth: int, steps: int, wide: bool) -> int:
     """Show where something came from: an event, a turn, a key of the state, a file or one line of it.
 
     Each link says how it is known: recorded; matched (the same text is in both); derived (it was in the window of the
     same turn); or unknown. The exit code is 1 when nothing is known.
 
+    SEL names the session, and with a point (fix-bug@5) the question is asked as of then.
+
     \b
     Examples:
       wakelog why injection@e14
-      wakelog why -s fix-bug src/auth/session.py:4
-      wakelog why -s fix-bug /data/plan/1/status
+      wakelog why fix-bug src/auth/session.py:4
+      wakelog why fix-bug@5 /data/plan/1/status
     """
-    place = find_subject(ctx, what, at)
+    if len(words) > 2:
+        raise click.UsageError("why asks about one thing, as in: wakelog why fix-bug /facts/port")
+    place = find_subject_in(ctx, words[0], words[1], at) if len(words) == 2 else find_subject(ctx, words[0], at)
     session = place.session
     found = session.why(place.text, at=place.at, depth=depth, steps=steps, wide=wide)
-    data = plain_why(session, found)
-    ctx.answer("why", data, lambda: _say(ctx, session, found), records=data["steps"])
+    told = reasons_for(session, [step.seq for step in found.steps])
+    data = {**plain_why(session, found), "derived": plain(told.items if told else ())}
+
+    def human() -> None:
+        _say(ctx, session, found)
+        ctx.say_all(insight_lines(ctx, told, WHY, files=False) if told and told.items else ())
+
+    ctx.answer("why", data, human, records=data["steps"])
     if found.steps:
         name, worst = handle(session), next((o for o in found.origins if o.trust != "trusted"), None)
         more = [f"wakelog taint -s {name} e{worst.seqs[0]}"] if worst else []
@@ -78,9 +91,9 @@ def _say(ctx: CommandContext, session: Session[Any], found: Why) -> None:
         say_wrapped(ctx, f"  {glyph('warn')} exposure: {exposure.trust} ({exposure.known}), by {worst}", fg="yellow")
     ctx.say_all(why_lines(ctx, session, found))
     if found.unknown:
-        say_wrapped(ctx, f"unknown: nothing tells where {_seqs(found.unknown, 8)} came from")
+        say_wrapped(ctx, f"unknown: there is no record of where {_seqs(found.unknown, 8)} came from")
     for limit in found.limits:
-        say_wrapped(ctx, f"{limit} (--depth 0 -n 0 for all)" if "laid out" in limit else limit, dim=True)
+        say_wrapped(ctx, f"{limit} (--depth 0 -n 0 for all)" if "are shown" in limit else limit, dim=True)
 
 
 def _seqs(seqs: tuple[int, ...], most: int) -> str:
@@ -138,7 +151,7 @@ shape(Blast, "seq? targets rests resting safe unknown reached limits")
 
 
 def _say_taint(ctx: CommandContext, session: Session[Any], found: Taint, source: str) -> None:
-    what = f"taint {source}" if source else f"what rests on {found.target.what} input"
+    what = f"taint {source}" if source else f"influenced by {found.target.what} input"
     ctx.say(f"{title(ctx, session)}  {fit(what, ctx.columns // 2)}")
     if not found.root_count:
         ctx.say("nothing came in from there" if source else f"nothing that came in is {found.target.what} or worse")
@@ -192,16 +205,16 @@ def _say_invalidate(ctx: CommandContext, session: Session[Any], found: Blast) ->
     seqs = " ".join(f"e{seq}" for seq in found.targets[:8]) + (" …" if len(found.targets) > 8 else "")
     done = f"invalidated by e{found.seq}" if found.seq else "would be invalidated"
     ctx.say(f"{title(ctx, session)}  {seqs} {done}")
-    ctx.say(ctx.style("rests on it", bold=True) + ("" if found.rests else "  nothing that is known"))
+    ctx.say(ctx.style("depends on it", bold=True) + ("" if found.rests else "  nothing that is known"))
     ctx.say_all(touched_lines(ctx, found.rests))
     for limit in found.limits:
         say_wrapped(ctx, f"  {limit} (-n 0 for all)", dim=True)
     _say_kept(ctx, "still in the state", found.resting)
     _say_kept(ctx, "safe", found.safe)
-    _say_kept(ctx, "nobody can say: written where the history was pruned", found.unknown)
+    _say_kept(ctx, "unknown: written where the history was pruned", found.unknown)
     unsure = sum(1 for kept in found.safe if kept.known == "unknown")
     if unsure:
-        say_wrapped(ctx, f"  of {unsure} of the safe ones nothing tells what they rest on", fg="yellow")
+        say_wrapped(ctx, f"  the origin of {unsure} of the safe ones is unknown", fg="yellow")
     if not found.seq:
         ctx.say("This was a dry run: nothing was written.")
 
@@ -227,7 +240,7 @@ def _say_kept(ctx: CommandContext, words: str, kept: Iterable[Kept]) -> None:
 @common
 def endorse_command(ctx: CommandContext, whats: tuple[str, ...], why: str, by: str, dry_run: bool) -> None:
     """Record that somebody checked events and trusts them. From now on they count as trusted, and so does everything
-    that depends on nothing else that is untrusted. `wakelog invalidate` takes it back.
+    that depends on nothing else that is untrusted. `wakelog invalidate` reverts it.
 
     \b
     Examples:

@@ -69,6 +69,13 @@ DEMOS: dict[str, Demo] = {
         ),
         Demo("tampered", "one altered byte, and the proof", "stories", ("verify tampered", "verify --all")),
         Demo(
+            "transcript",
+            "a session of Claude Code, imported: what it did and why, with nothing declared",
+            "transcript",
+            ("log claude-5a1e7c02", "show claude-5a1e7c02@1", "why -s claude-5a1e7c02 shop/upload.py:7", "files"),
+            first="claude-5a1e7c02",
+        ),
+        Demo(
             "fleet",
             "40 sessions: working, waiting, stuck, over budget, paused, done",
             "fleet",

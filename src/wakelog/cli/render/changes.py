@@ -11,8 +11,9 @@ from wakelog.cli.render.results import shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import scalar, text_of
 from wakelog.cli.text import count, duration, fit, glyph, money, width
-from wakelog.diff.turn_diff import Change, TurnDiff, sentence
+from wakelog.diff.turn_diff import Change, TurnDiff
 from wakelog.diff.writers import Writer
+from wakelog.model.document import decision_words
 from wakelog.model.values import Value
 
 FileLines = dict[str, tuple[int, int]]
@@ -122,7 +123,7 @@ def _decision(ctx: CommandContext, change: Change, indent: str, room: int) -> It
     mark = f"  {glyph('warn')} {writer.source or writer.trust}" if writer and writer.trust != "trusted" else ""
     front = f"{'decision':<9} {place:<5} "
     tail = f"  {event}{mark}"
-    lines = _wrapped(f"{taken_back}{sentence(value)}", max(20, room - len(front) - len(tail)))
+    lines = _wrapped(f"{taken_back}{decision_words(value)}", max(20, room - len(front) - len(tail)))
     for number, line in enumerate(lines):
         start = ctx.style(front, bold=True) if number == 0 else " " * len(front)
         yield indent + start + line + (ctx.style(fit(tail, 30), fg="cyan") if number == len(lines) - 1 else "")

@@ -20,7 +20,6 @@ from wakelog.compare.comparison import Pair
 from wakelog.compare.divergence import Difference, Divergence, DivergenceFactor, Followed
 from wakelog.compare.first_call import CallSide, FirstCall
 from wakelog.compare.model_windows import WindowItem
-from wakelog.compare.step_values import whole
 from wakelog.compare.steps import Step, Try
 from wakelog.compare.trajectory import Course
 from wakelog.diff.turn_diff import TurnDiff
@@ -88,7 +87,7 @@ def result_of(log: Log, step: Step) -> str:
 
 def _peek(log: Log, value: Value) -> str:
     """The beginning of a value, for one line."""
-    return "" if value is None else readable(whole(log, value, PEEK_BYTES))[:2000]
+    return "" if value is None else readable(log.whole(value, PEEK_BYTES))[:2000]
 
 
 def letter(place: int) -> str:
@@ -212,7 +211,7 @@ def _but(pair: Pair) -> str:
     if pair.minor:
         parts.append(f"{pair.minor} differ only in ids, times or tries")
     if pair.unknown:
-        parts.append(f"{pair.unknown} cannot be told")
+        parts.append(f"{pair.unknown} unknown")
     return f"  ({'; '.join(parts)})" if parts else ""
 
 
@@ -374,7 +373,7 @@ def _cells(pair: Pair, logs: tuple[Log, Log], names: str, row: Pairing | int, is
     if isinstance(row, int):
         return (glyph("more"), Cell(f"{row} same step{'s' if row > 1 else ''}", {"dim": True}), "", "", "")
     a, b = pair.steps(row)
-    words = {"only a": f"only {names[0]}", "only b": f"only {names[1]}", "unknown": "cannot be told"}
+    words = {"only a": f"only {names[0]}", "only b": f"only {names[1]}", "unknown": "unknown"}
     verdict: str = words.get(row.verdict, row.verdict)
     if row.verdict == "differs":
         verdict = f"{', '.join(row.what)} differ{'s' if len(row.what) == 1 else ''}"

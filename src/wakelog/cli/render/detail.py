@@ -17,7 +17,6 @@ from wakelog.model.parts import content_text
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.timeline.selectors import Range
-from wakelog.timeline.slices import tool_of
 
 if TYPE_CHECKING:
     from wakelog.files.file_diff import FileDiff
@@ -40,13 +39,16 @@ def turn_lines(
     span: Range,
     entries: Iterable[Entry],
     tools: Tools,
+    about: Iterable[str] = (),
     *,
     with_output: bool,
     limit: int,
 ) -> Iterator[str]:
-    """A heading, then each event on a line, with messages (and on request inputs and outputs) beneath."""
+    """A heading, lines `about` the turn, then each event on a line, with messages (and on request inputs and outputs)
+    beneath."""
     if row is not None:
         yield from _turn_heading(ctx, session, row)
+        yield from about
     elif commit is not None:
         yield f"{title(ctx, session)}  commit c:{commit['hash'][:12]}  e{commit['first']}..e{commit['last']}"
         yield ctx.style(f"  after c:{commit['prev'][:12]}, id {inert(commit['id'], lines=False)}", dim=True)
@@ -63,24 +65,13 @@ def turn_lines(
             continue  # the request says it
         yield show_line(ctx, session, entry, tools, turn=row is None)
         names = _WITH_OUTPUT if with_output else _LONG.get(entry.kind, ())
-        diff = _file_diff(session, entry) if with_output else None
+        diff = session.files.change(entry) if with_output else None
         if diff is not None:
             yield from _limited_diff(ctx, session, entry, diff, limit, " " * _MARGIN)
             continue
         for name in names:
             if entry.body.get(name) is not None:
                 yield from _beneath(ctx, session, entry, name, limit, one_line=not with_output)
-
-
-def _file_diff(session: Session[Any], entry: Entry) -> FileDiff | None:
-    """What a change of a file did, line by line, where its contents were captured."""
-    if entry.kind != "file.changed" or not any(entry.body.get(n) is not None for n in ("before", "after", "missing")):
-        return None
-    from wakelog.files.file_diff import diff_sides
-    from wakelog.files.file_history import recorded
-
-    change = recorded(entry)
-    return diff_sides(change.path, session.log, change.before, session.log, change.after)
 
 
 def _limited_diff(
@@ -108,7 +99,7 @@ def _turn_heading(ctx: CommandContext, session: Session[Any], row: TurnSummary) 
         clock(row.started_at, utc=ctx.utc, long=True) + other_time(row.started_at, row.stored_at),
         took,
         f"{row.attempts} attempts" if row.attempts > 1 else "",
-        f"{row.tools} tool{'s' if row.tools != 1 else ''}" if row.tools else "",
+        f"{row.tool_calls} tool{'s' if row.tool_calls != 1 else ''}" if row.tool_calls else "",
         f"+{row.added} {glyph('minus')}{row.removed}" if row.files else "",
         f"{count(row.spent.tokens_out)} out" if row.spent.tokens_out else "",
         money(row.spent.usd_micros) if row.spent.usd_micros else "",
@@ -187,7 +178,7 @@ def event_lines(ctx: CommandContext, session: Session[Any], entry: Entry, tools:
         yield f"  {ctx.style(f'{name:<14}', dim=True)} {fit(text, ctx.columns - 17)}"
     if not entry.is_intact:
         yield f"  {ctx.style('the content was erased or pruned; what is left is structure', fg='yellow')}"
-    diff = _file_diff(session, entry)
+    diff = session.files.change(entry)
     for name, value in body.items():
         if diff is not None and name in _TOLD_BY_DIFF:
             continue
@@ -219,7 +210,7 @@ def _facts(ctx: CommandContext, session: Session[Any], entry: Entry, tools: Tool
     if header.turn:
         yield "turn", f"@{header.turn}.{header.attempt}" if header.attempt > 1 else f"@{header.turn}"
     yield "actor", header.actor
-    if tool := tool_of(session.log, entry, tools):
+    if tool := session.tool_of(entry, tools):
         effect = text_of(body.get("effect") or "")
         yield "tool", tool + (f"  ({effect})" if effect else "")
     for name in ("action", "input_hash", "output_summary"):

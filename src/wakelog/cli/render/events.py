@@ -11,11 +11,10 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.render.money import cost_words, plain_cost
 from wakelog.cli.render.values import fetched, mention, plain_value, preview, text_of
 from wakelog.cli.text import clock, fit, glyph, iso, other_time, pad, width
-from wakelog.diff.turn_diff import sentence
 from wakelog.log.reader import Entry
+from wakelog.model.document import decision_words
 from wakelog.model.values import Value
 from wakelog.session import Session
-from wakelog.timeline.slices import tool_of
 
 Tools = dict[str, str]
 """action → tool: outcomes name only the action."""
@@ -96,7 +95,7 @@ def outcome_of(entry: Entry) -> str | None:
 
 def _action_line(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
     body, verb = entry.body, entry.kind.partition(".")[2]
-    tool = tool_of(session.log, entry, tools) or text_of(body.get("action", "action"))
+    tool = session.tool_of(entry, tools) or text_of(body.get("action", "action"))
     if not body:
         return EventLine("note", tool, f"{verb} (pruned)")
     if verb == "requested":
@@ -196,7 +195,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
     "turn.ended": ("turn", _ended),
     "input.requested": ("input", _say("asked: {prompt}")),
     "input.answered": ("input", _say("answered {by}: {answer}")),
-    "decision.made": ("decision", sentence),
+    "decision.made": ("decision", decision_words),
     "fact.recorded": ("fact", _say("{key} = {value}")),
     "fact.retracted": ("fact", _say("{key} retracted")),
     "dead_end.noted": ("dead end", _say("{tried}: {learned}")),
@@ -217,7 +216,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
     "flag.cleared": ("flag", _say("{flag} cleared")),
     "history.rewound": ("rewind", _say("{mode} back to e{to}")),
     "history.compacted": ("history", _say("compacted e{first}..e{last}")),
-    "history.expanded": ("history", _say("took back the compaction e{compacted}")),
+    "history.expanded": ("history", _say("reverted the compaction e{compacted}")),
     "history.adopted": ("history", _say("adopted {session} at e{at}")),
     "payload.redacted": ("redaction", _say("e{target} {markers}")),
     "payload.erased": ("erasure", _erased),
@@ -284,7 +283,7 @@ def brief(session: Session[Any], entry: Entry, tools: Tools) -> dict[str, Any]:
         "turn": header.turn or None,
         "attempt": header.attempt if header.turn else None,
         "actor": header.actor,
-        "tool": tool_of(session.log, entry, tools) or None,
+        "tool": session.tool_of(entry, tools) or None,
         "outcome": outcome_of(entry),
         "summary": line_of(session, entry, tools).text[:500],
         "source": header.source or None,

@@ -10,16 +10,15 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
 from wakelog.cli.text import fit, glyph, inert, pad, width
 from wakelog.files.file_diff import FileDiff
-from wakelog.files.restore import FileResult, RestoredFiles, rescue_home
+from wakelog.files.restore import FileResult, RestoredFiles
 from wakelog.files.restore_plan import FileStep, RestorePlan
-from wakelog.log import Log
 
 SHOWN = 200
 """Files that are simply brought back, listed before the rest is counted. What cannot be is always listed."""
 _COLORS = {"conflict": "yellow", "unknown": "yellow", "ignored": None, "restore": None, "delete": None, "already": None}
 
 
-def plan_lines(ctx: CommandContext, log: Log, plan: RestorePlan) -> Iterator[str]:
+def plan_lines(ctx: CommandContext, plan: RestorePlan) -> Iterator[str]:
     """What would become of each file, a line each; first where."""
     steps = [*plan.steps]
     if not steps and not plan.unseen:
@@ -29,7 +28,7 @@ def plan_lines(ctx: CommandContext, log: Log, plan: RestorePlan) -> Iterator[str
     column = min(max((width(inert(step.path, lines=False)) for step in steps), default=0) + 2, 40)
     plain = [step for step in steps if step.do in ("restore", "delete", "already")]
     left_out = {step.path for step in plain[SHOWN:]}
-    rescue = _short(rescue_home(log, plan.folder))
+    rescue = _short(plan.rescue)
     for step in steps:
         if step.path not in left_out:
             yield pad(step.path, column, middle=True) + ctx.style(
@@ -48,7 +47,7 @@ def _words(step: FileStep, rescue: str) -> str:
         by = f" by {fit(step.by, 48)}" if step.by else ""
         return f"{step.do}: changed{by}{f' @{step.turn}' if step.turn else ''}, {step.why}"
     if step.do == "already":
-        return "as it was already"
+        return "already as it was"
     copy = f"  {glyph('arrow')} a copy of what is there goes to {rescue}/{glyph('more')}" if step.rescue else ""
     if step.why and not step.why.startswith("created"):
         return f"CONFLICT {step.why}  {glyph('arrow')} replaced, yours goes to {rescue}/{glyph('more')}"
@@ -76,7 +75,7 @@ def result_lines(ctx: CommandContext, restored: RestoredFiles) -> Iterator[str]:
     by = {did: [r for r in restored.results if r.did == did] for did in ("restored", "deleted", "already", "kept")}
     counts = [f"{len(by[did])} {did}" for did in ("restored", "deleted") if by[did]]
     if by["already"]:
-        counts.append(f"{len(by['already'])} as it was already")
+        counts.append(f"{len(by['already'])} already as they were")
     if counts:
         yield f"Files: {', '.join(counts)}."
     for result in restored.results:

@@ -52,14 +52,12 @@ def say_wrapped(ctx: CommandContext, text: str, **style: Any) -> None:
 
 
 def why_lines(ctx: CommandContext, session: Session[Any], found: Why) -> Iterator[str]:
-    """The tree, each event below the one that rests on it; then the origins."""
+    """The tree, each event below the one that depends on it; then the origins."""
     tools: Tools = {}
     for step in found.steps:
         yield _step_line(ctx, session, step, tools)
         if step.folded:
-            yield ctx.style(
-                f"{_indent(ctx, step.depth + 1)}{glyph('more')} {step.folded:,} more, not laid out", dim=True
-            )
+            yield ctx.style(f"{_indent(ctx, step.depth + 1)}{glyph('more')} {step.folded:,} more, not shown", dim=True)
     yield from _passages(ctx, found)
     if found.origins:
         yield ctx.style("origins", bold=True)
@@ -142,7 +140,7 @@ _TOUCHED = (Column(least=8), Column(), Column(), Column(least=14), Column(least=
 
 
 def touched_lines(ctx: CommandContext, items: Iterable[Touched], *, paths: bool = True) -> Iterator[str]:
-    """What rests on a source, each with the way to it below."""
+    """What depends on a source, each with the way to it below."""
     items = list(items)
     rows = list(lay_out(ctx, _TOUCHED, [_touched_row(item) for item in items], titles=False))
     for item, row in zip(items, rows, strict=True):

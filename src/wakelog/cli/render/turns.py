@@ -10,20 +10,19 @@ import msgspec
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.events import is_error
+from wakelog.cli.render.insight import WHY, derived, insight_lines
 from wakelog.cli.render.money import Spent, plain_cost
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import URGENT, Standing, handle, short_id, status_words
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import preview, text_of
 from wakelog.cli.text import clock, count, duration, fit, fit_path, glyph, money, other_time, width
-from wakelog.diff.turn_diff import sentence
 from wakelog.log.reader import Entry
 from wakelog.model.calls import ASKS
+from wakelog.model.document import decision_words
 from wakelog.model.ids import Seq
-from wakelog.model.values import Value
+from wakelog.model.turns import count_event
 from wakelog.session import Session
-from wakelog.timeline.points import commit_at
-from wakelog.timeline.slices import Slice, read_slice
 
 
 class TurnSummary(msgspec.Struct):
@@ -37,18 +36,20 @@ class TurnSummary(msgspec.Struct):
     begin: Seq = 0
     """Where the newest attempt begins."""
     last: Seq = 0
-    ended_at: int = 0
+    ended_at: int | None = None
     attempts: int = 1
     outcome: str = "open"
     in_view: bool = True
     input: str = ""
     decision: str = ""
     first_tool: str = ""
-    tools: int = 0
+    tool_calls: int = 0
     model_calls: int = 0
     errors: int = 0
     events: int = 0
     files: dict[str, tuple[int, int]] = {}
+    added: int = 0
+    removed: int = 0
     spent: Spent = msgspec.field(default_factory=Spent)
     untrusted: list[str] = []
     flags: list[str] = []
@@ -58,14 +59,6 @@ class TurnSummary(msgspec.Struct):
     def title(self) -> str:
         """What the turn is about: its input, else the first thing decided or done."""
         return self.input or self.decision or self.first_tool
-
-    @property
-    def added(self) -> int:
-        return sum(a for a, _ in self.files.values())
-
-    @property
-    def removed(self) -> int:
-        return sum(r for _, r in self.files.values())
 
 
 def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = None) -> Iterator[TurnSummary]:
@@ -92,37 +85,34 @@ def _finished(row: TurnSummary, view: list[tuple[Seq, Seq]]) -> TurnSummary:
 
 def _take(session: Session[Any], row: TurnSummary, entry: Entry) -> None:
     header, body, kind = entry.header, entry.body, entry.kind
-    row.last, row.events = entry.seq, row.events + 1
     if kind == "turn.started":
-        row.attempts, row.begin, row.outcome, row.ended_at = header.attempt, entry.seq, "open", 0
-        row.files = {}
-        row.input = row.input or preview(session, entry, body.get("input"))
-    elif kind == "turn.ended":
-        row.outcome, row.ended_at = text_of(body.get("outcome", "completed")), entry.happened_at
-    elif kind == "message.added" and not row.input and body.get("role") == "user":
-        row.input = preview(session, entry, body.get("content"))
-    elif kind == "decision.made" and not row.decision:
-        row.decision = sentence(body)
+        row.attempts, row.begin, row.outcome, row.ended_at = header.attempt, entry.seq, "open", None
+        row.files, row.added, row.removed = {}, 0, 0
+    count_event(
+        row,
+        entry.seq,
+        kind,
+        body,
+        at=entry.happened_at,
+        effect=text_of(body.get("effect", "")),
+        outcome=text_of(body.get("outcome", "completed")),
+        summary=lambda: preview(session, entry, body.get("input" if kind == "turn.started" else "content")),
+        is_pruned=not entry.record.body,
+    )
+    if kind == "decision.made" and not row.decision:
+        row.decision = decision_words(body)
     elif kind == "file.changed":
         path = text_of(body.get("path", ""))
         added, removed = row.files.get(path, (0, 0))
         row.files[path] = (added + body.get("added", 0), removed + body.get("removed", 0))
-    elif kind in ASKS:
-        _take_call(row, body)
+    elif kind in ASKS and body.get("effect") != "model":
+        row.first_tool = row.first_tool or text_of(body.get("tool", ""))
     if "cost" in body:
         row.spent.add(body["cost"])
     if kind != "turn.ended" and is_error(entry):
         row.errors += 1
     if header.trust == "untrusted" and (header.source or header.trust) not in row.untrusted[:8]:
         row.untrusted.append(header.source or header.trust)
-
-
-def _take_call(row: TurnSummary, body: dict[str, Value]) -> None:
-    if body.get("effect") == "model":
-        row.model_calls += 1
-        return
-    row.tools += 1
-    row.first_tool = row.first_tool or text_of(body.get("tool", ""))
 
 
 _LOOKS = {
@@ -163,7 +153,7 @@ def spine_row(ctx: CommandContext, row: TurnSummary, today: str) -> Row:
         Cell(glyph(sign), {"fg": color}),
         Cell(row.title, dim),
         Cell(f"{glyph('times')}{row.attempts} attempts" if row.attempts > 1 else "", {"fg": "yellow"}),
-        Cell(f"{row.tools} tool{'s' if row.tools != 1 else ''}" if row.tools else "", dim),
+        Cell(f"{row.tool_calls} tool{'s' if row.tool_calls != 1 else ''}" if row.tool_calls else "", dim),
         Cell(lines, dim),
         Cell(f"{count(spent.tokens_out)} out" if spent.tokens_out else "", dim),
         Cell(money(spent.usd_micros) if spent.usd_micros else "", dim),
@@ -179,7 +169,8 @@ def time_of(at_us: int, today: str, *, utc: bool) -> str:
 
 shape(
     TurnSummary,
-    "turn attempts outcome in_view first last started_at:iso stored_at:iso ended_at:iso? input? decision? events tools"
+    "turn attempts outcome in_view first last started_at:iso stored_at:iso ended_at:iso? input? decision? events"
+    " tools=tool_calls"
     " model_calls errors files cost untrusted flags",
     files=lambda row: [{"path": path, "added": a, "removed": r} for path, (a, r) in row.files.items()],
     cost=lambda row: plain_cost(msgspec.to_builtins(row.spent)),
@@ -192,6 +183,7 @@ class TurnsLook(msgspec.Struct, frozen=True):
     patch: bool = False
     stat: bool = False
     oneline: bool = False
+    insight: bool = False
     graph: bool = False
     reverse: bool = False
 
@@ -199,11 +191,11 @@ class TurnsLook(msgspec.Struct, frozen=True):
 def header_line(ctx: CommandContext, session: Session[Any], stand: Standing) -> str:
     """The session in one line: name, turns, time, money, id, status."""
     document, head = stand.document, stand.head
-    started = commit_at(session.log, 1)
+    started = session.log.entry(1)
     turns = document["turn"]["number"]
     facts = [
         f"{turns} turn{'s' if turns != 1 else ''}" if turns else f"{stand.seq} events",
-        duration(max(0, stand.at - started.at)),
+        duration(max(0, stand.at - started.happened_at)),
         money(spent) if (spent := document["budget"]["spent"].get("usd_micros", 0)) else "",
         short_id(session.id),
         f"fork of {short_id(head.fork.parent)} at e{head.fork.at}" if head.fork else "",
@@ -290,6 +282,10 @@ def _beneath(ctx: CommandContext, session: Session[Any], row: TurnSummary, look:
     if look.patch:
         found = session.diff(row.begin - 1, row.last)
         yield from change_lines(ctx, found, row.files, indent="      ")
+    if look.insight and row.outcome != "open":
+        known = derived(session, f"@{row.turn}")
+        yield from insight_lines(ctx, known, WHY, indent="      ", files=not look.patch) if known else ()
+    if look.patch or look.insight:
         yield ""
 
 
@@ -303,7 +299,7 @@ def _marks(session: Session[Any], stand: Standing, rows: Sequence[TurnSummary]) 
         high = stand.seq
     found: list[tuple[Seq, Any]] = []
     kinds = ("history", "session", "checkpoint", "gap")
-    for entry in read_slice(session.log, Slice(after=low - 1, upto=high, kind=kinds)):
+    for entry in session.events(after=low - 1, upto=high, kind=kinds):
         mark = _mark_text(session, entry)
         if mark:
             found.append((entry.seq, _drawer(*mark, entry.seq)))

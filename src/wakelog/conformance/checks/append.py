@@ -23,7 +23,7 @@ def append_keeps_order(bench: Bench) -> None:
     want(list("abcde"), [each["body"]["content"] for each in events], "contents", bench.last)
 
 
-@check("append", "An append is answered with the head it led to, and whoever reads after the answer sees it.")
+@check("append", "The answer to an append is the head after it. Every read after the answer sees the events.")
 def append_answers_with_head(bench: Bench) -> None:
     session = bench.open()
     reply = session.append(message("a"), message("b"))
@@ -34,7 +34,10 @@ def append_answers_with_head(bench: Bench) -> None:
     want((3, head["hash"]), (last["seq"], last["hash"]), "last event's seq and hash", bench.last)
 
 
-@check("append", "Events of one request are one commit: next to each other, with the same `commit_id` and `at`.")
+@check(
+    "append",
+    "The events of one request are one commit: they have consecutive numbers and the same `commit_id` and `at`.",
+)
 def append_is_one_commit(bench: Bench) -> None:
     session = bench.open()
     head = session.add(message("a"), message("b"), message("c"))
@@ -42,7 +45,7 @@ def append_is_one_commit(bench: Bench) -> None:
     want([(seq, head["commit_id"], head["at"]) for seq in (2, 3, 4)], told, "seq, commit_id, at", bench.last)
 
 
-@check("append", "What was authored comes back as it was sent: text, whole numbers up to 2^53 − 1, fractions, nesting.")
+@check("append", "Bodies come back as they were sent: text, whole numbers up to 2^53 − 1, fractions, nesting.")
 def append_keeps_values(bench: Bench) -> None:
     session = bench.open()
     value = {"text": 'é😀"\\\n', "most": 2**53 - 1, "least": 1 - 2**53, "part": 0.1, "deep": [[None, True, {"": []}]]}
@@ -53,9 +56,7 @@ def append_keeps_values(bench: Bench) -> None:
     want(value, session.state()["facts"]["k"]["value"], "value in the state", bench.last)
 
 
-@check(
-    "append", "`actor`, `cause`, `derived_from`, `source` and `trust` stand in the event's header as they were given."
-)
+@check("append", "The event's header has `actor`, `cause`, `derived_from`, `source` and `trust` as they were sent.")
 def append_keeps_header(bench: Bench) -> None:
     session = bench.open()
     header = {"actor": "user", "cause": 1, "derived_from": [[1, 1]], "source": "web:x", "trust": "untrusted"}
@@ -66,8 +67,8 @@ def append_keeps_header(bench: Bench) -> None:
 
 @check(
     "append",
-    """An append whose `expect` is not the head's seq is refused with 409 `head-moved`, which carries `head_seq`,
-    and writes nothing.""",
+    "If `expect` is not the head's seq, the append is refused with 409 `head-moved`, which has "
+    "`head_seq`, and writes nothing.",
 )
 def append_expects_head(bench: Bench) -> None:
     session = bench.open()
@@ -79,7 +80,7 @@ def append_expects_head(bench: Bench) -> None:
     want(3, session.add(message("c"), expect=2)["seq"], "seq", bench.last)
 
 
-@check("append", "A commit is stored whole or not at all: one event that is refused refuses all of its request.")
+@check("append", "A commit is stored completely or not at all: if one event is refused, the whole request is refused.")
 def append_is_atomic(bench: Bench) -> None:
     session = bench.open()
     head = session.head()
@@ -94,7 +95,8 @@ def append_is_atomic(bench: Bench) -> None:
 
 
 @check(
-    "append", "A move that a state machine does not allow is refused with 409, and `legal` names those it would allow."
+    "append",
+    "An event that a state machine does not allow is refused with 409; `legal` lists the kinds that are allowed.",
 )
 def append_names_legal_moves(bench: Bench) -> None:
     session = bench.open()
@@ -108,7 +110,7 @@ def append_names_legal_moves(bench: Bench) -> None:
             raise ServerFault(f"`legal` with {legal}", repr(reply.json.get("legal")), reply.request)
 
 
-@check("append", "A call that was requested is pending until its outcome; it has one outcome.")
+@check("append", "A requested call is pending until it has an outcome, and it has one outcome only.")
 def append_settles_actions(bench: Bench) -> None:
     session = bench.open()
     session.add(event("turn.started"), event("action.requested", action="a", tool="t"))
@@ -120,7 +122,7 @@ def append_settles_actions(bench: Bench) -> None:
 
 @check(
     "append",
-    "Kinds that tell about stored events (rewinds, forks, erasures) are written by the server only: `own-kind`.",
+    "Only the server writes kinds that are about stored events (rewinds, forks, erasures); others get `own-kind`.",
 )
 def append_refuses_own_kinds(bench: Bench) -> None:
     session = bench.open()
@@ -136,8 +138,8 @@ def append_refuses_own_kinds(bench: Bench) -> None:
 
 @check(
     "append",
-    """A secret that is found is replaced before anything is stored, and `payload.redacted`, in the same commit, says
-    what kind it was.""",
+    "A secret that is found is replaced before anything is stored; `payload.redacted`, in the same "
+    "commit, names its kind.",
     needs="redaction",
 )
 def append_redacts(bench: Bench) -> None:
@@ -151,7 +153,7 @@ def append_redacts(bench: Bench) -> None:
     want(["message.added", "payload.redacted"], [each["kind"] for each in session.events(after=1)], "kinds", bench.last)
 
 
-@check("append", "A commit of 1,000 events and a body of 1 MiB are accepted.")
+@check("append", "The server accepts a commit of 1,000 events, and a body of 1 MiB.")
 def append_takes_a_thousand(bench: Bench) -> None:
     session = bench.open()
     reply = session.append(*(message(f"{n:04d}" + "." * 900) for n in range(1000)))
@@ -162,9 +164,7 @@ def append_takes_a_thousand(bench: Bench) -> None:
 # Several writers
 
 
-@check(
-    "concurrency", "Writers at the same time lose nothing: every append that was answered is there once, without gaps."
-)
+@check("concurrency", "Parallel writers lose nothing: every acknowledged append is stored once, without gaps.")
 def writers_lose_nothing(bench: Bench) -> None:
     session = bench.open()
 
@@ -178,7 +178,7 @@ def writers_lose_nothing(bench: Bench) -> None:
     want(answered, told, "the events that were answered", bench.last)
 
 
-@check("concurrency", "Of writers that expect the same head, exactly one is accepted.")
+@check("concurrency", "If several writers expect the same head, exactly one is accepted.")
 def one_writer_wins(bench: Bench) -> None:
     session = bench.open()
     with ThreadPoolExecutor(WRITERS) as pool:
@@ -190,7 +190,10 @@ def one_writer_wins(bench: Bench) -> None:
     want(2, session.head()["seq"], "head", bench.last)
 
 
-@check("concurrency", "The same commit sent several times at once is stored once, and all are given the same answer.")
+@check(
+    "concurrency",
+    "The same commit sent several times in parallel is stored once, and all requests get the same answer.",
+)
 def one_repeat_is_stored(bench: Bench) -> None:
     session = bench.open()
     with ThreadPoolExecutor(WRITERS) as pool:
@@ -199,7 +202,7 @@ def one_repeat_is_stored(bench: Bench) -> None:
     want(2, session.head()["seq"], "head", bench.last)
 
 
-@check("concurrency", "Opening the same name at once makes one session.")
+@check("concurrency", "Opening the same name several times in parallel creates one session.")
 def one_session_is_opened(bench: Bench) -> None:
     name = bench.name()
     with ThreadPoolExecutor(WRITERS) as pool:

@@ -7,7 +7,7 @@ from wakelog.conformance.kit import check
 from wakelog.conformance.wire import ServerFault
 
 
-@check("errors", "A session that is not there is 404 `session-not-found`, for every operation on it.")
+@check("errors", "A session that does not exist is 404 `session-not-found`, in every operation.")
 def no_such_session(bench: Bench) -> None:
     path = f"/v1/sessions/{bench.name()}"
     for verb in ("", "/head", "/events", "/state"):
@@ -15,7 +15,9 @@ def no_such_session(bench: Bench) -> None:
     bench.client.ask("POST", f"{path}/events", {"events": [message("a")]}).refused(404, "session-not-found")
 
 
-@check("errors", "A problem's `group` is the class of its kind, by which a client decides; `type` names the kind.")
+@check(
+    "errors", "A problem has a `group`, the class of its kind, which tells a client what to do; `type` names the kind."
+)
 def problems_have_groups(bench: Bench) -> None:
     session = bench.open()
     for reply, status, group in (
@@ -30,9 +32,7 @@ def problems_have_groups(bench: Bench) -> None:
     want(True, session.append(message("a"), expect=9).json.get("retryable"), "retryable of a conflict", bench.last)
 
 
-@check(
-    "errors", "A field or parameter that the operation does not know is refused with 400 `bad-request`, never ignored."
-)
+@check("errors", "An unknown field or parameter is refused with 400 `bad-request`, never ignored.")
 def unknown_fields_are_refused(bench: Bench) -> None:
     session = bench.open()
     name = bench.name()
@@ -49,7 +49,8 @@ def unknown_fields_are_refused(bench: Bench) -> None:
 
 @check(
     "errors",
-    "A body that is not the JSON it should be is 400 `bad-request`; one of no known media type 415 `wrong-media`.",
+    "A body that is not valid JSON of the right shape is 400 `bad-request`; an unknown media type is 415 "
+    "`wrong-media`.",
 )
 def bad_bodies_are_refused(bench: Bench) -> None:
     session = bench.open()
@@ -61,7 +62,7 @@ def bad_bodies_are_refused(bench: Bench) -> None:
     bench.client.ask("POST", path, raw=b"{}", headers={"content-type": "text/plain"}).refused(415, "wrong-media")
 
 
-@check("errors", "A path that is not there is 404 `no-such-route`; another method on one that is, 405 with `Allow`.")
+@check("errors", "An unknown path is 404 `no-such-route`; a wrong method on a known path is 405 with `Allow`.")
 def routes_and_methods(bench: Bench) -> None:
     bench.client.ask("GET", "/v1/no-such-thing").refused(404, "no-such-route")
     reply = bench.client.ask("PUT", "/v1/sessions")
@@ -73,7 +74,7 @@ def routes_and_methods(bench: Bench) -> None:
 
 @check(
     "errors",
-    "Without a key, or with one that is not valid, every operation on sessions is 401, and says no more than that.",
+    "Without a valid key, every operation on sessions is 401 and tells nothing more.",
 )
 def keys_are_asked_for(bench: Bench) -> None:
     session = bench.open()

@@ -13,7 +13,7 @@ from wakelog.conformance.wire import ServerFault
 
 @check(
     "integrity",
-    "The verification of a session nobody altered finds nothing, and names its head and number of events.",
+    "Verifying an unaltered session finds no fault, and names its head and number of events.",
     needs="verify",
 )
 def verify_finds_nothing(bench: Bench) -> None:
@@ -29,7 +29,7 @@ def _told(report: dict[str, object]) -> tuple[object, ...]:
 
 @check(
     "integrity",
-    "An anchor is the head; a log that leads through it verifies, and one that does not is told so.",
+    "An anchor is a head. A log that contains it verifies; for any other, the report says so.",
     needs="verify",
 )
 def verify_holds_anchor(bench: Bench) -> None:
@@ -49,7 +49,7 @@ def verify_holds_anchor(bench: Bench) -> None:
 
 @check(
     "integrity",
-    "A bundle holds every event of the history; its hashes chain from zero to the head's hash.",
+    "A bundle has every event of the history; its hashes chain from zero to the head's hash.",
     needs="bundle",
 )
 def bundle_proves_itself(bench: Bench) -> None:
@@ -90,7 +90,7 @@ def _prove(session: Remote, head_hash: str) -> None:
 
 @check(
     "integrity",
-    "A bundle that was altered or cut is refused whole; one whose session is here already changes nothing.",
+    "An altered or cut bundle is refused completely; a bundle whose session already exists changes nothing.",
     needs="bundle",
 )
 def bundle_is_taken_whole(bench: Bench) -> None:

@@ -9,8 +9,8 @@ from wakelog.conformance.wire import ServerFault
 
 @check(
     "lifecycle",
-    """While a session is paused, nothing new begins (409 `session-paused`), but outcomes of calls that began
-    before are accepted.""",
+    "While a session is paused, nothing new starts (409 `session-paused`). Outcomes of calls that had "
+    "started are accepted.",
 )
 def pause_holds_back(bench: Bench) -> None:
     session = bench.open()
@@ -28,7 +28,7 @@ def pause_holds_back(bench: Bench) -> None:
 
 @check(
     "lifecycle",
-    "A closed session accepts nothing new (409 `session-closed`) but remarks, flags and what is late to be known.",
+    "A closed session refuses everything new (409 `session-closed`) except remarks, flags and late reports.",
 )
 def close_ends(bench: Bench) -> None:
     session = bench.open()
@@ -44,7 +44,7 @@ def close_ends(bench: Bench) -> None:
 
 @check(
     "lifecycle",
-    "Closing settles what is open first: the turn is ended, and no call stays pending unless it is uncertain.",
+    "Closing first settles what is open: the turn ends, and only uncertain calls stay pending.",
 )
 def close_settles(bench: Bench) -> None:
     session = bench.open()
@@ -59,7 +59,7 @@ def close_settles(bench: Bench) -> None:
 
 @check(
     "lifecycle",
-    "A closed session can be reopened or archived, an archived one reopened; an open one cannot be archived.",
+    "A closed session can be reopened or archived, and an archived one reopened. An open session cannot be archived.",
 )
 def reopen_and_archive(bench: Bench) -> None:
     session = bench.open()
@@ -71,7 +71,7 @@ def reopen_and_archive(bench: Bench) -> None:
 
 @check(
     "lifecycle",
-    "A deleted session is 404 `session-deleted` to everybody who asks; its name can be used again.",
+    "Every request about a deleted session gets 404 `session-deleted`. Its name can be used again.",
     needs="removal",
 )
 def delete_is_for_good(bench: Bench) -> None:
@@ -88,7 +88,8 @@ def delete_is_for_good(bench: Bench) -> None:
 
 @check(
     "lifecycle",
-    "What was erased is in no answer any more; event, position and chain stay, and the session still verifies.",
+    "Erased content is in no answer any more. The event, its position and the chain stay, and the session "
+    "still verifies.",
     needs="removal",
 )
 def erase_takes_content(bench: Bench) -> None:
@@ -113,7 +114,7 @@ def erase_takes_content(bench: Bench) -> None:
 
 @check(
     "leases",
-    "While a lease is held by one who lives, another is refused with 409 `leased`; by force it is taken over.",
+    "While a living holder has the lease, another is refused with 409 `leased`; `force` takes it over.",
     needs="lease",
 )
 def lease_has_one_holder(bench: Bench) -> None:
@@ -128,7 +129,7 @@ def lease_has_one_holder(bench: Bench) -> None:
 
 @check(
     "leases",
-    "An append whose `guard` is not the newest epoch is refused with 409 `fenced`, and writes nothing.",
+    "If `guard` is not the newest epoch, the append is refused with 409 `fenced` and writes nothing.",
     needs="lease",
 )
 def lease_fences(bench: Bench) -> None:
@@ -145,7 +146,7 @@ def lease_fences(bench: Bench) -> None:
 
 @check(
     "leases",
-    "A lease that was given back can be taken by anybody; only its holder's epoch gives it back.",
+    "Anybody can take a released lease; only the holder's epoch releases it.",
     needs="lease",
 )
 def lease_is_released(bench: Bench) -> None:
@@ -159,7 +160,7 @@ def lease_is_released(bench: Bench) -> None:
 
 @check(
     "leases",
-    "A sign of life appends nothing; one of an older epoch is 409 `fenced`, and the newest holder stays alive.",
+    "A sign of life appends nothing. With an older epoch it is 409 `fenced`, and the newest holder stays alive.",
     needs="lease",
 )
 def lease_is_kept_alive(bench: Bench) -> None:

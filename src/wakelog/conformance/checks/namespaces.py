@@ -21,7 +21,7 @@ def _other(bench: Bench) -> WireClient:
 
 @check(
     "namespaces",
-    "To a key of another namespace a session is 404 `session-not-found`, by id and by name, in every operation.",
+    "For a key of another namespace a session is 404 `session-not-found`, by id and by name, in every operation.",
     two_keys=True,
 )
 def other_key_sees_no_session(bench: Bench) -> None:
@@ -61,7 +61,7 @@ def names_are_apart(bench: Bench) -> None:
         raise ServerFault("a session of their own", f"{theirs.id} at {theirs.opened['seq']}", other.last)
 
 
-@check("namespaces", "Lists show what is in the key's own namespace only.", needs="list", two_keys=True)
+@check("namespaces", "Lists show only the key's own namespace.", needs="list", two_keys=True)
 def lists_are_apart(bench: Bench) -> None:
     other = _other(bench)
     session = bench.open()
@@ -69,7 +69,7 @@ def lists_are_apart(bench: Bench) -> None:
     want([], reply.ok()["rows"], "rows", reply.request)
 
 
-@check("namespaces", "The feed shows what is in the key's own namespace only.", needs="feed", two_keys=True)
+@check("namespaces", "The feed shows only the key's own namespace.", needs="feed", two_keys=True)
 def feeds_are_apart(bench: Bench) -> None:
     other = _other(bench)
     theirs = bench.open(client=other)
@@ -84,7 +84,7 @@ def feeds_are_apart(bench: Bench) -> None:
 
 @check(
     "namespaces",
-    "A namespace that is not the key's is 404 `namespace-not-found`, whether it exists or not, in the same words.",
+    "A namespace of another key is 404 `namespace-not-found`, with the same text whether it exists or not.",
     two_keys=True,
 )
 def other_namespace_is_not_there(bench: Bench) -> None:

@@ -18,7 +18,7 @@ def _with_facts(bench: Bench) -> Remote:
     return session
 
 
-@check("state", "The state at event n is what it was when n was the head, whatever came later.")
+@check("state", "The state at event n is what it was when n was the head; later events do not change it.")
 def state_at_a_point(bench: Bench) -> None:
     session = _with_facts(bench)
     for seq in (2, 3, 4):
@@ -28,7 +28,7 @@ def state_at_a_point(bench: Bench) -> None:
     want({}, session.state(at="e1")["facts"], "facts at event 1", bench.last)
 
 
-@check("state", "Without `at` it is the state now, and `at` in the answer is the head's seq.")
+@check("state", "Without `at`, the answer is the present state, and its `at` is the head's seq.")
 def state_now(bench: Bench) -> None:
     session = _with_facts(bench)
     reply = session.get("state")
@@ -66,14 +66,17 @@ def _applied(document: Any, operation: dict[str, Any]) -> Any:
     return document
 
 
-@check("state", "`pointer` (RFC 6901) asks for one part; one that leads nowhere is refused with 400 `bad-pointer`.")
+@check(
+    "state",
+    "`pointer` (RFC 6901) selects one part of the state; a pointer to nothing is refused with 400 `bad-pointer`.",
+)
 def state_by_pointer(bench: Bench) -> None:
     session = _with_facts(bench)
     want(3, session.state(pointer="/facts/n/value"), "value", bench.last)
     session.get("state", pointer="/facts/none").refused(400, "bad-pointer")
 
 
-@check("state", "`@5` is turn 5: as a state, the state after it; `@` is the head.")
+@check("state", "`@5` is the state after turn 5; `@` is the head.")
 def state_at_a_turn(bench: Bench) -> None:
     session = bench.open()
     for value in (1, 2):
@@ -83,7 +86,7 @@ def state_at_a_turn(bench: Bench) -> None:
     session.get("state", at="@9").refused(404, "turn-not-found")
 
 
-@check("state", "`cp:NAME` is the point that a checkpoint named.", needs="names")
+@check("state", "`cp:NAME` is the point that the checkpoint names.", needs="names")
 def state_at_a_checkpoint(bench: Bench) -> None:
     session = _with_facts(bench)
     session.post("checkpoint", {"name": "two", "at": "e3"}).ok()
@@ -91,14 +94,14 @@ def state_at_a_checkpoint(bench: Bench) -> None:
     session.get("state", at="cp:none").refused(404, "checkpoint-not-found")
 
 
-@check("state", "A point that is not there is 404 `event-not-found`; what is no point at all is 400 `bad-selector`.")
+@check("state", "A point that does not exist is 404 `event-not-found`; text that is not a point is 400 `bad-selector`.")
 def state_at_no_point(bench: Bench) -> None:
     session = bench.open()
     session.get("state", at="e9").refused(404, "event-not-found")
     session.get("state", at="never").refused(400, "bad-selector")
 
 
-@check("state", "A patch changes `data` below its paths and nothing else.", needs="patch")
+@check("state", "A patch changes `data` at its paths, and nothing else.", needs="patch")
 def state_is_patched(bench: Bench) -> None:
     session = bench.open(data={"a": 1, "b": 2})
     session.post("patch", {"patch": [{"op": "replace", "path": "/data/a", "value": 3}]}).ok()
@@ -112,14 +115,14 @@ def state_is_patched(bench: Bench) -> None:
 # Events and pages
 
 
-@check("events", "An event is given by its number, `eN`, as it stands in the list.")
+@check("events", "`eN` returns event N, the same as in the list.")
 def event_by_number(bench: Bench) -> None:
     session = _with_facts(bench)
     want(session.events()[2], session.get("events/e3").ok(), "event", bench.last)
     session.get("events/e9").refused(404, "event-not-found")
 
 
-@check("events", "Filters hold together: `after`, `upto`, `kind` (a kind or its first word), `turn`, `place`.")
+@check("events", "Filters are combined: `after`, `upto`, `kind` (a kind or its first word), `turn`, `place`.")
 def events_are_filtered(bench: Bench) -> None:
     session = bench.open()
     session.add(message("a"), event("turn.started"), fact("n", 1), message("b"), event("turn.ended"), message("c"))
@@ -134,14 +137,14 @@ def events_are_filtered(bench: Bench) -> None:
         want(wanted, [each["seq"] for each in session.events(**query)], f"seqs for {query}", bench.last)
 
 
-@check("pages", "Pages of events joined are all events, each once and in order; the last has no `next`.")
+@check("pages", "All pages together have every event once, in order; the last page has no `next`.")
 def event_pages_are_complete(bench: Bench) -> None:
     session = bench.open()
     session.add(*(message(str(n)) for n in range(9)))
     want(list(range(1, 11)), [seq for page in _pages(session, 3) for seq in page], "seqs", bench.last)
 
 
-@check("pages", "What is appended while somebody pages is neither in the way nor missed.")
+@check("pages", "Appends while a client reads pages disturb nothing, and their events are not missed.")
 def pages_go_on_while_writing(bench: Bench) -> None:
     session = bench.open()
     session.add(*(message(str(n)) for n in range(4)))
@@ -166,7 +169,7 @@ def _pages(session: Remote, limit: int) -> Any:
         yield [each["seq"] for each in page["events"]]
 
 
-@check("pages", "Pages of the list of sessions joined are all sessions, each once.", needs="list")
+@check("pages", "All pages of the list of sessions together have every session once.", needs="list")
 def session_pages_are_complete(bench: Bench) -> None:
     mark = bench.name()
     opened = {bench.open(f"{mark}-{n}").id for n in range(5)}
@@ -188,7 +191,7 @@ _BY_HEAD = ("head", "state", "events")
 
 @check(
     "conditional",
-    "What depends on the head only has an ETag; with it in `If-None-Match` the answer is 304, without a body.",
+    "An answer that depends only on the head has an ETag; sent in `If-None-Match`, it gives 304 without a body.",
 )
 def etag_saves_the_answer(bench: Bench) -> None:
     session = _with_facts(bench)
@@ -201,7 +204,7 @@ def etag_saves_the_answer(bench: Bench) -> None:
         want((304, b""), (again.status, again.content), "status and body", again.request)
 
 
-@check("conditional", "The ETag is another one once the session has moved on, and the answer is whole.")
+@check("conditional", "After a new event the ETag is different, and the answer is complete.")
 def etag_moves_with_the_head(bench: Bench) -> None:
     session = _with_facts(bench)
     before = {verb: session.get(verb).etag for verb in _BY_HEAD}

@@ -6,7 +6,7 @@ from wakelog.conformance.bench import Bench, message, want
 from wakelog.conformance.kit import check
 
 
-@check("append", "The same events under the same `commit_id` are stored once, and answered as the first time.")
+@check("append", "The same events with the same `commit_id` are stored once; a repetition gets the first answer again.")
 def repeat_is_stored_once(bench: Bench) -> None:
     session = bench.open()
     first = session.add(message("a"), message("b"), commit_id="one")
@@ -16,7 +16,7 @@ def repeat_is_stored_once(bench: Bench) -> None:
     session.unmoved(first, reply)
 
 
-@check("append", "A repeated commit is recognised before its `expect` is looked at, and after other commits.")
+@check("append", "A repeated commit is recognised before `expect` is checked, and also after other commits.")
 def repeat_comes_before_expect(bench: Bench) -> None:
     session = bench.open()
     first = session.add(message("a"), commit_id="one", expect=1)
@@ -36,7 +36,7 @@ def repeat_after_close(bench: Bench) -> None:
     session.unmoved(closed, reply)
 
 
-@check("append", "Other events under a `commit_id` that was used are refused with 400 `commit-id-reused`.")
+@check("append", "Other events with a used `commit_id` are refused with 400 `commit-id-reused`.")
 def commit_id_is_not_reused(bench: Bench) -> None:
     session = bench.open()
     head = session.add(message("a"), commit_id="one")
@@ -45,13 +45,13 @@ def commit_id_is_not_reused(bench: Bench) -> None:
     session.unmoved(head, reply)
 
 
-@check("append", "A `commit_id` counts within its session only.")
+@check("append", "A `commit_id` is valid within its session only.")
 def commit_id_is_the_sessions_own(bench: Bench) -> None:
     for _ in range(2):
         want(2, bench.open().add(message("a"), commit_id="one")["seq"], "seq", bench.last)
 
 
-@check("append", "Who lost the answer repeats the commit, and it is stored once.")
+@check("append", "A client that lost the answer repeats the commit, and it is stored once.")
 def lost_answer_can_be_repeated(bench: Bench) -> None:
     session = bench.open()
     body = {"events": [message("a")], "commit_id": "one"}

@@ -8,7 +8,7 @@ from wakelog.conformance.kit import check
 
 @check(
     "moving",
-    "A rewind appends one event, `history.rewound`, and removes none; facts and `data` are what they were there.",
+    "A rewind appends one event, `history.rewound`, and removes none; facts and `data` return to what they were.",
 )
 def rewind_appends(bench: Bench) -> None:
     session = bench.open()
@@ -25,7 +25,7 @@ def rewind_appends(bench: Bench) -> None:
     want(2, session.state(at="e3")["facts"]["n"]["value"], "fact at event 3", bench.last)
 
 
-@check("moving", "Undo takes back the newest rewind, by appending; with none left it is 404 `nothing-to-undo`.")
+@check("moving", "Undo reverts the newest rewind by appending an event; if there is none, it is 404 `nothing-to-undo`.")
 def undo_takes_back(bench: Bench) -> None:
     session = bench.open()
     session.add(fact("n", 1))
@@ -37,7 +37,11 @@ def undo_takes_back(bench: Bench) -> None:
     session.post("undo").refused(404, "nothing-to-undo")
 
 
-@check("moving", "Messages behind a rewind are not in view, and are again once it is undone.", needs="views")
+@check(
+    "moving",
+    "Messages after the point of a rewind are not in view; undoing the rewind shows them again.",
+    needs="views",
+)
 def rewind_moves_the_view(bench: Bench) -> None:
     session = bench.open()
     session.add(message("a"))
@@ -72,7 +76,7 @@ def fork_shares_history(bench: Bench) -> None:
     want(head["hash"], session.head()["hash"], "the parent's head", bench.last)
 
 
-@check("moving", "What is appended to a fork is not in its parent, nor the other way round.")
+@check("moving", "Events appended to a fork are not in its parent, and the other way round.")
 def fork_is_apart(bench: Bench) -> None:
     session = bench.open()
     child = bench.fork(session)

@@ -9,7 +9,7 @@ from wakelog.conformance.kit import check
 from wakelog.conformance.wire import ServerFault
 
 
-@check("sessions", "Opening a name that is not there makes a session at event 1, `session.opened`, in status `open`.")
+@check("sessions", "Opening a new name creates a session at event 1, `session.opened`, in status `open`.")
 def session_opens(bench: Bench) -> None:
     session = bench.open(goal="see", labels={"kit": "yes"})
     want((1, "open", None), tuple(session.opened[k] for k in ("seq", "status", "parent")), "seq, status, parent")
@@ -19,7 +19,7 @@ def session_opens(bench: Bench) -> None:
     want(("see", {"kit": "yes"}), (state["goal"], state["labels"]), "goal and labels", bench.last)
 
 
-@check("sessions", "Opening a name that is there gives that session as it stands, and writes nothing.")
+@check("sessions", "Opening an existing name returns that session unchanged and writes nothing.")
 def session_opens_once(bench: Bench) -> None:
     session = bench.open()
     reply = bench.client.ask("POST", "/v1/sessions", {"name": session.name, "goal": "another"})
@@ -27,7 +27,7 @@ def session_opens_once(bench: Bench) -> None:
     session.unmoved(session.opened, reply)
 
 
-@check("sessions", "A session is found by its name, percent-encoded as one segment of the path, and by its id.")
+@check("sessions", "A session is found by its id, and by its name, percent-encoded as one segment of the path.")
 def session_is_found_by_name(bench: Bench) -> None:
     session = bench.open(bench.name(" é/%2F?"))
     for word in (session.name, session.id):
@@ -46,7 +46,11 @@ def session_summary(bench: Bench) -> None:
     want(session.head()["hash"], answer["head"]["hash"], "head", reply.request)
 
 
-@check("sessions", "The list of sessions holds a session as soon as its opening was answered.", needs="list")
+@check(
+    "sessions",
+    "The list of sessions contains a session as soon as the request that opened it was answered.",
+    needs="list",
+)
 def session_is_listed(bench: Bench) -> None:
     session = bench.open()
     reply = bench.client.ask("GET", f"/v1/sessions?{urlencode({'name': session.name})}")

@@ -10,7 +10,7 @@ from wakelog.conformance.kit import check
 
 @check(
     "tail",
-    "A tail with `after` sends what is stored after that event, then what comes; an event's id is its seq.",
+    "A tail with `after` sends the stored events after that one, then new ones; an event's id is its seq.",
     needs="tail",
 )
 def tail_sends_what_is_stored(bench: Bench) -> None:
@@ -24,7 +24,7 @@ def tail_sends_what_is_stored(bench: Bench) -> None:
         tail.wants(4)
 
 
-@check("tail", "A tail without `after` begins with what is new.", needs="tail")
+@check("tail", "A tail without `after` starts with new events.", needs="tail")
 def tail_begins_now(bench: Bench) -> None:
     session = bench.open()
     session.add(message("old"))
@@ -35,7 +35,7 @@ def tail_begins_now(bench: Bench) -> None:
 
 @check(
     "tail",
-    "A tail with `Last-Event-ID` goes on after that event, whatever `after` says: no gap, and in order.",
+    "A tail with `Last-Event-ID` continues after that event, without a gap and in order; it overrides `after`.",
     needs="tail",
 )
 def tail_resumes(bench: Bench) -> None:
@@ -50,7 +50,7 @@ def tail_resumes(bench: Bench) -> None:
             tail.wants(*range(3, head["seq"] + 1))
 
 
-@check("tail", "`kind` lets through these kinds only, by name or first word.", needs="tail")
+@check("tail", "`kind` selects kinds, by name or first word.", needs="tail")
 def tail_is_filtered(bench: Bench) -> None:
     session = bench.open()
     with session.tail(after=0, kind="message") as tail:
@@ -59,7 +59,9 @@ def tail_is_filtered(bench: Bench) -> None:
 
 
 @check(
-    "tail", "The feed of all sessions keeps the order within each; any id of it is a place to go on from.", needs="feed"
+    "tail",
+    "The feed of all sessions keeps the order within each session, and can continue after any of its ids.",
+    needs="feed",
 )
 def feed_resumes(bench: Bench) -> None:
     session = bench.open()

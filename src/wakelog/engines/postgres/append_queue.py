@@ -148,7 +148,7 @@ class AppendQueue:
                 await asyncio.sleep(0.005)
             except asyncpg.DataError as exc:
                 raise InvalidInputError(f"the commit cannot be stored: {exc}", kind="bad-commit") from exc
-        raise UnavailableError("other writers were quicker each time", kind="too-busy")
+        raise UnavailableError("other writers came first every time", kind="too-busy")
 
     async def _store_one(self, db: Any, commit: Commit) -> Head:
         key = (self._ns, root_of(commit.session), commit.session)

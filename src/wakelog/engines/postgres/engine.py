@@ -18,7 +18,16 @@ from typing import Any, TypeVar
 import asyncpg
 import msgspec
 
-from wakelog.engine import Abilities, FeedChange, Known, MigrationStep, StoreFinding, Surgery, payload_of
+from wakelog.engine import (
+    Abilities,
+    FeedChange,
+    Known,
+    MigrationStep,
+    StoreFinding,
+    Surgery,
+    payload_of,
+    refuse_place_in_no_session,
+)
 from wakelog.engines.postgres import feed, inspection, migrations, rewrite
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.append_queue import AppendQueue, BatchedAppend, known_by_id
@@ -305,6 +314,7 @@ class PostgresEngine:
     # News
 
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
+        refuse_place_in_no_session(session, after)
         deadline = time.monotonic() + timeout_s
         bell = threading.Event()
         self._bells.add(bell)
@@ -377,7 +387,7 @@ class PostgresEngine:
                 await db.execute(sql.SET_MARK, self.ns, name, value)
             except asyncpg.UndefinedTableError as exc:
                 raise UnsupportedError(
-                    "this store has no place for marks yet", kind="migration-waits", hint="wakelog store migrate"
+                    "this store has no table for marks yet", kind="migration-waits", hint="wakelog store migrate"
                 ) from exc
 
         self._ask(put)

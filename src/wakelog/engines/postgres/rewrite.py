@@ -132,7 +132,7 @@ async def _rewrite(db: Any, name: str) -> None:
 
 def pending(why: str) -> UnavailableError:
     return UnavailableError(
-        f"the removal is done and durable, but old bytes are still in the server's files: {why}",
+        f"the content is removed, but old bytes are still in the server's files: {why}",
         kind="scrub-pending",
-        hint="wakelog store scrub finishes it, at a quiet hour",
+        hint="run wakelog store scrub at a quiet hour to remove them",
     )

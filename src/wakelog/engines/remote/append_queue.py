@@ -50,7 +50,7 @@ class QueuedAppend:
         self.head = answer.head
         self.error = error_of(answer.problem) if answer.problem is not None else None
         if self.head is None and self.error is None:
-            self.error = UnavailableError("the server's answer makes no sense", kind="answer-unknown")
+            self.error = UnavailableError("the server's answer cannot be read", kind="answer-unknown")
 
 
 class SendQueue:
@@ -72,7 +72,7 @@ class SendQueue:
     def attend(self, pending: QueuedAppend) -> None:
         """Sends what is in line if nobody else does; else waits until `pending` is done or may send."""
         if self._pid != os.getpid():
-            raise UnavailableError("the append was begun before this process was forked", kind="answer-unknown")
+            raise UnavailableError("the append started before this process was forked", kind="answer-unknown")
         with self._lock:
             if pending.done:
                 return

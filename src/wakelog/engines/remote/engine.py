@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import msgspec
 
-from wakelog.engine import Abilities, FeedChange, Known, Surgery
+from wakelog.engine import Abilities, FeedChange, Known, Surgery, refuse_place_in_no_session
 from wakelog.engines.remote import wire
 from wakelog.engines.remote.append_queue import Group, QueuedAppend, SendQueue
 from wakelog.engines.remote.connection import Connections, NoReplyError, Reply, UnreachableError
@@ -53,7 +53,9 @@ class RemoteEngine:
         self._patience_s = 0.0  # whether there is a server at all is told at once
         if not (key.isascii() and key.isprintable()):
             raise NotAllowedError(
-                "the key holds characters that no key has", kind="key-refused", hint="look for a line break at its end"
+                "the key contains characters that no key has",
+                kind="key-refused",
+                hint="look for a line break at its end",
             )
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._connections = Connections(url, headers)
@@ -210,6 +212,7 @@ class RemoteEngine:
     # News
 
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
+        refuse_place_in_no_session(session, after)
         deadline = time.monotonic() + timeout_s
         cursor = ""
         while True:
@@ -299,5 +302,5 @@ def _strange(url: str, reply: Reply) -> UnavailableError:
     return UnavailableError(
         f"what answers at {url} is not a wakelog server: HTTP status {reply.status}",
         kind="not-a-server",
-        hint="look at the address, and at what stands between: a proxy, a firewall",
+        hint="check the address, and any proxy or firewall in between",
     )

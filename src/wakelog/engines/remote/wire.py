@@ -39,7 +39,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What went wrong: what happened, to which one, and what to do."""
+    """An error: what happened, to what, and what to do."""
 
     type: str
     title: str
@@ -51,11 +51,11 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     retryable: bool = False
     """Whether the same request may succeed later."""
     head_seq: int = 0
-    """Of a conflict: where the session is now."""
+    """For a conflict: where the session is now."""
     legal: tuple[str, ...] = ()
-    """Of a move that is not allowed: those that would be."""
+    """For an event that is not allowed: the kinds that are."""
     seq: int = 0
-    """Of a damaged log: the first bad event."""
+    """For a damaged log: the first bad event."""
 
 
 class Submit(Question, frozen=True):
@@ -231,14 +231,14 @@ class Imported(msgspec.Struct, frozen=True):
 
 
 class Info(msgspec.Struct, frozen=True):
-    """Who answers here, and what an answered append has survived."""
+    """About the server: its version, and how durable an acknowledged append is."""
 
     version: str
     durability: str
     namespace: str
     scopes: tuple[str, ...]
     redacts: bool
-    """Whether this server takes secrets out of what is appended, and turns away commits that hold any."""
+    """Whether this server removes secrets from appended events, and refuses commits that contain any."""
 
 
 def problem_of(error: WakelogError, status: int) -> Problem:

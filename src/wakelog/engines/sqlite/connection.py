@@ -92,9 +92,9 @@ def _connect_read_only(path: Path, vfs: str | None) -> apsw.Connection:
         if at_rest:
             raise
         raise NotAllowedError(
-            f"{path} was not closed, and what is in its write-ahead log cannot be taken in: it is read-only",
+            f"{path} is read-only and was not closed properly, so its write-ahead log cannot be applied",
             kind="read-only",
-            hint="open it once where it can be written, or copy its folder to such a place",
+            hint="open it once with write access, or copy its folder to a place where you can write",
         ) from exc
 
 
@@ -123,7 +123,7 @@ def _identify(db: apsw.Connection, path: Path, *, create: bool) -> None:
             raise NotFoundError(f"there is no store in {path}: it is empty", kind="store-not-found")
     elif application == APPLICATION_ID and version > SCHEMA_VERSION:
         raise UnsupportedError(
-            f"{path} needs a wakelog that knows schema {version}, and this one knows {SCHEMA_VERSION}",
+            f"{path} has schema {version}, and this wakelog reads up to schema {SCHEMA_VERSION}",
             kind="store-newer",
             hint="upgrade wakelog",
         )
@@ -249,7 +249,7 @@ def translate(exc: apsw.Error | UnicodeDecodeError, place: str) -> WakelogError:
             return CorruptLogError(f"{place} is damaged or not a store: {exc}")
         case apsw.SQLError() | apsw.ConstraintError():
             # The statements are fixed and every commit is judged before it is written: it is the tables that are wrong.
-            return CorruptLogError(f"the tables of {place} are not what they should be: {exc}")
+            return CorruptLogError(f"the tables of {place} have a wrong structure: {exc}")
         case apsw.TooBigError():
             return UnsupportedError(
                 f"a commit is too big for {place}", kind="too-big", hint="split it, or keep big files outside"
@@ -266,12 +266,12 @@ def is_there(path: Path) -> bool:
         why = exc.strerror or str(exc)
         if exc.errno in (errno.EACCES, errno.EPERM):
             raise NotAllowedError(
-                f"the store {path} cannot be looked at: {why}",
+                f"the store {path} cannot be accessed: {why}",
                 kind="not-readable",
                 hint=f"ask whoever owns {path.parent} for access, or name another store",
             ) from exc
         raise InvalidInputError(
-            f"{str(path)[:200]!r} cannot be the place of a store: {why}", kind="bad-path", hint="name another place"
+            f"{str(path)[:200]!r} cannot be used as a store: {why}", kind="bad-path", hint="name another place"
         ) from exc
 
 

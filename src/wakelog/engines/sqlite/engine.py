@@ -33,6 +33,7 @@ from wakelog.engine import (
     head_after,
     judge,
     payload_of,
+    refuse_place_in_no_session,
 )
 from wakelog.engines.sqlite import fork_safety, migrations, tables
 from wakelog.engines.sqlite.connection import is_there, make_folder, refuse_network, translate
@@ -320,7 +321,7 @@ class SqliteEngine:
             problem = str(exc)
         if problem:
             raise UnavailableError(
-                f"the removal is done and durable, but old bytes are still in {self.path} or its log: {problem}",
+                f"the content is removed, but old bytes are still in {self.path} or its log: {problem}",
                 kind="scrub-pending",
                 hint="open the store again later",
             )
@@ -335,6 +336,7 @@ class SqliteEngine:
     # News
 
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
+        refuse_place_in_no_session(session, after)
         deadline = time.monotonic() + timeout_s
         number = 0 if session is None else self._read(lambda db: self._require(db, session))
         newest = self._read(partial(self._newest, number=number))

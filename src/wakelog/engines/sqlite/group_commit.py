@@ -100,7 +100,7 @@ class Group:
     def lead(self, pending: GroupedAppend) -> None:
         """Writes what is in line if nobody else does; else waits until `pending` is done or may lead."""
         if self._pid != os.getpid():
-            raise UnavailableError("the append was begun before this process was forked", kind="answer-unknown")
+            raise UnavailableError("the append started before this process was forked", kind="answer-unknown")
         self._refuse_nesting()
         leads = False
         try:
@@ -161,7 +161,7 @@ class Group:
     def _refuse_nesting(self) -> None:
         if self.is_mine:
             raise UnavailableError(
-                "a signal handler cannot write in the middle of an append of its own thread",
+                "a signal handler cannot write while its own thread is appending",
                 kind="answer-unknown",
-                hint="note the signal and write when the append is over",
+                hint="note the signal, and write after the append",
             )

@@ -90,7 +90,7 @@ class Pool:
             raise UnavailableError(
                 f"{self.path} was in use when this process was forked, and cannot be used here",
                 kind="store-forked",
-                hint="fork when nothing is being read or written, or start a process of its own",
+                hint="fork while nothing is being read or written, or start a new process instead",
             )
         db = connect(Path(self.path), create=create, vfs=self._vfs)
         self._all.add(db)

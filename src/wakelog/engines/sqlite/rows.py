@@ -119,7 +119,9 @@ def head_from_row(row: tuple[Any, ...]) -> Head:
     if checksum(session, parent, fork_at, fork_hash) != stored:
         raise CorruptLogError(f"what is stored of session {session} is damaged", session=session)
     if not is_its_own:
-        raise CorruptLogError(f"the newest commit of session {session} is missing, or is another's", session=session)
+        raise CorruptLogError(
+            f"the newest commit of session {session} is missing, or belongs to another session", session=session
+        )
     _checked(session, row)
     name = ""
     if named is not None:

@@ -62,7 +62,7 @@ def number_of(db: apsw.Connection, session: str) -> int:
     twin = "select 1 from session indexed by session_twin where length(id) = length(?1) and id = ?1"
     found, is_there = _found(db, "select no from session where id = ?1", twin, (session,))
     if found is None and is_there:
-        raise CorruptLogError(f"session {session} is there, but its place in the store is damaged", session=session)
+        raise CorruptLogError(f"session {session} exists, but its entry in the store is damaged", session=session)
     return found or 0
 
 
@@ -76,7 +76,7 @@ def require_number(db: apsw.Connection, session: str) -> int:
 def head_of(db: apsw.Connection, number: int, session: str) -> Head:
     found = heads(db, "s.no = ?", (number,))
     if not found or found[0].session != session:
-        raise CorruptLogError(f"session {session} has lost its number", session=session)
+        raise CorruptLogError(f"session {session} has no entry of its own in the store", session=session)
     return found[0]
 
 
@@ -242,7 +242,7 @@ def mark(db: apsw.Connection, name: str) -> str | None:
 def put_mark(db: apsw.Connection, name: str, value: str) -> None:
     if not _has_marks(db):
         raise UnsupportedError(
-            "this store has no place for marks yet", kind="migration-waits", hint="wakelog store migrate"
+            "this store has no table for marks yet", kind="migration-waits", hint="wakelog store migrate"
         )
     row = (name, value, checksum(name, value))
     db.execute("insert or replace into mark (name, value, checksum) values (?, ?, ?)", row)

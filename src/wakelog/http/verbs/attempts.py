@@ -1,4 +1,4 @@
-"""Tries side by side, what made them differ, and a fork's result taken back."""
+"""Compare attempts, and adopt the result of a fork."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Adopt(Question, frozen=True):
 
 @route("GET", "/sessions/{session}/attempts", by_head=True)
 def attempts(call: VerbRequest, query: AttemptsQuery) -> AttemptsAnswer:
-    """All attempts of a turn, side by side, with outcome, steps, time and cost."""
+    """Lists all attempts of a turn with outcome, steps, time and cost."""
     return AttemptsAnswer(tuple(call.session().attempts_of(query.turn, forks=query.forks)))
 
 
@@ -76,7 +76,7 @@ def compare(call: VerbRequest, query: CompareQuery) -> Comparison:
 
 @route("GET", "/sessions/{session}/file-diff", by_head=True)
 def file_diff(call: VerbRequest, query: FileDiffQuery) -> FilesAnswer:
-    """What changed in files between two points, from the contents in the log; by default in the last turn."""
+    """Shows what changed in files between two points, from the contents in the log; by default, in the last turn."""
     session = call.session()
     other = call.space.session(query.other) if query.other else None
     return FilesAnswer(tuple(session.files.diff(query.a or None, query.b or None, paths=query.path, other=other)))
@@ -84,6 +84,6 @@ def file_diff(call: VerbRequest, query: FileDiffQuery) -> FilesAnswer:
 
 @route("POST", "/sessions/{session}/adopt", scope="write")
 def adopt(call: VerbRequest, body: Adopt) -> HeadAnswer:
-    """Takes a fork's result back into this session, in one commit; undo takes it back."""
+    """Takes a fork's result into this session, in one commit; undo reverts it."""
     fork = call.space.session(body.fork)
     return HeadAnswer.of(call.session().adopt(fork, body.at or None, why=body.why, force=body.force))

@@ -1,4 +1,4 @@
-"""The model's window: what is in it, what left it, and the handoff to the next run."""
+"""The model's window: what is in it and what was evicted; and the handoff for the next run."""
 
 from __future__ import annotations
 
@@ -112,38 +112,38 @@ def context(call: VerbRequest, query: ContextQuery) -> ContextAnswer:
 
 @route("POST", "/sessions/{session}/context", scope="write")
 def make_context(call: VerbRequest, body: MakeContext) -> ContextAnswer:
-    """The messages to send to a model; what leaves the window is recorded, and stays out until it is restored."""
+    """Builds the messages to send to a model. What is evicted is recorded, and stays out until it is restored."""
     made = call.session().context.window(body.budget, shape=body.shape, pinned=body.pinned, headroom=body.headroom)
     return ContextAnswer.of(made)
 
 
 @route("POST", "/sessions/{session}/evict", scope="write")
 def evict(call: VerbRequest, body: WindowKey) -> Evicted:
-    """Takes something out of the window."""
+    """Evicts something from the window."""
     return call.session().context.evict(body.key)
 
 
 @route("POST", "/sessions/{session}/restore", scope="write")
 def restore(call: VerbRequest, body: WindowKey) -> RestoredContent:
-    """Brings back what left the window."""
+    """Restores what was evicted from the window."""
     return call.session().context.restore(body.key)
 
 
 @route("POST", "/sessions/{session}/pin", scope="write")
 def pin(call: VerbRequest, body: WindowKey) -> Item:
-    """Keeps something in the window until the turn is over."""
+    """Keeps something in the window until the turn ends."""
     return call.session().context.pin(body.key)
 
 
 @route("GET", "/sessions/{session}/compactions", by_head=True)
 def compactions(call: VerbRequest, query: At) -> Compactions:
-    """The compactions in effect, oldest first."""
+    """Lists the compactions in effect, oldest first."""
     return Compactions(tuple(call.session().context.compactions(query.at or None)))
 
 
 @route("POST", "/sessions/{session}/compact", scope="write")
 def compact(call: VerbRequest, body: Compact) -> Recorded:
-    """Replaces a part of the conversation by a summary, in view only; the log keeps all of it."""
+    """Replaces a part of the conversation by a summary, in the view only; the log keeps everything."""
     return Recorded(call.session().context.compact(body.first, body.last, body.summary, why=body.why))
 
 

@@ -1,8 +1,7 @@
-"""The engine protocol over HTTP: what `wakelog.open("http://…")` speaks.
+"""The engine protocol over HTTP, used by `wakelog.open("http://…")`.
 
-Commits come sealed. The server seals each again, and stores it only if the bytes are the same
-(log/foreign_commits.py): so a client can store nothing that the rules forbid, and no secret that this server's
-redaction knows.
+Commits come sealed. The server seals each again, and stores it only if the bytes are the same (log/foreign_commits.py):
+so a client can store nothing that the rules forbid, and no secret that this server's redaction knows.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ WAIT_MAX_S = 25.0
 
 @route("POST", "/engine/submit", scope="write")
 async def submit(call: VerbRequest, body: wire.Submit) -> wire.Answers:
-    """Stores groups of sealed commits, each whole or not at all, and waits until they are durable. Safe to repeat."""
+    """Stores groups of sealed commits, each group completely or not at all, and waits until they are durable. Safe to
+    repeat."""
     try:
         async with asyncio.timeout(call.server.settings.answer_s):
             found = await call.server.lane(call.space).submit(body.groups)
@@ -40,7 +40,7 @@ async def submit(call: VerbRequest, body: wire.Submit) -> wire.Answers:
 
 @route("POST", "/engine/read")
 def read(call: VerbRequest, body: wire.Read) -> wire.Commits:
-    """Stored commits in order, a page at a time."""
+    """Returns stored commits in order, page by page."""
     found: list[Commit] = []
     size = 0
     for commit in call.space.engine.read(body.session, after=body.after, upto=body.upto, payloads=body.payloads):
@@ -53,31 +53,31 @@ def read(call: VerbRequest, body: wire.Read) -> wire.Commits:
 
 @route("POST", "/engine/head")
 def engine_head(call: VerbRequest, body: wire.OfSession) -> Head:
-    """Where a session stands, deleted or not."""
+    """Returns a session's head, also of a deleted one."""
     return call.space.engine.head(body.session)
 
 
 @route("POST", "/engine/known")
 def known(call: VerbRequest, body: wire.FindCommit) -> wire.FoundCommit:
-    """The answer once given under a commit id that its writer chose."""
+    """Returns the first answer to a commit id that its writer chose."""
     return wire.FoundCommit(call.space.engine.known(body.session, body.commit_id))
 
 
 @route("POST", "/engine/sessions")
 def engine_sessions(call: VerbRequest, body: wire.ListSessions) -> wire.Heads:
-    """Heads in order of id."""
+    """Lists heads in order of id."""
     return wire.Heads(tuple(call.space.engine.sessions(after=body.after, limit=body.limit)))
 
 
 @route("POST", "/engine/children")
 def children(call: VerbRequest, body: wire.Children) -> wire.Heads:
-    """A session's direct forks."""
+    """Lists a session's direct forks."""
     return wire.Heads(tuple(call.space.engine.children(body.session, deleted=body.deleted)))
 
 
 @route("POST", "/engine/changes")
 def changes(call: VerbRequest, body: wire.ListChanges) -> wire.Changes:
-    """Sessions with commits since a cursor, in the order they were stored."""
+    """Lists sessions with commits since a cursor, in the order they were stored."""
     try:
         return wire.Changes(tuple(call.space.engine.changes(body.cursor, body.limit)))
     except (ValueError, OverflowError):
@@ -86,19 +86,19 @@ def changes(call: VerbRequest, body: wire.ListChanges) -> wire.Changes:
 
 @route("POST", "/engine/payload")
 def engine_payload(call: VerbRequest, body: wire.FindPayload) -> wire.Content:
-    """The payload that came with an event's commit."""
+    """Returns the payload that came with an event's commit."""
     return wire.Content(call.space.engine.payload(body.session, body.seq, body.digest))
 
 
 @route("POST", "/engine/snapshot")
 def snapshot(call: VerbRequest, body: wire.FindSnapshot) -> wire.FoundSnapshot:
-    """The newest saved state at or before an event."""
+    """Returns the newest saved state at or before an event."""
     return wire.FoundSnapshot(call.space.engine.snapshot(body.session, upto=body.upto))
 
 
 @route("POST", "/engine/drop-snapshots", scope="write")
 def drop_snapshots(call: VerbRequest, body: wire.OfSession) -> wire.Acknowledged:
-    """Forgets a session's saved states. They are a cache."""
+    """Deletes a session's saved states. They are a cache."""
     call.space.engine.head(body.session)
     call.space.engine.drop_snapshots(body.session)
     return wire.Acknowledged()
@@ -106,7 +106,7 @@ def drop_snapshots(call: VerbRequest, body: wire.OfSession) -> wire.Acknowledged
 
 @route("POST", "/engine/claim", scope="write")
 def claim(call: VerbRequest, body: wire.Claim) -> wire.Named:
-    """Binds a name to an id if it is free, and tells whose it is."""
+    """Binds a name to an id if it is free, and returns the id it is bound to."""
     check_name(body.name)
     return wire.Named(call.space.engine.claim(body.name, parse_session_id(body.session)))
 
@@ -119,7 +119,7 @@ def find(call: VerbRequest, body: wire.FindName) -> wire.Named:
 
 @route("POST", "/engine/beat", scope="write")
 def beat(call: VerbRequest, body: wire.Beat) -> wire.Acknowledged:
-    """Keeps a lease holder's sign of life. One with another epoch, or of somebody else, is a conflict."""
+    """Stores a lease holder's sign of life. Another epoch or another holder is a conflict."""
     if not all(0 <= number <= 1 << 62 for number in (body.beat.epoch, body.beat.until)):
         raise InvalidInputError("an epoch or a time is out of range", kind="bad-request")
     call.space.log(body.session).keep_beat(body.beat)
@@ -128,13 +128,13 @@ def beat(call: VerbRequest, body: wire.Beat) -> wire.Acknowledged:
 
 @route("POST", "/engine/last-beat")
 def last_beat(call: VerbRequest, body: wire.OfSession) -> wire.LastBeat:
-    """The last sign of life of a session's lease holder."""
+    """Returns the last sign of life of a session's lease holder."""
     return wire.LastBeat(call.space.engine.last_beat(body.session))
 
 
 @route("POST", "/engine/operate", scope="admin")
 def operate(call: VerbRequest, body: wire.Operate) -> Head:
-    """Erases or prunes, as planned by the client. Headers stay, nothing is invented, and a hold forbids it."""
+    """Erases or prunes, as planned by the client. Headers stay, new content is refused, and a hold forbids it."""
     head = take_surgery(call.space.admission, body.surgery)
     if body.surgery.stale_from:  # an erasure: it must be out of the files too
         call.space.store.scrub_removed()
@@ -154,26 +154,26 @@ def engine_delete(call: VerbRequest, body: wire.Delete) -> Head:
 
 @route("POST", "/engine/mark")
 def mark(call: VerbRequest, body: wire.FindMark) -> wire.MarkValue:
-    """How far a scrub has come (`scrub`), or what the last whole one found (`scrubbed`)."""
+    """Returns the progress of a scrub (`scrub`), or what the last complete one found (`scrubbed`)."""
     return wire.MarkValue(_keeper(call, body.name).mark(body.name))
 
 
 @route("POST", "/engine/set-mark", scope="admin")
 def set_mark(call: VerbRequest, body: wire.SetMark) -> wire.Acknowledged:
-    """Keeps how far a scrub has come. Whoever scrubs next goes on there, from wherever."""
+    """Stores the progress of a scrub. The next scrub continues there, on any machine."""
     _keeper(call, body.name).set_mark(body.name, body.value)
     return wire.Acknowledged()
 
 
 def _keeper(call: VerbRequest, name: str) -> Marks:
     if name not in (POSITION, LAST):
-        raise InvalidInputError(f"{name!r} is no mark that can be asked for", kind="bad-request")
+        raise InvalidInputError(f"{name!r} is not a mark that can be read", kind="bad-request")
     return require(call.space.engine.abilities.marks, UnsupportedError("this store keeps no marks", kind="no-marks"))
 
 
 @route("POST", "/engine/rewrite", scope="admin")
 def rewrite(call: VerbRequest, body: wire.Rewrite) -> wire.Rewritten:
-    """Finishes what an erasure had to leave: writes tables anew that still hold old bytes."""
+    """Finishes an erasure: rewrites tables that still hold old bytes."""
     rewrite_tables = call.space.engine.abilities.rewrite
     return wire.Rewritten(rewrite_tables is not None and rewrite_tables(most=body.most))
 

@@ -1,4 +1,4 @@
-"""Reading a session: state, events, messages, diff, blame, at any point; and whether it was altered."""
+"""Read a session at any point: state, events, messages, diff, blame; and check whether it was altered."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from wakelog.diff.blame import Blame
-from wakelog.diff.rewind_preview import RewindPreview, preview_rewind
+from wakelog.diff.rewind_preview import RewindPreview
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.engines.remote.wire import Question
 from wakelog.errors import InvalidInputError
@@ -22,6 +22,7 @@ from wakelog.http.shapes import (
     record_of,
     time_of,
 )
+from wakelog.insight.items import Insight
 from wakelog.log.reader import fetch
 from wakelog.log.verify import VerifyReport
 from wakelog.model.ids import SessionId
@@ -31,7 +32,6 @@ from wakelog.state.patch import get
 from wakelog.timeline.files import ChangedFiles
 from wakelog.timeline.messages import Message
 from wakelog.timeline.selectors import resolve_range
-from wakelog.timeline.slices import Slice, read_slice
 
 PAYLOAD_MAX = 16 << 20
 
@@ -51,12 +51,12 @@ class StateAnswer(msgspec.Struct, frozen=True):
 
 
 class EventsQuery(Query, frozen=True):
-    """Which events; everything given must hold."""
+    """Which events; all filters are combined."""
 
     place: str = ""
-    """A selector of a place or a range: `@5`, `@3..@7`, `e12`, `cp:NAME`."""
+    """A selector of a position or a range: `@5`, `@3..@7`, `e12`, `cp:NAME`."""
     after: Position = 0
-    """The `next` of the page before, or any event."""
+    """The `next` of the previous page, or any event."""
     upto: Position | None = None
     turn: Position | None = None
     attempt: Position | None = None
@@ -66,7 +66,7 @@ class EventsQuery(Query, frozen=True):
     """A kind, or its first word; may be repeated."""
     tool: str | None = None
     payloads: Annotated[int, msgspec.Meta(ge=0, le=PAYLOAD_MAX)] = 0
-    """Payloads up to this many bytes stand in the bodies; larger ones are mentioned."""
+    """Payloads up to this many bytes are given in full; larger ones as references."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
 
     def fixed(self) -> bool:
@@ -74,7 +74,7 @@ class EventsQuery(Query, frozen=True):
 
 
 class EventsPage(msgspec.Struct, frozen=True):
-    """Some events, oldest first; with `next`, go on by `after`."""
+    """Events, oldest first; pass `next` as `after` to read on."""
 
     events: tuple[EventRecord, ...]
     next: int | None = None
@@ -82,7 +82,7 @@ class EventsPage(msgspec.Struct, frozen=True):
 
 class PayloadsQuery(Query, frozen=True):
     payloads: Annotated[int, msgspec.Meta(ge=0, le=PAYLOAD_MAX)] = PAYLOAD_MAX
-    """Payloads up to this many bytes stand in the body; larger ones are mentioned."""
+    """Payloads up to this many bytes are given in full; larger ones as references."""
 
 
 class MessagesAnswer(msgspec.Struct, frozen=True):
@@ -90,7 +90,7 @@ class MessagesAnswer(msgspec.Struct, frozen=True):
 
 
 class DiffQuery(Query, frozen=True):
-    """Two points; by default what the last turn changed."""
+    """Two points; by default, what the last turn changed."""
 
     a: str = ""
     b: str = ""
@@ -99,6 +99,13 @@ class DiffQuery(Query, frozen=True):
 
     def fixed(self) -> bool:
         return not self.other and is_fixed(self.a, self.b)
+
+
+class InsightQuery(Query, frozen=True):
+    where: str = ""
+    """A turn or a range: `@2`, `@1..@5`; by default the last turn."""
+    all: bool = False
+    """Minor decisions too."""
 
 
 class BlameQuery(At, frozen=True):
@@ -122,7 +129,7 @@ class ToQuery(Query, frozen=True):
 
 
 class AgainstAnchor(Question, frozen=True):
-    """An anchor kept elsewhere: a head that the log must still lead through."""
+    """An anchor kept elsewhere: a head that the log must still contain."""
 
     seq: Annotated[int, msgspec.Meta(ge=1, le=INT_MAX)]
     hash: str
@@ -131,7 +138,7 @@ class AgainstAnchor(Question, frozen=True):
 
 @route("GET", "/sessions/{session}/state", by_head=True)
 def state(call: VerbRequest, query: StateQuery) -> StateAnswer:
-    """The state at a point, or now; all of it or one part."""
+    """Returns the state at a point, or now; all of it or one part."""
     session = call.session()
     at = session.seq(query.at or None)
     document = session.log.state(session.seq(at)) if at else {}
@@ -144,13 +151,13 @@ def state(call: VerbRequest, query: StateQuery) -> StateAnswer:
 
 @route("GET", "/sessions/{session}/events", by_head=True)
 def events(call: VerbRequest, query: EventsQuery) -> EventsPage:
-    """Events in order, by position, turn, time, kind and tool, a page at a time."""
+    """Lists events in order, filtered by position, turn, time, kind and tool, page by page."""
     session = call.session()
     after, upto = query.after, query.upto
     if query.place:
         span = resolve_range(session.log, query.place)
         after, upto = max(after, span.first - 1), span.last if upto is None else min(upto, span.last)
-    wanted = Slice(
+    events = session.events(
         after=after,
         upto=upto,
         turn=query.turn,
@@ -162,7 +169,7 @@ def events(call: VerbRequest, query: EventsQuery) -> EventsPage:
     )
     tools: dict[str, str] = {}
     found: list[EventRecord] = []
-    for entry in read_slice(session.log, wanted):
+    for entry in events:
         if len(found) == query.limit:
             return EventsPage(tuple(found), found[-1].seq)
         found.append(record_of(session.log, entry, tools, query.payloads))
@@ -171,7 +178,7 @@ def events(call: VerbRequest, query: EventsQuery) -> EventsPage:
 
 @route("GET", "/sessions/{session}/events/{place}", by_head=True)
 def event(call: VerbRequest, query: PayloadsQuery) -> EventRecord:
-    """One event, by a selector: `e12`, `last-error`, `@5` for the last of a turn."""
+    """Returns one event, by a selector: `e12`, `last-error`, `@5` for the last of a turn."""
     session = call.session()
     entry = session.log.entry(session.seq(call.path["place"]))
     return record_of(session.log, entry, {}, query.payloads)
@@ -179,7 +186,8 @@ def event(call: VerbRequest, query: PayloadsQuery) -> EventRecord:
 
 @route("GET", "/sessions/{session}/payloads/{seq}/{hash}", media="application/octet-stream")
 def payload(call: VerbRequest) -> Raw:
-    """The bytes of a payload, by the event that brought it (the mention's `at`, or its own event) and its hash."""
+    """Returns the bytes of a payload, by its hash and the event that brought it (the reference's `at`, or its own
+    event)."""
     log = call.session().log
     seq, digest = call.path["seq"], call.path["hash"]
     try:
@@ -194,37 +202,43 @@ def payload(call: VerbRequest) -> Raw:
 
 @route("GET", "/sessions/{session}/messages", by_head=True)
 def messages(call: VerbRequest, query: At) -> MessagesAnswer:
-    """The messages in view, oldest first, payloads in place."""
+    """Returns the messages in view, oldest first, with their payloads."""
     found = call.session().messages(query.at or None)
     return MessagesAnswer(tuple(msgspec.structs.replace(m, content=plain(m.content)) for m in found))
 
 
 @route("GET", "/sessions/{session}/diff", by_head=True)
 def diff(call: VerbRequest, query: DiffQuery) -> TurnDiff:
-    """What changed between two points, each change with its event, tool and reason. `a` alone, as @2, is what that turn
-    changed; a range, as @2..@5, is what changed since."""
+    """Shows what changed between two points, each change with its event, tool and reason. `a` alone, such as @2, shows
+    what that turn changed; a range, such as @2..@5, shows what changed since."""
     session = call.session()
     other = call.space.session(query.other) if query.other else None
     return session.diff(query.a or None, query.b or None, other=other)
 
 
+@route("GET", "/sessions/{session}/insight")
+def insight(call: VerbRequest, query: InsightQuery) -> Insight:
+    """What the agent decided, changed and gave up in some turns, derived from its own words by rules; by default of the
+    last turn. Each item quotes the log and is `derived`, never recorded."""
+    return call.session().insight(query.where or None, all=query.all)
+
+
 @route("GET", "/sessions/{session}/blame", by_head=True)
 def blame(call: VerbRequest, query: BlameQuery) -> BlameAnswer:
-    """Who last wrote each key at and below a pointer."""
+    """Shows who last wrote each key at and below a pointer."""
     return BlameAnswer(tuple(call.session().blame(query.pointer, query.at or None)))
 
 
 @route("GET", "/sessions/{session}/files", by_head=True)
 def changed_files(call: VerbRequest, query: ChangedFilesQuery) -> ChangedFiles:
-    """The files changed in the last turns in view: in which turns, by which tool and event, how often."""
+    """Lists the files changed in the last turns in view, with turns, tool, event and count."""
     return call.session().files.modified(query.last, at=query.at or None)
 
 
 @route("GET", "/sessions/{session}/preview", by_head=True)
 def preview(call: VerbRequest, query: ToQuery) -> RewindPreview:
     """Shows what a rewind to a point would do, without doing it: what returns, what stays, what cannot be undone."""
-    session = call.session()
-    return preview_rewind(session.log, session.seq(query.to))
+    return call.session().preview_rewind(query.to)
 
 
 @route("GET", "/sessions/{session}/anchor", by_head=True)
@@ -241,6 +255,6 @@ def verify(call: VerbRequest) -> VerifyReport:
 
 @route("POST", "/sessions/{session}/verify")
 def verify_against(call: VerbRequest, body: AgainstAnchor) -> VerifyReport:
-    """Checks the same against an anchor: also that nothing was cut off or rewritten."""
+    """Checks the same, and with an anchor also that nothing was cut off or rewritten."""
     session = call.session()
     return session.verify(Anchor(SessionId(session.id), body.seq, body.hash, body.at))

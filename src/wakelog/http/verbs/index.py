@@ -1,4 +1,5 @@
-"""Questions across sessions: words, SQL, turns, files, decisions, errors, tools. Answers are never stale."""
+"""Questions across sessions: words, SQL, turns, files, decisions, errors, tools. Answers include everything stored so
+far."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
 class SearchQuery(Query, frozen=True):
-    """Words that must all occur; "quoted words" stand together; `word*` is a beginning."""
+    """Words that must all occur; "quoted words" are a phrase; `word*` is a prefix."""
 
     q: NotEmpty
     session: str = ""
@@ -43,13 +44,13 @@ class TurnsQuery(Query, frozen=True):
 
 
 class AboutQuery(Query, frozen=True):
-    """About one session, through its forks, or about all."""
+    """One session, with what it shares with its parents, or all sessions."""
 
     session: str = ""
     last_turns: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
     since: str = ""
     rewound: bool = False
-    """Also what was rewound."""
+    """Include what was rewound."""
 
 
 class ListQuery(AboutQuery, frozen=True):
@@ -58,7 +59,7 @@ class ListQuery(AboutQuery, frozen=True):
 
 
 def _about(call: VerbRequest, query: AboutQuery) -> dict[str, Any]:
-    """What the index wants to know."""
+    """Questions to the index, as the library sends them."""
     return {
         "session": call.space.head(query.session).session if query.session else None,
         "last_turns": query.last_turns,
@@ -87,31 +88,31 @@ def query(call: VerbRequest, body: Sql) -> Table:
 
 @route("GET", "/sessions/{session}/turns")
 def turns(call: VerbRequest, query: TurnsQuery) -> Page[TurnInfo]:
-    """A session's turns, attempt by attempt, and what each came to."""
+    """Lists a session's turns, attempt by attempt, with outcome and cost."""
     return call.space.store.index.turns(call.head().session, **msgspec.structs.asdict(query))
 
 
 @route("GET", "/files")
 def files(call: VerbRequest, query: AboutQuery) -> Page[ModifiedFile]:
-    """The files that were changed, each once, the newest change first."""
+    """Lists the changed files, each once, the newest change first."""
     return call.space.store.index.files_modified(**_about(call, query))
 
 
 @route("GET", "/decisions")
 def decisions(call: VerbRequest, query: ListQuery) -> Page[DecisionInfo]:
-    """The decisions made, the newest first."""
+    """Lists decisions, the newest first."""
     return call.space.store.index.decisions(**_about(call, query), after=query.after, limit=query.limit)
 
 
 @route("GET", "/errors")
 def errors(call: VerbRequest, query: ListQuery) -> Page[ErrorInfo]:
-    """The calls and turns that failed, the newest first."""
+    """Lists failed calls and turns, the newest first."""
     return call.space.store.index.errors(**_about(call, query), after=query.after, limit=query.limit)
 
 
 @route("GET", "/tools")
 def tools(call: VerbRequest, query: AboutQuery) -> Page[ToolInfo]:
-    """How often each tool was called and failed."""
+    """Counts calls and failures of each tool."""
     return call.space.store.index.tools(**_about(call, query))
 
 

@@ -1,4 +1,4 @@
-"""Moving: the view back, the history into a fork, the session through its life; and who may write meanwhile."""
+"""Rewind, undo and fork; a session's status; and leases."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ class ReleaseLease(Question, frozen=True):
 
 @route("POST", "/sessions/{session}/rewind", scope="write")
 def rewind(call: VerbRequest, body: Rewind) -> HeadAnswer:
-    """Moves the view back by appending; nothing is removed, and undo takes it back."""
+    """Goes back to an earlier point, by an event; nothing is removed, and undo reverts it."""
     return HeadAnswer.of(call.session().rewind(body.to, why=body.why))
 
 
 @route("POST", "/sessions/{session}/undo", scope="write")
 def undo(call: VerbRequest) -> UndoAnswer:
-    """Takes back the newest rewind that was not yet undone."""
+    """Reverts the newest rewind that was not undone yet."""
     # Without files: those are on the machine of whoever works there, not on the server's.
     undone = call.session().undo(files=False)
     return UndoAnswer(undone.operation, HeadAnswer.of(undone.head))
@@ -91,14 +91,14 @@ def undo(call: VerbRequest) -> UndoAnswer:
 
 @route("POST", "/sessions/{session}/redo", scope="write")
 def redo(call: VerbRequest) -> UndoAnswer:
-    """Takes back the newest undo."""
+    """Reverts the newest undo."""
     undone = call.session().redo(files=False)
     return UndoAnswer(undone.operation, HeadAnswer.of(undone.head))
 
 
 @route("POST", "/sessions/{session}/fork", scope="write", status=201)
 def fork(call: VerbRequest, body: Fork) -> HeadAnswer:
-    """A new session sharing the history up to a point. One transaction, whatever the length."""
+    """Creates a new session that shares the history up to a point. The cost does not depend on its length."""
     session = call.session()
     return HeadAnswer.of(call.space.store.fork(session, body.at or None, name=body.name, why=body.why).head)
 
@@ -123,7 +123,7 @@ def close(call: VerbRequest, body: Close) -> HeadAnswer:
 
 @route("POST", "/sessions/{session}/reopen", scope="write")
 def reopen(call: VerbRequest, body: Reason) -> HeadAnswer:
-    """Brings a closed or archived session back."""
+    """Reopens a closed or archived session."""
     return HeadAnswer.of(call.session().reopen(why=body.why))
 
 

@@ -1,4 +1,4 @@
-"""Keeping watch: flags, budgets, costs; and settling calls by hand: approve, deny, reconcile, answer."""
+"""Flags, budgets and costs; and settling calls by hand: approve, deny, reconcile, answer."""
 
 from __future__ import annotations
 
@@ -115,13 +115,13 @@ def clear_flag(call: VerbRequest, body: ClearFlag) -> Recorded:
 
 @route("POST", "/sessions/{session}/budget", scope="write")
 def set_budget(call: VerbRequest, body: SetBudget) -> Recorded:
-    """Sets limits. What was spent already counts, and reaching one pauses the session."""
+    """Sets limits. What was already spent counts; reaching a limit pauses the session."""
     return Recorded(call.session().budget.set(why=body.why, **body.given()))
 
 
 @route("GET", "/sessions/{session}/cost")
 def cost(call: VerbRequest, query: CostQuery) -> Costs:
-    """What a session and its sub-agents cost, each amount once."""
+    """Sums up what a session and its sub-agents cost. Each amount counts once."""
     turns = None
     if query.first_turn is not None or query.last_turn is not None:
         turns = (query.first_turn or 0, query.last_turn if query.last_turn is not None else 1 << 53)
@@ -130,7 +130,7 @@ def cost(call: VerbRequest, query: CostQuery) -> Costs:
 
 @route("GET", "/cost")
 def cost_of_all(call: VerbRequest, query: CostAllQuery) -> Costs:
-    """What was spent in the namespace, each amount once."""
+    """Sums up what was spent in the namespace. Each amount counts once."""
     return call.space.store.cost(
         query.session or None,
         by=query.by,
@@ -141,7 +141,7 @@ def cost_of_all(call: VerbRequest, query: CostAllQuery) -> Costs:
 
 @route("POST", "/sessions/{session}/approve", scope="write")
 def approve(call: VerbRequest, body: Decide) -> Recorded:
-    """Lets a call that waits for approval run."""
+    """Approves a call that waits for approval."""
     return Recorded(call.session().calls.approve(body.action, by=body.by or call.key.name, why=body.why))
 
 
@@ -168,7 +168,7 @@ def answer(call: VerbRequest, body: GiveAnswer) -> Recorded:
 
 @route("POST", "/sessions/{session}/abandon", scope="write")
 def abandon(call: VerbRequest, body: Decide) -> Recorded:
-    """Gives up a pending call."""
+    """Abandons a pending call."""
     return Recorded(call.session().calls.abandon(body.action, why=body.why))
 
 

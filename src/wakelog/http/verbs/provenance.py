@@ -1,4 +1,4 @@
-"""Where something came from and where it went, and what to make of it."""
+"""Where something came from, what it influenced, and marking events as trusted or wrong."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class WhyQuery(At, frozen=True, kw_only=True):
     what: NotEmpty
     """An event or turn (`e12`, `@3`), a key of the state (`/facts/x`), a file or a line of it (`src/a.py:12`)."""
     depth: Some = 12
-    """How deep it is laid out; 0: no limit."""
+    """How many levels are shown; 0: no limit."""
     steps: Some = 60
-    """How many steps are laid out; 0: no limit."""
+    """How many steps are shown; 0: no limit."""
     wide: bool = False
-    """Takes a model call whose window is not recorded to have seen the earlier turns too."""
+    """Assume that a model call without a recorded window has seen the earlier turns too."""
 
 
 class TaintQuery(At, frozen=True, kw_only=True):
     source: NotEmpty
-    """A source (`web:*`), or anything `why` can be asked about."""
+    """A source (`web:*`), or anything that `why` accepts."""
     part: tuple[Part, ...] = ()
     """Only these parts; may be repeated."""
     items: Some = 100
@@ -45,7 +45,7 @@ class RestingQuery(At, frozen=True, kw_only=True):
 
 
 class Judge(Question, frozen=True):
-    """Events to say something about, by anything `why` can be asked about. With `dry_run` nothing is recorded."""
+    """The events to mark, given as for `why`. With `dry_run` nothing is recorded."""
 
     targets: Annotated[tuple[NotEmpty, ...], msgspec.Meta(min_length=1, max_length=1000)]
     by: str = ""
@@ -77,7 +77,7 @@ def resting_on(call: VerbRequest, query: RestingQuery) -> Taint:
 
 @route("POST", "/sessions/{session}/endorse", scope="write")
 def endorse(call: VerbRequest, body: Judge) -> Endorsed:
-    """Marks events as trusted, and with them everything that depends on nothing else."""
+    """Marks events as trusted, and with them everything that depends only on them."""
     return call.session().trust.endorse(body.targets, by=body.by or call.key.name, why=body.why, dry_run=body.dry_run)
 
 

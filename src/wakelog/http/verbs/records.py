@@ -1,4 +1,4 @@
-"""Recording that needs more than an event: what names a place, or changes data on the state it was made on."""
+"""Records that need more than an event: turns, names of points, remarks, changes of data."""
 
 from __future__ import annotations
 
@@ -55,6 +55,13 @@ class Note(Question, frozen=True):
     on: str = ""
 
 
+class Accept(Question, frozen=True):
+    """A derived item, by the id that `insight` gives it; `kind` says which, where an event has several."""
+
+    item: NotEmpty
+    kind: str = ""
+
+
 class Patch(Question, frozen=True):
     """A change of `data`: RFC 6902, with paths below /data. `expect` is the event it was made on."""
 
@@ -65,7 +72,7 @@ class Patch(Question, frozen=True):
 
 @route("POST", "/sessions/{session}/start-turn", scope="write")
 def start_turn(call: VerbRequest, body: StartTurn) -> Started:
-    """Begins a turn. One that was left open is first recorded as interrupted, and its calls are settled."""
+    """Starts a turn. A turn that was left open is first recorded as interrupted, and its calls are settled."""
     session = call.session()
     return Started(turn.start_turn(session, body.user, source=body.source, trust=body.trust, role=body.role))
 
@@ -78,7 +85,7 @@ def end_turn(call: VerbRequest, body: EndTurn) -> HeadAnswer:
 
 @route("POST", "/sessions/{session}/checkpoint", scope="write")
 def checkpoint(call: VerbRequest, body: Checkpoint) -> Recorded:
-    """Names a point, or takes a name away."""
+    """Gives a point a name, or removes the name."""
     return Recorded(call.session().checkpoint(body.name, body.at or None, remove=body.remove))
 
 
@@ -88,7 +95,13 @@ def note(call: VerbRequest, body: Note) -> Recorded:
     return Recorded(call.session().note(body.text, body.on or 0))
 
 
+@route("POST", "/sessions/{session}/accept", scope="write")
+def accept(call: VerbRequest, body: Accept) -> Recorded:
+    """Records a derived item as a real decision, dead end or goal, with its evidence."""
+    return Recorded(call.session().accept(body.item, kind=body.kind))
+
+
 @route("POST", "/sessions/{session}/patch", scope="write")
 def patch(call: VerbRequest, body: Patch) -> Recorded:
-    """Changes the session's own data. Another writer in between is a conflict."""
+    """Changes the session's own data. It is a conflict if another writer changed the session meanwhile."""
     return Recorded(call.session().patch(body.patch, why=body.why, expect=body.expect))

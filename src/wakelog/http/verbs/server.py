@@ -1,4 +1,4 @@
-"""The server itself: what it is, whether it is well, what it does."""
+"""The server itself: version, health, metrics."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def namespaces(call: VerbRequest) -> Namespaces:
 
 @route("GET", "/metrics", reach="server", media=CONTENT_TYPE)
 def metrics(call: VerbRequest) -> Raw:
-    """Numbers for Prometheus, over all namespaces; for keys that see all of them."""
+    """Returns metrics for Prometheus, over all namespaces; for keys that see all of them."""
     return Raw(call.server.metrics.text(), CONTENT_TYPE)
 
 
 @route("GET", "/openapi.json", reach="anyone")
 def openapi(call: VerbRequest) -> dict[str, Any]:
-    """This interface as an OpenAPI 3.1 document. Needs no key."""
+    """Returns this interface as an OpenAPI 3.1 document. Needs no key."""
     from wakelog.http.openapi import document
 
     return document()

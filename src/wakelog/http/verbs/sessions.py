@@ -1,4 +1,4 @@
-"""Sessions: open one, look at one, append to it, take it elsewhere, end it."""
+"""Sessions: open, read, append, export, import, erase and delete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from wakelog.engines.remote.wire import Acknowledged, Imported, Question
 from wakelog.http.routes import Raw, VerbRequest, route
 from wakelog.http.shapes import EventIn, HeadAnswer, Limits, NotEmpty, Position, Query, time_of
 from wakelog.index.results import Page, SessionInfo
-from wakelog.log.bundle import export_bundle, import_bundle
 from wakelog.log.removal import prune as prune_events
 from wakelog.model.ids import SessionId
 from wakelog.model.values import Value
@@ -39,7 +38,7 @@ class SessionsQuery(Query, frozen=True):
 
 
 class NewSession(Question, frozen=True):
-    """A session to be opened, under a name. All but the name counts only when there is none of that name yet."""
+    """A session to open by name. Everything but the name is used only when the session is created."""
 
     name: NotEmpty
     goal: str | None = None
@@ -51,12 +50,9 @@ class NewSession(Question, frozen=True):
 
 
 class Append(Question, frozen=True):
-    """Events to be stored as one commit.
-
-    With `expect`, the session must be at that event, else it is a conflict. `commit_id` makes the append safe to
-    repeat: the same id with the same events gives the first answer and stores nothing. `guard` is the epoch of the
-    writer's lease.
-    """
+    """Events to store as one commit. With `expect`, the session must be at that event, else it is a conflict.
+    `commit_id` makes the append safe to repeat: the same id with the same events gives the first answer and stores
+    nothing. `guard` is the epoch of the writer's lease."""
 
     events: Annotated[tuple[EventIn, ...], msgspec.Meta(min_length=1, max_length=10_000)]
     expect: Position | None = None
@@ -112,7 +108,7 @@ class SessionAnswer(msgspec.Struct, frozen=True):
 
 @route("GET", "/sessions")
 def list_sessions(call: VerbRequest, query: SessionsQuery) -> Page[SessionInfo]:
-    """The sessions of the namespace, the one last active first."""
+    """Lists the sessions of the namespace, the last active first."""
     return call.space.store.index.sessions(
         status=query.status,
         label=query.label,
@@ -156,13 +152,13 @@ def get_session(call: VerbRequest) -> SessionAnswer:
 
 @route("GET", "/sessions/{session}/head", by_head=True)
 def head(call: VerbRequest) -> HeadAnswer:
-    """Shows a session's head. Its ETag is that of every answer that depends on the head."""
+    """Shows a session's head. Its ETag is the same for every answer that depends only on the head."""
     return HeadAnswer.of(call.head())
 
 
 @route("POST", "/sessions/{session}/events", scope="write")
 def append(call: VerbRequest, body: Append) -> HeadAnswer:
-    """Appends events as one durable commit. Secrets are taken out first, and a note of it is appended with them."""
+    """Appends events as one durable commit. Secrets are removed first, and an event that says so is appended too."""
     drafts = [each.draft() for each in body.events]
     found = call.session().append(*drafts, expect=body.expect, commit_id=body.commit_id, guard=body.guard)
     call.server.metrics.commits.inc()
@@ -174,7 +170,7 @@ def bundle(call: VerbRequest) -> Raw:
     """Exports a session and its ancestry in a portable form that can be verified alone (docs/reference/format.md)."""
     out = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL_MAX))  # noqa: SIM115 - closed when it is sent
     try:
-        export_bundle(call.session().log, out)
+        call.session().export_bundle(out)
         out.seek(0)
     except BaseException:
         out.close()
@@ -184,21 +180,18 @@ def bundle(call: VerbRequest) -> Raw:
 
 @route("POST", "/bundles", scope="admin", status=201)
 def take_bundle(call: VerbRequest, body: IO[bytes]) -> Imported:
-    """Imports a bundle, plain or gzipped, all of it or nothing, after verifying it whole.
-
-    What is there already is left as it is. Its history was made elsewhere, under other rules, and is neither redacted
-    nor judged: so it needs `admin`.
-    """
+    """Imports a bundle, plain or gzipped, after verifying it; all of it or nothing. Sessions that already exist stay as
+    they are. The imported history is neither redacted nor checked against the rules here, so this needs `admin`."""
     with body:
-        head = import_bundle(call.space.engine, body, size_max=call.server.settings.bundle_max).head()
+        head = call.space.store.import_bundle(body, size_max=call.server.settings.bundle_max).head
     call.space.forget(head.session)
     return Imported(head.session, head.name, head)
 
 
 @route("POST", "/sessions/{session}/erase", scope="admin")
 def erase(call: VerbRequest, body: Erase) -> EraseAnswer:
-    """Erases the content of events, here, in every fork that shares them and session that adopted them, in the index
-    and in the files. There is no way back."""
+    """Erases the content of events permanently: here, in forks that share them, in sessions that adopted them, in the
+    index and in the files."""
     session = call.session()
     done = call.space.store.erase(session, body.events, why=body.why, by=body.by or call.key.name)
     head = HeadAnswer.of(session.head)
@@ -207,7 +200,7 @@ def erase(call: VerbRequest, body: Erase) -> EraseAnswer:
 
 @route("POST", "/sessions/{session}/prune", scope="admin")
 def prune(call: VerbRequest, body: Prune) -> HeadAnswer:
-    """Drops the bodies of a session's events up to a point; headers and the state there stay."""
+    """Prunes a session: removes the bodies of its events up to a point. Headers and the state at that point stay."""
     head = prune_events(call.session().log, body.upto, why=body.why)
     call.space.store.scrub_index()
     return HeadAnswer.of(head)
@@ -215,7 +208,7 @@ def prune(call: VerbRequest, body: Prune) -> HeadAnswer:
 
 @route("DELETE", "/sessions/{session}", scope="admin")
 def delete(call: VerbRequest, query: DeleteQuery) -> Acknowledged:
-    """Deletes a session for good; a tombstone stays."""
+    """Deletes a session permanently; a tombstone stays."""
     session = call.session()
     call.space.store.delete(session, why=query.why)
     call.space.forget(session.id)

@@ -1,4 +1,4 @@
-"""Tails: events streamed live, as server-sent events, of one session or of all.
+"""Events streamed live, as server-sent events, of one session or of all.
 
 A dropped connection goes on where it was: browsers send the id of the last event they got as `Last-Event-ID`, and so
 should every client. Nothing is missed and nothing comes twice.
@@ -60,7 +60,7 @@ async def tail(call: VerbRequest, query: TailQuery) -> Stream:
 
 @route("GET", "/tail", media="text/event-stream")
 async def tail_all(call: VerbRequest, query: TailAllQuery) -> Stream:
-    """Streams the events of all sessions live, in order within each session. An id is a place in the feed."""
+    """Streams the events of all sessions live, in order within each session. An id is a position in the feed."""
     place = call.headers.get("last-event-id", query.after)
     if place:
         await call.run(_feed_frames, call.space, place)  # a place that is none is told before the tail begins

@@ -59,7 +59,7 @@ class ActionSucceeded(Event, frozen=True, gc=False):
 
 @core("action.failed", payloads=("output",))
 class ActionFailed(Event, frozen=True, gc=False):
-    """A call that is known to have failed. With `retry` the action goes back to requested."""
+    """A call failed for certain. With `retry` the action goes back to requested."""
 
     action: str
     error: Failure
@@ -80,8 +80,8 @@ class ActionTimedOut(Event, frozen=True, gc=False):
 
 @core("action.recorded", payloads=("input", "output"))
 class ActionRecorded(Event, frozen=True, gc=False):
-    """A call that was over before it was recorded: request and outcome in one event. For importers, recorders and
-    frameworks that report at the end of a turn; a call with effects that we run ourselves is requested first."""
+    """A call that had ended before it was recorded: request and outcome in one event. It is for importers, recorders
+    and frameworks that report at the end of a turn. A call with effects that wakelog runs itself is requested first."""
 
     action: str
     tool: str
@@ -106,7 +106,7 @@ class ActionRecorded(Event, frozen=True, gc=False):
 
 @core("action.uncertain")
 class ActionUncertain(Event, frozen=True, gc=False):
-    """Nobody knows whether the effect happened. It stays pending until reconciled."""
+    """It is unknown whether the effect happened. The call stays pending until it is reconciled."""
 
     action: str
     error: Failure | None = None
@@ -130,7 +130,7 @@ class ActionAbandoned(Event, frozen=True, gc=False):
 
 @core("action.evidence", payloads=("output",))
 class ActionEvidence(Event, frozen=True, gc=False):
-    """What a late or fenced worker knows. Accepted always; it changes nothing but what reconcile sees."""
+    """A late or fenced worker reports an outcome. It is always accepted, and only `reconcile` uses it."""
 
     action: str
     outcome: str = ""

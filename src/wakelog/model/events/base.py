@@ -54,7 +54,7 @@ class Foreign(Event, frozen=True, gc=False):
 
 
 class Cost(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What something used up. All integers; zero means "not reported"."""
+    """What something cost. All integers; zero means "not reported"."""
 
     tokens_in: Amount = 0
     tokens_out: Amount = 0
@@ -71,7 +71,7 @@ class Cost(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A typed error, so that the next step can branch on `type` instead of parsing prose."""
+    """A typed error, so that code can decide by `type` and need not read the message."""
 
     type: str
     message: str = ""

@@ -12,9 +12,9 @@ from wakelog.model.values import Value
 
 @core("history.rewound")
 class HistoryRewound(Event, frozen=True, gc=False):
-    """The view moves back to `to`. `under` is the rewind that was in effect there (0: none), so that the visible
-    history can be walked from here without reading what lies between. With `files`, files on disk were brought back to
-    what they were at that event; what was changed stands before this event, in the same commit."""
+    """The view goes back to `to`. `under` is the rewind that was in effect there (0: none), so that a reader can find
+    the visible history without reading the events in between. With `files`, files on disk were restored to what they
+    were at that event; the changes are recorded before this event, in the same commit."""
 
     to: int
     under: int = 0
@@ -24,7 +24,7 @@ class HistoryRewound(Event, frozen=True, gc=False):
 
 @core("history.compacted", payloads=("summary",))
 class HistoryCompacted(Event, frozen=True, gc=False):
-    """A range of transient messages is replaced in view by a summary; the log keeps them."""
+    """A summary replaces a range of messages in the view; the log keeps them."""
 
     first: int
     last: int
@@ -33,17 +33,17 @@ class HistoryCompacted(Event, frozen=True, gc=False):
 
 @core("history.expanded")
 class HistoryExpanded(Event, frozen=True, gc=False):
-    """A compaction is taken back: the messages it replaced are in view again."""
+    """A compaction is reverted: the messages it replaced are in view again."""
 
     compacted: int
 
 
 @core("history.adopted")
 class HistoryAdopted(Event, frozen=True, gc=False):
-    """A fork's result is taken back: the restorable parts of the state become those of `session` at event `at`, whose
-    chain's hash there is `hash`. It follows a rewind with mode `adopt`, and copies follow it: the first stands for
-    event `copied[0]` of the fork, and so on. `gone` more could not be copied, because their content was erased or
-    pruned."""
+    """A fork's result is adopted: the restorable parts of the state become those of `session` at event `at`, where its
+    chain has the hash `hash`. Before this event there is a rewind with mode `adopt`. After it there are copies: the
+    first is a copy of event `copied[0]` of the fork, and so on. `gone` more could not be copied, because their content
+    was erased or pruned."""
 
     session: str
     at: int
@@ -54,14 +54,15 @@ class HistoryAdopted(Event, frozen=True, gc=False):
 
 @core("payload.redacted")
 class PayloadRedacted(Event, frozen=True, gc=False):
-    """Secrets were masked at the door; says what kind and where, never what."""
+    """Secrets were replaced before the event was stored. This says which kinds, and in which event; never the
+    secrets."""
 
     target: int
     markers: tuple[str, ...] = ()
 
 
 class Replacement(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What stands for an erased body: the fields that are structure, and the delta with values masked."""
+    """What replaces an erased body: the fields that are structure, and the delta with masked values."""
 
     seq: int
     body: dict[str, Value]
@@ -69,7 +70,8 @@ class Replacement(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 @core("payload.erased")
 class PayloadErased(Event, frozen=True, gc=False):
-    """Bodies and payloads of the named events are gone. The fold uses the replacements from then on."""
+    """The bodies and payloads of the named events were erased. From now on the replacements are used to compute the
+    state."""
 
     erased: tuple[Replacement, ...]
     by: str = ""
@@ -77,8 +79,8 @@ class PayloadErased(Event, frozen=True, gc=False):
 
 @core("range.pruned", payloads=("base",))
 class RangePruned(Event, frozen=True, gc=False):
-    """Bodies up to and including `upto` are gone; headers stay. `base` is the state at `upto`, as a payload. `rewinds`
-    are those among them: seq, `to` and `under` of each, since what is in view later may still depend on them."""
+    """The bodies up to and including `upto` were pruned; headers stay. `base` is the state at `upto`, as a payload.
+    `rewinds` lists the pruned rewinds with seq, `to` and `under`, because what is in view later may depend on them."""
 
     upto: int
     last_hash: str
@@ -88,7 +90,7 @@ class RangePruned(Event, frozen=True, gc=False):
 
 @core("checkpoint.named")
 class CheckpointNamed(Event, frozen=True, gc=False):
-    """A name for (session, at). With `remove` the name is taken away."""
+    """A point got a name. With `remove` the name was removed."""
 
     name: str
     at: int
@@ -106,20 +108,24 @@ class NoteAdded(Event, frozen=True, gc=False):
 
 @core("gap.noted")
 class GapNoted(Event, frozen=True, gc=False):
-    """Something was not recorded. A gap that is known is part of the record."""
+    """Something is known to be missing from the record."""
 
     missed: str
     source: str = ""
 
 
-@core("records.imported", payloads=("records",))
+@core("records.imported", payloads=("rest",))
 class RecordsImported(Event, frozen=True, gc=False):
-    """Which records of another program's transcript the events before it in this commit were made from. `records` has
-    an entry for each: its id, how many events it gave, its place in the file, and what those events do not hold of it,
-    as it was. `size` and `changed` are those of the file when it was read."""
+    """Which records of another program's transcript the events before it in this commit were made from: the id of each,
+    and how many events it gave. `rest` is a text with one line of JSON for each record: what those events do not hold
+    of it, as it was. `size` and `changed` are those of the file when it was read. `steps` are names of what was taken
+    from records that the program writes again when there is more of them: it is not taken a second time."""
 
     format: str
     source: str = ""
-    records: Value = None
+    ids: tuple[str, ...] = ()
+    counts: tuple[int, ...] = ()
+    rest: Value = None
     size: int = 0
     changed: int = 0
+    steps: tuple[str, ...] = ()

@@ -46,12 +46,12 @@ class ArtefactRecorded(Event, frozen=True, gc=False):
 
 @core("file.changed", payloads=("before", "after"))
 class FileChanged(Event, frozen=True, gc=False):
-    """A file was created, modified or deleted. `before` and `after` are its contents, text as text and anything else as
-    bytes; of a symbolic link, where it points to. The hashes are SHA-256 of the bytes that were on disk; the modes are
-    type and permissions as in `st_mode`, in octal: `100644` is a file, `120000` a link. Empty where there was no file,
-    or where it is not known. `missing` says why a side's content is not, or not wholly, here: `{"after": "too large"}`.
-    A content that was redacted is `redacted` there, and has no hash. `folder` is where a path that is not whole begins,
-    on the machine that captured it."""
+    """A file was created, modified or deleted. `before` and `after` are its contents: text as text, anything else as
+    bytes; for a symbolic link, its target. The hashes are SHA-256 of the bytes on disk. The modes are type and
+    permissions as in `st_mode`, in octal: `100644` is a file, `120000` a link. They are empty when there was no file,
+    or when they are not known. `missing` says why the content of a side is not here, or not completely: `{"after": "too
+    large"}`. Redacted content is `redacted` there, and has no hash. `folder` is the folder that a relative path starts
+    from, on the machine that captured it."""
 
     path: str
     change: Literal["created", "modified", "deleted"] = "modified"
@@ -93,7 +93,7 @@ class SubagentReturned(Event, frozen=True, gc=False):
 
 @core("context.evicted")
 class ContextEvicted(Event, frozen=True, gc=False):
-    """Something left the model's window. `handle` (a seq) brings it back."""
+    """Something was evicted from the model's window. `handle` (a seq) restores it."""
 
     key: str
     handle: int
@@ -107,7 +107,7 @@ class ContextRestored(Event, frozen=True, gc=False):
 
 @core("state.patched")
 class StatePatched(Event, frozen=True, gc=False):
-    """A change to the user's own part. The patch, with paths below /data, is the delta and is stored as such."""
+    """The session's own data changed. The patch, with paths below /data, is stored as the delta."""
 
     patch: list[dict[str, Value]] = msgspec.field(name="delta")
 

@@ -55,7 +55,7 @@ class SessionDeleted(Event, frozen=True, gc=False):
 
 @core("session.forked")
 class SessionForked(Event, frozen=True, gc=False):
-    """The first event of a fork; its seq is `at` + 1 and its chain goes on from the parent's hash at `at`."""
+    """The first event of a fork. Its seq is `at` + 1, and its chain continues from the parent's hash at `at`."""
 
     parent: str
     at: int
@@ -65,7 +65,7 @@ class SessionForked(Event, frozen=True, gc=False):
 
 @core("lease.taken")
 class LeaseTaken(Event, frozen=True, gc=False):
-    """A writer claims the session. From here on, commits that carry an older epoch are refused."""
+    """A writer claimed the session. From now on, commits with an older epoch are refused."""
 
     epoch: int
     holder: str
@@ -91,7 +91,7 @@ class LabelsSet(Event, frozen=True, gc=False):
 
 @core("turn.started", payloads=("input",))
 class TurnStarted(Event, frozen=True, gc=False):
-    """A new turn, or with `retry` the next attempt of the same one."""
+    """A new turn started; with `retry`, the next attempt of the same turn."""
 
     input: Value = None
     retry: bool = False
@@ -113,7 +113,7 @@ class TurnEnded(Event, frozen=True, gc=False):
 
 @core("message.added", payloads=("content",))
 class MessageAdded(Event, frozen=True, gc=False):
-    """One message of the conversation. Messages are transient: they are read from the log, not kept in the state."""
+    """One message of the conversation. Messages are read from the log; the state does not hold them."""
 
     role: str
     content: Value

@@ -5,7 +5,10 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import pytest
+
 from wakelog.engine import Engine
+from wakelog.errors import InvalidInputError
 from wakelog.model.ids import SessionId
 from wakelog.testing.builders import fact
 from wakelog.testing.contract.base import Hooks, opened, store
@@ -43,6 +46,13 @@ class WaitChecks(Hooks):
         assert not engine.wait(writer.session, after=2, timeout_s=SHORT_S)
         assert not engine.wait(writer.session, after=2, timeout_s=0)
         assert not engine.wait(None, after=0, timeout_s=SHORT_S)
+
+    def test_waiting_for_anything_has_no_place_to_begin_after(self, engine: Engine) -> None:
+        writer = opened(engine, "a")
+        with pytest.raises(InvalidInputError) as caught:
+            engine.wait(None, after=1, timeout_s=0)
+        assert caught.value.kind == "bad-point"
+        assert engine.wait(writer.session, after=1, timeout_s=0)
 
     def test_an_append_wakes_whoever_waits_for_the_session(self, engine: Engine) -> None:
         writer = opened(engine)

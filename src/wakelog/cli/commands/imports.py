@@ -1,0 +1,313 @@
+"""`wakelog import`: bring in transcripts of coding agents, and bundles made by `wakelog export`."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import IO, Any, cast
+
+import click
+import msgspec
+
+from wakelog.cli.context import CommandContext, common, open_store, yes_option
+from wakelog.cli.errors import PARTIAL
+from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
+from wakelog.cli.text import inert, size
+from wakelog.errors import NotFoundError, UnsupportedError, WakelogError
+from wakelog.importers.formats import FORMATS, format_named, format_of
+from wakelog.importers.found import FoundTranscript, find_transcripts, in_folder
+from wakelog.importers.transcript_import import ImportReport, import_transcript
+from wakelog.store import Store
+from wakelog.timeline.selectors import parse_time
+
+CHUNK = 1 << 20
+WATCH_S = 1.0
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """What became of one file."""
+
+    file: str
+    ok: bool
+    session: str = ""
+    name: str = ""
+    events: int = 0
+    new_events: int = 0
+    problem: str = ""
+    warning: str = ""
+    format: str = "bundle"
+    records: int = 0
+    turns: int = 0
+    broken: tuple[str, ...] = ()
+    broken_count: int = 0
+    sessions: tuple[str, ...] = ()
+
+
+@click.command("import")
+@click.argument("files", metavar="[FILE|FOLDER]...", nargs=-1, type=click.Path(allow_dash=True))
+@click.option("--format", "form", type=click.Choice(sorted(FORMATS)), help="Read files as this format.")
+@click.option("--since", default="", metavar="TIME", help="Leave out transcripts not written to since then.")
+@click.option("--watch", is_flag=True, help="Go on: take in what is written from now on, until interrupted.")
+@click.option("--dry-run", is_flag=True, help="Read and compare, and write nothing.")
+@yes_option
+@common
+def import_command(
+    ctx: CommandContext, files: tuple[str, ...], form: str | None, since: str, watch: bool, dry_run: bool, yes: bool
+) -> int:
+    """Import transcripts of coding agents, and bundles made by `wakelog export`.
+
+    Without a file, look for the transcripts of Claude Code, Codex, Gemini CLI and others on this machine, and offer to
+    import them. They are only read. What was imported before is passed over, so a second import adds what is new. They
+    go to the store that was chosen for this folder, else to your own (`--store user`).
+
+    A bundle is verified before anything is written, and imported completely or not at all.
+
+    \b
+    Examples:
+      wakelog import
+      wakelog import --since 30d --yes
+      wakelog import ~/.claude/projects/-home-me-shop --watch
+      wakelog import run.traj trials/
+      wakelog import fix-bug.wakelog --dry-run
+      wakelog import s3://bucket/archive/fix-bug.wakelog
+    """
+    oldest = parse_time(since, time.time_ns() // 1000) if since else 0
+    found, bundles = _sort(files, form or "", oldest) if files else (find_transcripts(since=oldest), [])
+    if not files and not _offer(ctx, found, yes=yes or dry_run or watch):
+        ctx.answer("import", [], [])
+        return 0
+    store = _target(ctx, dry_run, is_shared=not bundles)
+    taken = [_take_or_tell(ctx, store, file, dry_run, alone=len(files) == 1) for file in bundles]
+    taken += _import_all(ctx, store, found, dry_run, alone=len(files) == 1)
+    ctx.answer("import", msgspec.to_builtins(taken), lambda: _show(ctx, taken, dry_run))
+    if watch and not dry_run:
+        _watch(ctx, store, found, files, form or "", oldest)
+    elif found and not dry_run:
+        ctx.suggest("wakelog ls", "wakelog search WORDS", "wakelog log")
+    return 0 if all(t.ok and not t.broken_count for t in taken) else PARTIAL
+
+
+def _sort(files: tuple[str, ...], form: str, since: int) -> tuple[list[FoundTranscript], list[str]]:
+    """Which of the files are transcripts, and which are bundles."""
+    found: list[FoundTranscript] = []
+    bundles: list[str] = []
+    for file in files:
+        path = Path(file).expanduser()
+        if file == STDOUT or is_url(file):
+            bundles.append(file)
+        elif path.is_dir():
+            inside = list(in_folder(path, since=since))
+            if not inside:
+                raise NotFoundError(f"there is no transcript in {file}", kind="file-not-found")
+            found += inside
+        elif form or not _is_bundle(path):
+            stat = _stat(path, file)
+            found.append(FoundTranscript(form or format_of(path).NAME, path, stat.st_size, stat.st_mtime_ns // 1000))
+        else:
+            bundles.append(file)
+    return found, bundles
+
+
+def _stat(path: Path, file: str) -> Any:
+    try:
+        return path.stat()
+    except OSError as exc:
+        raise NotFoundError(f"{file} cannot be read: {exc.strerror}", kind="file-not-found") from exc
+
+
+def _is_bundle(path: Path) -> bool:
+    """A file that no format recognises is taken for a bundle if it is called one; its own check tells the rest."""
+    try:
+        format_of(path)
+        return False
+    except UnsupportedError:
+        if ".wakelog" in path.suffixes:
+            return True
+        with path.open("rb") as file:
+            start = file.read(512)
+        if start[:2] == b"\x1f\x8b" or b"wakelog" in start:
+            return True
+        raise
+
+
+def _offer(ctx: CommandContext, found: list[FoundTranscript], *, yes: bool) -> bool:
+    """Says what is on this machine, and asks."""
+    if not ctx.is_for_people:
+        if found and not yes:
+            ctx.confirm("Import them?", yes=False)
+        return bool(found)
+    if not found:
+        ctx.say("No transcripts of coding agents were found on this machine.")
+        ctx.suggest("wakelog import FILE", "wakelog demo", "wakelog enable claude-code")
+        return False
+    ctx.say(f"Found on this machine: {summary(found)}   [read-only, nothing changed]")
+    ctx.flush()
+    if not yes:
+        ctx.confirm("Import them?", yes=False, default=True)
+    return True
+
+
+def summary(found: list[FoundTranscript]) -> str:
+    counts, sizes = Counter(f.format for f in found), defaultdict[str, int](int)
+    for each in found:
+        sizes[each.format] += each.size
+    return " · ".join(f"{format_named(f).TITLE} {n:,} ({size(sizes[f])})" for f, n in counts.most_common())
+
+
+def _target(ctx: CommandContext, dry_run: bool, *, is_shared: bool) -> Store:
+    """Where to: a dry run makes no store where there is none."""
+    try:
+        if is_shared:
+            return ctx.shared_store(create=not dry_run)
+        return ctx.store if dry_run else ctx.new_store()
+    except NotFoundError:
+        if not dry_run:
+            raise
+        return open_store("memory:")
+
+
+# Transcripts
+
+
+def _import_all(
+    ctx: CommandContext, store: Store, found: list[FoundTranscript], dry_run: bool, *, alone: bool
+) -> list[Taken]:
+    taken: list[Taken] = []
+    with Progress(ctx, "importing, bytes", sum(f.size for f in found)) as progress:
+        for each in found:
+            done = 0
+
+            def told(count: int) -> None:
+                nonlocal done
+                done += count
+                progress(count)
+
+            try:
+                report = import_transcript(store, each.path, format=each.format, told=told, dry_run=dry_run)
+                taken.append(_told(report))
+            except WakelogError as exc:
+                if alone and len(found) == 1:
+                    raise
+                taken.append(Taken(str(each.path), False, problem=exc.message, format=each.format))
+            progress(max(0, each.size - done))
+    if found and not dry_run:
+        with Progress(ctx, "indexed events") as progress:
+            store.index.catch_up(lambda done, _: progress(max(0, done - progress.count)))
+    return taken
+
+
+def _told(report: ImportReport) -> Taken:
+    first = report.sessions[0] if report.sessions else None
+    return Taken(
+        report.file,
+        True,
+        session=first.session if first else "",
+        name=first.name if first else "",
+        new_events=sum(s.events for s in report.sessions),
+        format=report.format,
+        records=report.new_records,
+        turns=sum(s.turns for s in report.sessions),
+        broken=report.broken,
+        broken_count=report.broken_count,
+        sessions=tuple(s.name for s in report.sessions),
+    )
+
+
+def _watch(
+    ctx: CommandContext, store: Store, found: list[FoundTranscript], files: tuple[str, ...], form: str, since: int
+) -> None:
+    """Takes in what is written, file by file, as it is written. A file is looked at again when its size or time of
+    change differs."""
+    seen = {f.path: (f.size, f.changed) for f in found}
+    ctx.say("Watching; press Ctrl-C to stop.")
+    ctx.flush()
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            time.sleep(WATCH_S)
+            now = _sort(files, form, since)[0] if files else find_transcripts(since=since)
+            changed = [f for f in now if seen.get(f.path) != (f.size, f.changed)]
+            seen |= {f.path: (f.size, f.changed) for f in changed}
+            taken = _import_all(ctx, store, changed, False, alone=False)
+            for each in taken:
+                if not each.ok or each.new_events:
+                    _show_one(ctx, each)
+            ctx.flush()
+
+
+# Bundles
+
+
+def _take_or_tell(ctx: CommandContext, store: Store, file: str, dry_run: bool, *, alone: bool) -> Taken:
+    try:
+        return _take(ctx, store, file, dry_run)
+    except WakelogError as exc:
+        if alone:
+            raise
+        return Taken(file, False, problem=exc.message)
+
+
+def _take(ctx: CommandContext, store: Store, file: str, dry_run: bool) -> Taken:
+    total = Path(file).stat().st_size if Path(file).is_file() else 0
+    with reading_from(file) as raw, Progress(ctx, f"reading {Path(file).name}, bytes", total) as progress:
+        found = store.import_bundle(cast(IO[bytes], _Counted(raw, progress)), dry_run=dry_run)
+    head = found.head
+    return Taken(file, True, head.session, head.name, head.seq, found.new_events, warning=found.warning)
+
+
+class _Counted:
+    """A stream that tells how far it was read, even when it is asked for everything at once."""
+
+    def __init__(self, raw: IO[bytes], progress: Progress) -> None:
+        self._raw, self._progress = raw, progress
+
+    def read(self, size: int = -1) -> bytes:
+        parts: list[bytes] = []
+        left = size if size >= 0 else 1 << 62
+        while left and (part := self._raw.read(min(CHUNK, left))):
+            parts.append(part)
+            left -= len(part)
+            self._progress(len(part))
+        return b"".join(parts)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+
+# What people see
+
+
+def _show(ctx: CommandContext, taken: list[Taken], dry_run: bool) -> None:
+    many = len(taken) > 12
+    for each in taken:
+        if not many or not each.ok or each.broken_count:
+            _show_one(ctx, each)
+    if many:
+        sessions = {name for t in taken for name in t.sessions or (t.session,)}
+        turns, events = sum(t.turns for t in taken), sum(t.new_events for t in taken)
+        ctx.say(f"{len(sessions):,} sessions, {turns:,} new turns, {events:,} new events from {len(taken):,} files")
+    if dry_run:
+        ctx.say("This was a dry run: nothing was imported.")
+
+
+def _show_one(ctx: CommandContext, each: Taken) -> None:
+    file = inert(each.file, lines=False)
+    if not each.ok:
+        ctx.say(f"{ctx.style('✗', fg='red')} {file}: {inert(each.problem, lines=False)}")
+        return
+    mark = ctx.style("✔", fg="green") if not each.broken_count else ctx.style("!", fg="yellow")
+    name = inert(each.name or each.session, lines=False)
+    if each.format == "bundle":
+        what = f"{each.new_events:,} new of {each.events:,} events"
+    else:
+        what = f"{each.turns:,} new turns, {each.new_events:,} events"
+        if len(each.sessions) > 1:
+            name += f" and {len(each.sessions) - 1} more"
+    ctx.say(f"{mark} {file}: {name}, {what if each.new_events else 'everything was there already'}")
+    if each.warning:
+        ctx.say(f"  {inert(each.warning, lines=False)}")
+    for why in each.broken:
+        ctx.say(f"  {inert(why, lines=False)}; kept as it is")
+    if each.broken_count > len(each.broken):
+        ctx.say(f"  and {each.broken_count - len(each.broken):,} more that could not be read; kept as they are")

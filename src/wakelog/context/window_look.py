@@ -1,0 +1,81 @@
+"""A look at the window at a point: what a model saw there, or would be shown, in a provider's shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from wakelog.context.ledger import durable_part, exposure_of, make_context
+from wakelog.context.recorded_window import Moved, RecordedWindow, seen_at
+from wakelog.context.recorded_window import moved as moved_since
+from wakelog.context.shapes import Shape, shape_items
+from wakelog.log import Log
+from wakelog.model.ids import Seq
+from wakelog.model.trust import Trust
+from wakelog.timeline.points import attempts_of
+from wakelog.timeline.selectors import resolve_range
+
+
+class WindowLook(msgspec.Struct, frozen=True):
+    """One look at a window."""
+
+    seen: RecordedWindow
+    turn: int
+    known: str
+    """The durable part, as it stands among the system's words."""
+    tokens: int
+    """An estimate."""
+    budget: int | None
+    trust: Trust
+    """The least trust of anything in it, and `source` where that is from."""
+    source: str
+    moved: Moved | None
+    messages: list[dict[str, Any]] | None
+    """In the shape that was asked for; None when none was."""
+    system: str
+
+
+def look_at(log: Log, where: Seq | str | None, *, budget: int | None, shape: Shape | None, moved: bool) -> WindowLook:
+    """See `session.context.seen`."""
+    at, since = _span(log, where)
+    seen = seen_at(log, at, since)
+    state = log.state(seen.at)
+    if seen.recorded:
+        known = durable_part(log, state, seen.evicted, budget)
+        shaped = shape_items(seen.items, known.text, shape or "openai")
+        trust, source = exposure_of(seen.items, known)
+        tokens = sum(i.tokens for i in seen.items) + known.tokens
+        messages, system, text = shaped.messages, shaped.system, known.text
+    else:
+        offered = make_context(log, budget, shape=shape or "openai", record=False, at=seen.at)
+        seen = msgspec.structs.replace(seen, items=offered.items, evicted=offered.evicted)
+        trust, source, tokens = offered.exposure, offered.source, offered.tokens
+        messages, system, text = offered.messages, offered.system, offered.known
+    return WindowLook(
+        seen=seen,
+        turn=state["turn"]["number"],
+        known=text,
+        tokens=tokens,
+        budget=budget,
+        trust=trust,
+        source=source,
+        moved=moved_since(log, seen) if moved else None,
+        messages=messages if shape else None,
+        system=system if shape else "",
+    )
+
+
+def _span(log: Log, where: Seq | str | None) -> tuple[Seq, Seq]:
+    """The point to look at, and from where on a model call counts as being there. Without a point it is now, and
+    whatever a model saw earlier is not now."""
+    if where is None:
+        head = log.head().seq
+        return head, head + 1
+    place = f"e{where}" if isinstance(where, int) else where
+    found = resolve_range(log, place)
+    if place.startswith(("@", "turn:")) and place != "@":
+        return found.last, found.first
+    turn = log.entry(found.last).header.turn
+    within = [s.first for s in attempts_of(log, turn) if s.first <= found.last] if turn else []
+    return found.last, within[-1] if within else found.last

@@ -1,0 +1,54 @@
+"""The events of a call in a transcript: with its answer, without one, or the answer alone when it came later."""
+
+from __future__ import annotations
+
+from wakelog.codec.canonical import hash_value
+from wakelog.importers.steps import Answer, Ask
+from wakelog.model import events as ev
+from wakelog.model.values import Value
+
+
+def recorded_call(ask: Ask, answer: Answer, output: Value) -> ev.ActionRecorded:
+    """A call and its answer."""
+    return ev.ActionRecorded(
+        action=ask.id,
+        tool=ask.tool,
+        effect=ask.effect,
+        outcome=answer.outcome,
+        input=ask.input,
+        input_hash=hash_value(ask.input),
+        output=output,
+        error=_failure(answer),
+        cost=answer.cost,
+        group=ask.group,
+        inside=ask.inside,
+    )
+
+
+def requested_call(ask: Ask) -> ev.ActionRequested:
+    """A call that has no answer yet."""
+    return ev.ActionRequested(
+        action=ask.id,
+        tool=ask.tool,
+        effect=ask.effect,
+        input=ask.input,
+        input_hash=hash_value(ask.input),
+        group=ask.group,
+        inside=ask.inside,
+    )
+
+
+def settled_call(answer: Answer, output: Value) -> ev.Event:
+    """The answer of a call that was pending when it was last looked at."""
+    if answer.outcome == "succeeded":
+        return ev.ActionSucceeded(action=answer.id, output=output, cost=answer.cost)
+    if answer.outcome == "timed_out":
+        return ev.ActionTimedOut(action=answer.id, cost=answer.cost)
+    failure = _failure(answer) or ev.Failure(answer.outcome)
+    return ev.ActionFailed(action=answer.id, error=failure, output=output, cost=answer.cost)
+
+
+def _failure(answer: Answer) -> ev.Failure | None:
+    if answer.outcome == "succeeded":
+        return None
+    return ev.Failure(answer.outcome if answer.outcome != "failed" else "error", answer.error)

@@ -1,0 +1,80 @@
+"""Taking a bundle in: what it holds, how much of it is new here, and how its session is reached."""
+
+from __future__ import annotations
+
+from typing import IO
+
+import msgspec
+
+from wakelog.engine import Engine
+from wakelog.engines.memory import MemoryEngine
+from wakelog.errors import ConflictError, NotFoundError
+from wakelog.log import Log
+from wakelog.log.bundle import import_bundle
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.names import is_name
+from wakelog.model.records import Head
+
+
+class ImportedBundle(msgspec.Struct, frozen=True):
+    """What became of a bundle: the session it holds, and how many of its events were not here before."""
+
+    head: Head
+    new_events: int
+    warning: str = ""
+    """Set when the session's name could not be bound here; says how to reach it."""
+
+
+def take_bundle(engine: Engine, source: IO[bytes], *, dry_run: bool, size_max: int | None) -> ImportedBundle:
+    """See `Store.import_bundle`."""
+    before: Seq = 0
+
+    def look(session: SessionId) -> None:
+        nonlocal before
+        head = _head(engine, session)
+        before = head.seq if head is not None else 0
+
+    if dry_run:
+        log = import_bundle(MemoryEngine(), source, size_max=size_max)
+        before = _shared(engine, log)
+    else:
+        log = import_bundle(engine, source, size_max=size_max, before=look)
+    head = log.head()
+    return ImportedBundle(head, head.seq - before, _name_warning(log, engine))
+
+
+def _head(engine: Engine, session: SessionId) -> Head | None:
+    try:
+        return engine.head(session)
+    except NotFoundError:
+        return None
+
+
+def _shared(engine: Engine, log: Log) -> Seq:
+    """How far the store already has this session; ConflictError when it went another way."""
+    mine = _head(engine, log.id)
+    if mine is None:
+        return 0
+    if mine.status == "deleted":
+        raise ConflictError(f"{log.id} was deleted in this store and cannot be imported again", kind="session-deleted")
+    common_end = min(mine.seq, log.head().seq)
+    if Log(engine, log.id).entry(common_end).hash != log.entry(common_end).hash:
+        raise ConflictError(
+            f"{log.id} has a different history in this store",
+            kind="head-moved",
+            head_seq=mine.seq,
+            hint="import it into another store",
+        )
+    return common_end
+
+
+def _name_warning(log: Log, engine: Engine) -> str:
+    """A name that is taken here, or that is none, is not bound: say how to reach the session."""
+    own = [s for s in log.segments if s.last is None]
+    name = str(log.entry(own[0].first).body.get("name", ""))
+    if name and not is_name(name):
+        return f"{name!r} is a place and cannot name a session; this one is reached as {log.id}"
+    bound = engine.find(name) if name else None
+    if bound is not None and bound != log.id:
+        return f"the name {name} is taken by {bound}; this one is reached as {log.id}"
+    return ""

@@ -1,0 +1,108 @@
+"""From a URL to an engine: which words name which kind of store, and where `open()` looks when it is told nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from wakelog.engine import Engine
+from wakelog.engines.memory import MemoryEngine
+from wakelog.errors import InvalidInputError, UnsupportedError
+
+DEFAULT_FOLDER = ".wakelog"
+FILES = (".db", ".sqlite", ".sqlite3")
+
+
+def default_url() -> str:
+    """Where `open()` looks when it is told nothing."""
+    return chosen_url() or str(Path.cwd() / DEFAULT_FOLDER)
+
+
+def chosen_url(start: Path | None = None) -> str:
+    """The store that somebody chose for a folder (by default this one): by a variable, a setting, or a `.wakelog` from
+    there upward. Empty when nobody did."""
+    if url := os.environ.get("WAKELOG_STORE"):
+        return url
+    from wakelog.config.settings import store_path
+
+    if url := store_path(start):
+        return url
+    here = start or Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / DEFAULT_FOLDER).is_dir():
+            return str(folder / DEFAULT_FOLDER)
+    return ""
+
+
+def user_store(*, must_exist: bool = False) -> str:
+    """The user's own store, for what belongs to no project; empty when it must exist and does not."""
+    from wakelog.config.folders import data_folder
+
+    folder = Path(data_folder()) / "store"
+    return str(folder) if not must_exist or folder.is_dir() else ""
+
+
+def open_engine(url: str, create: bool, key: str = "") -> Engine:
+    """The engine that a URL or path names."""
+    if url in ("memory:", "memory://"):
+        return MemoryEngine()
+    scheme, separator, rest = url.partition("://")
+    if scheme in ("http", "https") and separator:
+        from wakelog.engines.remote import RemoteEngine
+
+        return RemoteEngine(url, key or os.environ.get("WAKELOG_KEY", ""), create=create)
+    if scheme in ("postgresql", "postgres") and separator:
+        return _postgres(url, create)
+    if separator and scheme != "sqlite":
+        raise UnsupportedError(
+            f"there is no engine for {scheme}:// stores", kind="unknown-engine", hint="use a path, or memory:"
+        )
+    from wakelog.engines.sqlite import SqliteEngine
+
+    path = Path(rest if separator else url)
+    if path.suffix in FILES:
+        return SqliteEngine(path, create=create)
+    is_new = create and not path.exists()
+    engine = SqliteEngine(path / "log.db", create=create)
+    if is_new:
+        _ignore(path)
+    return engine
+
+
+def _ignore(folder: Path) -> None:
+    """Keeps a folder that we made out of git: it may stand in a project, and holds what nobody means to publish."""
+    path = folder / ".gitignore"
+    with contextlib.suppress(OSError):
+        path.touch(0o600, exist_ok=False)
+        path.write_text("# Written by wakelog. A session can hold anything a tool has seen.\n*\n", encoding="utf-8")
+
+
+def _postgres(url: str, create: bool) -> Engine:
+    """`postgresql://user@host/database?namespace=team`; with `index=local` the index is kept on this machine. A server
+    that is away is waited for, for `patience` seconds."""
+    from urllib.parse import parse_qsl, urlencode, urlsplit
+
+    try:
+        from wakelog.engines.postgres import PostgresEngine
+        from wakelog.engines.postgres.connections import PATIENCE_S
+    except ImportError as exc:
+        raise UnsupportedError(
+            "a PostgreSQL store needs asyncpg", kind="missing-extra", hint="pip install 'wakelog[postgres]'"
+        ) from exc
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    namespace = query.pop("namespace", "default")
+    keeps_index = query.pop("index", "shared")
+    if keeps_index not in ("shared", "local"):
+        raise InvalidInputError(
+            f"the index cannot be {keeps_index!r}", kind="bad-url", hint="index=shared or index=local"
+        )
+    try:
+        patience_s = float(query.pop("patience", PATIENCE_S))
+    except ValueError as exc:
+        raise InvalidInputError("patience is a number of seconds", kind="bad-url", hint="patience=15") from exc
+    place = parts._replace(query=urlencode(query)).geturl()
+    engine = PostgresEngine(place, ns=namespace, create=create, patience_s=patience_s)
+    engine.keeps_index = keeps_index == "shared"
+    return engine
