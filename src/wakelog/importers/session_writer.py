@@ -100,6 +100,7 @@ class SessionWriter:
         self._looked_at = ""
         self._at = self._first_at = 0
         self._closing = ""
+        self._opening: dict[str, str] = {}
         self._lanes: dict[str, SessionWriter] = {}
         self._costs = ModelCosts(store)
         self._images: set[str] = set()
@@ -432,23 +433,22 @@ class SessionWriter:
         self._labels.update(labels)
         if self.session is not None or self._drafts:
             self._put(ev.LabelsSet(labels=new), actor="runtime")
+        else:
+            self._opening.update(labels)
 
     # To the store
 
     def _open(self) -> Session[Any]:
         if self.session is None:
             head = self._head
-            labels = {"agent": head.agent, "origin": head.origin, **head.labels, **self._labels}
-            spawner = ""
-            if head.parent and (parent := self._parent()):
-                spawner = parent
+            labels = {"agent": head.agent, "origin": head.origin, **head.labels, **self._opening}
             self.session = self._store.session(
                 self.name,
                 goal=head.goal or None,
                 agent=head.agent,
                 labels={k: v for k, v in labels.items() if v},
                 limits={},
-                spawner=spawner,
+                spawner=self._parent() if head.parent else "",
                 occurred_at=self._first_at,
             )
             self._labels = dict(self._state("labels", {}))
