@@ -80,7 +80,7 @@ def test_odd_values_anywhere_are_taken_in_or_refused(tmp_path: Path, format: str
         if isinstance(container, dict) and data.draw(st.booleans()):
             del container[key]
         else:
-            container[key] = data.draw(ODD)
+            container[key] = copy.deepcopy(data.draw(ODD))
     path = tmp_path / "odd.json"
     path.write_text(json.dumps(content))
     store = memory()

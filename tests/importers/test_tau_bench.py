@@ -76,6 +76,7 @@ def test_calls_have_what_they_were_given_and_what_came_of_them(tmp_path: Path) -
 def test_the_reward_is_a_label_and_the_end(tmp_path: Path, reward: float, outcome: str) -> None:
     _, (found,) = bring_in(memory(), written(tmp_path / "runs.json", [run(reward=reward)]))
     assert found.labels["reward"] == f"{reward:g}"
+    assert "reward" not in found.of("session.opened")[0]["labels"]
     assert found.outcome == outcome
     assert {turn["outcome"] for turn in found.of("turn.ended")} == {"completed"}
 

@@ -40,6 +40,12 @@ class Recorded(msgspec.Struct):
         return [(m.role, m.text) for m in (session or self.session).messages()]
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was recorded is there when a call returns, however busy the machine is."""
+    monkeypatch.setattr("wakelog.instruments.writer.WAIT_S", 120.0)
+
+
 @pytest.fixture
 def remote() -> Iterator[Provider]:
     with provider() as told:

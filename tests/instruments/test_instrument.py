@@ -15,6 +15,7 @@ from tests.instruments.apis import ANSWER, APIS, CALL, QUESTION, RESULT, Api, as
 from tests.instruments.conftest import Recorded
 from tests.runtime.providers import Provider
 from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.instruments.lanes import WAITING_MAX
 from wakelog.model.parts import content_text
 
 CHAT = APIS["chat"]
@@ -176,6 +177,25 @@ def test_an_answer_in_the_form_of_a_forced_tool_call_ends_the_turn(recorded: Rec
         ask_chat(remote, [{"role": "user", "content": question}], tool_choice="required", tools=[])
     assert len(recorded.of("turn.ended")) == 2
     assert len(recorded.sessions) == 1
+
+
+def test_conversations_that_never_go_on_do_not_take_ever_more_sessions(recorded: Recorded, remote: Provider) -> None:
+    wakelog.instrument("openai", store=recorded.store)
+    remote.plays += [CHAT.says(call=True) for _ in range(WAITING_MAX + 4)] + [CHAT.says(ANSWER)]
+    for number in range(WAITING_MAX + 4):
+        ask_chat(remote, [{"role": "user", "content": f"{number}"}])
+    assert len(recorded.sessions) == WAITING_MAX
+    # The first one was given up, and goes on after all.
+    ask_chat(remote, [{"role": "user", "content": "0"}, *CHAT.then()])
+    asked = sorted(m[1] for session in recorded.sessions for m in recorded.said(session) if m[0] == "user")
+    assert asked == sorted(str(number) for number in range(WAITING_MAX + 4))
+    tools = [e.body for session in recorded.sessions for e in recorded.of("action.recorded", session=session)]
+    assert [(body["tool"], body["input"]) for body in tools] == [(CALL[1], CALL[2])]
+    wakelog.uninstrument()
+    for session in recorded.sessions:
+        assert session.status == "closed"
+        started, ended = (len(recorded.of(f"turn.{what}", session=session)) for what in ("started", "ended"))
+        assert started == ended
 
 
 def test_threads_are_recorded_whole(recorded: Recorded, remote: Provider) -> None:
@@ -381,6 +401,15 @@ def test_uninstrument_puts_every_method_back(recorded: Recorded, remote: Provide
         assert (sync.request, awaited.request) == before
         client.chat.completions.create(**given)
     assert len(recorded.of("action.requested")) == 1, "a client that was used before is not recorded any longer"
+
+
+def test_what_is_instrumented_again_has_a_session_of_its_own(recorded: Recorded, remote: Provider) -> None:
+    for text in ("one", "two"):
+        wakelog.instrument("openai", store=recorded.store)
+        remote.plays.append(CHAT.says(text))
+        ask_chat(remote, CHAT.first())
+        wakelog.uninstrument()
+    assert [recorded.said(session)[-1][1] for session in recorded.sessions] == ["one", "two"]
 
 
 def test_raw_responses_work_as_before(recorded: Recorded, remote: Provider) -> None:

@@ -118,6 +118,8 @@ class _RunReader:
         self._ask: Ask | None = None
         self._action = ""
         self._is_begun = False
+        self._places: dict[bytes, int] = {}
+        """The items of the history, and where they stand in it."""
         # A demonstration that stands for itself is the run; one that is shown to a model comes before it.
         self._is_demo = not any(m.get("role") == "assistant" and m.get("is_demo") is not True for m in _history(run))
 
@@ -236,8 +238,12 @@ class _RunReader:
 
     def _without_history(self, messages: Any) -> Any:
         """What the model was shown at a step: items of the history by their number, the rest as they are."""
-        history = items(self._run.get("history"))
-        return [history.index(m) if m in history else m for m in messages] if isinstance(messages, list) else messages
+        if not isinstance(messages, list):
+            return messages
+        if not self._places:
+            history = items(self._run.get("history"))
+            self._places = {msgspec.json.encode(item): number for number, item in reversed(list(enumerate(history)))}
+        return [self._places.get(msgspec.json.encode(message), message) for message in messages]
 
     def _reply(self, id: str, item: dict[str, Any], text: str, action: str) -> list[Step]:
         asks = asks_of(item, id)[:1]

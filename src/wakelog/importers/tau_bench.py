@@ -150,10 +150,10 @@ def _ending(run: dict[str, Any]) -> Iterator[Step]:
         yield Finish("ended")
         return
     about = fields(run.get("info"))
-    expected = len(items(fields(about.get("task")).get("actions")))
+    wanted = [words(fields(a).get("name")) or "?" for a in items(fields(about.get("task")).get("actions"))]
     yield Labels({"reward": f"{reward:g}"})
     yield TurnDone("failed" if "error" in about else "completed")
     if "error" in about:
         yield Remark(f"the run broke off: {words(about.get('error'))[:ERROR_MAX]}")
-    yield Remark(f"reward {reward:g}; the task expected {expected} action{'s' if expected != 1 else ''}")
+    yield Remark(f"reward {reward:g}; the task expected {', '.join(wanted[:20]) or 'no action'}")
     yield Finish("completed" if reward == 1 else "failed")

@@ -111,8 +111,10 @@ class Conversation:
         if item.role != "assistant":
             return False
         ids = {call.id for call in item.asked if call.id}
+        if ids:  # whatever a program made of the words around them
+            return ids <= self._asked.keys() | self._answered
         text = _words(flat(p for p in item.parts if isinstance(p, Text)))
-        return ids <= self._asked.keys() | self._answered and (not text or any(text in said for said in self._said))
+        return not text or any(text in said for said in self._said)
 
     def results(self, items: Sequence[ConversationItem]) -> list[SeenCallResult]:
         """The calls whose results are among these items, and were not before."""

@@ -60,7 +60,6 @@ def _watched_stream(request: Callable[..., Any]) -> Callable[..., Any]:
         if call is None:
             yield from parts
             return
-        patches.wait(call)
         yield from listened(parts, Listener(call, _answer))
 
     return watched

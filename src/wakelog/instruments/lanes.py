@@ -235,6 +235,9 @@ class LaneName(msgspec.Struct, frozen=True):
 
     program: str
     pid: int
+    run: int = 1
+    """Which recording of that process it is."""
 
     def __call__(self, number: int) -> str:
-        return f"{self.program}-{time.strftime('%Y%m%d-%H%M%S')}-{self.pid}" + (f"-{number}" if number > 1 else "")
+        name = f"{self.program}-{time.strftime('%Y%m%d-%H%M%S')}-{self.pid}"
+        return name + (f".{self.run}" if self.run > 1 else "") + (f"-{number}" if number > 1 else "")

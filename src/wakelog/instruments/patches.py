@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextvars
 import importlib
+import itertools
 import os
 import sys
 import threading
@@ -45,6 +46,7 @@ _lock = threading.Lock()
 _patches: dict[str, list[MethodPatch]] = {}
 _recorder: ConversationRecorder | None = None
 _target: dict[str, Any] = {}
+_runs = itertools.count(1)
 _is_inside: contextvars.ContextVar[bool] = contextvars.ContextVar("wakelog.instrumented", default=False)
 
 
@@ -199,7 +201,7 @@ class _SessionOpener:
         self._session = session
         self._store = store if isinstance(store, Store) else None
         self._url = store if isinstance(store, str) else None
-        self._name = LaneName(program_name(), os.getpid())
+        self._name = LaneName(program_name(), os.getpid(), next(_runs))
 
     def __call__(self, number: int) -> Session[Any]:
         if self._session is not None and number == 1:

@@ -1,5 +1,8 @@
 """A client's function with somebody beside it: it is called as it would be, and what it gives or raises goes on as it
-is. `see` looks at the arguments and says whether there is something to record; `take` looks at the result."""
+is. `see` looks at the arguments and says whether there is something to record; `take` looks at the result.
+
+What a request brings is written while the provider works, so only the outcome is waited for. A call of a model has no
+effect that its intent would have to come before."""
 
 from __future__ import annotations
 
@@ -24,7 +27,6 @@ def watched(see: See, take: Take, function: Function) -> Function:
             return function(*args, **kwargs)
         token = patches.enter_call()
         try:
-            patches.wait(seen)
             result = function(*args, **kwargs)
         except BaseException as exc:
             seen.failed(exc)
@@ -47,7 +49,6 @@ def watched_async(see: See, take: Take, function: Function) -> Function:
             return await function(*args, **kwargs)
         token = patches.enter_call()
         try:
-            await patches.wait_async(seen)
             result = await function(*args, **kwargs)
         except BaseException as exc:
             seen.failed(exc)

@@ -14,7 +14,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import CancelledError, Future, InvalidStateError
 
 from wakelog.runtime.bridge import on_asyncio
 
@@ -29,8 +29,8 @@ Job = Callable[[], None]
 class RecordWriter:
     """Does jobs. After a fork the child gets a thread of its own, and forgets what the parent had still to do."""
 
-    def __init__(self, wait_s: float = WAIT_S) -> None:
-        self._wait_s = wait_s
+    def __init__(self, wait_s: float | None = None) -> None:
+        self._wait_s = WAIT_S if wait_s is None else wait_s
         self._start()
 
     def _start(self) -> None:
@@ -59,6 +59,8 @@ class RecordWriter:
             done.result(self._wait_s)
         except TimeoutError:
             self._is_behind = True
+        except CancelledError:
+            return  # somebody who was cancelled waited for it too
 
     async def wait_async(self, done: Future[None] | None) -> None:
         """The same, awaited."""
@@ -68,8 +70,12 @@ class RecordWriter:
             import asyncio
 
             # Not in a worker thread: they may all be taken by the program's own work.
-            await asyncio.wait({asyncio.wrap_future(done)}, timeout=self._wait_s)
-            self._is_behind = not done.done()
+            told = asyncio.wrap_future(done)
+            try:
+                await asyncio.wait({told}, timeout=self._wait_s)
+                self._is_behind = not done.done()
+            finally:
+                told.cancel()  # the loop may be closed before the job is done
             return
         import anyio.to_thread
 
