@@ -1,7 +1,7 @@
 """Commits in git, linked to the turns whose work they have."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from tests.files.repository import GitRepository, needs_git
 from wakelog.errors import NotFoundError
 from wakelog.files.commit_links import CommitLink
 from wakelog.model import events as ev
+from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -95,17 +96,22 @@ def test_a_commit_from_before_the_turn_is_not_linked(session: Session, repo: Git
     assert session.files.link_commits() == []
 
 
-@pytest.mark.parametrize("output", ["{}", {"stdout": "{}", "stderr": ""}, [{"type": "text", "text": "ok\n{}"}]])
+@pytest.mark.parametrize(
+    "output",
+    [
+        lambda said: said,
+        lambda said: {"stdout": said, "stderr": ""},
+        lambda said: [{"type": "text", "text": f"ok\n{said}"}],
+    ],
+    ids=["text", "fields", "blocks"],
+)
 def test_a_call_that_commits_is_linked_by_the_hash_in_its_output(
-    session: Session, repo: GitRepository, output: object
+    session: Session, repo: GitRepository, output: Callable[[str], Value]
 ) -> None:
     with session.turn("commit it"):
         repo.write("c.py", "3\n")
         repo.git("add", "-A")
-        said = repo.git("commit", "-m", "c is three")
-        text = {str: lambda: said, dict: lambda: {"stdout": said, "stderr": ""}}.get(
-            type(output), lambda: [{"type": "text", "text": f"ok\n{said}"}]
-        )()
+        text = output(repo.git("commit", "-m", "c is three"))
         call = ev.ActionRecorded(
             action="t1", tool="Bash", effect="write", input={"command": "cd shop && git commit -m x"}, output=text
         )
@@ -205,24 +211,24 @@ def test_the_turns_behind_a_commit_are_found_over_all_sessions(
     with other.turn("make it two"):
         edit(other, repo, "b.py", "2\n")
     made = repo.commit("both")
-    assert [each.name for each in store.link_commits(str(repo.folder))] == ["second", "fix"]
-    found = store.turns_behind("HEAD", folder=str(repo.folder))
+    assert {each.name for each in store.git.link(str(repo.folder))} == {"second", "fix"}
+    found = store.git.turns_behind("HEAD", folder=str(repo.folder))
     assert found.commit.hash == made
     assert {(t.name, t.turn, t.words.text if t.words else "") for t in found.turns} == {
         ("fix", 1, "make it one"),
         ("second", 1, "make it two"),
     }
-    assert store.turns_behind("HEAD~1", folder=str(repo.folder)).turns == ()
+    assert store.git.turns_behind("HEAD~1", folder=str(repo.folder)).turns == ()
 
 
 def test_a_note_tells_of_a_session_that_is_elsewhere(store: Store, repo: GitRepository) -> None:
     repo.git("notes", "--ref=wakelog", "add", "-m", "gone@3", "HEAD")
-    [turn] = store.turns_behind("HEAD", folder=str(repo.folder)).turns
+    [turn] = store.git.turns_behind("HEAD", folder=str(repo.folder)).turns
     assert (turn.name, turn.turn, turn.known, turn.is_here) == ("gone", 3, "noted", False)
 
 
 @pytest.mark.parametrize("revision", ["no-such", "--all", "HEAD:README"])
 def test_what_is_no_commit_is_not_found(store: Store, repo: GitRepository, revision: str) -> None:
     with pytest.raises(NotFoundError) as why:
-        store.turns_behind(revision, folder=str(repo.folder))
+        store.git.turns_behind(revision, folder=str(repo.folder))
     assert why.value.kind == "git-commit-not-found"

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from wakelog.monitors.rules import Given
     from wakelog.monitors.store_watch import Watcher
     from wakelog.store.bundles import ImportedBundle
-    from wakelog.store.commit_turns import CommitTurns, SessionCommits
     from wakelog.store.erasure import Erasure
+    from wakelog.store.git import StoreGit
     from wakelog.store.insight_search import DerivedHit
 
 S = TypeVar("S")
@@ -368,17 +368,12 @@ class Store:
         found = None if named is None else [self.find(each) for each in named]
         return self.index.costs(found, by=by, turns=turns, since=since, until=until, utc=utc)
 
-    def link_commits(self, folder: str = ".", *, notes: bool = False, dry_run: bool = False) -> list[SessionCommits]:
-        """Does what `Session.files.link_commits` does for all sessions that worked in a folder's repository."""
-        from wakelog.store.commit_turns import link_all
+    @property
+    def git(self) -> StoreGit:
+        """Links commits in git to turns, over all sessions: link, turns_behind, commit_of_line."""
+        from wakelog.store.git import StoreGit
 
-        return link_all(self, folder, notes=notes, dry_run=dry_run)
-
-    def turns_behind(self, revision: str, *, folder: str = ".") -> CommitTurns:
-        """Lists the turns whose work a git commit has, as far as they were linked. `folder` is in its repository."""
-        from wakelog.store.commit_turns import turns_behind
-
-        return turns_behind(self, revision, folder)
+        return StoreGit(self)
 
     def watch(
         self,

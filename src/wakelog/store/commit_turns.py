@@ -56,7 +56,8 @@ def link_all(store: Store, folder: str, *, notes: bool, dry_run: bool) -> list[S
     place = repository_folder({}, folder)
     main = git_labels(place).get("repo", os.path.realpath(place))
     out = []
-    for id, name in _sessions_in(store, main):
+    # All first: linking writes, which moves a session to the front of the list.
+    for id, name in list(_sessions_in(store, main)):
         links = store.resume(id).files.link_commits(place, notes=notes, dry_run=dry_run)
         if links:
             out.append(SessionCommits(id, name, tuple(links)))

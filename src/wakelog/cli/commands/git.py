@@ -64,7 +64,7 @@ def link(ctx: CommandContext, name: str, everything: bool, folder: str, notes: b
     if everything and name:
         raise click.UsageError("name a session, or use --all")
     if everything:
-        found = ctx.store.link_commits(folder or ".", notes=notes, dry_run=dry_run)
+        found = ctx.store.git.link(folder or ".", notes=notes, dry_run=dry_run)
     else:
         session = ctx.session(name)
         links = session.files.link_commits(folder, notes=notes, dry_run=dry_run)
@@ -108,7 +108,7 @@ def show(ctx: CommandContext, revision: str, folder: str) -> int:
     Examples:
       wakelog git show HEAD~2
     """
-    found = ctx.store.turns_behind(revision, folder=folder)
+    found = ctx.store.git.turns_behind(revision, folder=folder)
     commit = found.commit
 
     def human() -> None:
