@@ -60,7 +60,8 @@ def test_link_and_show_go_both_ways(cli: Cli, world: World) -> None:
     assert f"@1  {made[:10]}  matched  seven days" in linked.out
     shown = cli("git", "show", "HEAD")
     assert (shown.code, shown.lines[0]) == (0, f"{made[:10]} seven days")
-    assert "weeks@1" in shown.lines[1] and '"make sessions last a week"' in shown.lines[1]
+    assert "weeks@1" in shown.lines[1]
+    assert '"make sessions last a week"' in shown.lines[1]
     [turn] = cli("git", "show", "--json").data["turns"]
     assert (turn["name"], turn["turn"], turn["known"], turn["words"]) == (
         "weeks",

@@ -155,7 +155,8 @@ def label_changes(session: Session[Any], entry: Entry, *, only: Container[str] |
     labels = entry.body.get("labels")
     if not isinstance(labels, dict) or (only is not None and not any(name in only for name in labels)):
         return []
-    before = session.log.state(entry.seq - 1)["labels"]
+    told = entry.body.get("before")
+    before = {**(told if isinstance(told, dict) else {}), **session.log.state(entry.seq - 1)["labels"]}
     out = []
     for name, value in labels.items():
         old, new = before.get(name), None if value is None else _short(value)
