@@ -121,8 +121,8 @@ class _ArrayReader:
         if not steps:
             return [], event
         metadata = fields(event.get("tool_call_metadata"))
-        held = ("content", "message", "timestamp", "id")
-        rest = {k: v for k, v in event.items() if k not in held}
+        told = [getattr(step, "content", getattr(step, "output", None)) for step in steps]
+        rest = {k: v for k, v in event.items() if k not in ("id", "timestamp") and (k != "content" or v not in told)}
         if "args" in rest:
             rest["args"] = {
                 k: v for k, v in fields(event["args"]).items() if k not in ("thought", "content", "command")
@@ -132,9 +132,11 @@ class _ArrayReader:
                 k: v for k, v in fields(event["extras"]).items() if k not in ("old_content", "new_content", "command")
             }
         if metadata:
-            # The answer of the model is in the reply.
-            rest["tool_call_metadata"] = {k: v for k, v in metadata.items() if k != "model_response"}
-            rest["tool_call_metadata"]["model_response"] = fields(metadata.get("model_response")).get("id")
+            # The answer of the model is in the reply, and what else is told of it with the first event of it.
+            response = fields(metadata.get("model_response"))
+            is_first = any(isinstance(step, Reply) for step in steps)
+            about = {k: v for k, v in response.items() if k != "choices"} if is_first else response.get("id")
+            rest["tool_call_metadata"] = metadata | {"model_response": about}
         return steps, rest
 
     def _steps(self, id: str, event: dict[str, Any]) -> Iterator[Step]:

@@ -21,6 +21,7 @@ from wakelog.importers.steps import SourceRecord, Transcript, TranscriptHead
 
 NAME = "otel-spans"
 TITLE = "OpenTelemetry"
+_GROUPS = ("scopeSpans", "spans")
 _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue", "bytesValue")
 
 
@@ -92,16 +93,19 @@ def _spans(path: Path) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
         for resource in items(fields(given).get("resourceSpans", [given])):
             shared = _attributes(fields(fields(resource).get("resource")).get("attributes"))
             for scope in items(fields(resource).get("scopeSpans", [resource])):
+                # What a group of spans shares is kept with the first of them.
+                about = {k: v for each in (resource, scope) for k, v in fields(each).items() if k not in _GROUPS}
                 for span in items(fields(scope).get("spans")):
                     if isinstance(span, dict):
-                        spans.append(_span(span, shared))
+                        spans.append(_span(span, shared, about))
+                        about = {}
                     else:
                         broken.append((storable(span), "a span is not an object"))
     return spans, broken
 
 
-def _span(span: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
-    raw = fields(storable(span))
+def _span(span: dict[str, Any], shared: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+    raw = fields(storable(span | {"group": group} if group else span))
     about = {**shared, **_attributes(span.get("attributes"))}
     start, end = _nanoseconds(span.get("startTimeUnixNano")), _nanoseconds(span.get("endTimeUnixNano"))
     return raw | {
