@@ -88,6 +88,7 @@ DONE_BY = {
     "Store.delete": "delete",
     "Store.erase": "erase",
     "Store.find": "ls",
+    "Store.find_derived": "search",
     "Store.follow": "tail",
     "Store.fork": "fork",
     "Store.import_bundle": "import",

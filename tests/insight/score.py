@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.insight.transcripts import CORPUS, Transcript, read_transcript
-from wakelog.insight.blocks import Did, Finding, TextSpan, Words
+from wakelog.insight.blocks import Did, Finding, SpokenText, TextSpan
 from wakelog.insight.derivation import minor_decisions
 from wakelog.insight.rules import Carry, derive
 
@@ -100,7 +100,7 @@ def score_file(
     for label in labels:
         by_kind[label["kind"]].append(label)
     used: set[int] = set()
-    texts = {(b.seq, b.block): b.text for t in transcript.turns for b in t.blocks if isinstance(b, Words)}
+    texts = {(b.seq, b.block): b.text for t in transcript.turns for b in t.blocks if isinstance(b, SpokenText)}
     for label in labels:
         if label["required"] and label["kind"] in KINDS:
             tallies[label["kind"]].demanded += 1

@@ -116,7 +116,7 @@ def test_the_command_line_is_found_in_the_input(given: Any, line: str) -> None:
 
 @pytest.mark.parametrize("line", ["echo 'open quote", "a | | b", ">", "", "$(", "x <<'EOF'\nnever ends"])
 def test_a_broken_command_line_is_read_as_far_as_it_goes(line: str) -> None:
-    assert isinstance(shell_commands(line), list)
+    assert isinstance(shell_commands(line), tuple)
 
 
 @pytest.mark.parametrize(

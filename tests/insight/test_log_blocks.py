@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.insight.conftest import Scribe
-from wakelog.insight.blocks import Did, TextSpan, TurnBlocks, Words
+from wakelog.insight.blocks import Did, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.log_blocks import quote, read_turn, texts_of
 from wakelog.model import events as ev
 from wakelog.session import Session
@@ -16,7 +16,7 @@ def _read(session: Session[Any], turn: int = 1) -> TurnBlocks:
 
 
 def _said(blocks: TurnBlocks) -> list[tuple[str, str]]:
-    return [(b.who, b.text) for b in blocks.blocks if isinstance(b, Words)]
+    return [(b.who, b.text) for b in blocks.blocks if isinstance(b, SpokenText)]
 
 
 def test_an_answer_is_read_block_by_block(session: Session[Any], scribe: Scribe) -> None:

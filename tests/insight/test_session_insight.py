@@ -184,7 +184,7 @@ def test_a_goal_is_carried_over_several_turns(session: Session[Any], scribe: Scr
         scribe.says("Shall I go on?")
         scribe.end()
     [goal] = session.insight("@3").of("goal")
-    assert goal.result == "carried"
+    assert (goal.result, goal.quote, goal.reason) == ("carried", "ok, continue", "find the leak")
 
 
 def test_a_brief_tells_what_is_derived_and_says_so(session: Session[Any], scribe: Scribe) -> None:
@@ -193,3 +193,22 @@ def test_a_brief_tells_what_is_derived_and_says_so(session: Session[Any], scribe
     assert "Derived from the agent's words, not recorded" in text
     assert f"~ @1 decision: {CHOICE}" in text
     assert "## Decisions" not in text
+
+
+def test_a_brief_without_a_goal_tells_what_the_user_asked(session: Session[Any], scribe: Scribe) -> None:
+    _fix(scribe)
+    scribe.start("yes, go on")
+    scribe.says("Done. Shall I commit?")
+    scribe.end()
+    assert "Goal: none was set; ~ asked: uploads over 10 MB fail, find out why" in str(session.brief())
+
+
+def test_derived_decisions_are_found_by_their_words(store: Store, session: Session[Any], scribe: Scribe) -> None:
+    seq = _fix(scribe)
+    [hit] = store.find_derived("buffering memory")
+    assert (hit.session, hit.item.seq, hit.item.known) == (session.id, seq, "derived")
+    assert not store.find_derived("buffering uploads"), "all words must be in the quote"
+    assert not store.find_derived("buffering", "dead_end")
+    assert not store.find_derived("buffering", "message"), "a kind that is never derived"
+    session.accept(hit.item.id)
+    assert not store.find_derived("buffering"), "what is recorded is found as such"

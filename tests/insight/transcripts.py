@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wakelog.insight.blocks import Block, Did, Speaker, TurnBlocks, Words
+from wakelog.insight.blocks import Block, Did, Speaker, SpokenText, TurnBlocks
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Path(os.environ.get("WAKELOG_CORPUS") or ROOT.parent / "shared" / "corpus")
@@ -46,7 +46,7 @@ class Transcript:
             self._seq += 1
         self._batch = self._seq
         self.place[(self._seq, block)] = at
-        self._blocks.append(Words(self._seq, block, who, text))
+        self._blocks.append(SpokenText(self._seq, block, who, text))
 
     def do(self, tool: str, given: Any, outcome: str, output: str, at: str, batch: Any = None) -> None:
         self._seq += 1
@@ -87,6 +87,8 @@ def read_transcript(name: str, corpus: Path = CORPUS) -> Transcript:
             return _claude(text)
         case "codex-rollout":
             return _codex(text)
+        case "codex-exec-json":
+            return _codex_exec(text)
         case "gemini-cli":
             return _gemini(json.loads(text))
         case "swe-agent":
@@ -238,6 +240,28 @@ def _codex_answer(given: Any) -> tuple[str, str]:
     code = int(found[1]) if code is None and found else code
     failed = bool(code) or text.startswith(("failed", "execution error"))
     return "failed" if failed else "succeeded", text
+
+
+def _codex_exec(text: str) -> Transcript:
+    out = Transcript()
+    for number, record in _lines(text):
+        item = record.get("item")
+        if record.get("type") != "item.completed" or not isinstance(item, dict):
+            continue
+        match item.get("type"):
+            case "agent_message":
+                out.say("agent", _text(item.get("text")), f"L{number}")
+            case "reasoning":
+                out.say("thinking", _text(item.get("text")), f"L{number}")
+            case "command_execution":
+                outcome = "failed" if item.get("exit_code") else "succeeded"
+                given = {"command": item.get("command", "")}
+                out.do("shell", given, outcome, _text(item.get("aggregated_output")), f"L{number}")
+            case "file_change":
+                paths = [c.get("path", "") for c in item.get("changes") or [] if isinstance(c, dict)]
+                outcome = "failed" if item.get("status") == "failed" else "succeeded"
+                out.do("apply_patch", {"file_path": paths[0] if paths else ""}, outcome, "", f"L{number}")
+    return out.done()
 
 
 # Gemini

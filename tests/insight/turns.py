@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wakelog.insight.blocks import Block, Did, Finding, TurnBlocks, Words
+from wakelog.insight.blocks import Block, Did, Finding, SpokenText, TurnBlocks
 
 
 class Scene:
@@ -15,13 +15,13 @@ class Scene:
         self.blocks: list[Block] = []
 
     def user(self, text: str) -> Scene:
-        return self._add(Words(self._next, 0, "user", text))
+        return self._add(SpokenText(self._next, 0, "user", text))
 
     def says(self, text: str) -> Scene:
-        return self._add(Words(self._next, 0, "agent", text))
+        return self._add(SpokenText(self._next, 0, "agent", text))
 
     def thinks(self, text: str) -> Scene:
-        return self._add(Words(self._next, 0, "thinking", text))
+        return self._add(SpokenText(self._next, 0, "thinking", text))
 
     def edits(self, path: str = "app.py", *, fails: bool = False, output: str = "ok") -> Scene:
         return self.calls("Edit", {"file_path": path}, effect="write", fails=fails, output=output)
@@ -56,10 +56,10 @@ class Scene:
     def quote(self, finding: Finding) -> str:
         """The words that a finding points at."""
         span = finding.span
-        texts = {b.seq: b.text for b in self.blocks if isinstance(b, Words)}
+        texts = {b.seq: b.text for b in self.blocks if isinstance(b, SpokenText)}
         return texts.get(span.seq, "")[span.start : span.end]
 
     def reason(self, finding: Finding) -> str:
         span = finding.reason
-        texts = {b.seq: b.text for b in self.blocks if isinstance(b, Words)}
+        texts = {b.seq: b.text for b in self.blocks if isinstance(b, SpokenText)}
         return texts.get(span.seq, "")[span.start : span.end] if span else ""

@@ -114,10 +114,22 @@ def _head(teller: Teller, at: Seq, budget: int) -> str:
         place.append(f"turn @{turn['number']} {turn['status']}{tries}")
     if head.fork:
         place.append(f"fork of {head.fork.parent} at e{head.fork.at}")
-    goal = "none was set"
+    goal = "none was set" + _asked_for(teller, at)
     if state["goal"] is not None:
         goal = teller.goal_line(budget).text.removeprefix("- goal, ").removeprefix("- ")
     return f"# Brief of {one_line(head.name or head.session, 80)}\n{' · '.join(place)}\n\nGoal: {goal}"
+
+
+def _asked_for(teller: Teller, at: Seq) -> str:
+    """Where no goal was recorded, what the user asked for in the last turn, as far as it can be derived."""
+    turn = teller.state["turn"]["number"]
+    if not turn or teller.state["goal"] is not None:
+        return ""
+    asked = make_insight(teller.log, [turn], at=at).of("goal")
+    if not asked:
+        return ""
+    words = asked[0].reason or asked[0].quote
+    return f"; ~ {teller.said(words, asked[0].seq, what='asked', lead='asked: ').text.removeprefix('- ')}"
 
 
 def _goal_lines(teller: Teller) -> list[SectionLine]:

@@ -10,6 +10,7 @@ asked for, and stays pending until the answer comes or the turn ends.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -91,10 +92,9 @@ class SessionWriter:
         self._rests: list[Value | msgspec.Raw] = []
         self._weight = 0
         self._asked: dict[str, Ask] = {}
+        self._settled: set[str] = set()
         self._reply: Reply | None = None
         self._reply_at = self._reply_in = 0
-        self._used: dict[str, Usage] = {}
-        self._paid: dict[str, int] = {}
         self._parts: dict[str, int] = {}
         self._is_done = self._seems_done = False
         self._looked_at = ""
@@ -126,12 +126,10 @@ class SessionWriter:
             self._at = record.at
             self._first_at = self._first_at or record.at
         if not is_new:
-            for step in record.steps:
-                self._pass(step)
+            self._pass_all(record.steps, is_named=bool(record.step_ids))
             return
         old, steps, names = self.known.split(record)
-        for step in old:
-            self._pass(step)
+        self._pass_all(old, is_named=True)
         if steps and not self._goes_on(steps[0]):
             self._put_reply()
         before = len(self._drafts)
@@ -170,16 +168,25 @@ class SessionWriter:
 
     # Records that the session has: only what later ones need to know
 
+    def _pass_all(self, steps: Iterable[Step], *, is_named: bool) -> None:
+        for step in steps:
+            if is_named and isinstance(step, Reply) and step.content:
+                # Its usage may not have been known when these words were taken: it is told by another step.
+                step = msgspec.structs.replace(step, usage=Usage(), cost_micros=0)
+            if not is_named or not isinstance(step, Ask) or step.id not in self._settled:
+                self._pass(step)
+
     def _pass(self, step: Step) -> None:
         match step:
             case Reply():
-                self._use(step.id, step.usage, step.cost_micros)
+                self._costs.more(step)
                 self._parts[step.id] = self._parts.get(step.id, 0) + bool(step.content)
                 self._look_done(step)
             case Ask() if step.id not in self._pending:
                 self._asked[step.id] = step
             case Answer():
                 self._asked.pop(step.id, None)
+                self._settled.add(step.id)
             case Prompt() | TurnDone() | Finish():
                 self._asked.clear()
                 self._is_done = self._seems_done = False
@@ -302,7 +309,7 @@ class SessionWriter:
             self._counts[self._reply_in] += len(self._drafts) - before
 
     def _put_answer(self, step: Reply) -> None:
-        usage, paid = self._use(step.id, step.usage, step.cost_micros)
+        usage, paid = self._costs.more(step)
         if not step.content:
             # Only what it used is told here; what it said stands in other records.
             if usage.is_known or paid:
@@ -336,15 +343,6 @@ class SessionWriter:
             is_more = self._looked_at == step.id
             self._is_done, self._seems_done = step.is_last, not asks and (self._seems_done or not is_more)
             self._looked_at = step.id
-
-    def _use(self, id: str, usage: Usage, cost_micros: int) -> tuple[Usage, int]:
-        """What an answer has used since it was last told of."""
-        before, paid = self._used.get(id, Usage()), self._paid.get(id, 0)
-        self._used[id], self._paid[id] = usage, cost_micros
-        if not before.is_known:
-            return usage, cost_micros - paid
-        new = {f: max(0, getattr(usage, f) - getattr(before, f)) for f in Usage.__struct_fields__}
-        return Usage(**new), max(0, cost_micros - paid)
 
     def _answer(self, step: Answer) -> None:
         ask = self._asked.pop(step.id, None)

@@ -7,6 +7,7 @@ programs, in four names: `test`, `lint`, `types`, `build`.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from wakelog.insight.blocks import Did
@@ -158,7 +159,7 @@ def _command_act(command: ShellCommand) -> Act:
     return "run"
 
 
-def checks_in(commands: list[ShellCommand]) -> list[str]:
+def checks_in(commands: Sequence[ShellCommand]) -> list[str]:
     """The names of the checks among some commands, each once, in order."""
     return list(dict.fromkeys(name for c in commands if (name := _check(c))))
 

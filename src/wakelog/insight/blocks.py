@@ -16,7 +16,7 @@ from wakelog.model.values import Value
 Speaker = Literal["user", "agent", "thinking"]
 
 
-class Words(msgspec.Struct, frozen=True, gc=False):
+class SpokenText(msgspec.Struct, frozen=True, gc=False):
     """One text: the user's words, the agent's, or what it thought."""
 
     seq: Seq
@@ -47,7 +47,7 @@ class Did(msgspec.Struct, frozen=True):
         return self.outcome in ("failed", "timed_out", "denied")
 
 
-Block = Words | Did
+Block = SpokenText | Did
 
 
 class TurnBlocks(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ is taken word by word, which is enough to find a program's name.
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from typing import Any, Final
@@ -72,7 +73,8 @@ def command_line(given: Value) -> str:
     return ""
 
 
-def shell_commands(line: str) -> list[ShellCommand]:
+@functools.lru_cache(maxsize=256)
+def shell_commands(line: str) -> tuple[ShellCommand, ...]:
     """The simple commands of a command line, in order."""
     documents: list[str] = []
 
@@ -92,7 +94,7 @@ def shell_commands(line: str) -> list[ShellCommand]:
             words.append(token)
     if found:
         found[-1] = msgspec.structs.replace(found[-1], is_piped=False)
-    return [c for c in found if c.words]
+    return tuple(c for c in found if c.words)
 
 
 def _tokens(line: str) -> list[str]:

@@ -16,7 +16,7 @@ import msgspec
 
 from wakelog.insight import cues
 from wakelog.insight.acts import Act, act_of, is_refused
-from wakelog.insight.blocks import Block, Did, Finding, TextSpan, TurnBlocks, Words
+from wakelog.insight.blocks import Block, Did, Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of
 
 DEFAULT_SCORE: Final = 4
@@ -33,7 +33,7 @@ class Candidate(msgspec.Struct):
 
     place: int
     """Its text's place in the turn."""
-    said: Words
+    said: SpokenText
     sentence: Sentence
     signs: frozenset[str]
     reason: Sentence | None
@@ -122,7 +122,7 @@ def candidates_in(blocks: Sequence[Block]) -> Iterator[Candidate]:
 
 
 def _of_text(
-    blocks: Sequence[Block], acts: dict[int, Act], place: int, said: Words, batch: int, *, is_last: bool
+    blocks: Sequence[Block], acts: dict[int, Act], place: int, said: SpokenText, batch: int, *, is_last: bool
 ) -> Iterator[Candidate]:
     sentences = sentences_of(said.text)
     after, steps = _effect_after(blocks, acts, place)
@@ -184,7 +184,7 @@ _SIGNS: Final = (
 )
 
 
-def _reason(sentences: list[Sentence], n: int) -> Sentence | None:
+def _reason(sentences: Sequence[Sentence], n: int) -> Sentence | None:
     """The sentence that says why: this one, the one before or the one after."""
     if cues.REASON.search(sentences[n].text):
         return sentences[n]

@@ -12,10 +12,10 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from wakelog.insight.acts import files_of
-from wakelog.insight.blocks import Did, Finding, TextSpan, TurnBlocks, Words
+from wakelog.insight.blocks import Did, Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.decisions import DEFAULT_SCORE
 from wakelog.insight.items import Insight, InsightItem
-from wakelog.insight.log_blocks import read_turn
+from wakelog.insight.log_blocks import quote, read_turn
 from wakelog.insight.pending import open_items
 from wakelog.insight.rules import RULES_VERSION, Carry, derive, last_words
 from wakelog.insight.sentences import content_words
@@ -73,7 +73,7 @@ def make_insight(
         found = findings_of(log, span, blocks, kept) if goals else derive(blocks, Carry())
         if any(f.kind == "not_derived" for f in found):
             notes.append(f"@{turn}: not derived, the agent's words are not English")
-        made = list(_items(state, span, blocks, found))
+        made = list(_items(log, state, span, blocks, found))
         items += [item for item in made if everything or not item.is_minor]
         hidden += 0 if everything else sum(item.is_minor for item in made)
     return Insight(tuple(items), hidden, tuple(notes), RULES_VERSION)
@@ -114,9 +114,11 @@ def _read(log: Log, span: Span) -> TurnBlocks:
 # Items
 
 
-def _items(state: dict[str, Value], span: Span, blocks: TurnBlocks, found: list[Finding]) -> Iterator[InsightItem]:
+def _items(
+    log: Log, state: dict[str, Value], span: Span, blocks: TurnBlocks, found: list[Finding]
+) -> Iterator[InsightItem]:
     """The findings with their words, in the order of the turn. What is gone, or recorded, is left out."""
-    texts = {(b.seq, b.block): b.text for b in blocks.blocks if isinstance(b, Words)}
+    texts = {(b.seq, b.block): b.text for b in blocks.blocks if isinstance(b, SpokenText)}
     calls = {b.seq: b for b in blocks.blocks if isinstance(b, Did)}
     recorded = _Recorded(state, span)
     minor = minor_decisions(found, len(calls))
@@ -125,13 +127,17 @@ def _items(state: dict[str, Value], span: Span, blocks: TurnBlocks, found: list[
         if finding.kind == "not_derived" or not all(seq in calls for seq in finding.calls):
             continue
         words = _words(texts, finding.span)
-        if not words and not finding.calls:
-            continue
+        is_silent = finding.span.start == finding.span.end
+        if not words and not (is_silent and finding.calls):
+            continue  # its words are gone
         if recorded.hides(finding, words):
             continue
         key = (finding.kind, finding.span.seq)
         numbers[key] = numbers.get(key, 0) + 1
-        item = _item(finding, span.turn, words, _words(texts, finding.reason), [calls[seq] for seq in finding.calls])
+        reason = _words(texts, finding.reason)
+        if finding.detail == "carried" and finding.reason is not None:
+            reason = quote(log, finding.reason)
+        item = _item(finding, span.turn, words, reason, [calls[seq] for seq in finding.calls])
         suffix = f".{numbers[key]}" if numbers[key] > 1 else ""
         yield msgspec.structs.replace(item, id=f"e{finding.span.seq}{suffix}", is_minor=finding in minor)
 
@@ -153,7 +159,7 @@ def _item(finding: Finding, turn: int, words: str, reason: str, calls: list[Did]
         turn,
         finding.span.seq,
         words,
-        reason if finding.kind != "goal" else "",
+        reason,
         finding.reason.seq if finding.reason and reason else 0,
         finding.score,
         finding.calls,

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from wakelog.insight.acts import act_of, is_refused
-from wakelog.insight.blocks import Block, Did, Finding, TextSpan, TurnBlocks, Words
+from wakelog.insight.blocks import Block, Did, Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.commands import command_line, shell_commands
 from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of
 
@@ -155,11 +155,11 @@ def _is_outside(call: Did) -> bool:
     return call.effect == "external" and act_of(call) == "run" and not command_line(call.input)
 
 
-def _words_between(blocks: Sequence[Block], start: int, end: int) -> tuple[Words | None, Sentence | None]:
+def _words_between(blocks: Sequence[Block], start: int, end: int) -> tuple[SpokenText | None, Sentence | None]:
     """What the agent said between two calls: the sentence that names another way, or else the last one."""
-    last: tuple[Words | None, Sentence | None] = (None, None)
+    last: tuple[SpokenText | None, Sentence | None] = (None, None)
     for block in blocks[start + 1 : end]:
-        if not isinstance(block, Words) or block.who == "user" or not is_english(block.text):
+        if not isinstance(block, SpokenText) or block.who == "user" or not is_english(block.text):
             continue
         for sentence in sentences_of(block.text):
             if _OTHER_WAY.search(sentence.text):

@@ -23,7 +23,7 @@ InsightKind = Literal[
 ]
 
 
-class InsightItem(msgspec.Struct, frozen=True, omit_defaults=True):
+class InsightItem(msgspec.Struct, frozen=True):
     """One derived item. `quote` and `reason` are words of the log, letter by letter."""
 
     id: str
@@ -34,7 +34,8 @@ class InsightItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """The event it is quoted from; for what no words say, the call."""
     quote: str = ""
     reason: str = ""
-    """The sentence that says why; empty when the rules are not sure of one."""
+    """The sentence that says why; empty when the rules are not sure of one. Of a goal that is carried, the one that it
+    goes on with."""
     reason_seq: Seq = 0
     score: int = 0
     """How much speaks for it, among items of its kind."""

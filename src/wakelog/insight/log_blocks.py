@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from wakelog.insight.blocks import Block, Did, Speaker, TextSpan, TurnBlocks, Words
+from wakelog.insight.blocks import Block, Did, Speaker, SpokenText, TextSpan, TurnBlocks
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.calls import ANSWERS, Call, Calls, text_in
@@ -143,7 +143,7 @@ class _TurnReading:
         for number, (who, text) in enumerate(texts_of(self._log, entry)):
             if (who, text.strip()) not in self._said:
                 self._said.add((who, text.strip()))
-                self._blocks.append(Words(entry.seq, number, who, text))
+                self._blocks.append(SpokenText(entry.seq, number, who, text))
         call = self._calls.take(entry.seq, entry.kind, entry.header, entry.body)
         if entry.kind == "file.changed":
             self._take_file(entry, call)

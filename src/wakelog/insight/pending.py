@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from wakelog.insight.acts import act_of
-from wakelog.insight.blocks import Did, Finding, TextSpan, TurnBlocks, Words
+from wakelog.insight.blocks import Did, Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.sentences import sentences_of
 
 _NEXT: Final = re.compile(
@@ -24,8 +24,8 @@ def find_pending(turn: TurnBlocks) -> Iterator[Finding]:
     plans = [b for b in turn.blocks if isinstance(b, Did) and act_of(b) == "plan" and not b.has_failed]
     if plans and open_items(plans[-1].input):
         yield Finding("pending", TextSpan(plans[-1].seq, 0, 0, 0), calls=(plans[-1].seq,), score=2)
-    said = [b for b in turn.blocks if isinstance(b, Words) and b.who == "agent"]
-    if not said or not isinstance(turn.blocks[-1], Words):
+    said = [b for b in turn.blocks if isinstance(b, SpokenText) and b.who == "agent"]
+    if not said or not isinstance(turn.blocks[-1], SpokenText):
         return
     for sentence in sentences_of(said[-1].text):
         if _NEXT.search(sentence.text):

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from wakelog.insight.blocks import Finding, TextSpan, TurnBlocks, Words
+from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.checks import find_checks, find_files
 from wakelog.insight.decisions import find_decisions
 from wakelog.insight.failures import find_failures
@@ -54,7 +54,7 @@ def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
 
 def last_words(turn: TurnBlocks) -> str:
     """What the agent said last in a turn."""
-    return next((b.text for b in reversed(turn.blocks) if isinstance(b, Words) and b.who == "agent"), "")
+    return next((b.text for b in reversed(turn.blocks) if isinstance(b, SpokenText) and b.who == "agent"), "")
 
 
 def derive_all(turns: Iterable[TurnBlocks]) -> list[Finding]:
@@ -66,5 +66,5 @@ def derive_all(turns: Iterable[TurnBlocks]) -> list[Finding]:
 def is_derivable(turn: TurnBlocks) -> bool:
     """Whether the agent's words of a turn are in a language that the rules know. Without words there is nothing to
     misread."""
-    said = " ".join(b.text for b in turn.blocks if isinstance(b, Words) and b.who != "user")
+    said = " ".join(b.text for b in turn.blocks if isinstance(b, SpokenText) and b.who != "user")
     return is_english(said)

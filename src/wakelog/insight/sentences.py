@@ -6,6 +6,7 @@ a list item, a heading or blank; a full stop inside a name (`fields.py`) or afte
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -47,9 +48,10 @@ class Sentence(msgspec.Struct, frozen=True, gc=False):
     is_heading: bool = False
 
 
-def sentences_of(text: str) -> list[Sentence]:
+@functools.lru_cache(maxsize=64)
+def sentences_of(text: str) -> tuple[Sentence, ...]:
     """The sentences of a text in order; code and tables left out."""
-    return list(_sentences(text))
+    return tuple(_sentences(text))
 
 
 def _sentences(text: str) -> Iterator[Sentence]:
@@ -85,6 +87,7 @@ def _blank(code: str) -> str:
     return re.sub(r"[^\n]", " ", code)
 
 
+@functools.lru_cache(maxsize=256)
 def is_english(text: str) -> bool:
     """Whether a text is English, by its small words. One that is too short to tell counts as English."""
     prose = _CODE.sub(" ", _FENCE.sub(" ", text))

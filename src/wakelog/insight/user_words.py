@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from wakelog.insight.blocks import Finding, TextSpan, TurnBlocks, Words
+from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.sentences import content_words, sentences_of
 
 _STARTS: Final = (
@@ -134,7 +134,7 @@ def find_goal(turn: TurnBlocks, earlier: Finding | None, asked: str) -> Finding 
     """The goal of a turn: the user's words, or the `earlier` goal where these only go on with it. `asked` is what the
     agent said last before."""
     for block in turn.blocks:
-        if not isinstance(block, Words) or block.who != "user":
+        if not isinstance(block, SpokenText) or block.who != "user":
             continue
         start, end = own_words(block.text)
         if start == end:
@@ -267,9 +267,9 @@ def find_preferences(turn: TurnBlocks) -> Iterator[Finding]:
             return
 
 
-def _words(turn: TurnBlocks) -> tuple[Words | None, int, int]:
+def _words(turn: TurnBlocks) -> tuple[SpokenText | None, int, int]:
     for block in turn.blocks:
-        if isinstance(block, Words) and block.who == "user":
+        if isinstance(block, SpokenText) and block.who == "user":
             start, end = own_words(block.text)
             if start < end:
                 return block, start, end

@@ -11,8 +11,8 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_time
-from wakelog.cli.render.derived_hits import derived_hit_lines, derived_hits
-from wakelog.cli.render.results import plain, shape
+from wakelog.cli.render.derived_hits import derived_hit_lines
+from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless
 from wakelog.cli.render.table import GAP, Cell, Column, say_table
 from wakelog.cli.render.values import plain_value, scalar, text_of
@@ -69,14 +69,14 @@ def search_command(
     if names or counts:
         _answer_sessions(ctx, text, hits, counts)
         return 0 if hits else NO
-    derived = derived_hits(ctx, text, session, kind or "", find_time(ctx, since), limit)
+    derived = ctx.store.find_derived(text, kind or "", session=session, since=find_time(ctx, since), limit=limit)
 
     def human() -> None:
         if hits or not derived:
             _show(ctx, text, hits)
         ctx.say_all(derived_hit_lines(ctx, derived))
 
-    data = {"query": text, "hits": hits, "derived": [plain(hit) for hit in derived]}
+    data = {"query": text, "hits": hits, "derived": derived}
     ctx.answer("search", data, human, records=[*hits, *derived])
     if hits:
         ctx.suggest(f"wakelog show {_place(hits[0])}")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from wakelog.cli.context import CommandContext
+from wakelog.cli.render.results import shape
 from wakelog.cli.text import fit, fit_path, glyph, inert, pad
 from wakelog.errors import WakelogError
 from wakelog.insight.items import Insight, InsightItem
@@ -89,7 +90,7 @@ def footer_line(ctx: CommandContext, found: Insight, indent: str = "  ") -> str:
 def _footer(found: Insight) -> str:
     count = found.hidden
     hidden = f"{count} minor decision{'s' if count != 1 else ''} hidden (--all) {glyph('dot')} " if count else ""
-    return f"{hidden}~ derived by rules {found.rules} from words in the log, not recorded by the agent"
+    return f"{hidden}~ derived by rules {found.rules} from words in the log; not recorded"
 
 
 def _title(ctx: CommandContext, word: str) -> str:
@@ -102,7 +103,7 @@ def _item_lines(ctx: CommandContext, item: InsightItem, indent: str) -> Iterator
     yield f"{indent}{_title(ctx, TITLES[item.kind])}~ {pad(first, room)}  {ctx.style(item.id, fg='cyan')}"
     under = f"{indent}{' ' * _MARGIN}  "
     yield from (f"{under}{line}" for line in rest)
-    if item.reason and item.reason != item.quote:
+    if item.reason and item.reason != item.quote and item.kind != "goal":
         first, *rest = _wrapped(_quoted(item.reason), room - 4)
         yield f"{under}{ctx.style('why', dim=True)} {first}"
         yield from (f"{under}    {line}" for line in rest)
@@ -121,8 +122,9 @@ def _words(item: InsightItem) -> str:
         return f"{change}, after e{item.calls[-1]} failed" + (f"  {_quoted(item.quote)}" if item.quote else "")
     if item.open_items:
         return f"{len(item.open_items)} open: {'; '.join(item.open_items)}"
-    carried = " (goes on)" if item.result == "carried" else ""
-    return f"{_quoted(item.quote)}{carried}"
+    if item.result == "carried" and item.reason:
+        return f"{_quoted(item.quote)}, going on with {_quoted(item.reason)}"
+    return _quoted(item.quote)
 
 
 def _quoted(text: str) -> str:
@@ -144,3 +146,11 @@ def _file_lines(ctx: CommandContext, writes: Sequence[InsightItem], indent: str)
         often = f"  ({times} writes)" if times > 1 else ""
         name = fit_path(path, ctx.columns - len(indent) - _MARGIN - 2 - len(often))
         yield f"{indent}{_title(ctx, 'files' if not number else '')}  {name}{often}"
+
+
+shape(
+    InsightItem,
+    "id kind turn seq quote? reason? reason_seq? score calls tools checks result? files open_items is_minor known"
+    " rules",
+)
+shape(Insight, "items hidden notes rules")
