@@ -140,6 +140,23 @@ def test_every_word_of_a_file_is_in_its_sessions(tmp_path: Path, format: str) ->
 
 
 @pytest.mark.parametrize("format", SAMPLES)
+def test_how_a_document_is_laid_out_does_not_matter(tmp_path: Path, format: str) -> None:
+    content = SAMPLES[format]()
+    layouts = [json.dumps(content), json.dumps(content, indent=1)]
+    if isinstance(content, list):
+        layouts.append("[\n" + ",\n".join(map(json.dumps, content)) + "\n]\n")
+    seen = []
+    for layout in layouts:
+        store = memory()
+        path = tmp_path / "run.json"
+        path.write_text(layout)
+        report = import_transcript(store, path, format=format)
+        seen.append([ReadBack(store.resume(s.session)).kinds for s in report.sessions])
+        assert report.broken_count == 0
+    assert all(each == seen[0] for each in seen)
+
+
+@pytest.mark.parametrize("format", SAMPLES)
 def test_each_format_is_recognised_by_its_own_files(tmp_path: Path, format: str) -> None:
     path = tmp_path / ("x.traj" if format == "swe-agent" else "x.json")
     path.write_text(json.dumps(SAMPLES[format](), indent=2))

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from wakelog.importers.chat import fields, items, json_or_text, words
-from wakelog.importers.files import RecordIds, Sample, digest, document, json_lines, storable
+from wakelog.importers.files import RecordIds, Sample, digest, document, is_document, json_lines, storable
 from wakelog.importers.span_reader import SpanReader, operation_of
 from wakelog.importers.steps import SourceRecord, Transcript, TranscriptHead
 
@@ -85,7 +85,7 @@ def _spans(path: Path) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
     lines = list(json_lines(path))
     documents: list[Any] = [line.value for line in lines if line.value is not None]
     broken: list[tuple[Any, str]] = [(line.text, line.broken) for line in lines if line.value is None]
-    if not documents:
+    if is_document(lines):
         given = document(path)
         documents, broken = given if isinstance(given, list) else [given], []
     spans: list[dict[str, Any]] = []
