@@ -134,14 +134,14 @@ def seen(path: str, body: Callable[[], Value], provider: str | None = None) -> P
         request = read_request(path, body(), provider)
         return _current_recorder().asked(request, current()) if request is not None else None
     except Exception as exc:
-        _warn_once(exc)
+        warn_once(exc)
         return None
 
 
 _warned: list[str] = []
 
 
-def _warn_once(error: Exception) -> None:
+def warn_once(error: Exception) -> None:
     """A request that cannot be read is told once; the program may send many."""
     if not _warned:
         _warned.append(repr(error))

@@ -136,7 +136,9 @@ class ConversationRecorder:
                     message = exc.message if isinstance(exc, WakelogError) else repr(exc)
                     self._warn(f"model calls go on but are not recorded: {message}")
 
-        done = self.writer.put(guarded)
+        done = None
+        with contextlib.suppress(RuntimeError):  # no thread can be started any more: the process ends
+            done = self.writer.put(guarded)
         if done is None:
             self._missed += 1
         return done
