@@ -53,6 +53,18 @@ def test_nothing_is_written_without_consent(cli: Cli, home: Path) -> None:
     assert not list(home.iterdir())
 
 
+def test_programs_read_the_documented_fields(cli: Cli, home: Path) -> None:
+    fields = {"agents", "files", "done", "next"}
+    for command in (["enable", "codex", "--yes"], ["disable", "codex", "--yes"], ["enable", "codex", "--dry-run"]):
+        done = cli(*command, "--json")
+        assert done.json["schema"] == f"wakelog.{command[0]}/1"
+        assert done.data.keys() == fields
+        assert done.data["done"] is (command[-1] == "--yes")
+        assert {key for file in done.data["files"] for key in file} == {"agent", "file", "diff"}
+    spooled(claude()[:3])
+    assert cli("hook", "--drain", "--json").data.keys() == {"records", "sessions", "waiting", "broken", "troubles"}
+
+
 def test_codex_ends_with_the_advice_to_trust(cli: Cli, home: Path) -> None:
     done = cli("enable", "codex", "--mcp", "--yes")
     assert "/hooks" in done.lines[-1]
