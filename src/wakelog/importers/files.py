@@ -93,7 +93,8 @@ def open_source(path: Path) -> IO[bytes]:
     magic = file.read(4)
     file.seek(0)
     if magic[:2] == b"\x1f\x8b":
-        return cast(IO[bytes], gzip.GzipFile(fileobj=file))
+        file.close()
+        return cast(IO[bytes], gzip.open(path, "rb"))
     if magic == b"\x28\xb5\x2f\xfd":
         import zstandard
 
