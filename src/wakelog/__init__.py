@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         WakelogError,
     )
+    from wakelog.instruments.patches import instrument, uninstrument
     from wakelog.log import Log
     from wakelog.model import events
     from wakelog.replay.plan import Plan
@@ -65,9 +66,11 @@ _HOMES = {
     "current": "wakelog.runtime.ambient",
     "current_call": "wakelog.runtime.ambient",
     "events": "wakelog.model",
+    "instrument": "wakelog.instruments.patches",
     "open": "wakelog.store",
     "recorded": "wakelog.session.fixture",
     "tool": "wakelog.runtime.tools",
+    "uninstrument": "wakelog.instruments.patches",
     "untrusted": "wakelog.runtime.ambient",
 }
 
@@ -97,9 +100,11 @@ __all__ = [
     "current",
     "current_call",
     "events",
+    "instrument",
     "open",
     "recorded",
     "tool",
+    "uninstrument",
     "untrusted",
 ]
 

@@ -22,6 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("http", "mcp"),
     ("hooks",),
     ("importers",),
+    ("instruments",),
     ("testing",),
     ("maintenance",),
     ("store",),
@@ -36,7 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("index",),
     ("log",),
     ("state", "engines"),
-    ("codec", "redaction", "engine", "conformance", "atomic_file"),
+    ("codec", "redaction", "engine", "conformance", "atomic_file", "child_process"),
     ("model", "errors"),
 )
 SIDEWAYS = {("model", "errors")}

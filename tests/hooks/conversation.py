@@ -1,6 +1,7 @@
 """What agents tell their hooks in one small session, as the real ones do: each event kind with its fields."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,8 @@ def spooled(records: list[dict[str, Any]], agent: str = "claude-code") -> None:
 
 
 def write_transcript(path: Path, origin: str = CLAUDE, cwd: str = "/w") -> Path:
-    """The file that Claude Code writes for the beginning of the same session."""
+    """The file that Claude Code writes for the beginning of the same session. It is of now: in an old one, turns that
+    nobody ended count as left."""
     common: dict[str, Any] = {
         "sessionId": origin,
         "cwd": cwd,
@@ -86,6 +88,6 @@ def write_transcript(path: Path, origin: str = CLAUDE, cwd: str = "/w") -> Path:
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as out:
-        for number, line in enumerate(lines):
-            out.write(json.dumps({**common, "timestamp": f"2026-11-16T10:00:0{number}.000Z", **line}) + "\n")
+        for line in lines:
+            out.write(json.dumps({**common, "timestamp": datetime.now(UTC).isoformat(), **line}) + "\n")
     return path

@@ -3,6 +3,7 @@
 import json
 import shutil
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from tests.hooks.conversation import CLAUDE, claude, spooled, write_transcript
 from wakelog.errors import UnavailableError
 from wakelog.hooks import spool, spool_files
 from wakelog.hooks.agents import AGENTS
-from wakelog.hooks.intake import KEEP_US, PATIENCE_US, take_in
+from wakelog.hooks.hook_events import HELD_US, SETTLE_US
+from wakelog.hooks.intake import KEEP_US, PATIENCE_US, IntakeReport, take_in
 
 NAME = "claude-0a1b2c3d"
 
@@ -63,6 +65,7 @@ def test_without_a_transcript_the_hooks_are_the_session(url: str) -> None:
         "labels.set",
         "resource.touched",
         "turn.started",
+        "message.added",
         "action.requested",
         "action.succeeded",
         "action.requested",
@@ -82,6 +85,7 @@ def test_without_a_transcript_the_hooks_are_the_session(url: str) -> None:
         "message.added",
         "turn.ended",
         "turn.started",
+        "message.added",
         "action.requested",
         "action.uncertain",
         "turn.ended",
@@ -117,7 +121,7 @@ def test_a_transcript_that_grows_is_imported_bit_by_bit(url: str, tmp_path: Path
     spooled(said[:5])
     take(url)
     before = kinds(url)
-    more = {"sessionId": CLAUDE, "cwd": "/w", "version": "2.1.0", "timestamp": "2026-11-16T10:01:00.000Z"}
+    more = {"sessionId": CLAUDE, "cwd": "/w", "version": "2.1.0", "timestamp": datetime.now(UTC).isoformat()}
     answer = {"id": "m2", "role": "assistant", "content": [{"type": "text", "text": "ok"}], "stop_reason": "end_turn"}
     with path.open("a") as out:
         out.write(json.dumps({**more, "type": "assistant", "uuid": "u4", "parentUuid": "u3", "message": answer}) + "\n")
@@ -169,6 +173,14 @@ def test_a_transcript_that_is_named_is_waited_for(url: str, tmp_path: Path) -> N
     assert kinds(url).count("turn.started") == 1
 
 
+def test_a_transcript_that_cannot_be_read_is_not_waited_for(url: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{CLAUDE}.jsonl"
+    path.write_text("of a version that nobody knows yet\n")
+    spooled(claude(transcript=str(path))[:5])
+    assert take(url).records == 5
+    assert kinds(url).count("action.succeeded") == 1
+
+
 def test_a_transcript_that_never_comes_is_not_waited_for_for_ever(url: str, tmp_path: Path) -> None:
     said = claude(transcript=str(tmp_path / "never.jsonl"))
     spooled(said[:5])
@@ -180,6 +192,10 @@ def test_a_transcript_that_never_comes_is_not_waited_for_for_ever(url: str, tmp_
     assert take(url).waiting == 0
 
 
+def _away(place: str) -> wakelog.Store:
+    raise UnavailableError("the database is away", kind="unavailable")
+
+
 def _taken() -> list[spool_files.SpooledRecord]:
     with spool_files.spool_lock():
         file = spool_files.take_file()
@@ -187,11 +203,8 @@ def _taken() -> list[spool_files.SpooledRecord]:
 
 
 def test_a_store_that_is_away_loses_nothing(url: str) -> None:
-    def away(place: str) -> wakelog.Store:
-        raise UnavailableError("the database is away", kind="unavailable")
-
     spooled(claude()[:3])
-    assert take_in(away).troubles == ["the database is away"]
+    assert take_in(_away).troubles == ["the database is away"]
     assert take(url).records == 3
 
 
@@ -224,13 +237,10 @@ def test_bad_lines_are_counted_as_gaps(url: str) -> None:
 
 
 def test_what_cannot_be_taken_in_for_a_month_becomes_a_gap(url: str) -> None:
-    def away(place: str) -> wakelog.Store:
-        raise UnavailableError("the database is away", kind="unavailable")
-
     spooled(claude()[:3])
-    assert take_in(away).waiting == 3
+    assert take_in(_away).waiting == 3
     later = max(r.at_us for r in _taken()) + KEEP_US
-    assert take_in(away, now_us=later).waiting == 0
+    assert take_in(_away, now_us=later).waiting == 0
     assert spool_files.read_gaps().count == 3
 
 
@@ -307,6 +317,7 @@ def test_files_that_a_shell_command_names_are_kept_before_and_after(url: str, tm
     common["tool_input"] = {"command": "sed -i s/one/two/ a.txt && rm 'gone.txt'; echo x > new.txt; cat .env"}
     _hook({**common, "hook_event_name": "PreToolUse"})
     assert take(url).waiting == 1  # the call runs
+    assert take_in(_away) == IntakeReport(waiting=1)  # no store is opened for it again
     (folder / "a.txt").write_text("two\n")
     (folder / "gone.txt").unlink()
     (folder / "new.txt").write_text("x\n")
@@ -376,13 +387,66 @@ def test_codex_and_gemini_sessions_without_transcripts(url: str) -> None:
     [one, two] = report.sessions
     assert one.startswith("codex-")
     assert two == "gemini-9e9e9e9e"
-    turn = ["turn.started", "action.requested", "action.succeeded", "message.added", "turn.ended"]
+    turn = ["turn.started", "message.added", "action.requested", "action.succeeded", "message.added", "turn.ended"]
     assert kinds(url, one)[2:] == turn
-    assert kinds(url, two)[1:] == [*turn[:2], "action.failed", *turn[3:]]
+    assert kinds(url, two)[1:] == [*turn[:3], "action.failed", *turn[4:]]
 
 
 def test_codex_notify_alone_tells_whole_turns(url: str) -> None:
     said = {"type": "agent-turn-complete", "thread-id": "t-1", "turn-id": "1", "cwd": "/w", "input-messages": ["hi"]}
     spooled([{**said, "last-assistant-message": "hello"}], "codex-notify")
     [name] = take(url).sessions
-    assert kinds(url, name)[1:] == ["turn.started", "message.added", "turn.ended"]
+    assert kinds(url, name)[1:] == ["turn.started", "message.added", "message.added", "turn.ended"]
+
+
+# Gemini writes a transcript that has neither ends of turns nor calls that were cut off
+
+GEMINI = "9e9e9e9e-0000-4000-8000-000000000003"
+SHELL = {"tool_name": "run_shell_command", "tool_input": {"command": "make slow"}}
+
+
+def _gemini(tmp_path: Path, *events: tuple[str, dict]) -> None:
+    path = tmp_path / "chats" / "session-2026-11-16T10-00-9e9e9e9e.jsonl"
+    if not path.exists():
+        path.parent.mkdir()
+        now = datetime.now(UTC).isoformat()  # a turn that nobody has gone on with for minutes is over
+        lines = [
+            {"sessionId": GEMINI, "projectHash": "0" * 64, "startTime": now, "kind": "main"},
+            {"id": "m1", "timestamp": now, "type": "user", "content": [{"text": "build it"}]},
+            {"id": "m2", "timestamp": now, "type": "gemini", "content": "ok", "model": "g"},
+        ]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    common = {"session_id": GEMINI, "cwd": "/w", "transcript_path": str(path)}
+    spooled([{**common, "hook_event_name": event, **fields} for event, fields in events], "gemini")
+
+
+def test_the_end_of_a_turn_waits_for_the_last_words_in_the_transcript(url: str, tmp_path: Path) -> None:
+    _gemini(tmp_path, ("BeforeAgent", {"prompt": "build it"}), ("AfterAgent", {"prompt_response": "ok"}))
+    assert take(url).waiting == 1
+    assert "turn.ended" not in kinds(url, "gemini-9e9e9e9e")
+    later = max(r.at_us for r in _taken()) + SETTLE_US
+    assert take(url, now_us=later).waiting == 0
+    assert kinds(url, "gemini-9e9e9e9e").count("turn.ended") == 1
+    assert bodies(url, "turn.ended", "gemini-9e9e9e9e")[0].get("outcome", "completed") == "completed"
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_call_that_ran_when_the_agent_ended_is_uncertain(url: str, tmp_path: Path, is_told: bool) -> None:
+    _gemini(tmp_path, ("BeforeAgent", {"prompt": "build it"}), ("BeforeTool", SHELL))
+    assert take(url).waiting == 1
+    assert "action.requested" not in kinds(url, "gemini-9e9e9e9e")
+    later = max(r.at_us for r in _taken())
+    if is_told:
+        _gemini(tmp_path, ("SessionEnd", {"reason": "exit"}))
+    else:
+        later += HELD_US  # it was killed, and nobody said so
+    assert take(url, now_us=later).waiting == 0
+    found = kinds(url, "gemini-9e9e9e9e")
+    assert found[found.index("action.requested") :][:2] == ["action.requested", "action.uncertain"]
+
+
+def test_a_call_that_gave_an_answer_is_the_transcripts_to_tell(url: str, tmp_path: Path) -> None:
+    answered = {**SHELL, "tool_response": {"llmContent": "done"}}
+    _gemini(tmp_path, ("BeforeAgent", {}), ("BeforeTool", SHELL), ("AfterTool", answered))
+    assert take(url).waiting == 0
+    assert "action.requested" not in kinds(url, "gemini-9e9e9e9e")

@@ -102,6 +102,7 @@ def check(machine: Machine, short: str, events: set[str]) -> list[str]:
         assert "sk-mock-nothing" not in text
         changed = [e.body for e in entries if e.kind == "file.changed"]
         assert [(Path(b["path"]).name, b["change"]) for b in changed] == [("made.txt", "created")]
+        assert [e.body.get("outcome", "completed") for e in entries if e.kind == "turn.ended"] == ["completed"]
     assert not (machine.project / ".wakelog").exists()
     return [e.kind for e in entries]
 
@@ -138,6 +139,8 @@ def test_codex_is_recorded(machine: Machine) -> None:
     )
     kinds = check(machine, "codex", {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"})
     assert kinds.count("turn.started") == 1
+    assert "records.imported" in kinds
+    assert kinds.index("file.changed") < kinds.index("turn.ended")
 
 
 def test_gemini_is_recorded(machine: Machine) -> None:
@@ -149,3 +152,5 @@ def test_gemini_is_recorded(machine: Machine) -> None:
     machine.run(gemini, "--yolo", "-p", PROMPT)
     kinds = check(machine, "gemini", {"SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent"})
     assert kinds.count("turn.started") == 1
+    assert "records.imported" in kinds
+    assert kinds[-2:] == ["turn.ended", "session.closed"]

@@ -93,6 +93,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "conformance": ("conformance", "Check a server against the protocol."),
         "mcp": ("mcp", "Serve this store to an agent over MCP."),
         "proxy": ("mcp", "Record the tool calls of any MCP server."),
+        "record": ("record", "Run a command, and record its model calls."),
     },
     "meta": {
         "demo": ("demo", "Create sessions to play with, in a scratch store."),

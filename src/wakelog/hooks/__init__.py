@@ -6,6 +6,7 @@ writes down what it was told, in a spool (spool.py), and the next command takes 
     spool           what a hook does: append one framed line; imports next to nothing
     shell_files     files before and after a shell command, which only a hook can see
     spool_files     the other end: reads lines back, and takes files away once they are in the log
+    shell_changes   what came of those files
     hook_events     records into events of one session
     intake          takes the spool in, together with transcripts
     routes          which store a session goes to

@@ -49,6 +49,18 @@ class HookedAgent(msgspec.Struct, frozen=True):
         """What importers call it."""
         return "gemini-cli" if self.name == "gemini" else self.name
 
+    @property
+    def format(self) -> str:
+        """The format of its transcripts."""
+        return "codex-rollout" if self.name == "codex" else self.label
+
+    def is_off(self, settings: dict[str, Any]) -> bool:
+        """Whether settings switch all hooks off."""
+        if self.name == "gemini":
+            config = settings.get("hooksConfig")
+            return isinstance(config, dict) and config.get("enabled") is False
+        return settings.get("disableAllHooks") is True
+
     def folder(self, environ: Mapping[str, str] | None = None) -> Path:
         """Where the user's settings and transcripts are."""
         environ = os.environ if environ is None else environ
@@ -82,15 +94,6 @@ class HookedAgent(msgspec.Struct, frozen=True):
         if self.name == "gemini":
             handler = {"name": "wakelog", **handler}
         return {"hooks": [handler]}
-
-    def transcripts(self) -> int:
-        """How many transcripts are on this machine."""
-        patterns = {
-            "claude-code": ("projects/*/*.jsonl",),
-            "codex": ("sessions/*/*/*/rollout-*.jsonl", "sessions/*/*/*/rollout-*.jsonl.zst"),
-            "gemini": ("tmp/*/chats/session-*.json*",),
-        }
-        return sum(1 for pattern in patterns[self.name] for _ in self.folder().glob(pattern))
 
 
 AGENTS = {

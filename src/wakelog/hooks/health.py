@@ -16,8 +16,10 @@ import msgspec
 from wakelog.hooks import hook_entries
 from wakelog.hooks.agents import AGENTS, HookedAgent, is_ours
 from wakelog.hooks.installation import receipts
-from wakelog.hooks.json_text import BadJsonError
+from wakelog.hooks.json_text import BadJsonError, parse
 from wakelog.hooks.spool_files import last_seen_us
+from wakelog.importers.formats import format_named
+from wakelog.importers.found import home
 
 
 class CaptureHealth(msgspec.Struct, frozen=True):
@@ -32,6 +34,8 @@ class CaptureHealth(msgspec.Struct, frozen=True):
     transcripts: int = 0
     bad_command: str = ""
     """A program that the hooks name, and that is not there."""
+    switched_off: str = ""
+    """A file that switches all hooks off."""
     trouble: str = ""
 
     @property
@@ -52,7 +56,7 @@ def _health(agent: HookedAgent, project: Path) -> CaptureHealth:
     places += [Path(each.file) for each in receipts() if each.agent == agent.name and "hooks" in each.what]
     files: list[str] = []
     events: set[str] = set()
-    bad = trouble = ""
+    bad = off = trouble = ""
     for file in dict.fromkeys(places):
         try:
             text = file.read_bytes().decode()
@@ -62,6 +66,9 @@ def _health(agent: HookedAgent, project: Path) -> CaptureHealth:
         except (OSError, UnicodeDecodeError, BadJsonError) as exc:
             trouble = f"{file} cannot be read: {exc}"
             continue
+        settings = parse(text, comments=agent.has_comments).value if text.strip() else {}
+        if isinstance(settings, dict) and agent.is_off(settings):
+            off = str(file)
         if there:
             files.append(str(file))
             events |= {*there}
@@ -71,8 +78,9 @@ def _health(agent: HookedAgent, project: Path) -> CaptureHealth:
         tuple(files),
         tuple(event for event in agent.events if event not in events) if files else (),
         last_seen_us(agent.name),
-        agent.transcripts(),
+        sum(1 for _ in format_named(agent.format).places(home())),
         bad,
+        off,
         trouble,
     )
 

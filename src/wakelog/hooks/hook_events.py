@@ -9,15 +9,14 @@ made from them too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from wakelog.codec.canonical import hash_value
-from wakelog.files.capture import project_folder
+from wakelog.hooks.shell_changes import changes_between
 from wakelog.hooks.spool_files import SpooledRecord, text_in
-from wakelog.importers.file_changes import file_change
 from wakelog.importers.files import storable
 from wakelog.importers.tools import effect_of
 from wakelog.model import events as ev
@@ -26,6 +25,10 @@ from wakelog.model.values import Value
 from wakelog.runtime.values import summarise
 
 UNVERIFIED = ("read", "external")
+HELD_US = 6 * 3600 * 1_000_000
+"""How long the beginning of a call waits for its end."""
+SETTLE_US = 3 * 1_000_000
+"""How long after the end of a turn an agent may take to write its last words into the transcript."""
 QUESTION = "permission-"
 _COMMON = frozenset({"session_id", "transcript_path", "cwd", "hook_event_name", "permission_mode", "timestamp"})
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -56,12 +59,26 @@ class HookedSession:
         self._held: dict[str, SpooledRecord] = {}
         self.written_files: set[str] = set()
         """Calls whose changes of files are in the log."""
+        self._stopped: SpooledRecord | None = None
+        """That the agent said the turn is over, where its transcript does not say so yet, or never does."""
         self._at = 0
 
-    @property
-    def held(self) -> list[SpooledRecord]:
-        """Records of calls that run, to be given again together with what comes of them."""
-        return [*self._held.values()]
+    def settle(self, now_us: int) -> list[SpooledRecord]:
+        """After the last record: those that are to be given again together with what follows them. A call that runs
+        waits for its end, and the end of a turn for the last words in the transcript."""
+        left = []
+        for record in [*self._held.values()]:
+            if now_us - record.at_us < HELD_US:
+                left.append(msgspec.structs.replace(record, is_held=True))
+            elif record.event == "BeforeTool":
+                self._cut_off(record)
+        if self._stopped is not None and self._is_open:
+            if now_us - self._stopped.at_us < SETTLE_US:
+                left.append(self._stopped)
+            else:
+                self._at = self._stopped.at_us
+                self._end_turn("completed")
+        return left
 
     def take(self, record: SpooledRecord) -> None:
         """One record more, in order of time."""
@@ -120,6 +137,8 @@ class HookedSession:
             return
         reason = text_in(data, "reason")
         why = f"{self._agent} ended" + (f": {reason}" if reason else "")
+        if self._stopped is not None:
+            self._end_turn("completed")
         self._end_turn("interrupted", why=why)
         self._put(ev.SessionClosed(why=why), actor="runtime")
         self._is_closed = True
@@ -128,14 +147,19 @@ class HookedSession:
 
     def _prompt(self, data: dict[str, Any], record: SpooledRecord) -> None:
         if self._has_transcript:
+            self._stopped = None
             return
         self._end_turn("interrupted", why="a new prompt came before the turn ended")
         id = text_in(data, "prompt_id") or text_in(data, "turn_id")
-        self._put(ev.TurnStarted(input=storable(data.get("prompt")), id=id), actor="user")
+        words = storable(data.get("prompt"))
+        self._put(ev.TurnStarted(input=words, id=id), actor="user")
+        if words is not None:
+            self._put(ev.MessageAdded(role="user", content=words), actor="user")
         self._is_open = True
 
     def _stop(self, data: dict[str, Any], record: SpooledRecord) -> None:
         if self._has_transcript:
+            self._stopped = record
             return
         said = text_in(data, "last_assistant_message") or text_in(data, "prompt_response")
         if said:
@@ -269,8 +293,16 @@ class HookedSession:
         held, self._held = self._held, {}
         for record in held.values() if is_over else ():
             if record.event == "BeforeTool":
-                self._at = record.at_us
-                self._ask(record.data, record)
+                self._cut_off(record)
+
+    def _cut_off(self, record: SpooledRecord) -> None:
+        now, self._at = self._at, record.at_us
+        self._ask(record.data, record)
+        action = f"hook-{record.key}"
+        if self._pending.pop(action, None) is not None:
+            why = "the agent ended while it ran"
+            self._put(ev.ActionUncertain(action=action, why=why), actor="runtime")
+        self._at = now
 
     # Files and other things
 
@@ -293,50 +325,12 @@ class HookedSession:
                 self._put(event, actor="tool")
 
 
-def changes_between(before: SpooledRecord | None, after: SpooledRecord) -> Iterator[ev.FileChanged]:
-    """What a shell command did to the files that it names."""
-    old_files, new_files = _contents(before.data) if before is not None else {}, _contents(after.data)
-    folder = text_in(after.data, "cwd")
-    if before is not None and (before.data.get("more") or after.data.get("more")):
-        # Not all were looked at, so one that is on one side only may have been there all the time.
-        old_files, new_files = (
-            {p: f[p] for p in f if p in g} for f, g in ((old_files, new_files), (new_files, old_files))
-        )
-    for path in sorted({*old_files, *new_files}) if before is not None else ():
-        old, new = old_files.get(path), new_files.get(path)
-        if old == new:
-            continue  # as it was, or not known on either side
-        change: Any = "created" if path not in old_files else "deleted" if path not in new_files else "modified"
-        action = text_in(after.data, "tool_use_id")
-        place = project_folder(folder) if folder else ""
-        changed = file_change(path, folder=place, before=old, after=new, change=change, action=action)
-        yield msgspec.structs.replace(changed, occurred_at=after.at_us)
-
-
-def changes_by_call(records: Iterable[SpooledRecord]) -> dict[str, list[ev.FileChanged]]:
-    """By the id of the call: what shell commands did to files."""
-    before: dict[str, SpooledRecord] = {}
-    out: dict[str, list[ev.FileChanged]] = {}
-    for record in records:
-        id = text_in(record.data, "tool_use_id")
-        if id and record.event == "files.before":
-            before[id] = record
-        elif id and record.event == "files.after" and (changes := [*changes_between(before.pop(id, None), record)]):
-            out[id] = changes
-    return out
-
-
 def _given(data: dict[str, Any]) -> str:
     return f"{text_in(data, 'tool_name')} {hash_value(storable(data.get('tool_input')))}"
 
 
 def _call_of(data: dict[str, Any]) -> str:
     return text_in(data, "tool_use_id") or text_in(data, "command")
-
-
-def _contents(data: dict[str, Any]) -> dict[str, str | None]:
-    files = data.get("files")
-    return files if isinstance(files, dict) else {}
 
 
 def _error_of(data: dict[str, Any], output: Value) -> ev.Failure | None:

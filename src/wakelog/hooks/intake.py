@@ -20,9 +20,10 @@ import msgspec
 from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.hooks import spool
 from wakelog.hooks.agents import AGENTS
-from wakelog.hooks.hook_events import HookedSession, changes_by_call
+from wakelog.hooks.hook_events import HELD_US, HookedSession
 from wakelog.hooks.installation import receipts
 from wakelog.hooks.routes import store_for
+from wakelog.hooks.shell_changes import changes_by_call
 from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file, text_in
 from wakelog.importers.origins import session_name
 from wakelog.importers.transcript_import import import_transcript
@@ -31,8 +32,6 @@ from wakelog.store import Store
 
 PATIENCE_US = 600 * 1_000_000
 """How long a transcript that was named may take to appear."""
-HELD_US = 24 * 3600 * 1_000_000
-"""How long the beginning of a call waits for its end."""
 KEEP_US = 30 * 24 * 3600 * 1_000_000
 """How long records are kept that cannot be taken in."""
 COMMIT_MAX = 300
@@ -81,6 +80,9 @@ def _take_records(
     """Takes in records; those that must wait."""
     left: list[SpooledRecord] = []
     for (agent, _), given in _by_session(records).items():
+        if all(each.is_held and now_us - each.at_us < HELD_US for each in given):
+            left += given  # nothing new: the call still runs
+            continue
         try:
             enabled = receipts()
             folder = next((text_in(r.data, "cwd") for r in given if text_in(r.data, "cwd")), "")
@@ -130,6 +132,7 @@ class _SessionIntake:
         self._records = records
         self._origin = records[0].origin
         self._written: set[str] = set()
+        self._is_unreadable = False
         self._name = session_name(store, self._agent.label, self._origin)
 
     def run(self, report: IntakeReport) -> list[SpooledRecord]:
@@ -171,7 +174,8 @@ class _SessionIntake:
             try:
                 report = import_transcript(self._store, path, changes=changes)
             except UnsupportedError:
-                continue  # not a format that can be read: the hooks are all there is
+                self._is_unreadable = True  # the hooks are all there is
+                continue
             found = found or any(each.name == self._name for each in report.sessions)
         self._written = calls - {*changes}
         return found
@@ -188,7 +192,12 @@ class _SessionIntake:
         """Whether a transcript was named that the agent may still be about to write."""
         is_named = any(text_in(r.data, "transcript_path") for r in self._records)
         has_ended = any(r.event == "SessionEnd" for r in self._records)
-        return is_named and not has_ended and self._now_us - self._records[-1].at_us < PATIENCE_US
+        return (
+            is_named
+            and not has_ended
+            and not self._is_unreadable
+            and self._now_us - self._records[-1].at_us < PATIENCE_US
+        )
 
     # The hooks
 
@@ -203,15 +212,17 @@ class _SessionIntake:
             status=session.status,
         )
         hooked.written_files = self._written
+        left: list[SpooledRecord] = []
         for start in range(0, len(self._records), COMMIT_MAX):
             chunk = self._records[start : start + COMMIT_MAX]
             id = "hooks-" + hashlib.sha256("".join(each.key for each in chunk).encode()).hexdigest()[:24]
             for record in _once(chunk):
                 hooked.take(record)
+            left = hooked.settle(self._now_us) if start + COMMIT_MAX >= len(self._records) else []
             drafts, hooked.drafts = hooked.drafts, []
             if drafts and log.engine.known(session.id, id) is None:
                 log.append(*drafts, commit_id=id)
-        return [each for each in hooked.held if self._now_us - each.at_us < HELD_US]
+        return left
 
 
 def _once(records: list[SpooledRecord]) -> Iterator[SpooledRecord]:

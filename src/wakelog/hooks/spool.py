@@ -8,9 +8,9 @@ The spool is a folder in the user's data folder: one file an agent and day, one 
 
     w1 TIME AGENT FLAGS SIZE CRC TEXT
 
-TIME is microseconds since 1970, FLAGS is `-` or what is special (`cut`: TEXT is only the beginning), SIZE and CRC are
-of TEXT in bytes. A record begins and ends with a line break, so that the next one is whole after a write that was cut
-off. JSON has line breaks only between its parts; they become spaces.
+TIME is microseconds since 1970; FLAGS is `-`, `cut` (TEXT is only the beginning) or `held` (taken in once, and waiting
+for what follows); SIZE and CRC are of TEXT, in bytes. A record begins and ends with a line break, so that the next one
+is whole after a write that was cut off. JSON has line breaks only between its parts; they become spaces.
 
 What could not be written is counted in `gaps`: a file that is there before it is needed, and never grows, because a
 full disk is the likely reason.

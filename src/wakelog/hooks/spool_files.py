@@ -38,6 +38,8 @@ class SpooledRecord(msgspec.Struct, frozen=True):
     is_cut: bool = False
     """Whether the input was too long: then `data` has only what identifies it."""
     size_bytes: int = 0
+    is_held: bool = False
+    """Whether it was taken in once, and waits for what follows it."""
 
     @property
     def event(self) -> str:
@@ -154,6 +156,8 @@ def _take(path: Path) -> None:
 
 def keep_only(file: SpoolFile, left: list[SpooledRecord]) -> None:
     """Deletes a file, or leaves in it what could not be taken in yet."""
+    if {id(each) for each in left} == {id(each) for each in file.records}:
+        return
     if left:
         _write(file.path, left)
     else:
@@ -164,7 +168,8 @@ def _write(path: Path, records: Iterable[SpooledRecord]) -> None:
     with atomic_file(path) as out:
         for record in records:
             text = json.dumps(record.data).encode()
-            out.write(spool.frame(record.agent, text, "cut" if record.is_cut else "-", at_us=record.at_us))
+            flags = "cut" if record.is_cut else "held" if record.is_held else "-"
+            out.write(spool.frame(record.agent, text, flags, at_us=record.at_us))
 
 
 def read_records(content: bytes) -> tuple[list[SpooledRecord], int]:
@@ -200,7 +205,9 @@ def _record(line: bytes) -> SpooledRecord | None:
             data = json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         data = _fields(text) if is_cut else None
-    return SpooledRecord(at_us, agent, data, is_cut, size) if isinstance(data, dict) and data else None
+    return (
+        SpooledRecord(at_us, agent, data, is_cut, size, flags == b"held") if isinstance(data, dict) and data else None
+    )
 
 
 def _fields(text: bytes) -> dict[str, Any]:

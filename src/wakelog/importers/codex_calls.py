@@ -23,7 +23,7 @@ _HEADER = 600
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)", re.MULTILINE)
 _WALL = re.compile(r"^Wall time: ([\d.]+) seconds", re.MULTILINE)
 _DENIED = re.compile(
-    r"(?:exec_?command|command|patch|apply_patch|tool call|write|request)?\s*(?:was )?"
+    r"(?:exec[_ ]?command|command|patch|apply_patch|tool call|write|request)?\s*(?:was )?"
     r"(?:rejected|denied|declined) by (?:the )?(?:user|policy|approval)|rejected: |user (?:rejected|denied|declined)",
     re.IGNORECASE,
 )
@@ -158,7 +158,9 @@ def plain_content(content: Any) -> Value:
     if not isinstance(content, list):
         return content
     blocks = [_block(b) for b in content]
-    if blocks and all(isinstance(b, dict) and b.get("type") == "text" for b in blocks):
+    if blocks and all(
+        isinstance(b, dict) and b.get("type") == "text" and isinstance(b.get("text"), str) for b in blocks
+    ):
         return "\n".join(b["text"] for b in blocks)
     return blocks
 

@@ -177,8 +177,8 @@ class _Reader:
         yield from self._prompts.settle(self._turn)
         if kind == "message":
             text = text_of(item.get("content"))
-            if text in self._unsaid:
-                self._unsaid.remove(text)
+            if self._unsaid:
+                self._unsaid.remove(text if text in self._unsaid else self._unsaid[0])
             yield self._say({"type": "text", "text": text})
         elif kind == "agent_message":
             yield Words("user", plain_content(item.get("content")), name="agent", trust="unverified")

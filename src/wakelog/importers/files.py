@@ -29,7 +29,7 @@ NESTED_MAX = DEPTH_MAX - 16
 """What lies deeper in a record is kept as text: the events that hold it have levels of their own."""
 
 _decode = msgspec.json.Decoder().decode
-_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_DIGITS = bytes.maketrans(b"123456789E", b"000000000e")
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONE = re.compile("[\ud800-\udfff]")
 
@@ -55,7 +55,8 @@ def _may_be_odd(data: bytes) -> bool:
     """Whether a record may hold what the log cannot: told fast, since hardly any does."""
     if b'"$' in data or data.count(b"[") + data.count(b"{") > NESTED_MAX:
         return True
-    return b"0" * 16 in data.translate(_DIGITS)
+    zeros = data.translate(_DIGITS)
+    return b"0" * 16 in zeros or b"0e+0" in zeros or b"0e00" in zeros
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -92,7 +93,8 @@ def open_source(path: Path) -> IO[bytes]:
     magic = file.read(4)
     file.seek(0)
     if magic[:2] == b"\x1f\x8b":
-        return cast(IO[bytes], gzip.GzipFile(fileobj=file))
+        file.close()
+        return cast(IO[bytes], gzip.open(path, "rb"))
     if magic == b"\x28\xb5\x2f\xfd":
         import zstandard
 

@@ -13,8 +13,10 @@ from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-LOG_OWN = ("payload.redacted", "records.imported")
-"""Events that no record gave: the log's own, between those of records."""
+LOG_OWN = frozenset(
+    ("payload.redacted", "records.imported", "session.opened", "session.closed", "session.reopened", "history.rewound")
+)
+"""Events that no record gave: the log's own and the import's, between those of records."""
 
 
 class ImportedRecords:
@@ -24,7 +26,8 @@ class ImportedRecords:
         self.seqs: dict[str, Seq] = {}
         """By id, the last event that a record gave; for one that gave none, the last one before it."""
         self.steps: set[str] = set()
-        """Steps of records that the tool writes again, by their names."""
+        """Steps of records that the tool writes again, by their names: those of earlier imports."""
+        self._taken: set[str] = set()
         self.turn_ends: list[Seq] = []
         self.turn_ids: set[str] = {""}
         self.compacted: Seq = 0
@@ -43,13 +46,14 @@ class ImportedRecords:
             self.seqs[id] = seqs[place - 1] if 0 < place <= len(seqs) else 0
 
     def split(self, record: SourceRecord) -> tuple[list[Step], list[Step], list[str]]:
-        """The steps of a record that an earlier version of it gave, those that are new, and the names of the new."""
+        """The steps of a record that an earlier import took from a version of it, those that are new, and the names of
+        the new. What this import took already is neither."""
         if not record.step_ids:
             return [], list(record.steps), []
         named = list(zip(record.step_ids, record.steps, strict=True))
-        new = [(name, step) for name, step in named if name not in self.steps]
+        new = [(name, step) for name, step in named if name not in self.steps and name not in self._taken]
         old = [step for name, step in named if name in self.steps]
-        self.steps.update(name for name, _ in new)
+        self._taken.update(name for name, _ in new)
         return old, [step for _, step in new], [name for name, _ in new]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from wakelog.importers.steps import Reply
 from wakelog.model.events import Cost
 from wakelog.model.usage import Usage
 from wakelog.monitors.prices import Price, Prices
@@ -19,6 +20,19 @@ class ModelCosts:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._prices: dict[tuple[str, int], Price | None] = {}
+        self._used: dict[str, Usage] = {}
+        self._paid: dict[str, int] = {}
+
+    def more(self, reply: Reply) -> tuple[Usage, int]:
+        """What an answer has used, and cost by the tool's word, since it was last told of."""
+        before, paid = self._used.get(reply.id, Usage()), self._paid.get(reply.id, 0)
+        if not reply.usage.is_known and not reply.cost_micros:
+            return reply.usage, 0
+        self._used[reply.id], self._paid[reply.id] = reply.usage, reply.cost_micros
+        if not before.is_known:
+            return reply.usage, reply.cost_micros - paid
+        new = {f: max(0, getattr(reply.usage, f) - getattr(before, f)) for f in Usage.__struct_fields__}
+        return Usage(**new), max(0, reply.cost_micros - paid)
 
     def cost(self, model: str, usage: Usage, cost_micros: int, at: int) -> Cost:
         """`cost_micros` is what the tool says; 0 where it does not. `at` is when the answer was given."""

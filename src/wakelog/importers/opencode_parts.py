@@ -70,7 +70,7 @@ class AnswerReader:
         self._folder = _text(_dict(info.get("path")).get("cwd"))
         self._is_over = bool(_dict(info.get("time")).get("completed") or info.get("error"))
         self._is_summary = info.get("summary") is True
-        self._steps = _uses(info, parts)
+        self._steps = _uses(info if self._is_over else {}, parts)
         self._step = 0
         self._texts = 0
 

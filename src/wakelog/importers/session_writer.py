@@ -10,13 +10,14 @@ asked for, and stays pending until the answer comes or the turn ends.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from wakelog.importers.call_events import recorded_call, requested_call, settled_call
 from wakelog.importers.image_artefacts import take_images
-from wakelog.importers.imported_records import ImportedRecords, read_imported, rest_text
+from wakelog.importers.imported_records import LOG_OWN, ImportedRecords, read_imported, rest_text
 from wakelog.importers.model_costs import ModelCosts
 from wakelog.importers.origins import session_name
 from wakelog.importers.steps import (
@@ -27,10 +28,12 @@ from wakelog.importers.steps import (
     Labels,
     Missing,
     Prompt,
+    Remark,
     Reply,
     Rewind,
     SourceRecord,
     Spent,
+    StateDelta,
     Step,
     TranscriptHead,
     TurnDone,
@@ -72,7 +75,7 @@ class SessionWriter:
         self._format = format
         self._source = source
         self._stat = stat
-        self.name = session_name(store, head.agent, head.origin)
+        self.name = session_name(store, head.agent, head.origin, head.name)
         self.session: Session[Any] | None = None
         self.known = ImportedRecords()
         if store.is_open(self.name):
@@ -89,14 +92,15 @@ class SessionWriter:
         self._rests: list[Value | msgspec.Raw] = []
         self._weight = 0
         self._asked: dict[str, Ask] = {}
+        self._settled: set[str] = set()
         self._reply: Reply | None = None
         self._reply_at = self._reply_in = 0
-        self._used: dict[str, Usage] = {}
-        self._paid: dict[str, int] = {}
         self._parts: dict[str, int] = {}
         self._is_done = self._seems_done = False
         self._looked_at = ""
         self._at = self._first_at = 0
+        self._closing = ""
+        self._opening: dict[str, str] = {}
         self._lanes: dict[str, SessionWriter] = {}
         self._costs = ModelCosts(store)
         self._images: set[str] = set()
@@ -122,12 +126,10 @@ class SessionWriter:
             self._at = record.at
             self._first_at = self._first_at or record.at
         if not is_new:
-            for step in record.steps:
-                self._pass(step)
+            self._pass_all(record.steps, is_named=bool(record.step_ids))
             return
         old, steps, names = self.known.split(record)
-        for step in old:
-            self._pass(step)
+        self._pass_all(old, is_named=True)
         if steps and not self._goes_on(steps[0]):
             self._put_reply()
         before = len(self._drafts)
@@ -166,16 +168,25 @@ class SessionWriter:
 
     # Records that the session has: only what later ones need to know
 
+    def _pass_all(self, steps: Iterable[Step], *, is_named: bool) -> None:
+        for step in steps:
+            if is_named and isinstance(step, Reply) and step.content:
+                # Its usage may not have been known when these words were taken: it is told by another step.
+                step = msgspec.structs.replace(step, usage=Usage(), cost_micros=0)
+            if not is_named or not isinstance(step, Ask) or step.id not in self._settled:
+                self._pass(step)
+
     def _pass(self, step: Step) -> None:
         match step:
             case Reply():
-                self._use(step.id, step.usage, step.cost_micros)
+                self._costs.more(step)
                 self._parts[step.id] = self._parts.get(step.id, 0) + bool(step.content)
                 self._look_done(step)
             case Ask() if step.id not in self._pending:
                 self._asked[step.id] = step
             case Answer():
                 self._asked.pop(step.id, None)
+                self._settled.add(step.id)
             case Prompt() | TurnDone() | Finish():
                 self._asked.clear()
                 self._is_done = self._seems_done = False
@@ -214,6 +225,11 @@ class SessionWriter:
                     ev.BudgetSpent(cost=self._costs.cost(step.model, step.usage, step.cost_micros, self._at)),
                     actor="runtime",
                 )
+            case StateDelta():
+                delta = [op | {"path": f"/data{op['path']}"} for op in step.delta]
+                self._put(ev.StatePatched(patch=delta))
+            case Remark():
+                self._put(ev.NoteAdded(text=step.text), actor="runtime")
             case Finish():
                 self._finish(step)
 
@@ -265,7 +281,7 @@ class SessionWriter:
     def _finish(self, step: Finish) -> None:
         if self._turn:
             self._end_turn("completed" if step.outcome in ("completed", "submitted") else "failed")
-        self._put(ev.SessionClosed(outcome=step.outcome), actor="runtime")
+        self._closing = step.outcome
 
     # Replies and calls
 
@@ -293,7 +309,7 @@ class SessionWriter:
             self._counts[self._reply_in] += len(self._drafts) - before
 
     def _put_answer(self, step: Reply) -> None:
-        usage, paid = self._use(step.id, step.usage, step.cost_micros)
+        usage, paid = self._costs.more(step)
         if not step.content:
             # Only what it used is told here; what it said stands in other records.
             if usage.is_known or paid:
@@ -312,6 +328,7 @@ class SessionWriter:
             cost=self._costs.cost(step.model, usage, paid, self._at),
             params={"model": step.model} if step.model else {},
             stop_reason=step.stop_reason,
+            inside=step.inside,
             occurred_at=self._reply_at,
         )
         self._put(event)
@@ -326,15 +343,6 @@ class SessionWriter:
             is_more = self._looked_at == step.id
             self._is_done, self._seems_done = step.is_last, not asks and (self._seems_done or not is_more)
             self._looked_at = step.id
-
-    def _use(self, id: str, usage: Usage, cost_micros: int) -> tuple[Usage, int]:
-        """What an answer has used since it was last told of."""
-        before, paid = self._used.get(id, Usage()), self._paid.get(id, 0)
-        self._used[id], self._paid[id] = usage, cost_micros
-        if not before.is_known:
-            return usage, cost_micros - paid
-        new = {f: max(0, getattr(usage, f) - getattr(before, f)) for f in Usage.__struct_fields__}
-        return Usage(**new), max(0, cost_micros - paid)
 
     def _answer(self, step: Answer) -> None:
         ask = self._asked.pop(step.id, None)
@@ -390,7 +398,9 @@ class SessionWriter:
 
     def _lane(self, lane: str) -> SessionWriter:
         if lane not in self._lanes:
-            head = msgspec.structs.replace(self._head, origin=lane, parent=self._head.origin, goal="", title="")
+            head = msgspec.structs.replace(
+                self._head, origin=lane, parent=self._head.origin, goal="", title="", name=""
+            )
             self._lanes[lane] = SessionWriter(
                 self._store, head, format=self._format, source=self._source, stat=self._stat, dry_run=self._dry_run
             )
@@ -423,23 +433,22 @@ class SessionWriter:
         self._labels.update(labels)
         if self.session is not None or self._drafts:
             self._put(ev.LabelsSet(labels=new), actor="runtime")
+        else:
+            self._opening.update(labels)
 
     # To the store
 
     def _open(self) -> Session[Any]:
         if self.session is None:
             head = self._head
-            labels = {"agent": head.agent, "origin": head.origin, **head.labels, **self._labels}
-            spawner = ""
-            if head.parent and (parent := self._parent()):
-                spawner = parent
+            labels = {"agent": head.agent, "origin": head.origin, **head.labels, **self._opening}
             self.session = self._store.session(
                 self.name,
                 goal=head.goal or None,
                 agent=head.agent,
                 labels={k: v for k, v in labels.items() if v},
                 limits={},
-                spawner=spawner,
+                spawner=self._parent() if head.parent else "",
                 occurred_at=self._first_at,
             )
             self._labels = dict(self._state("labels", {}))
@@ -474,9 +483,11 @@ class SessionWriter:
         if session.status in ("closed", "archived"):
             session.append(EventDraft(ev.SessionReopened(), actor="runtime"))
         before = session.head.seq
-        head = session.log.append(*self._drafts, EventDraft(mark, actor="runtime"))
+        own: list[ev.Event] = [mark, ev.SessionClosed(outcome=self._closing)] if self._closing else [mark]
+        head = session.log.append(*self._drafts, *(EventDraft(event, actor="runtime") for event in own))
+        self._closing = ""
         self.new_events += head.seq - before
-        seqs = self._places(session, before, head.seq)
+        seqs = self._places(session, before, head.seq, len(own))
         self._ends = [seqs[-e - 1] if e < 0 else e for e in self._ends]
         self.known.add(self._ids, self._counts, seqs)
         self._forget()
@@ -486,9 +497,9 @@ class SessionWriter:
         self._drafts, self._ids, self._counts, self._rests, self._weight = [], [], [], [], 0
         self._step_names = []
 
-    def _places(self, session: Session[Any], before: Seq, last: Seq) -> list[Seq]:
+    def _places(self, session: Session[Any], before: Seq, last: Seq, own: int) -> list[Seq]:
         """The seq of each draft. The log may have put events of its own between them, where it masked a secret."""
-        if last - before == len(self._drafts) + 1:
-            return list(range(before + 1, last))
+        if last - before == len(self._drafts) + own:
+            return list(range(before + 1, last - own + 1))
         entries = session.log.entries(after=before, upto=last)
-        return [e.seq for e in entries if e.kind not in ("payload.redacted", "records.imported")]
+        return [e.seq for e in entries if e.kind not in LOG_OWN]

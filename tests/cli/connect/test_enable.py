@@ -126,6 +126,16 @@ def test_doctor_tells_how_each_agent_is_recorded(cli: Cli, home: Path) -> None:
     assert "last heard" in found
 
 
+def test_doctor_sees_hooks_that_are_switched_off(cli: Cli, home: Path) -> None:
+    cli("enable", "claude-code", "--yes")
+    local = Path.cwd() / ".claude" / "settings.local.json"
+    local.parent.mkdir()
+    local.write_text('{"disableAllHooks": true}')
+    [found] = [c for c in cli("doctor", "--json").data if c["what"] == "claude-code"]
+    assert found["level"] == "warn"
+    assert f"{local} switches all hooks off" in found["found"]
+
+
 def test_doctor_tells_gaps(cli: Cli, home: Path) -> None:
     from wakelog.hooks import spool
 

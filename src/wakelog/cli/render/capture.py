@@ -46,6 +46,9 @@ def _agent(found: CaptureHealth, now: int) -> StoreCheck:
     if not found.is_enabled:
         return StoreCheck(found.agent, "ok", f"not recorded by hooks; {files}", f"wakelog enable {found.agent}")
     where = f"hooks in {', '.join(found.files)}"
+    if found.switched_off:
+        said = f"{where}, but {found.switched_off} switches all hooks off"
+        return StoreCheck(found.agent, "warn", said, "switch them on there")
     if found.bad_command:
         said = f"{where}, but {found.bad_command} is not there"
         return StoreCheck(found.agent, "fail", said, f"wakelog enable {found.agent}")
