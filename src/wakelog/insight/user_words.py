@@ -31,7 +31,9 @@ _ASIDE: Final = re.compile(
     re.DOTALL,
 )
 _NO_WORDS: Final = re.compile(
-    r"\s*(?:\[Request interrupted|Caveat: The messages below|This session is being continued)"
+    r"\s*(?:\[Request interrupted|Caveat: The messages below|This session is being continued"
+    r"|/(?:exit|quit|clear|compact|help|model|login|logout|status|cost|config|resume|memory|mcp|agents|permissions|doctor"
+    r"|hooks|context|usage|vim|theme|add-dir|bug|release-notes|export|rewind|undo|redo|new|sessions?)(?: \S+)?\s*$)"
 )
 
 _AGREES: Final = re.compile(
