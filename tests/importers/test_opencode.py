@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import wakelog
+from tests.importers.corpus import records_of
 from tests.importers.growth import seen_once, seen_sessions
 from tests.importers.opencode_samples import (
     INFO,
@@ -87,6 +88,26 @@ def test_a_session_that_moved_to_another_store_is_not_imported_again(tmp_path: P
         once.calls,
         once.cost,
     )
+
+
+@pytest.mark.parametrize("form", range(4))
+def test_calls_that_were_asked_for_together_stand_in_one_answer_of_the_model(form: int, tmp_path: Path) -> None:
+    store = wakelog.open("memory:")
+    session = store.resume(import_transcript(store, forms(tmp_path)[form]).sessions[0].name)
+    recorded = [e for e in session.log.entries() if e.kind == "action.recorded"]
+    assert [e.body["tool"] for e in recorded] == ["model", "write", "bash", "model"]
+    assert [e.body["cost"]["tokens_in"] for e in recorded if e.body["tool"] == "model"] == [105, 205]
+    assert {e.body.get("group") for e in recorded if e.body["tool"] != "model"} == {recorded[0].body["action"]}
+
+
+def test_words_that_are_still_being_written_wait_and_are_kept(tmp_path: Path) -> None:
+    user, (message, _), _ = messages()
+    begun = {k: v for k, v in message.items() if k != "finish"} | {"time": {"created": T}}
+    path = write_folder(tmp_path / "storage", [user, (begun, [part("prt_5", "text", text="I wri", time={"start": T})])])
+    store = wakelog.open("memory:")
+    session = store.resume(import_transcript(store, path).sessions[0].name)
+    assert Seen(session).said() == []
+    assert "I wri" in str(records_of(session))
 
 
 def versions() -> Iterator[list[Stored]]:
