@@ -176,6 +176,16 @@ LOOKS: dict[str, Ways] = {
         "http": lambda w: w.get(f"{S}/brief")["text"],
         "mcp": lambda w: w.tool("brief", session_id=NAME),
     },
+    "insight": {
+        "library": lambda w: [(i.kind, i.seq, i.quote) for i in w.session.insight("@2").items],
+        "command": lambda w: [
+            (i["kind"], i["seq"], i["quote"] or "") for i in w.command("insight", f"{NAME}@2")["items"]
+        ],
+        "http": lambda w: [(i["kind"], i["seq"], i["quote"]) for i in w.get(f"{S}/insight", where="@2")["items"]],
+        "mcp": lambda w: [
+            (i["kind"], i["seq"], i.get("quote", "")) for i in w.tool("insight", session_id=NAME, where="@2")["items"]
+        ],
+    },
     "query": {
         "library": lambda w: w.store.index.query_sql("select kind, count(*) from events group by 1").rows,
         "command": lambda w: w.command("query", "select kind, count(*) from events group by 1")["rows"],

@@ -433,7 +433,7 @@ def test_a_session_by_name_is_refused_with_the_way_to_do_it(store: Store) -> Non
     with pytest.raises(InvalidInputError, match="another session") as caught:
         session.compare("other@1", "@1")
     assert "store.resume" in caught.value.hint
-    with pytest.raises(InvalidInputError, match="two courses"):
+    with pytest.raises(InvalidInputError, match="two sides"):
         session.compare("s")
 
 

@@ -205,6 +205,8 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "endorse": _session(body={"targets": ["e4"]}),
     "invalidate": _session(body={"targets": ["e4"]}),
     "brief": _session(),
+    "insight": _session(query={"where": "@1"}),
+    "accept": lambda w: _of(w, body={"item": w.session.insight("@2").of("goal")[0].id, "kind": "goal"}),
     "context": _session(query={"budget": 1000}),
     "make_context": _session(body={"budget": 1000}),
     "evict": _session(body={"key": "e3"}),

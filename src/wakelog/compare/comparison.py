@@ -13,6 +13,7 @@ import msgspec
 
 from wakelog.compare.alignment import AlignedStep, align
 from wakelog.compare.divergence import Divergence, Pairing, state_changes
+from wakelog.compare.first_call import FirstCall, first_call
 from wakelog.compare.steps import Step
 from wakelog.compare.trajectory import Course, Extent, read_course
 from wakelog.diff.turn_diff import Change
@@ -40,6 +41,8 @@ class Pair(msgspec.Struct, frozen=True):
     session."""
     notes: tuple[str, ...]
     """What could not be compared, or was limited."""
+    first_call: FirstCall | None = None
+    """The first call that differs, which may come after they part: None when they made the same ones."""
 
     @property
     def same(self) -> int:
@@ -136,7 +139,8 @@ def _pair(one: Extent, other: Extent) -> Pair:
     if gone:
         notes.append(f"{gone} {'steps were' if gone > 1 else 'step was'} erased or pruned, and may differ unseen")
     divergence = pairing.explain(rows, at) if at is not None else None
-    return Pair(a, b, tuple(rows), divergence, ends, parted, tuple(notes))
+    call = first_call(one.log, a, other.log, b, rows) if divergence is not None else None
+    return Pair(a, b, tuple(rows), divergence, ends, parted, tuple(notes), call)
 
 
 def _first(pairing: Pairing, rows: list[AlignedStep], notes: list[str]) -> int | None:

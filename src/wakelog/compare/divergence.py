@@ -299,13 +299,13 @@ def telling(found: TurnDiff) -> tuple[Change, ...]:
 
 
 def _is_bookkeeping(change: Change, files: set[str]) -> bool:
-    """Counts of calls and money, which the courses sum up themselves; files that are told as such; and that a fork
-    begins as `open`."""
+    """Counts of calls and money, which the courses sum up themselves; files that are told as such; that a fork begins
+    as `open`; and which transcript a session was made from."""
     if change.part == "status":
         return {change.before, change.after} == {"open", "active"}
     if change.pointer.startswith("/working_set/files/"):
         return change.key in files
-    return change.part == "tools" or change.pointer.startswith("/budget/spent")
+    return change.part == "tools" or change.pointer.startswith("/budget/spent") or change.pointer == "/labels/origin"
 
 
 def _take(moved: dict[str, Counter[tuple[str, bytes]]], change: Change) -> bool:

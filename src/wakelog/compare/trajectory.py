@@ -46,13 +46,14 @@ class Course(msgspec.Struct, frozen=True):
     first: Seq
     last: Seq
     outcome: str
-    """Of its last turn: completed, failed, interrupted or open; empty when it has no turn."""
+    """Of its last turn: completed, failed, interrupted or open; empty when it has no turn. A session that was closed
+    with a verdict of its own has that."""
     in_view: bool
     """Whether the session now looks at it; false for an attempt that was given up."""
     steps: tuple[Step, ...]
     cost: Cost
     duration_us: int
-    """From its first event to its last."""
+    """From its first event to its last; 0 where they were taken from a transcript that has no times."""
     untrusted: tuple[str, ...]
     """Where content came from that is not trusted."""
     files: tuple[str, ...]
@@ -81,15 +82,30 @@ def read_course(extent: Extent) -> Course:
         attempt=extent.attempt,
         first=extent.first,
         last=extent.last,
-        outcome="open" if started > (ends[-1].seq if ends else 0) else ends[-1].outcome if ends else "",
+        outcome=_verdict(entries)
+        or ("open" if started > (ends[-1].seq if ends else 0) else ends[-1].outcome if ends else ""),
         in_view=any(low <= extent.first <= high for low, high in log.view()),
         steps=found.steps,
         cost=cost,
-        duration_us=entries[-1].header.at - entries[0].header.at if entries else 0,
+        duration_us=_duration(entries),
         untrusted=tuple(dict.fromkeys(s.source or s.trust for s in found.steps if s.trust != "trusted")),
         files=tuple(dict.fromkeys(s.name for s in found.steps if s.kind == "file" and s.name)),
         gone=sum(bool(s.gone) for s in found.steps),
     )
+
+
+def _verdict(entries: list[Entry]) -> str:
+    """How a session that is closed came out, where that is more than that it is over."""
+    closed = next((e for e in reversed(entries) if e.kind in ("session.closed", "session.reopened")), None)
+    said = closed.body.get("outcome") if closed is not None and closed.kind == "session.closed" else ""
+    return said if isinstance(said, str) and said != "completed" else ""
+
+
+def _duration(entries: list[Entry]) -> int:
+    if any(e.kind == "records.imported" for e in entries):
+        # When they were written says nothing; only what the transcript says does.
+        entries = [e for e in entries if e.happened_at != e.header.at]
+    return max(0, entries[-1].happened_at - entries[0].happened_at) if entries else 0
 
 
 def _in_view(log: Log, first: Seq, last: Seq) -> Iterator[Entry]:

@@ -18,6 +18,13 @@ FORMATS = {
     "gemini-cli": "gemini_cli",
     "pi": "pi_agent",
     "opencode": "opencode",
+    "swe-agent": "swe_agent",
+    "mini-swe-agent": "mini_swe_agent",
+    "openhands": "openhands",
+    "inspect": "inspect_logs",
+    "tau-bench": "tau_bench",
+    "ag-ui": "ag_ui",
+    "otel-spans": "otel_spans",
 }
 """Name → module, most telling first: a file is read by the first that recognises it."""
 

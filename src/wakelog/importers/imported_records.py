@@ -13,8 +13,10 @@ from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-LOG_OWN = ("payload.redacted", "records.imported")
-"""Events that no record gave: the log's own, between those of records."""
+LOG_OWN = frozenset(
+    ("payload.redacted", "records.imported", "session.opened", "session.closed", "session.reopened", "history.rewound")
+)
+"""Events that no record gave: the log's own and the import's, between those of records."""
 
 
 class ImportedRecords:
@@ -59,8 +61,12 @@ def read_imported(log: Log) -> ImportedRecords:
     """What was imported into a session so far."""
     known = ImportedRecords()
     seqs: list[Seq] = []
+    commit = ""
     for entry in log.entries():
         kind = entry.kind
+        if entry.commit_id != commit:
+            # Hooks and people write into these sessions too: what they wrote stands in commits of its own.
+            commit, seqs = entry.commit_id, []
         if kind == "turn.ended":
             known.turn_ends.append(entry.seq)
         elif kind == "turn.started":

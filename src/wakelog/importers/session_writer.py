@@ -17,7 +17,7 @@ import msgspec
 
 from wakelog.importers.call_events import recorded_call, requested_call, settled_call
 from wakelog.importers.image_artefacts import take_images
-from wakelog.importers.imported_records import ImportedRecords, read_imported, rest_text
+from wakelog.importers.imported_records import LOG_OWN, ImportedRecords, read_imported, rest_text
 from wakelog.importers.model_costs import ModelCosts
 from wakelog.importers.origins import session_name
 from wakelog.importers.steps import (
@@ -28,10 +28,12 @@ from wakelog.importers.steps import (
     Labels,
     Missing,
     Prompt,
+    Remark,
     Reply,
     Rewind,
     SourceRecord,
     Spent,
+    StateDelta,
     Step,
     TranscriptHead,
     TurnDone,
@@ -49,6 +51,8 @@ EVENTS_MAX = 400
 """A commit has about so many events at most,"""
 WEIGHT_MAX = 1 << 20
 """and so many bytes of source."""
+FileChanges = dict[str, list[ev.FileChanged]]
+"""By action: files that a call changed, as somebody else than its transcript tells."""
 UNVERIFIED = ("read", "external")
 
 
@@ -71,12 +75,13 @@ class SessionWriter:
         self._format = format
         self._source = source
         self._stat = stat
-        self.name = session_name(store, head.agent, head.origin)
+        self.name = session_name(store, head.agent, head.origin, head.name)
         self.session: Session[Any] | None = None
         self.known = ImportedRecords()
         if store.is_open(self.name):
             self.session = store.resume(self.name)
             self.known = read_imported(self.session.log)
+        self.changes: FileChanges = {}
         self.new_records = 0
         self.new_events = 0
         self.turns = 0
@@ -94,6 +99,8 @@ class SessionWriter:
         self._is_done = self._seems_done = False
         self._looked_at = ""
         self._at = self._first_at = 0
+        self._closing = ""
+        self._opening: dict[str, str] = {}
         self._lanes: dict[str, SessionWriter] = {}
         self._costs = ModelCosts(store)
         self._images: set[str] = set()
@@ -218,6 +225,11 @@ class SessionWriter:
                     ev.BudgetSpent(cost=self._costs.cost(step.model, step.usage, step.cost_micros, self._at)),
                     actor="runtime",
                 )
+            case StateDelta():
+                delta = [op | {"path": f"/data{op['path']}"} for op in step.delta]
+                self._put(ev.StatePatched(patch=delta))
+            case Remark():
+                self._put(ev.NoteAdded(text=step.text), actor="runtime")
             case Finish():
                 self._finish(step)
 
@@ -269,7 +281,7 @@ class SessionWriter:
     def _finish(self, step: Finish) -> None:
         if self._turn:
             self._end_turn("completed" if step.outcome in ("completed", "submitted") else "failed")
-        self._put(ev.SessionClosed(outcome=step.outcome), actor="runtime")
+        self._closing = step.outcome
 
     # Replies and calls
 
@@ -316,6 +328,7 @@ class SessionWriter:
             cost=self._costs.cost(step.model, usage, paid, self._at),
             params={"model": step.model} if step.model else {},
             stop_reason=step.stop_reason,
+            inside=step.inside,
             occurred_at=self._reply_at,
         )
         self._put(event)
@@ -341,7 +354,7 @@ class SessionWriter:
         else:
             # Its call stands in no record that is here.
             self._record(Ask(step.id, "unknown", None), step)
-        for file in step.files:
+        for file in (*step.files, *self.changes.pop(step.id, ())):
             self._put(file if file.action else msgspec.structs.replace(file, action=step.id))
 
     def _record(self, ask: Ask, step: Answer) -> None:
@@ -385,7 +398,9 @@ class SessionWriter:
 
     def _lane(self, lane: str) -> SessionWriter:
         if lane not in self._lanes:
-            head = msgspec.structs.replace(self._head, origin=lane, parent=self._head.origin, goal="", title="")
+            head = msgspec.structs.replace(
+                self._head, origin=lane, parent=self._head.origin, goal="", title="", name=""
+            )
             self._lanes[lane] = SessionWriter(
                 self._store, head, format=self._format, source=self._source, stat=self._stat, dry_run=self._dry_run
             )
@@ -418,23 +433,22 @@ class SessionWriter:
         self._labels.update(labels)
         if self.session is not None or self._drafts:
             self._put(ev.LabelsSet(labels=new), actor="runtime")
+        else:
+            self._opening.update(labels)
 
     # To the store
 
     def _open(self) -> Session[Any]:
         if self.session is None:
             head = self._head
-            labels = {"agent": head.agent, "origin": head.origin, **head.labels, **self._labels}
-            spawner = ""
-            if head.parent and (parent := self._parent()):
-                spawner = parent
+            labels = {"agent": head.agent, "origin": head.origin, **head.labels, **self._opening}
             self.session = self._store.session(
                 self.name,
                 goal=head.goal or None,
                 agent=head.agent,
                 labels={k: v for k, v in labels.items() if v},
                 limits={},
-                spawner=spawner,
+                spawner=self._parent() if head.parent else "",
                 occurred_at=self._first_at,
             )
             self._labels = dict(self._state("labels", {}))
@@ -469,9 +483,11 @@ class SessionWriter:
         if session.status in ("closed", "archived"):
             session.append(EventDraft(ev.SessionReopened(), actor="runtime"))
         before = session.head.seq
-        head = session.log.append(*self._drafts, EventDraft(mark, actor="runtime"))
+        own: list[ev.Event] = [mark, ev.SessionClosed(outcome=self._closing)] if self._closing else [mark]
+        head = session.log.append(*self._drafts, *(EventDraft(event, actor="runtime") for event in own))
+        self._closing = ""
         self.new_events += head.seq - before
-        seqs = self._places(session, before, head.seq)
+        seqs = self._places(session, before, head.seq, len(own))
         self._ends = [seqs[-e - 1] if e < 0 else e for e in self._ends]
         self.known.add(self._ids, self._counts, seqs)
         self._forget()
@@ -481,9 +497,9 @@ class SessionWriter:
         self._drafts, self._ids, self._counts, self._rests, self._weight = [], [], [], [], 0
         self._step_names = []
 
-    def _places(self, session: Session[Any], before: Seq, last: Seq) -> list[Seq]:
+    def _places(self, session: Session[Any], before: Seq, last: Seq, own: int) -> list[Seq]:
         """The seq of each draft. The log may have put events of its own between them, where it masked a secret."""
-        if last - before == len(self._drafts) + 1:
-            return list(range(before + 1, last))
+        if last - before == len(self._drafts) + own:
+            return list(range(before + 1, last - own + 1))
         entries = session.log.entries(after=before, upto=last)
-        return [e.seq for e in entries if e.kind not in ("payload.redacted", "records.imported")]
+        return [e.seq for e in entries if e.kind not in LOG_OWN]

@@ -144,6 +144,8 @@ class Aio(AwaitedVerbs):
     blame = Awaited(Session.blame)
     why = Awaited(Session.why)
     brief = Awaited(Session.brief)
+    insight = Awaited(Session.insight)
+    accept = Awaited(Session.accept)
     verify = Awaited(Session.verify)
     anchor = Awaited(Session.anchor)
     export_bundle = Awaited(Session.export_bundle)

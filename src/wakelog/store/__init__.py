@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from wakelog.monitors.store_watch import Watcher
     from wakelog.store.bundles import ImportedBundle
     from wakelog.store.erasure import Erasure
+    from wakelog.store.insight_search import DerivedHit
 
 S = TypeVar("S")
 PAGE = 1000
@@ -206,6 +207,21 @@ class Store:
         found.store = self
         _bring_forward(found)
         return found
+
+    def find_derived(
+        self,
+        words: str,
+        kind: str = "decision",
+        *,
+        session: SessionId | None = None,
+        since: int | None = None,
+        limit: int = 20,
+    ) -> list[DerivedHit]:
+        """Finds derived decisions, or with the kind `dead_end` dead ends, whose quotes contain all the words, in all
+        sessions or in one. Other kinds are never derived, and give nothing."""
+        from wakelog.store.insight_search import find_derived
+
+        return find_derived(self, words, kind, session, since, limit)
 
     def find(self, name_or_id: str) -> SessionId:
         """Returns the id of a session, found by name, by id, or by the first characters of its id (at least four)."""

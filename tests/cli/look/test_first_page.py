@@ -72,5 +72,5 @@ def test_of_sessions_that_rest_a_person_is_shown_some(many: Path, cli: Cli, monk
     shown = cli("ps").out
     assert "s0" in shown
     assert len([line for line in shown.splitlines() if line.startswith("idle")]) == 4
-    assert "7 more that rest" in shown
+    assert "7 more that are idle" in shown
     assert len([line for line in cli("ps", "-A").out.splitlines() if line.startswith("idle")]) == 11

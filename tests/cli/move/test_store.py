@@ -98,7 +98,7 @@ def test_migrate_says_what_it_would_do_and_does_it_once(move: Cli) -> None:
     assert {c["what"]: c["level"] for c in move("--store", "old.db", "doctor", "--json").data}["version"] == "warn"
     result = move("--store", "old.db", "store", "scrub", "--for", "10m", "--json")
     assert (result.code, result.error["kind"]) == (6, "migration-waits")
-    assert "begins anew" in move("--store", "old.db", "store", "scrub").out
+    assert "starts again" in move("--store", "old.db", "store", "scrub").out
     dry = move("--store", "old.db", "store", "migrate", "--dry-run", "--json").data
     assert (dry["before"], dry["after"], dry["dry_run"]) == (1, 1, True)
     assert [(s["version"], s["done"]) for s in dry["steps"]] == [(2, False), (3, False)]

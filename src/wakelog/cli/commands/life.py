@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
+import msgspec
 
+from wakelog.cli.agent_commands import AGENTS, NATIVE, continuation, own_agent, run
 from wakelog.cli.context import CommandContext, common, why_option, yes_option
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import fit, glyph, inert, iso
-from wakelog.errors import ConflictError, NotAllowedError
+from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
 from wakelog.session import Session
 from wakelog.store.erasure import refuse_any_held
 
@@ -159,22 +162,36 @@ def _move(
 @click.command("resume")
 @click.argument("session", required=False, default="", shell_complete=complete_session)
 @click.option("--last", is_flag=True, help="Continue the newest session.")
+@click.option(
+    "--in", "agent", type=click.Choice([*AGENTS, NATIVE]), help="Go on in this coding agent (native: its own)."
+)
+@click.option("--print", "only_print", is_flag=True, help="With --in: print the command, and do not run it.")
 @why_option
 @common
-def resume_command(ctx: CommandContext, session: str, last: bool, why: str) -> None:
+def resume_command(
+    ctx: CommandContext, session: str, last: bool, agent: str | None, only_print: bool, why: str
+) -> None:
     """Continue a session: lift a pause, and show its goal, last turn, facts and open calls.
 
     This is refused while another process is writing the session. A pause is lifted all the same, because that process
     may be waiting for it.
 
+    With --in, a coding agent goes on with it: with its own command where the session is one of its own, else with a
+    prompt that tells where the session stands.
+
     \b
     Examples:
       wakelog resume fix-bug
       wakelog resume --last
+      wakelog resume claude-5c0375b4 --in native
+      wakelog resume claude-5c0375b4 --in codex --print
     """
     if session and last:
         raise click.UsageError("name a session or say --last, not both")
     found = ctx.session("." if last else session)
+    if agent:
+        _go_on(ctx, found, agent, only_print)
+        return
     status, name = found.status, found.name or found.id
     if status in ("closed", "archived"):
         raise NotAllowedError(
@@ -191,6 +208,24 @@ def resume_command(ctx: CommandContext, session: str, last: bool, why: str) -> N
         found.unpause(host=socket.gethostname(), why=why)
     data = _standing(found, is_lifted)
     ctx.answer("resume", data, lambda: _show(ctx, data))
+
+
+def _go_on(ctx: CommandContext, session: Session[Any], wanted: str, only_print: bool) -> None:
+    """In a coding agent: says the command, or becomes it."""
+    own = own_agent(session)
+    if wanted == NATIVE and not own:
+        raise NotFoundError(
+            f"{session.name or session.id} is no session of a coding agent",
+            kind="no-native-agent",
+            hint=f"choose one with --in {'|'.join(AGENTS)}",
+        )
+    found = continuation(session, own if wanted == NATIVE else wanted)
+    if only_print or not ctx.is_for_people or not sys.stdin.isatty():
+        data = {**msgspec.to_builtins(found), "line": found.line, "session": session.id}
+        ctx.answer("resume", data, lambda: ctx.say(inert(found.line)))
+        return
+    ctx.close()
+    run(found)
 
 
 def _standing(session: Session[Any], is_lifted: bool) -> dict[str, Any]:

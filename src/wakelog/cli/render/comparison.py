@@ -18,6 +18,7 @@ from wakelog.cli.text import count, duration, fit, glyph, money
 from wakelog.compare.alignment import AlignedStep as Pairing
 from wakelog.compare.comparison import Pair
 from wakelog.compare.divergence import Difference, Divergence, DivergenceFactor, Followed
+from wakelog.compare.first_call import CallSide, FirstCall
 from wakelog.compare.model_windows import WindowItem
 from wakelog.compare.steps import Step, Try
 from wakelog.compare.trajectory import Course
@@ -30,7 +31,7 @@ _ASIDE = {"sub-agent", "question", "dead end", "evicted", "restored", "retractio
 ROWS, DETAILS, AROUND = 24, 8, 1
 """How many rows of steps and lines of detail are shown before the rest is counted, and how many same ones around."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_LOOKS = {"completed": "done", "failed": "failed", "interrupted": "failed", "open": "open"}
+_LOOKS = {"completed": "done", "submitted": "done", "failed": "failed", "interrupted": "failed", "open": "open"}
 _COLORS = {"+": "green", "-": "red"}
 
 
@@ -120,7 +121,7 @@ def sum_lines(ctx: CommandContext, courses: Sequence[Course]) -> Iterator[str]:
     rows.append(("outcome", *(_outcome(c) for c in courses), ""))
     rows.append(_sum("steps", [len(c.steps) for c in courses], str, two is not None))
     rows.append(_sum("calls", [c.calls for c in courses], str, two is not None))
-    rows.append(_sum("time", [c.duration_us for c in courses], duration, two is not None))
+    rows.append(_sum("time", [c.duration_us for c in courses], _reported(duration), two is not None))
     tokens = [c.cost.tokens_in + c.cost.tokens_out for c in courses]
     if any(tokens):
         rows.append(_sum("tokens", tokens, _reported(count), two is not None))
@@ -172,8 +173,28 @@ def divergence_lines(
         yield from _details(ctx, found, everything)
         yield from _behind(ctx, found, everything)
         yield from (fit(line, ctx.columns) for line in _then(found, names))
+        if pair.first_call is not None and pair.first_call.row != found.row:
+            yield from first_call_lines(ctx, pair, logs, names)
     for note in pair.notes:
         yield "  " + ctx.style(fit(f"{glyph('warn')} {note}", ctx.columns - 2), fg="yellow")
+
+
+def first_call_lines(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], names: str) -> Iterator[str]:
+    """The first call that differs, where the courses part before it, and the words that led to it."""
+    found = pair.first_call
+    assert found is not None
+    yield ctx.style("first different call", bold=True)
+    for name, log, course, side in zip(names, logs, (pair.a, pair.b), (found.a, found.b), strict=True):
+        if side.step is None:
+            yield f"  {name}  {ctx.style('made no such call here', dim=True)}"
+        else:
+            step = course.steps[side.step]
+            event = f"e{step.seq}".ljust(6)
+            front = f"  {name}  {ctx.style(event, fg='cyan')} {sign(ctx, sign_of(step))} "
+            yield front + fit(words_of(log, step), ctx.columns - len(f"  {name}  {event} * "))
+        if side.said:
+            who = "said" if side.by == "model" else "asked"
+            yield " " * 5 + ctx.style(fit(f"{who:<6} {side.said}", ctx.columns - 6), dim=True)
 
 
 def _where(found: Divergence, names: str) -> str:
@@ -417,7 +438,9 @@ shape(
     cost=lambda course: plain_cost(msgspec.to_builtins(course.cost)),
     steps=lambda course: [{"step": number, **plain(step)} for number, step in enumerate(course.steps, 1)],
 )
-shape(Pair, "a b shared? same unknown divergence rows ends notes")
+shape(Pair, "a b shared? same unknown divergence first_call? rows ends notes")
+shape(FirstCall, "row a b", row=lambda found: found.row + 1)
+shape(CallSide, "step said? by?", step=lambda side: _number(side.step))
 shape(Pairing, "a b verdict what minor", a=lambda row: _number(row.a), b=lambda row: _number(row.b))
 shape(
     Divergence,
