@@ -1,6 +1,7 @@
 """Sessions of OpenCode: as files, in both databases, and exported."""
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -231,6 +232,22 @@ def test_a_database_is_read_while_the_program_writes_it_and_is_left_as_it_was(tm
         report = import_transcript(store, path)
         assert path.read_bytes() == before
     assert store.resume(report.sessions[0].name).log.part("labels")["title"] == "Changed"
+
+
+def test_changes_that_the_program_left_in_its_log_are_read_from_a_copy(tmp_path: Path) -> None:
+    path = write_database(tmp_path / "opencode.db", messages()[:1])
+    left = tmp_path / "left"
+    left.mkdir()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("UPDATE session SET title = 'Changed'")
+        db.commit()
+        for name in ("opencode.db", "opencode.db-wal"):
+            shutil.copyfile(tmp_path / name, left / name)
+    store = wakelog.open("memory:")
+    report = import_transcript(store, left / "opencode.db")
+    assert store.resume(report.sessions[0].name).log.part("labels")["title"] == "Changed"
+    assert sorted(p.name for p in left.iterdir()) == ["opencode.db", "opencode.db-wal"]
 
 
 def test_another_database_is_not_taken_for_one_of_opencode(tmp_path: Path) -> None:
