@@ -6,18 +6,17 @@ last line without its end may be half written; it is kept as it is, and read aga
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError, UnsupportedError
+from wakelog.importers.compressed_files import uncompressed
 from wakelog.model.values import DEPTH_MAX, INT_MAX, RESERVED_KEYS, Value
 
 SAMPLE = 256 << 10
@@ -90,6 +89,7 @@ def open_source(path: Path) -> IO[bytes]:
         file = path.open("rb")
     except OSError as exc:
         raise NotFoundError(f"{path} cannot be read: {exc.strerror}", kind="file-not-found") from exc
+<<<<<<< HEAD
     magic = file.read(4)
     file.seek(0)
     if magic[:2] == b"\x1f\x8b":
@@ -101,6 +101,9 @@ def open_source(path: Path) -> IO[bytes]:
         unpacked = zstandard.ZstdDecompressor().stream_reader(file, closefd=True)
         return io.BufferedReader(unpacked)
     return file
+=======
+    return uncompressed(file, path)
+>>>>>>> impB
 
 
 def stat_of(path: Path) -> tuple[int, int]:
