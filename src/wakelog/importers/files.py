@@ -89,21 +89,7 @@ def open_source(path: Path) -> IO[bytes]:
         file = path.open("rb")
     except OSError as exc:
         raise NotFoundError(f"{path} cannot be read: {exc.strerror}", kind="file-not-found") from exc
-<<<<<<< HEAD
-    magic = file.read(4)
-    file.seek(0)
-    if magic[:2] == b"\x1f\x8b":
-        file.close()
-        return cast(IO[bytes], gzip.open(path, "rb"))
-    if magic == b"\x28\xb5\x2f\xfd":
-        import zstandard
-
-        unpacked = zstandard.ZstdDecompressor().stream_reader(file, closefd=True)
-        return io.BufferedReader(unpacked)
-    return file
-=======
     return uncompressed(file, path)
->>>>>>> impB
 
 
 def stat_of(path: Path) -> tuple[int, int]:
