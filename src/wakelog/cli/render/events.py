@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Container
 from typing import Any
 
 import msgspec
@@ -56,6 +57,8 @@ def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
     text = say(body) if body else "(pruned)"
     if entry.kind == "turn.started" and body.get("input") is not None:
         text = preview(session, entry, body["input"])
+    if entry.kind == "labels.set" and body:
+        text = ", ".join(label_changes(session, entry))
     if entry.kind == "state.patched":
         text = ", ".join(f"{op['op']} {op['path']}" for op in entry.delta[:20])
     why = body.get("why")
@@ -146,13 +149,44 @@ def _say(template: str) -> Callable[[dict[str, Value]], str]:
     return lambda body: template.format_map(Fields({k: text_of(v) for k, v in body.items()})).strip()
 
 
-def _labels(body: dict[str, Value]) -> str:
-    labels = body.get("labels")
-    return " ".join(f"{k}={text_of(v)}" for k, v in labels.items()) if isinstance(labels, dict) else ""
+def label_changes(session: Session[Any], entry: Entry, *, only: Container[str] | None = None) -> list[str]:
+    """What a `labels.set` says, in words: `model changed: a → b`, or `model=a` where it is the first. With `only`,
+    just what changed of these."""
+    labels = entry.body.get("labels")
+    if not isinstance(labels, dict) or (only is not None and not any(name in only for name in labels)):
+        return []
+    told = entry.body.get("before")
+    before = {**(told if isinstance(told, dict) else {}), **session.log.state(entry.seq - 1)["labels"]}
+    out = []
+    for name, value in labels.items():
+        old, new = before.get(name), None if value is None else _short(value)
+        word = name.replace("_", " ")
+        if old is None or old == value:
+            text = f"{name}={new}" if only is None else ""
+        else:
+            text = f"{word} changed: {_short(old)} {glyph('arrow')} {new if new is not None else 'none'}"
+        if text and (only is None or name in only):
+            out.append(text)
+    return out
+
+
+_HASH = re.compile(r"[0-9a-f]{40,64}")
+
+
+def _short(value: Value) -> str:
+    """A label's value; of a hash, what tells it from others."""
+    text = text_of(value)
+    return text[:10] if _HASH.fullmatch(text) else text
 
 
 def _file(body: dict[str, Value]) -> str:
     return f"{text_of(body.get('change', 'modified'))} {text_of(body.get('path', ''))}"
+
+
+def _commit(body: dict[str, Value]) -> str:
+    return f"{_short(body.get('commit', ''))} has work of @{body.get('turn')} ({body.get('known', 'derived')})  " + (
+        text_of(body.get("subject", ""))
+    )
 
 
 def _tail(kind: str, body: dict[str, Value]) -> tuple[str, ...]:
@@ -190,7 +224,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
     "lease.taken": ("lease", _say("taken by {holder}, epoch {epoch}")),
     "lease.released": ("lease", _say("released, epoch {epoch}")),
     "goal.set": ("goal", _say("{goal}")),
-    "labels.set": ("labels", _labels),
+    "labels.set": ("labels", _say("")),
     "turn.started": ("turn", _say("started")),
     "turn.ended": ("turn", _ended),
     "input.requested": ("input", _say("asked: {prompt}")),
@@ -224,6 +258,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
     "checkpoint.named": ("checkpoint", _say("{name} = e{at}")),
     "note.added": ("note", _say("{text}")),
     "gap.noted": ("gap", _say("{missed}")),
+    "git_commit.linked": ("commit", _commit),
 }
 
 
