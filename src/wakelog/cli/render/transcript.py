@@ -16,6 +16,7 @@ from wakelog.cli.render.values import fetched, readable, text_of
 from wakelog.cli.text import inert, iso
 from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
+from wakelog.model.agent_words import ASIDES, is_aside
 from wakelog.session import Session
 
 LONG = 4000
@@ -42,6 +43,9 @@ def transcript(session: Session[Any], entries: Iterable[Entry]) -> Iterator[str]
             yield ""
             attempt = f", attempt {entry.header.attempt}" if entry.header.attempt > 1 else ""
             yield f"## Turn {entry.header.turn}{attempt}"
+            if entry.body.get("input") is not None:
+                yield ""
+                yield from _quoted(readable(fetched(session, entry, entry.body["input"], 0)))
         elif entry.kind not in _QUIET:
             yield from _event(session, entry, tools)
 
@@ -52,6 +56,9 @@ def _event(session: Session[Any], entry: Entry, tools: dict[str, str]) -> Iterat
     if entry.kind == "action.requested" and entry.body.get("effect") == "model":
         return  # what it said follows
     yield ""
+    if is_aside(entry.body):
+        yield f"- {ASIDES[entry.body['name']]}: {_plain(line_of(session, entry, tools).text[:SHORT])} (e{entry.seq})"
+        return
     if entry.kind == "message.added" and entry.record.body:
         who = {"user": "You", "assistant": "Agent"}.get(str(entry.body.get("role")), str(entry.body.get("role")))
         yield f"**{_plain(who)}**{trust} (e{entry.seq})"
