@@ -13,8 +13,6 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 from wakelog.context.conversation import valid_name
 from wakelog.context.items import Item
 from wakelog.context.shapes import shape_items
@@ -41,10 +39,9 @@ def session_id(session: Session[Any], at: Seq | None = None) -> str:
     return str(uuid.uuid5(_HOME, f"{session.id}@{at or session.head.seq}"))
 
 
-def claude_code_file(session: Session[Any], at: Seq | None = None) -> Iterator[str]:
-    """The lines of the file."""
-    for record in _Transcript(session, at).records():
-        yield msgspec.json.encode(record).decode() + "\n"
+def claude_code_file(session: Session[Any], at: Seq | None = None) -> Iterator[dict[str, Any]]:
+    """The records of the file, one a line."""
+    return _Transcript(session, at).records()
 
 
 class _Transcript:
@@ -103,7 +100,10 @@ class _Transcript:
             for key in _STICKY:
                 if key in rest:
                     self._fields[key] = rest[key]
-            record = {**self._front(id, rest["type"]), **{k: v for k, v in rest.items() if k not in ("message", "type")}}
+            record = {
+                **self._front(id, rest["type"]),
+                **{k: v for k, v in rest.items() if k not in ("message", "type")},
+            }
             self._last = id
             yield from self._filled(self._alone(record), rest, own)
 
@@ -126,7 +126,8 @@ class _Transcript:
         return out
 
     def _filled(self, record: dict[str, Any], rest: dict[str, Any], own: list[Entry]) -> Iterator[dict[str, Any]]:
-        kept = rest.get("message") if isinstance(rest.get("message"), dict) else {}
+        about = rest.get("message")
+        kept: dict[str, Any] = about if isinstance(about, dict) else {}
         if record["type"] == "user":
             yield self._user(record, kept, own)
             return
@@ -196,9 +197,7 @@ class _Transcript:
                 yield {**self._front(id, message["role"]), **more}
                 self._last = id
 
-    def _told(
-        self, role: str, block: Block, *, is_last: bool, answer: str, actions: dict[str, str]
-    ) -> dict[str, Any]:
+    def _told(self, role: str, block: Block, *, is_last: bool, answer: str, actions: dict[str, str]) -> dict[str, Any]:
         if role == "assistant":
             stop = ("tool_use" if block["type"] == "tool_use" else "end_turn") if is_last else None
             message = {"id": f"msg_{answer}", "type": "message", "role": role, "model": self._model}

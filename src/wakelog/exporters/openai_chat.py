@@ -6,7 +6,6 @@ range that was compacted stands as its summary, as it did for the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -20,13 +19,9 @@ from wakelog.model.parts import Text
 from wakelog.session import Session
 
 
-def openai_chat(session: Session[Any], at: Seq | None = None) -> Iterator[str]:
-    """The array, in pieces."""
-    messages = shape_items([plain_item(i) for i in read_window(session.log, at, evicted=()).items], "", "openai").messages
-    yield "["
-    for number, message in enumerate(messages):
-        yield ("," if number else "") + "\n" + msgspec.json.encode(message).decode()
-    yield "\n]\n"
+def openai_chat(session: Session[Any], at: Seq | None = None) -> list[dict[str, Any]]:
+    """The messages."""
+    return shape_items([plain_item(i) for i in read_window(session.log, at, evicted=()).items], "", "openai").messages
 
 
 def plain_item(item: Item) -> Item:
