@@ -13,7 +13,6 @@ from wakelog import ModelMessage, UserMessage
 from wakelog.exporters.claude_code_file import claude_code_file, session_id
 from wakelog.importers.transcript_import import import_transcript
 from wakelog.session import Session
-from wakelog.store import Store
 
 
 def told(session: Session[Any]) -> list[Any]:
@@ -75,8 +74,13 @@ def test_the_session_gets_an_id_of_its_own_which_stays_the_same(tmp_path: Path) 
 def test_a_session_of_another_agent_becomes_a_chain_that_can_be_read(tmp_path: Path) -> None:
     store = wakelog.open("memory:")
     session = store.session("own")
-    with session.turn("What is 6 x 7?") as turn:
-        turn.tool("multiply", lambda a, b: a * b)(6, 7) if hasattr(turn, "tool") else None
+
+    @session.tool
+    def multiply(a: int, b: int) -> int:
+        return a * b
+
+    with session.turn("What is 6 x 7?"):
+        multiply(6, 7)
         session.append(ModelMessage("42"))
     session.append(UserMessage("and 6 x 8?"))
     lines, again = exported(session, tmp_path)
@@ -84,6 +88,8 @@ def test_a_session_of_another_agent_becomes_a_chain_that_can_be_read(tmp_path: P
     assert {"cwd", "version", "sessionId", "message"} <= lines[0].keys()
     said = [row[3] for row in told(again) if row[0] == "turn.started"]
     assert said == ["What is 6 x 7?", "and 6 x 8?"]
+    (call,) = [row for row in told(again) if row[2] == "multiply"]
+    assert call[4:] == ({"a": 6, "b": 7}, "42")
 
 
 def test_what_was_rewound_since_the_import_is_not_in_the_file(tmp_path: Path) -> None:
@@ -100,6 +106,3 @@ def test_real_transcripts_come_back(name: str, tmp_path: Path) -> None:
     main = store.resume(report.sessions[0].name)
     _, again = exported(main, tmp_path)
     assert told(again) == told(main)
-
-
-def _unused(store: Store) -> None: ...

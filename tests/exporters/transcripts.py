@@ -61,13 +61,25 @@ def call(id: str, name: str, **given: Any) -> dict[str, Any]:
 def till() -> list[dict[str, Any]]:
     """A small session with everything in it that reads badly when nobody cares."""
     made, path = Lines(), f"{FOLDER}/src/total.py"
-    made.user("<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args></command-args>")
+    made.user(
+        "<command-name>/clear</command-name>\n<command-message>clear</command-message>\n<command-args></command-args>"
+    )
     made.user("<local-command-stdout></local-command-stdout>")
     made.line("system", subtype="informational", content="ready", isMeta=False)
-    made.user("<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>12</command-args>")
+    made.user(
+        "<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>12</command-args>"
+    )
     made.user([text("You review code.\nFollow these steps:\n1. look\n2. tell")], isMeta=True)
-    made.answer("msg_1", {"type": "thinking", "thinking": "Where is <total>?", "signature": "c2ln"}, call("t1", "Read", file_path=path))
-    made.result("t1", "     1→def total(items):\n     2→    return sum(items)\n", {"type": "text", "file": {"filePath": path, "content": BEFORE}})
+    made.answer(
+        "msg_1",
+        {"type": "thinking", "thinking": "Where is <total>?", "signature": "c2ln"},
+        call("t1", "Read", file_path=path),
+    )
+    made.result(
+        "t1",
+        "     1→def total(items):\n     2→    return sum(items)\n",
+        {"type": "text", "file": {"filePath": path, "content": BEFORE}},
+    )
     made.answer("msg_2", call("t2", "Edit", file_path=path, old_string="sum(items)", new_string="round(sum(items), 2)"))
     made.result(
         "t2",
