@@ -78,10 +78,47 @@ def test_a_call_without_a_model_or_prompt_says_nothing_of_them(session: Session[
     assert told(session) == []
 
 
-def test_another_process_knows_the_label(tmp_path: Any) -> None:
-    for model in ("a", "b"):
+@pytest.mark.parametrize(
+    ("first", "then", "name"),
+    [
+        ({"model": "a"}, {"model": "b"}, "model"),
+        ({"system": "be kind"}, {"system": "be brief"}, "system_prompt"),
+        ({"tools": [ADD]}, {"tools": [MUL]}, "tools"),
+        ({"tools": [{"name": "x" * 2000}]}, {"tools": [MUL]}, "tools"),
+    ],
+)
+def test_another_process_knows_what_the_last_call_worked_with(
+    tmp_path: Any, first: dict[str, Any], then: dict[str, Any], name: str
+) -> None:
+    for given in (first, first, then):
         with wakelog.open(tmp_path / "store.db") as store:
-            session = store.session("fix", labels={"model": "a"})
-            ask(session, {"model": model})
+            session = store.session("fix")
+            ask(session, given)
             found = told(session)
-    assert found == [({"model": "b"}, {})]
+    [(labels, before)] = found
+    assert [*labels, *before] == [name, name]
+    assert labels != before
+
+
+def test_a_replay_comes_to_the_same_state(session: Session[Any]) -> None:
+    calls = ({"model": "a", "system": "kind"}, {"model": "b", "system": "brief"})
+    for given in calls:
+        ask(session, given)
+    assert len(told(session)) == 1
+    with session.replay("@2") as replay:
+        replay.run(lambda s, _: ask(s, calls[1]))
+    assert replay.report.ok
+    assert replay.session.log.state_hash() == session.log.state_hash()
+
+
+def test_a_window_of_our_own_is_no_system_prompt(session: Session[Any]) -> None:
+    for n in range(3):
+        with session.turn(f"go {n}"):
+            session.fact("n", n)
+            session.model(create, messages=session.context.window(500), model="a")
+    assert told(session) == []
+
+
+def test_a_prompt_that_differs_each_time_is_told_once_a_turn(session: Session[Any]) -> None:
+    ask(session, *({"system": f"it is {n} o'clock"} for n in range(4)))
+    assert len(told(session)) == 1
