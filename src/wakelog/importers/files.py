@@ -6,9 +6,11 @@ last line without its end may be half written; it is kept as it is, and read aga
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
@@ -16,7 +18,7 @@ from typing import IO, Any, cast
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError, UnsupportedError
-from wakelog.model.values import INT_MAX, Value
+from wakelog.model.values import DEPTH_MAX, INT_MAX, RESERVED_KEYS, Value
 
 SAMPLE = 256 << 10
 """So many bytes are looked at to tell a format."""
@@ -86,14 +88,18 @@ class JsonLine(msgspec.Struct, frozen=True, gc=False):
     raw: bytes
     value: Any = None
     broken: str = ""
+    is_odd: bool = False
+    """It is JSON only for a lenient reader: half a surrogate pair, or a number that is none."""
+    is_partial: bool = False
+    """A broken last line without its end: it may still be being written."""
 
     @property
     def text(self) -> Value:
-        """A broken line as it is stored: text, or bytes where it is none."""
+        """The line as it is stored where it cannot be stored as JSON: text, or its bytes in base64 where it is none."""
         try:
             return self.raw.decode()
         except UnicodeDecodeError:
-            return self.raw
+            return {"base64": base64.b64encode(self.raw).decode()}
 
 
 def json_lines(path: Path) -> Iterator[JsonLine]:
@@ -102,18 +108,24 @@ def json_lines(path: Path) -> Iterator[JsonLine]:
     with open_source(path) as file:
         while raw := file.readline(LINE_MAX):
             number += 1
+            is_whole = raw.endswith(b"\n")
             raw = raw.strip()
             if not raw:
                 continue
+            is_odd = False
             try:
                 value = _decode(raw)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-                yield JsonLine(number, raw, broken=f"line {number} is not JSON: {exc}")
-                continue
+                try:
+                    value, is_odd = json.loads(raw), True
+                except (ValueError, RecursionError):
+                    why = f"line {number} is not JSON: {exc}"
+                    yield JsonLine(number, raw, broken=why, is_partial=not is_whole)
+                    continue
             if not isinstance(value, dict):
                 yield JsonLine(number, raw, broken=f"line {number} is not an object")
             else:
-                yield JsonLine(number, raw, value)
+                yield JsonLine(number, raw, value, is_odd=is_odd)
 
 
 def document(path: Path) -> Any:
@@ -146,15 +158,29 @@ class RecordIds:
         return id if count == 1 else f"{id}#{count}"
 
 
-def storable(value: Any) -> Value:
-    """A decoded value that the log can hold: numbers beyond what every reader reads exactly become text, and so do keys
-    that the log keeps for itself."""
+def storable(value: Any, depth: int = 1) -> Any:
+    """A value that the log can hold, as near to the given one as can be. Numbers beyond what every reader reads exactly
+    become text, half a surrogate pair becomes a replacement character, what is nested too deep becomes its JSON, and a
+    key that the log keeps for itself gets an underscore in front."""
+    if isinstance(value, str):
+        return value if value.isascii() else _whole_text(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if -INT_MAX <= value <= INT_MAX else str(value)
+    if isinstance(value, float):
+        return value if abs(value) <= INT_MAX else str(value)  # also what is not a number
+    if isinstance(value, dict | list | tuple) and depth >= DEPTH_MAX:
+        return _whole_text(json.dumps(value, default=str))
     if isinstance(value, dict):
-        return {(f"_{k}" if k.startswith("$") else k): storable(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [storable(v) for v in value]
-    if isinstance(value, int) and not isinstance(value, bool) and not -INT_MAX <= value <= INT_MAX:
-        return str(value)
-    if isinstance(value, float) and value != value:
-        return str(value)
+        return {_key(k): storable(v, depth + 1) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable(v, depth + 1) for v in value]
     return value
+
+
+def _key(key: Any) -> str:
+    key = _whole_text(str(key))
+    return f"_{key}" if key in RESERVED_KEYS else key
+
+
+def _whole_text(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
