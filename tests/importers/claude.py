@@ -126,7 +126,7 @@ def calls(session: Session[Any]) -> list[dict[str, Any]]:
         if entry.kind in ("action.recorded", "action.succeeded", "action.failed") and body.get("effect") != "model":
             one = open_calls[body["action"]]
             error = body.get("error") or {}
-            one["outcome"] = error.get("kind") or "succeeded"
+            one["outcome"] = error.get("type") or "succeeded"
             one["output"] = _value(session, entry, body.get("output"))
             one["trust"] = entry.header.trust
         if entry.kind == "action.abandoned":
@@ -153,6 +153,16 @@ def said(session: Session[Any]) -> list[Any]:
     return found
 
 
+def seen(session: Session[Any]) -> list[str]:
+    """The prompts, summaries and answers that are in view, oldest first."""
+    shown = [(m.seq, m.text) for m in session.messages() if m.role in ("assistant", "summary")]
+    for first, last in session.log.view():
+        for entry in session.log.entries(after=first - 1, upto=last):
+            if entry.kind == "turn.started":
+                shown.append((entry.seq, str(_value(session, entry, entry.body["input"]))))
+    return [words for _, words in sorted(shown)]
+
+
 def told_of(store: Store) -> dict[str, Any]:
     """What does not depend on how often a file was looked at: messages, calls, files and costs of every session."""
     told: dict[str, Any] = {}
@@ -163,12 +173,13 @@ def told_of(store: Store) -> dict[str, Any]:
             for e in session.log.entries()
             if e.kind == "file.changed"
         ]
+        prompts = {str(each[1]) for each in said(session) if each[0] == "prompt"}
         told[info.name] = {
             "said": said(session),
             "calls": calls(session),
             "files": files,
             "cost": _cost(events(session, "action.recorded", "action.succeeded", "action.failed")),
-            "seen": [(m.role, m.text) for m in session.messages() if m.role == "user"],
+            "prompts in view": [words for words in seen(session) if words in prompts],
         }
     return told
 

@@ -73,7 +73,8 @@ class Seen:
 
     def counts(self) -> dict[str, Any]:
         """The same counts as the oracle's, by its conventions."""
-        named = [line for line in self.lines if line.get("uuid")]
+        all_named = [line for line in self.lines if line.get("uuid")]
+        named = list({line["uuid"]: line for line in all_named}.values())
         uuids = {line["uuid"] for line in named}
         parents = Counter(line["parentUuid"] for line in named if line.get("parentUuid"))
         replies = [line["message"] for line in self.lines if line.get("type") == "assistant"]
@@ -84,7 +85,7 @@ class Seen:
             "bad_lines": sum(isinstance(b, str) and not _is_json(b) for b in self.broken),
             "sessions": len({line["sessionId"] for line in self.lines if line.get("sessionId")}),
             "uuids": len(uuids),
-            "dup_uuids": len(named) - len(uuids),
+            "dup_uuids": len(all_named) - len(uuids),
             "roots": sum(not line.get("parentUuid") for line in named),
             "orphan_parents": sum(bool(line.get("parentUuid")) and line["parentUuid"] not in uuids for line in named),
             "branch_points": sum(count > 1 for count in parents.values()),

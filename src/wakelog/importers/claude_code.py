@@ -56,7 +56,6 @@ _ASIDE = re.compile(
 _COMMAND = re.compile(r"\s*<command-(name|message)>")
 _NAME = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
 _GIVEN = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
-_ARGS = re.compile(r"<command-args>\s*\S")
 _BUILT_IN = re.compile(
     r"<command-name>/?(clear|compact|model|config|cost|login|logout|mcp|resume|status|help|exit|doctor|memory|hooks"
     r"|permissions|agents|vim|theme|terminal-setup|context|usage|plugin|ide|add-dir|export|rename|fast)\s*</command-name>"
@@ -113,8 +112,9 @@ class _Reader:
         self._ids = RecordIds()
         self._parents: dict[str, str] = {}
         self._path: dict[str, int] = {}
-        """Records of the conversation, by the number of the prompt that they follow."""
-        self._prompts = 0
+        """The lines of the conversation, numbered,"""
+        self._said = 0
+        """and the number of the last one in which something was said."""
         self._has_parents = False
         self._last: dict[str, Any] = {}
         """Of the fields that become labels, their last values."""
@@ -172,7 +172,9 @@ class _Reader:
         self._parents[uuid] = parent
         if steps and value.get("isSidechain") is not True:
             self._has_parents = self._has_parents or bool(parent)
-            self._path[uuid] = self._prompts
+            self._path[uuid] = len(self._path) + 1
+            if any(isinstance(step, Prompt | Reply | Answer) for step in steps):
+                self._said = self._path[uuid]
 
     def _steps(self, value: dict[str, Any], lane: str) -> list[Step]:
         steps: list[Step] = []
@@ -237,7 +239,6 @@ class _Reader:
     def _prompt(self, value: dict[str, Any], words: Value, lane: str) -> Iterator[Step]:
         if not lane:
             yield from self._way_back(value)
-            self._prompts += 1
         if isinstance(words, str) and _COMMAND.match(words):
             words = _typed(words)
         yield Prompt(words, id=str(value.get("promptId") or value.get("uuid") or ""))
@@ -246,11 +247,11 @@ class _Reader:
         """Whether a prompt follows an earlier place than the one before it. One that follows nothing, in a file whose
         other lines name what they follow, is at the beginning again."""
         parent = value.get("parentUuid")
-        if parent is None and "parentUuid" in value and self._prompts and self._has_parents:
+        if parent is None and "parentUuid" in value and self._said and self._has_parents:
             yield Rewind("")
             return
         back = self._ancestor(str(parent or ""))
-        if back and self._path[back] < self._prompts:
+        if back and self._path[back] < self._said:
             yield Rewind(back)
 
     def _ancestor(self, uuid: str) -> str:
@@ -301,7 +302,8 @@ def _typed(text: str) -> str:
 
 def _is_aside(text: str) -> bool:
     """A command of the program itself, which no model sees: it asks the agent for nothing."""
-    return bool(_BUILT_IN.search(text)) and not _ARGS.search(text)
+    given = _GIVEN.search(text)
+    return bool(_BUILT_IN.search(text)) and not (given and given[1])
 
 
 def _text(blocks: Any) -> str:
