@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.importers.claude_results import answer_of, beyond_answer
+from wakelog.importers.claude_results import answer_of, beyond_answer, is_id
 from wakelog.importers.files import JsonLine, RecordIds, Sample, digest, json_lines
 from wakelog.importers.imported_records import COMMON
 from wakelog.importers.moments import microseconds
@@ -47,7 +47,6 @@ _AGENT_FILE = re.compile(r"agent-([0-9A-Za-z_-]+)$")
 _COMMON = ("sessionId", "cwd", "version", "gitBranch", "userType", "isSidechain", "entrypoint", "slug", "agentId")
 _HELD = frozenset({"uuid", "message", *_COMMON})
 _SAID = frozenset({"role", "model", "type", "content"})
-_ID_MAX = 128
 _LABELS = {"cwd": "project", "gitBranch": "branch", "version": "agent_version"}
 _ASIDE = re.compile(
     r"\s*<(local-command-stdout|local-command-stderr|local-command-caveat|bash-input|bash-stdout|bash-stderr"
@@ -93,7 +92,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
             first.setdefault("isSidechain", value["isSidechain"])
         if number > 200 or {"sessionId", "cwd", "version"} <= first.keys():
             break
-    session = first.get("sessionId") or path.stem
+    session = first["sessionId"] if is_id(first.get("sessionId")) else path.stem
     agent = _AGENT_FILE.search(path.stem)
     labels = {label: first[key] for key, label in _LABELS.items() if first.get(key)}
     if agent and (first.get("isSidechain") or first.get("agentId")):
@@ -135,7 +134,7 @@ class _Reader:
     def _record(self, line: JsonLine) -> SourceRecord:
         value: dict[str, Any] = line.value
         uuid = value.get("uuid")
-        is_named = isinstance(uuid, str) and uuid.isascii() and 0 < len(uuid) <= _ID_MAX
+        is_named = is_id(uuid)
         id = self._ids.unique(str(uuid) if is_named else digest(line.raw))
         lane = self._lane(value)
         # A line that says the same uuid again is kept as it is, and says nothing.
@@ -154,7 +153,7 @@ class _Reader:
             return ""
         uuid, parent = str(value.get("uuid")), value.get("parentUuid")
         agent = value.get("agentId")
-        lane = f"{self._origin}/agent-{agent}" if agent else self._lanes.get(str(parent))
+        lane = f"{self._origin}/agent-{agent}" if is_id(agent) else self._lanes.get(str(parent))
         if lane is None:
             lane = f"{self._origin}/side-{uuid[:8]}"
             message = value.get("message")
@@ -343,8 +342,12 @@ def _is_held(content: Any, steps: list[Step]) -> bool:
     for step in steps:
         match step:
             case Reply():
-                return isinstance(content, str) or all(isinstance(b, dict) for b in content or ())
+                return isinstance(content, str) or _are_dicts(content)
             case Prompt() | Words() | Compaction():
                 held = step.summary if isinstance(step, Compaction) else step.content
                 return held == content or any(isinstance(s, Answer) for s in steps)
     return any(isinstance(step, Answer) for step in steps) and all(map(_is_result, content))
+
+
+def _are_dicts(content: Any) -> bool:
+    return isinstance(content, list) and all(isinstance(block, dict) for block in content)

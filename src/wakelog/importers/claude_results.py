@@ -17,6 +17,12 @@ _DENIED = re.compile(
 _SIBLING = re.compile(r"<tool_use_error>Sibling tool call errored|Sibling tool call errored")
 _INTERRUPTED = re.compile(r"\[Request interrupted by user")
 ERROR_MAX = 2000
+_ID_MAX = 128
+
+
+def is_id(given: Any) -> bool:
+    """Whether something can name a thing: it has to be the same wherever it is stored."""
+    return isinstance(given, str) and given.isascii() and 0 < len(given) <= _ID_MAX
 
 
 def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) -> Answer:
@@ -36,7 +42,7 @@ def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) 
         files=_files(details, folder) if outcome == "succeeded" else (),
         cost=Cost(duration_us=int(duration * 1000)) if isinstance(duration, int | float) else Cost(),
         by="user" if outcome == "denied" else "",
-        child=f"{origin}/agent-{agent}" if isinstance(agent, str) and agent else "",
+        child=f"{origin}/agent-{agent}" if is_id(agent) else "",
     )
 
 
