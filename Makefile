@@ -37,10 +37,10 @@ test-all: venv ## run every test
 	$(PY) -m pip install -qq -c constraints.txt -e '.[test-all]'
 	$(PY) -m pytest -q -n 2 --dist worksteal
 
-test-fuzz: venv ## search with a fresh seed; `make test-fuzz SEED=…` repeats a search
+test-fuzz: venv ## search with a fresh seed, ten to twenty minutes; `make test-fuzz SEED=…` repeats a search
 	$(eval SEED ?= $(shell $(PY) -c 'import random; print(random.randrange(1 << 30))'))
 	@echo "SEED=$(SEED)"
-	WAKELOG_TEST_SEED=$(SEED) $(PY) -m pytest -q -n 2 --hypothesis-profile=fuzz --hypothesis-seed=$(SEED) \
+	WAKELOG_TEST_SEED=$(SEED) $(PY) -m pytest -q -n 2 --dist worksteal --hypothesis-profile=fuzz --hypothesis-seed=$(SEED) \
 		-m "(hypothesis or seeded) and not slow" || { echo "to repeat: make test-fuzz SEED=$(SEED)"; exit 1; }
 
 lint: venv ## format, lint, types

@@ -60,6 +60,15 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What hooks of whoever runs the tests have written is not taken into the stores of tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("data")
+        patch.setenv("WAKELOG_DATA", str(folder))
+        yield folder
+
+
 @pytest.fixture(autouse=True)
 def _no_connection_left(request: pytest.FixtureRequest) -> Iterator[None]:
     """A test that uses PostgreSQL leaves no connection open; what lasts longer than a test may stay."""

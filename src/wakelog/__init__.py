@@ -6,10 +6,10 @@ resumes, replays, audits and handoffs are all read from it. Start with `wakelog.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as typing has it, which takes longer to import than all else here
 if TYPE_CHECKING:
+    from typing import Any
+
     from wakelog.errors import (
         CallFailedError,
         ConflictError,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         UnsupportedError,
         WakelogError,
     )
+    from wakelog.instruments.patches import instrument, uninstrument
     from wakelog.log import Log
     from wakelog.model import events
     from wakelog.replay.plan import Plan
@@ -65,9 +66,11 @@ _HOMES = {
     "current": "wakelog.runtime.ambient",
     "current_call": "wakelog.runtime.ambient",
     "events": "wakelog.model",
+    "instrument": "wakelog.instruments.patches",
     "open": "wakelog.store",
     "recorded": "wakelog.session.fixture",
     "tool": "wakelog.runtime.tools",
+    "uninstrument": "wakelog.instruments.patches",
     "untrusted": "wakelog.runtime.ambient",
 }
 
@@ -97,9 +100,11 @@ __all__ = [
     "current",
     "current_call",
     "events",
+    "instrument",
     "open",
     "recorded",
     "tool",
+    "uninstrument",
     "untrusted",
 ]
 
@@ -107,6 +112,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'wakelog' has no attribute {name!r}")
+    import importlib
+
     if name == "events":
         importlib.import_module("wakelog.model.events")  # a module itself
     home = importlib.import_module(_HOMES[name])

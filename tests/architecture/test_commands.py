@@ -37,12 +37,23 @@ EXCEPTIONS = {
         "wakelog.engines.sqlite.inspection",
         "file_system",
     ): "there may be no store yet",
+    (
+        "cli/render/derived_hits.py",
+        "wakelog.index.search",
+        "terms_of",
+    ): "the words of a search are told as the index does",
     ("cli/commands/replay.py", "wakelog.replay.agent_run", "load_agent"): USERS_CODE,
     ("cli/commands/watch.py", "wakelog.monitors.rules", "load_rules"): USERS_CODE,
 }
+AGENTS = "changes settings of other programs, where there is no store to ask"
 WHOLE_ROOMS = {
+    "cli/commands/enable.py": ({"hooks"}, AGENTS),
+    "cli/commands/hook.py": ({"hooks"}, "writes down what an agent says, without a store"),
+    "cli/render/capture.py": ({"hooks"}, AGENTS),
+    "cli/commands/imports.py": ({"importers"}, "reads files of other programs, before there is a session"),
+    "cli/commands/record.py": ({"instruments", "child_process"}, "runs a program of the user behind a proxy"),
     "cli/commands/conformance.py": ({"conformance"}, "judges a server over the wire, where there is no store to ask"),
-    "cli/commands/mcp.py": ({"mcp"}, SURFACE),
+    "cli/commands/mcp.py": ({"mcp", "child_process"}, SURFACE),
     "cli/commands/serve.py": ({"http"}, SURFACE),
 }
 

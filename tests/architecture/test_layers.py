@@ -20,7 +20,9 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / PACKAGE
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("http", "mcp"),
+    ("hooks",),
     ("importers",),
+    ("instruments",),
     ("testing",),
     ("maintenance",),
     ("store",),
@@ -30,12 +32,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("runtime",),
     ("context", "files", "monitors"),
     ("compare",),
-    ("diff", "provenance"),
+    ("diff", "provenance", "insight"),
     ("timeline",),
     ("index",),
     ("log",),
     ("state", "engines"),
-    ("codec", "redaction", "engine", "conformance", "atomic_file"),
+    ("codec", "redaction", "engine", "conformance", "atomic_file", "child_process"),
     ("model", "errors"),
 )
 SIDEWAYS = {("model", "errors")}

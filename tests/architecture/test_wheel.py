@@ -47,7 +47,9 @@ def test_wheel_works_in_a_bare_environment(tmp_path: Path) -> None:
     _run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "env", cwd=tmp_path)
     bin_dir = tmp_path / "env" / "bin"
     python = bin_dir / "python"
-    _run(*pip, "--python", python, "install", "-qq", "-c", ROOT / "constraints.txt", wheel, cwd=tmp_path)
+    _run(
+        *pip, "--python", python, "install", "-qq", "--no-compile", "-c", ROOT / "constraints.txt", wheel, cwd=tmp_path
+    )
 
     outside, home = tmp_path / "outside", tmp_path / "home"
     outside.mkdir()

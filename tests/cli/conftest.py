@@ -46,13 +46,15 @@ class Result:
 
 
 Cli = Callable[..., Result]
+FOLDERS = ("WAKELOG_CACHE", "WAKELOG_DATA")
+"""Those of the tests, and not of whoever runs them."""
 
 
 @pytest.fixture
 def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No settings of whoever runs the tests: UTC, 100 columns, no colour."""
     for name in (
-        *filter(lambda n: n.startswith(("WAKELOG_", "CLICOLOR")), os.environ),
+        *filter(lambda n: n.startswith(("WAKELOG_", "CLICOLOR")) and n not in FOLDERS, os.environ),
         "NO_COLOR",
         "FORCE_COLOR",
         "CI",

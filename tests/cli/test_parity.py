@@ -17,6 +17,7 @@ COMMANDS = [name for section in SECTIONS.values() for name in section]
 # verb → the command that does it
 DONE_BY = {
     "Session.calls.abandon": "abandon",
+    "Session.accept": "accept",
     "Session.anchor": "anchor",
     "Session.calls.answer": "answer",
     "Session.calls.approve": "approve",
@@ -57,6 +58,7 @@ DONE_BY = {
     "Session.fork": "fork",
     "Session.head": "status",
     "Session.id": "ls",
+    "Session.insight": "insight",
     "Session.trust.invalidate": "invalidate",
     "Session.messages": "show",
     "Session.monitors.add": "watch",

@@ -184,8 +184,8 @@ def test_it_reads_the_state_and_the_end_and_not_the_history(
     read: list[int] = []
     entries = session.log.entries
 
-    def counted(*, after: int = 0, upto: int | None = None) -> Any:
-        for entry in entries(after=after, upto=upto):
+    def counted(*, after: int = 0, upto: int | None = None, **how: Any) -> Any:
+        for entry in entries(after=after, upto=upto, **how):
             read.append(entry.seq)
             yield entry
 

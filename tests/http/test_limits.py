@@ -19,7 +19,7 @@ from tests.http.asking import Asker
 from tests.http.conftest import Serve
 from tests.http.processes import ServerProcess
 from wakelog.errors import UnavailableError
-from wakelog.http.guards import LOOPBACK_TIMES, Connections
+from wakelog.http.guards import LOOPBACK_TIMES, ConnectionCount
 from wakelog.http.keys import Scope, make_key
 from wakelog.http.protocol import HEAD_MAX, HEADERS_MAX
 from wakelog.http.server import RunningServer
@@ -209,7 +209,7 @@ def test_one_address_has_so_many_connections_and_is_told_when_it_asks_for_more(s
 
 
 def test_connections_are_counted_for_each_address_and_more_generously_on_this_machine() -> None:
-    connections = Connections(2)
+    connections = ConnectionCount(2)
     assert [connections.enter("192.0.2.1") for _ in range(3)] == [0, 0, 2]
     assert connections.enter("192.0.2.2") == 0
     connections.leave("192.0.2.1")
@@ -217,7 +217,7 @@ def test_connections_are_counted_for_each_address_and_more_generously_on_this_ma
     for here in ("127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1", ""):
         assert [connections.enter(here) for _ in range(2 * LOOPBACK_TIMES)] == [0] * 2 * LOOPBACK_TIMES
         assert connections.enter(here) == 2 * LOOPBACK_TIMES
-    endless = Connections(0)
+    endless = ConnectionCount(0)
     assert [endless.enter("192.0.2.1") for _ in range(5000)] == [0] * 5000
 
 

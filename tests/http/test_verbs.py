@@ -28,6 +28,7 @@ BIG = "a payload is what does not fit into a body " * 30
 RECORDING = "recording is appending events, which one route does for all kinds"
 IN_PROCESS = "about the code that runs in this process, or files on its machine"
 PART = "a part of what another route answers"
+NOT_YET = "the server does not offer this look yet; the library and the command line do"
 PLUMBING = "a building block without an answer of its own"
 NOT_ROUTED = {
     **dict.fromkeys(("artefact", "dead_end", "decide", "fact", "label", "message", "retract", "set_goal"), RECORDING),
@@ -39,20 +40,9 @@ NOT_ROUTED = {
     ),
     **dict.fromkeys(("attempts", "recording", "replay", "run_turn", "turn"), IN_PROCESS),
     **dict.fromkeys(("seq", "store", "id", "status"), PLUMBING),
-    **dict.fromkeys(
-        (
-            "commit",
-            "data",
-            "context.replaced",
-            "context.seen",
-            "files.change",
-            "preview_adopt",
-            "budget.spent",
-            "budget.left",
-            "calls.pending",
-        ),
-        PART,
-    ),
+    **dict.fromkeys(("data", "context.replaced", "budget.spent", "budget.left", "calls.pending"), PART),
+    **dict.fromkeys(("commit", "files.change", "tool_of"), PART),
+    **dict.fromkeys(("context.seen", "preview_adopt"), NOT_YET),
 }
 ROUTED_AS = {
     "attempts_of": "attempts",

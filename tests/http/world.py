@@ -205,6 +205,8 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "endorse": _session(body={"targets": ["e4"]}),
     "invalidate": _session(body={"targets": ["e4"]}),
     "brief": _session(),
+    "insight": _session(query={"where": "@1"}),
+    "accept": _session(body={"item": "e17"}),
     "context": _session(query={"budget": 1000}),
     "make_context": _session(body={"budget": 1000}),
     "evict": _session(body={"key": "e3"}),

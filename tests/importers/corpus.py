@@ -49,3 +49,16 @@ def records_of(session: Session[Any]) -> list[tuple[str, int, Value]]:
             rests = rests_of(session.log.value(entry, body["rest"]))
             found += zip(body.get("ids", ()), body.get("counts", ()), rests, strict=True)
     return found
+
+
+def corpus() -> Path:
+    """The folder with real transcripts; the test is skipped where there is none."""
+    if not (FOLDER / "oracle.json").is_file():
+        pytest.skip("the corpus of real transcripts is not here")
+    return FOLDER
+
+
+def expected(format: str) -> list[tuple[Path, dict[str, Any]]]:
+    """The files of a format, each with what an independent reader counted in it."""
+    folder = corpus()
+    return [(folder / name, counts) for name, counts in oracle().items() if name.partition("/")[0] == format]

@@ -136,7 +136,7 @@ def test_a_real_file_that_grows_is_as_one_that_is_whole(name: str, tmp_path: Pat
     at_once, in_steps = (wakelog.open("memory:", clock=lambda: 1) for _ in range(2))
     for part in (1, 2, 3, 5, 7, 9, 10):
         so_far = whole[: len(whole) * part // 10]
-        if b'"sessionId"' in so_far.rpartition(b"\n")[0]:  # else nothing tells yet which session it is
+        if part == 10 or b'"sessionId"' in so_far.rpartition(b"\n")[0]:  # else nothing tells yet which session it is
             path.write_bytes(so_far)
             import_transcript(in_steps, path, format="claude-code")
     import_transcript(at_once, path)

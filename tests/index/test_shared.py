@@ -27,6 +27,7 @@ from tests.seeds import examples
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.index import Index, dialect
+from wakelog.index.comparison import differences
 from wakelog.index.connection import as_rows
 from wakelog.index.costs import BY
 from wakelog.index.database import SCHEMA_VERSION
@@ -142,7 +143,58 @@ def test_both_places_give_the_same_answers(postgres: Server, seed: int) -> None:
                 surgery(player.dice.choice(player.logs))
             asked = [log.id for log in player.logs]
             assert answers(shared, asked) == answers(local, asked)
+        assert list(differences(shared, engine)) == []
     engine.close()
+
+
+FORGED = {
+    "session": "update wi_session set goal = 'world peace' where ns = $1",
+    "event": "update wi_event set summary = 'nothing happened' where ns = $1 and seq = 2",
+    "decision": "delete from wi_decision where ns = $1",
+    "text": "update wi_text set body = 'all is well' where ns = $1",
+    "cost": "insert into wi_cost select ns, session, 1, 1, 1, 'x', 'x', '', '', 1, 1, 1, 1, 0 from wi_event"
+    " where ns = $1 and seq = 2",
+    "lineage": "update wi_lineage set last = 1 where ns = $1",
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_a_forged_row_is_found_by_the_log(engine: PostgresEngine, what: str) -> None:
+    log = Log.create(
+        engine, new_session(), ev.SessionOpened(goal="tidy up"), ev.DecisionMade(choice="sweep", because="dust")
+    )
+    with SharedIndex(engine, None) as index:
+        assert list(differences(index, engine)) == []  # nobody has asked it yet
+        index.catch_up()
+        assert list(differences(index, engine)) == []
+        _forge(engine, FORGED[what])
+        assert list(differences(index, engine)) == [(log.id, what)]
+        index.rebuild()
+        assert list(differences(index, engine)) == []
+
+
+def test_a_session_that_the_log_does_not_have_is_found(engine: PostgresEngine) -> None:
+    Log.create(engine, new_session(), ev.SessionOpened())
+    with SharedIndex(engine, None) as index:
+        index.catch_up()
+        columns = ", ".join(c for c in dialect.TABLES["wl_session"].columns if c not in ("no", "id"))
+        _forge(
+            engine,
+            f"insert into wi_session (ns, no, id, {columns})"
+            f" select ns, 99, 's_made_up', {columns} from wi_session where ns = $1",
+        )
+        assert list(differences(index, engine)) == [("s_made_up", "session")]
+
+
+def _forge(engine: PostgresEngine, statement: str) -> None:
+    async def run() -> None:
+        db = await asyncpg.connect(engine.url)
+        try:
+            assert await db.execute(statement, engine.ns) not in ("UPDATE 0", "DELETE 0", "INSERT 0 0")
+        finally:
+            await db.close()
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("how", [erase, prune])

@@ -281,6 +281,19 @@ def test_a_damaged_index_is_made_anew(local: tuple[Store, apsw.Connection], tmp_
         assert len(again.index.sessions().rows) == 7
 
 
+def test_a_shared_index_that_was_tampered_with_is_made_anew(shared: tuple[Store, Callable[[str], None]]) -> None:
+    store, sql = shared
+    assert scrub(store).findings == ()
+    assert {row.goal for row in store.index.sessions().rows} == {"be sound"}
+    assert scrub(store).findings == ()
+    sql(f"update wi_session set goal = 'be rich' where ns = $ns and id = '{store.find('a')}'")
+    (finding,) = scrub(store).findings
+    assert (finding.session, finding.is_damage, finding.can_tidy) == (store.find("a"), True, True)
+    assert scrub(store, repair=True).repaired == 1
+    assert scrub(store).findings == ()
+    assert {row.goal for row in store.index.sessions().rows} == {"be sound"}
+
+
 # Blobs
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakelog.mcp import frames
-from wakelog.mcp.frames import Lines, ServerSentEvents, frames_of
+from wakelog.codec.lines import Lines, ServerSentEvents
+from wakelog.mcp.frames import frames_of
 
 
 def never() -> None:
@@ -48,7 +48,7 @@ def test_a_line_too_long_to_read_is_told_and_the_next_is_read(sizes: list[int]) 
     told: list[None] = []
     lines = Lines(lambda: told.append(None))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frames, "LINE_MAX", 8)
+        patch.setattr("wakelog.codec.lines.LINE_MAX", 8)
         stream = b"x" * 23 + b"\nok\n" + b"y" * 9 + b"\n" + b"z" * 8 + b"\n"
         assert [line for piece in cut(stream, sizes) for line in lines.feed(piece)] == [b"ok", b"z" * 8]
     assert len(told) == 2
@@ -59,7 +59,7 @@ def test_of_an_event_too_long_to_read_no_part_is_read_and_it_is_told_once(sizes:
     told: list[None] = []
     events = ServerSentEvents(lambda: told.append(None))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(frames, "LINE_MAX", 20)
+        patch.setattr("wakelog.codec.lines.LINE_MAX", 20)
         one_line = b"data: 1\ndata: " + b"2" * 30 + b"\ndata: " + b"3" * 30 + b"\ndata: 4\n\n"
         many_lines = b"data: 12345\n" * 5 + b"\n"
         stream = b"data: a\n\n" + one_line + b"data: b\n\n" + many_lines + b"data: c\n\n"

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.redaction.corpus import make, negatives, positives, templates
@@ -14,6 +14,8 @@ from wakelog.redaction import redact_text
 TEMPLATES = [each for each in templates() if "§" in each or "{jwt:" in each or "{pem:" in each]
 TEXTS = [*(case.text for case in positives()), *(case.redacted for case in positives()), *negatives()]
 QUIET = st.text(st.characters(codec="utf-8", exclude_characters="@[")).filter(lambda t: not _is_loud(t))
+PADDED = {"stripe-webhook-secret"}
+"""These are base64, so that what looks like the padding of one is taken for it."""
 SEPARATORS = st.sampled_from([" ", "\n", '"', "'", ", ", "; ", "(", ") ", "=", " | ", "\t", "`", "<", ">"])
 
 
@@ -55,11 +57,15 @@ def test_text_without_a_literal_is_the_same_object(text: str) -> None:
     assert redacted is text
 
 
+@example("", " ", "whsec_0UAqFzWsDK4FrUMp48Y3tT3QDgAL47D1", "=", "x")
 @given(QUIET, SEPARATORS, _secrets(), SEPARATORS, QUIET)
 def test_a_secret_is_replaced_wherever_it_stands(before: str, left: str, secret: str, right: str, after: str) -> None:
     redacted, names = redact_text(before + left + secret + right + after)
     assert len(names) == 1
-    assert redacted == f"{before}{left}[redacted:{names[0]}]{right}{after}"
+    rest = f"{right}{after}"
+    if names[0] in PADDED:
+        rest = rest.lstrip("=")
+    assert redacted == f"{before}{left}[redacted:{names[0]}]{rest}"
     assert secret not in redacted
 
 

@@ -21,12 +21,21 @@ class Play(msgspec.Struct):
     ending: Ending = "whole"
     is_named: bool = True
     """Whether each event has an `event:` line, as all but chat completions have."""
+    answer: dict[str, Any] | None = None
+    """An answer at once, instead of a stream."""
+    status: int = 200
+    held: threading.Event | None = None
+    """Waits for this before it answers, or before the part of the stream at `held_at`."""
+    held_at: int = 0
 
 
 class Provider:
     def __init__(self) -> None:
         self.plays: list[Play] = []
         self.asked: list[dict[str, Any]] = []
+        self.bodies: list[bytes] = []
+        self.paths: list[str] = []
+        self.headers: list[dict[str, str]] = []
         self.url = ""
 
 
@@ -41,14 +50,26 @@ def provider() -> Iterator[Provider]:
             pass
 
         def do_POST(self) -> None:
-            told.asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            body = self.rfile.read(int(self.headers["content-length"]))
+            told.bodies.append(body)
+            told.paths.append(self.path)
+            told.headers.append({name.lower(): value for name, value in self.headers.items()})
+            with contextlib.suppress(ValueError):
+                told.asked.append(json.loads(body))
             play = told.plays.pop(0)
+            if play.held is not None and not play.held_at:
+                play.held.wait(60)
+            if play.answer is not None:
+                self._at_once(play.status, json.dumps(play.answer).encode())
+                return
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
             self.send_header("transfer-encoding", "chunked")
             self.end_headers()
             with contextlib.suppress(ConnectionError):
-                for event in play.events:
+                for number, event in enumerate(play.events):
+                    if play.held is not None and number == play.held_at > 0:
+                        play.held.wait(60)
                     name = f"event: {event['type']}\n" if play.is_named else ""
                     self._chunk(f"{name}data: {json.dumps(event)}\n\n")
                 if play.ending == "broken":
@@ -58,6 +79,14 @@ def provider() -> Iterator[Provider]:
                 if play.ending == "whole" and not play.is_named:
                     self._chunk("data: [DONE]\n\n")
                 self._chunk("")
+
+        def _at_once(self, status: int, data: bytes) -> None:
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):
+                self.wfile.write(data)
 
         def _chunk(self, text: str) -> None:
             data = text.encode()

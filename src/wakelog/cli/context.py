@@ -76,6 +76,7 @@ class CommandContext:
     @functools.cached_property
     def store(self) -> Store:
         """The store, which must exist: looking at nothing is an error, not an empty answer."""
+        self.take_in_hooks()
         try:
             self._store = open_store(self.url, create=False)
         except errors.NotFoundError as exc:
@@ -87,6 +88,17 @@ class CommandContext:
                 hint="wakelog demo makes one to look at",
             ) from exc
         return self._store
+
+    def take_in_hooks(self) -> None:
+        """Takes in what hooks of coding agents have written since the last command; what cannot be is told."""
+        from wakelog.hooks.spool_files import is_waiting
+
+        if not is_waiting():
+            return
+        from wakelog.hooks.intake import take_in
+
+        for trouble in take_in(open_store).troubles:
+            self.warn(f"what hooks recorded is kept, but not taken in yet: {inert(trouble, lines=False)}")
 
     def new_store(self) -> Store:
         """The store, made if there is none: for commands that bring something in."""

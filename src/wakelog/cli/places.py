@@ -7,6 +7,8 @@ near it.
 from __future__ import annotations
 
 import difflib
+import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -218,8 +220,25 @@ def find_subject(ctx: CommandContext, text: str, at: str = "") -> Place:
                 kind="no-target",
                 hint=f"{text}@3, or -s {text} e12",
             )
-    here = ctx.session()
+    here = _that_changed(ctx, text) or ctx.session()
     return Place(here, text, at=_as_of(ctx, here, at))
+
+
+def _that_changed(ctx: CommandContext, text: str) -> Session[Any] | None:
+    """The session that last changed a file, where no session is named. A path is meant from this folder, or from the
+    session's own."""
+    path = re.sub(r":\d+$", "", text)
+    if ctx.names_session or not path or is_key(path) or not re.search(r"[./]", path):
+        return None
+    whole = os.path.abspath(path)
+    found = [f for p in (whole, path) for f in ctx.store.index.files_modified(path=p)]
+    for each in found:
+        session = ctx.store.resume(each.session)
+        project = str(session.log.part("labels").get("project") or "")
+        if os.path.join(project, each.path) == whole:
+            return session
+    near = next((f for f in found if f.path == path), None)
+    return ctx.store.resume(near.session) if near else None
 
 
 def find_subject_in(ctx: CommandContext, front: str, text: str, at: str = "") -> Place:

@@ -16,6 +16,8 @@ from wakelog.context.sections import Teller
 from wakelog.context.token_budget import Part, Section, SectionLine, fit
 from wakelog.context.token_count import Count, estimate
 from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.insight.derivation import make_insight
+from wakelog.insight.items import InsightItem
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq, SessionId
@@ -25,6 +27,9 @@ from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of
 
 DEFAULT_BUDGET = 2000
+TURNS_READ = 3
+"""Of so many turns at the end the agent's words are read for what it did not record."""
+_DERIVED = {"decision": "decision", "approach_change": "change", "dead_end": "dead end"}
 TAIL = 400
 """How many events at the end are looked through for the last words."""
 
@@ -64,6 +69,7 @@ def make_brief(log: Log, budget: int = DEFAULT_BUDGET, *, at: Seq | None = None,
         teller.decisions(),
         teller.facts(),
         teller.dead_ends(),
+        _derived(teller, at),
         teller.data(),
         *(error if not is_recent else ()),
         teller.files(),
@@ -129,6 +135,24 @@ def _standing(teller: Teller, at: Seq) -> Part:
     lines = list(_last_words(teller, at))
     rest = f"`wakelog log {teller.handle}`"
     return Part("standing", "Where it stands", len(lines), iter(lines), rest, weight=2)
+
+
+def _derived(teller: Teller, at: Seq) -> Part:
+    """What can be derived from the agent's words in the last turns, where it recorded nothing itself."""
+    last = teller.state["turn"]["number"]
+    turns = range(max(1, last - TURNS_READ + 1), last + 1)
+    found = make_insight(teller.log, turns, goals=False, at=at) if last else None
+    told = [item for item in found.items if item.kind in _DERIVED and item.quote][::-1] if found else []
+    lines = (_derived_line(teller, item) for item in told)
+    rest = f"`wakelog insight {teller.handle}`"
+    return Part("derived", "Derived from the agent's words, not recorded", len(told), lines, rest, weight=2)
+
+
+def _derived_line(teller: Teller, item: InsightItem) -> SectionLine:
+    kind = _DERIVED[item.kind]
+    lead = f"~ @{item.turn} {kind}: "
+    reason = f" ({one_line(item.reason, 200)})" if item.reason and item.reason != item.quote else ""
+    return teller.said(f"{item.quote}{reason}", item.seq, what=f"~ {kind} @{item.turn}", lead=lead)
 
 
 def _last_words(teller: Teller, at: Seq) -> Iterator[SectionLine]:

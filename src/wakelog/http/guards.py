@@ -61,7 +61,7 @@ def _without_port(host: str) -> str:
     return host.partition(":")[0]
 
 
-class Connections:
+class ConnectionCount:
     """How many connections each address has open: at most `most`, from this machine LOOPBACK_TIMES as many; 0 is no
     limit."""
 
@@ -88,7 +88,8 @@ def _is_loopback(address: str) -> bool:
         found = ipaddress.ip_address(address)
     except ValueError:  # a socket in the file system has no address, and is on this machine
         return True
-    return found.is_loopback or bool(getattr(found, "ipv4_mapped", None) and found.ipv4_mapped.is_loopback)
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    return (mapped or found).is_loopback
 
 
 class Rates:

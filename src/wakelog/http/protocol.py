@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from wakelog.engines.remote.wire import PROBLEM
 from wakelog.errors import InvalidInputError, WakelogError
-from wakelog.http.guards import Connections
+from wakelog.http.guards import ConnectionCount
 from wakelog.http.problems import problem, too_many_connections
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Protocol(HttpToolsProtocol):
         self._start_limit()
 
     @property
-    def _connections(self) -> Connections:
+    def _connections(self) -> ConnectionCount:
         app: App = self.config.app  # type: ignore[assignment]
         return app.server.connections
 

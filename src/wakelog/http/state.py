@@ -15,7 +15,7 @@ import msgspec
 
 from wakelog.errors import WakelogError
 from wakelog.http.append_queue import Lane
-from wakelog.http.guards import LOOPBACK, Connections, Doors, Rates
+from wakelog.http.guards import LOOPBACK, ConnectionCount, Doors, Rates
 from wakelog.http.keys import ANY, PREFIX, Key, make_key
 from wakelog.http.metrics import Metrics
 from wakelog.http.namespaces import Space, Spaces
@@ -77,7 +77,7 @@ class Server:
         self.doors = Doors(settings.host_names, settings.trusted_origins)
         self.rates = Rates(settings.rate, 2 * settings.rate)
         self.failures = Rates(FAILURES_PER_S, FAILURES_BURST)
-        self.connections = Connections(settings.connections_max)
+        self.connections = ConnectionCount(settings.connections_max)
         self.metrics = Metrics()
         self.executor = ThreadPoolExecutor(settings.threads + SPARE_THREADS, thread_name_prefix="verb")
         self.is_stopping = False

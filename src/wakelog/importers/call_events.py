@@ -1,4 +1,4 @@
-"""Calls as events: asked for and answered in one, or each when it came."""
+"""The events of a call in a transcript: with its answer, without one, or the answer alone when it came later."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from wakelog.model.values import Value
 UNVERIFIED = ("read", "external")
 
 
-def call_recorded(ask: Ask, answer: Answer, output: Value) -> ev.ActionRecorded:
-    """A call whose answer is there. `output` is the answer's, as it is to be stored."""
+def recorded_call(ask: Ask, answer: Answer, output: Value) -> ev.ActionRecorded:
+    """A call and its answer."""
     return ev.ActionRecorded(
         action=ask.id,
         tool=ask.tool,
@@ -31,8 +31,8 @@ def call_recorded(ask: Ask, answer: Answer, output: Value) -> ev.ActionRecorded:
     )
 
 
-def call_requested(ask: Ask) -> ev.ActionRequested:
-    """A call whose answer is not there yet."""
+def requested_call(ask: Ask) -> ev.ActionRequested:
+    """A call that has no answer yet."""
     return ev.ActionRequested(
         action=ask.id,
         tool=ask.tool,
@@ -44,10 +44,12 @@ def call_requested(ask: Ask) -> ev.ActionRequested:
     )
 
 
-def call_settled(answer: Answer, output: Value) -> ev.Event:
-    """The answer of a call that was asked for before."""
+def settled_call(answer: Answer, output: Value) -> ev.Event:
+    """The answer of a call that was pending when it was last looked at."""
     if answer.outcome == "succeeded":
         return ev.ActionSucceeded(action=answer.id, output=output, cost=answer.cost)
+    if answer.outcome == "timed_out":
+        return ev.ActionTimedOut(action=answer.id, cost=answer.cost)
     failure = _failure(answer) or ev.Failure(answer.outcome)
     return ev.ActionFailed(action=answer.id, error=failure, output=output, cost=answer.cost)
 

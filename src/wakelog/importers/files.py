@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
@@ -25,8 +26,37 @@ SAMPLE = 256 << 10
 DOCUMENT_MAX = 1 << 30
 """A file that is one JSON document is read whole; a larger one is refused."""
 LINE_MAX = 256 << 20
+NESTED_MAX = DEPTH_MAX - 16
+"""What lies deeper in a record is kept as text: the events that hold it have levels of their own."""
 
 _decode = msgspec.json.Decoder().decode
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+def decoded(raw: bytes | str) -> Any:
+    """JSON as the log can hold it; ValueError for what is none. Half a surrogate pair, which programs leave where they
+    cut a text, becomes the sign for an unknown character."""
+    data = raw.encode(errors="surrogatepass") if isinstance(raw, str) else raw
+    try:
+        value = _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        if not _HALF.search(data):
+            raise ValueError(str(exc)) from exc
+        try:
+            value = json.loads(data)
+        except RecursionError as deep:
+            raise ValueError(str(deep)) from deep
+        return storable(value)
+    return storable(value) if _may_be_odd(data) else value
+
+
+def _may_be_odd(data: bytes) -> bool:
+    """Whether a record may hold what the log cannot: told fast, since hardly any does."""
+    if b'"$' in data or data.count(b"[") + data.count(b"{") > NESTED_MAX:
+        return True
+    return b"0" * 16 in data.translate(_DIGITS)
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -48,8 +78,8 @@ def sample(path: Path) -> Sample:
     lines = []
     for raw in start.splitlines()[:40]:
         try:
-            lines.append(_decode(raw))
-        except msgspec.DecodeError:
+            lines.append(decoded(raw))
+        except ValueError:
             continue
     return Sample(path, start, tuple(lines))
 
@@ -89,9 +119,14 @@ class JsonLine(msgspec.Struct, frozen=True, gc=False):
     value: Any = None
     broken: str = ""
     is_odd: bool = False
-    """It is JSON only for a lenient reader: half a surrogate pair, or a number that is none."""
+    """It is JSON only for a lenient reader: it holds half a surrogate pair, or a number that is none."""
     is_partial: bool = False
     """A broken last line without its end: it may still be being written."""
+
+    @property
+    def whole(self) -> Value | msgspec.Raw:
+        """A line as it was, where it says nothing that became events."""
+        return self.text if self.is_odd else msgspec.Raw(self.raw)
 
     @property
     def text(self) -> Value:
@@ -117,7 +152,7 @@ def json_lines(path: Path) -> Iterator[JsonLine]:
                 value = _decode(raw)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
                 try:
-                    value, is_odd = json.loads(raw), True
+                    value, is_odd = storable(json.loads(raw)), True
                 except (ValueError, RecursionError):
                     why = f"line {number} is not JSON: {exc}"
                     yield JsonLine(number, raw, broken=why, is_partial=not is_whole)
@@ -135,8 +170,8 @@ def document(path: Path) -> Any:
     if len(data) > DOCUMENT_MAX:
         raise UnsupportedError(f"{path} is larger than {DOCUMENT_MAX >> 30} GB", kind="file-too-large")
     try:
-        return _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        return decoded(data)
+    except ValueError as exc:
         raise InvalidInputError(
             f"{path} is not JSON: {exc}", kind="bad-transcript", hint="is the file whole? it was not changed"
         ) from exc
@@ -158,29 +193,21 @@ class RecordIds:
         return id if count == 1 else f"{id}#{count}"
 
 
-def storable(value: Any, depth: int = 1) -> Any:
-    """A value that the log can hold, as near to the given one as can be. Numbers beyond what every reader reads exactly
-    become text, half a surrogate pair becomes a replacement character, what is nested too deep becomes its JSON, and a
-    key that the log keeps for itself gets an underscore in front."""
-    if isinstance(value, str):
-        return value if value.isascii() else _whole_text(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value if -INT_MAX <= value <= INT_MAX else str(value)
-    if isinstance(value, float):
-        return value if abs(value) <= INT_MAX else str(value)  # also what is not a number
-    if isinstance(value, dict | list | tuple) and depth >= DEPTH_MAX:
-        return _whole_text(json.dumps(value, default=str))
+def storable(value: Any, depth: int = 0) -> Value:
+    """A decoded value that the log can hold: numbers beyond what every reader reads exactly become text, and so does
+    what is nested too deep; keys that the log keeps for itself are marked."""
+    if isinstance(value, dict | list | tuple) and depth >= NESTED_MAX:
+        return _text(json.dumps(value))
     if isinstance(value, dict):
-        return {_key(k): storable(v, depth + 1) for k, v in value.items()}
+        return {_text(f"_{k}" if k in RESERVED_KEYS else k): storable(v, depth + 1) for k, v in value.items()}
     if isinstance(value, list | tuple):
         return [storable(v, depth + 1) for v in value]
-    return value
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return value if -INT_MAX <= value <= INT_MAX else str(value)
 
 
-def _key(key: Any) -> str:
-    key = _whole_text(str(key))
-    return f"_{key}" if key in RESERVED_KEYS else key
-
-
-def _whole_text(text: str) -> str:
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+def _text(value: str) -> str:
+    return value if value.isascii() else _LONE.sub("\ufffd", value)

@@ -11,7 +11,21 @@ from wakelog.errors import UnsupportedError
 from wakelog.importers.files import Sample, sample
 from wakelog.importers.steps import Transcript
 
-FORMATS = {"claude-code": "claude_code"}
+FORMATS = {
+    "claude-code": "claude_code",
+    "codex-rollout": "codex_rollout",
+    "codex-exec-json": "codex_exec",
+    "gemini-cli": "gemini_cli",
+    "pi": "pi_agent",
+    "opencode": "opencode",
+    "swe-agent": "swe_agent",
+    "mini-swe-agent": "mini_swe_agent",
+    "openhands": "openhands",
+    "inspect": "inspect_logs",
+    "tau-bench": "tau_bench",
+    "ag-ui": "ag_ui",
+    "otel-spans": "otel_spans",
+}
 """Name → module, most telling first: a file is read by the first that recognises it."""
 
 

@@ -34,13 +34,17 @@ class ImportCommit:
     def __init__(self) -> None:
         self.drafts: list[EventDraft] = []
         self.ids: list[str] = []
+        self.step_names: list[str] = []
         self.counts: list[int] = []
         self.rests: list[Value | msgspec.Raw] = []
         self.weight = 0
+        self.closing = ""
+        """How the session ended, if it ends here."""
 
-    def add(self, record: SourceRecord, count: int, weight: int) -> None:
+    def add(self, record: SourceRecord, count: int, weight: int, step_names: list[str]) -> None:
         """A record whose events, as many as `count`, are the last ones here."""
         self.ids.append(record.id)
+        self.step_names += step_names
         self.counts.append(count)
         self.rests.append(record.rest)
         self.weight += weight
@@ -52,21 +56,23 @@ class ImportCommit:
     def append(self, log: Log, about: ev.RecordsImported) -> list[Seq]:
         """Writes it; the seq of each event. `about` says where the records are from."""
         try:
-            return _append(log, self.drafts, self._mark(about))
+            return _append(log, self.drafts, *self._own(about))
         except (InvalidInputError, NotAllowedError) as exc:
             if not _is_curable(exc):
                 raise
         self.drafts = [_storable_draft(draft) for draft in self.drafts]
         try:
-            return _append(log, self.drafts, self._mark(about))
+            return _append(log, self.drafts, *self._own(about))
         except (InvalidInputError, NotAllowedError) as exc:
             if not _is_curable(exc):
                 raise
         return self._append_each(log, about)
 
-    def _mark(self, about: ev.RecordsImported) -> ev.RecordsImported:
-        ids, counts = tuple(self.ids), tuple(self.counts)
-        return msgspec.structs.replace(about, ids=ids, counts=counts, rest=rest_text(self.rests))
+    def _own(self, about: ev.RecordsImported) -> list[ev.Event]:
+        """What the import itself says, after the records."""
+        ids, counts, steps = tuple(self.ids), tuple(self.counts), tuple(self.step_names)
+        mark = msgspec.structs.replace(about, ids=ids, counts=counts, rest=rest_text(self.rests), steps=steps)
+        return [mark, ev.SessionClosed(outcome=self.closing)] if self.closing else [mark]
 
     def _append_each(self, log: Log, about: ev.RecordsImported) -> list[Seq]:
         seqs: list[Seq] = []
@@ -82,6 +88,8 @@ class ImportCommit:
                 mark = msgspec.structs.replace(mark, counts=(0,), rest=rest_text([kept]))
                 _append(log, [], mark)
                 seqs += [log.head().seq] * count
+        if self.step_names:
+            _append(log, [], msgspec.structs.replace(about, steps=tuple(self.step_names)))
         for draft in self.drafts[len(seqs) :]:
             try:
                 seqs.append(log.append(draft).seq)
@@ -89,14 +97,16 @@ class ImportCommit:
                 if not _is_curable(exc):
                     raise
                 seqs.append(log.head().seq)
+        if self.closing:
+            _append(log, [], ev.SessionClosed(outcome=self.closing))
         return seqs
 
 
-def _append(log: Log, drafts: list[EventDraft], mark: ev.RecordsImported) -> list[Seq]:
+def _append(log: Log, drafts: list[EventDraft], *own: ev.Event) -> list[Seq]:
     before = log.head().seq
-    last = log.append(*drafts, EventDraft(mark, actor="runtime")).seq
-    if last - before == len(drafts) + 1:
-        return list(range(before + 1, last))
+    last = log.append(*drafts, *(EventDraft(event, actor="runtime") for event in own)).seq
+    if last - before == len(drafts) + len(own):
+        return list(range(before + 1, before + 1 + len(drafts)))
     # The log has put events of its own between them, where it masked a secret.
     seqs = [e.seq for e in log.entries(after=before, upto=last) if e.kind not in LOG_OWN]
     return seqs[len(seqs) - len(drafts) :]

@@ -9,14 +9,19 @@ from typing import Any
 import msgspec
 
 from wakelog.importers.files import storable
+from wakelog.importers.steps import SourceRecord, Step
 from wakelog.log import Log
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-LOG_OWN = ("payload.redacted", "records.imported")
-"""Events that no record gave: the log's own, between those of records."""
+LOG_OWN = frozenset(
+    ("payload.redacted", "records.imported", "session.opened", "session.closed", "session.reopened", "history.rewound")
+)
+"""Events that no record gave: the log's own and the import's, between those of records."""
+SAID = ("turn.started", "message.added", "history.compacted", "history.rewound", "action.recorded", "action.requested")
+"""Events by which a conversation goes on."""
 COMMON = "common"
 """Fields that a program repeats in every record stand under this key,"""
 SAME = "same"
@@ -29,11 +34,14 @@ class ImportedRecords:
     def __init__(self) -> None:
         self.seqs: dict[str, Seq] = {}
         """By id, the last event that a record gave; for one that gave none, the last one before it."""
+        self.steps: set[str] = set()
+        """Steps of records that the tool writes again, by their names."""
         self.turn_ids: set[str] = {""}
         self.compacted: Seq = 0
         """The last event that a summary stands for."""
         self.stat: tuple[str, int, int] = ("", 0, 0)
         """File, size and time of change when it was last read."""
+        self._last: Seq = 0
         self.pruned_at = 0
         """When the newest event whose content was pruned or erased was written. Which records it was made from is no
         longer known, so nothing that happened until then is taken in again."""
@@ -50,15 +58,43 @@ class ImportedRecords:
         place = 0
         for id, count in zip(ids, counts, strict=True):
             place += count
-            self.seqs[id] = seqs[place - 1] if 0 < place <= len(seqs) else 0
+            self.seqs[id] = seqs[place - 1] if 0 < place <= len(seqs) else self._last
+        self._last = seqs[-1] if seqs else self._last
+
+    def place(self, log: Log, to: str) -> Seq | None:
+        """Where the view goes back to for the record `to`: its last event, or the end of its turn where nothing was
+        said in between; before the first turn when there is no record. None when that is not known."""
+        if not to:
+            return next((e.seq - 1 for e in log.entries() if e.kind == "turn.started"), None)
+        seq = self.seqs.get(to)
+        for entry in log.entries(after=seq) if seq else ():
+            if entry.kind == "turn.ended":
+                return entry.seq
+            if entry.kind in SAID:
+                break
+        return seq or None
+
+    def split(self, record: SourceRecord) -> tuple[list[Step], list[Step], list[str]]:
+        """The steps of a record that an earlier version of it gave, those that are new, and the names of the new."""
+        if not record.step_ids:
+            return [], list(record.steps), []
+        named = list(zip(record.step_ids, record.steps, strict=True))
+        new = [(name, step) for name, step in named if name not in self.steps]
+        old = [step for name, step in named if name in self.steps]
+        self.steps.update(name for name, _ in new)
+        return old, [step for _, step in new], [name for name, _ in new]
 
 
 def read_imported(log: Log) -> ImportedRecords:
     """What was imported into a session so far."""
     known = ImportedRecords()
     seqs: list[Seq] = []
+    commit = ""
     for entry in log.entries():
         kind = entry.kind
+        if entry.commit_id != commit:
+            # Hooks and people write into these sessions too: what they wrote stands in commits of its own.
+            commit, seqs = entry.commit_id, []
         if kind == "turn.started":
             known.turn_ids.add(str(entry.body.get("id", "")))
         elif kind == "history.compacted":
@@ -68,6 +104,7 @@ def read_imported(log: Log) -> ImportedRecords:
             if "ids" not in body and not entry.is_intact:
                 known.pruned_at = max(known.pruned_at, entry.header.at)
             known.add(body.get("ids") or (), body.get("counts") or (), seqs)
+            known.steps.update(body.get("steps") or ())
             known.stat = (str(body.get("source", "")), int(body.get("size") or 0), int(body.get("changed") or 0))
             seqs = []
         elif kind not in LOG_OWN:

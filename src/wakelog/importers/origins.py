@@ -9,17 +9,24 @@ import re
 
 from wakelog.store import Store
 
-SHORT = {"claude-code": "claude", "gemini-cli": "gemini", "swe-agent": "swe", "mini-swe-agent": "mini"}
+SHORT = {
+    "claude-code": "claude",
+    "gemini-cli": "gemini",
+    "swe-agent": "swe",
+    "mini-swe-agent": "mini",
+    "tau-bench": "tau",
+    "otel-spans": "otel",
+}
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 MAX = 72
 
 
-def session_name(store: Store, agent: str, origin: str) -> str:
+def session_name(store: Store, agent: str, origin: str, name: str = "") -> str:
     """The name of the session that a transcript is in, or will be in. Another session that has the short name already
     makes it longer."""
     prefix = SHORT.get(agent, agent)
-    short = f"{prefix}-{_slug(_UUID.sub(_head, origin))}"
+    short = f"{prefix}-{_slug(name or _UUID.sub(_head, origin))}"
     if _is_free_for(store, short, origin):
         return short
     return f"{prefix}-{_slug(origin)}"

@@ -36,6 +36,8 @@ class ReplyCosts:
     def skip(self, reply: Reply) -> None:
         """A reply that was counted before."""
         self._new(reply)
+        if reply.content:
+            self.part(reply.id)
 
     def part(self, id: str) -> int:
         """The number of a reply's next part, from 1."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.importers.call_events import call_recorded, call_requested, call_settled, source_of, trust_of
+from wakelog.importers.call_events import recorded_call, requested_call, settled_call, source_of, trust_of
 from wakelog.importers.files import storable
 from wakelog.importers.image_artefacts import take_images
 from wakelog.importers.import_commit import ImportCommit
@@ -29,24 +29,26 @@ from wakelog.importers.steps import (
     Labels,
     Missing,
     Prompt,
+    Remark,
     Reply,
     Rewind,
     SourceRecord,
     Spent,
+    StateDelta,
     Step,
     TranscriptHead,
     TurnDone,
     Words,
 )
 from wakelog.model import events as ev
-from wakelog.model.ids import Seq
+from wakelog.model.events import Cost
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.store import Store
 
-SAID = ("turn.started", "message.added", "history.compacted", "history.rewound", "action.recorded", "action.requested")
-"""Events that others see the conversation go on by."""
+FileChanges = dict[str, list[ev.FileChanged]]
+"""By action: files that a call changed, as somebody else than its transcript tells."""
 
 
 class SessionWriter:
@@ -68,12 +70,13 @@ class SessionWriter:
         self._format = format
         self._source = source
         self._stat = stat
-        self.name = session_name(store, head.agent, head.origin)
+        self.name = session_name(store, head.agent, head.origin, head.name)
         self.session: Session[Any] | None = None
         self.known = ImportedRecords()
         if store.is_open(self.name):
             self.session = store.resume(self.name)
             self.known = read_imported(self.session.log)
+        self.changes: FileChanges = {}
         self.broken: list[str] = []
         """Why new records could not be read."""
         self.new_records = 0
@@ -84,10 +87,12 @@ class SessionWriter:
         self._asked: dict[str, Ask] = {}
         self._reply: Reply | None = None
         self._reply_at = self._reply_in = 0
-        self._costs = ReplyCosts(store)
         self._is_done = self._seems_done = False
+        self._looked_at = ""
         self._at = self._first_at = 0
+        self._closing = ""
         self._lanes: dict[str, SessionWriter] = {}
+        self._costs = ReplyCosts(store)
         self._images: set[str] = set()
         self._turn = self._state("turn", {}).get("status") == "open"
         self._pending: set[str] = set(self._state("pending_actions", {}))
@@ -118,15 +123,18 @@ class SessionWriter:
         self._take_new(record, weight)
 
     def _take_new(self, record: SourceRecord, weight: int) -> None:
-        if record.steps and not self._goes_on(record.steps[0]):
+        old, steps, names = self.known.split(record)
+        for step in old:
+            self._pass(step)
+        if steps and not self._goes_on(steps[0]):
             self._put_reply()
         before = len(self._commit.drafts)
-        for step in record.steps:
+        for step in steps:
             self._write(step)
         if record.broken:
             self.broken.append(record.broken)
         self.new_records += 1
-        self._commit.add(record, len(self._commit.drafts) - before, weight)
+        self._commit.add(record, len(self._commit.drafts) - before, weight, names)
         if self._commit.is_full:
             self.flush()
 
@@ -170,8 +178,7 @@ class SessionWriter:
         match step:
             case Reply():
                 self._costs.skip(step)
-                self._costs.part(step.id)
-                self._see_end(step)
+                self._look_done(step)
             case Ask():
                 self._asked[step.id] = step
             case Answer():
@@ -214,6 +221,11 @@ class SessionWriter:
                     ev.BudgetSpent(cost=self._costs.cost(step.model, step.usage, step.cost_micros, self._at)),
                     actor="runtime",
                 )
+            case StateDelta():
+                delta = [op | {"path": f"/data{op['path']}"} for op in step.delta]
+                self._put(ev.StatePatched(patch=delta))
+            case Remark():
+                self._put(ev.NoteAdded(text=step.text), actor="runtime")
             case Finish():
                 self._finish(step)
 
@@ -268,7 +280,7 @@ class SessionWriter:
     def _finish(self, step: Finish) -> None:
         if self._turn:
             self._end_turn("completed" if step.outcome in ("completed", "submitted") else "failed")
-        self._put(ev.SessionClosed(outcome=step.outcome), actor="runtime")
+        self._closing = step.outcome
 
     # Replies and calls
 
@@ -296,6 +308,12 @@ class SessionWriter:
             self._commit.counts[self._reply_in] += len(self._commit.drafts) - before
 
     def _put_answer(self, step: Reply) -> None:
+        cost = self._costs.take(step, self._at)
+        if not step.content:
+            # Only what it used is told here; what it said stands in other records.
+            if cost != Cost():
+                self._put(ev.BudgetSpent(cost=cost), actor="runtime")
+            return
         content = self._plain(step.content)
         part = self._costs.part(step.id)
         answer: dict[str, Value] = {"type": "message", "role": "assistant", "content": content}
@@ -306,47 +324,51 @@ class SessionWriter:
             tool="model",
             effect="model",
             output=answer,
-            cost=self._costs.take(step, self._reply_at or self._at),
+            cost=cost,
             params={"model": step.model} if step.model else {},
             stop_reason=step.stop_reason,
+            inside=step.inside,
             occurred_at=self._reply_at,
         )
         self._put(event)
-        self._see_end(step)
+        self._look_done(step)
         if step.model and step.model != self._labels.get("model"):
             self._label({"model": step.model})
 
-    def _see_end(self, step: Reply) -> None:
-        self._is_done = step.is_last
-        self._seems_done = not any(b.get("type") == "tool_use" for b in step.content)
+    def _look_done(self, step: Reply) -> None:
+        """After a reply that asks for nothing, the agent seems to have stopped. Parts of one are looked at together."""
+        if step.content:
+            asks = any(block.get("type") == "tool_use" for block in step.content)
+            is_more = self._looked_at == step.id
+            self._is_done, self._seems_done = step.is_last, not asks and (self._seems_done or not is_more)
+            self._looked_at = step.id
 
     def _answer(self, step: Answer) -> None:
         ask = self._asked.pop(step.id, None)
         if step.id in self._pending:
             self._pending.discard(step.id)
-            self._settle(step, ask)
+            self._settle(step, ask or Ask(step.id, self._head.agent, None))
         elif ask is not None:
             self._record(ask, step)
         else:
             # Its call stands in no record that is here.
             self._record(Ask(step.id, "unknown", None), step)
-        for file in step.files:
+        for file in (*step.files, *self.changes.pop(step.id, ())):
             self._put(file if file.action else msgspec.structs.replace(file, action=step.id))
 
     def _record(self, ask: Ask, step: Answer) -> None:
         if step.child:
             self._spawn(ask, step)
-        event = call_recorded(ask, step, self._plain(step.output))
+        event = recorded_call(ask, step, self._plain(step.output))
         self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
         if step.child:
             self._returned(step)
 
-    def _settle(self, step: Answer, ask: Ask | None) -> None:
+    def _settle(self, step: Answer, ask: Ask) -> None:
         """The answer of a call that was pending when it was last looked at."""
-        ask = ask or Ask(step.id, self._head.agent, None)
         if step.child:
             self._spawn(ask, step)
-        event = call_settled(step, self._plain(step.output))
+        event = settled_call(step, self._plain(step.output))
         self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
         if step.child:
             self._returned(step)
@@ -356,7 +378,7 @@ class SessionWriter:
         for ask in self._asked.values():
             if ask.id in self._pending:
                 continue
-            self._put(call_requested(ask))
+            self._put(requested_call(ask))
             self._put(ev.ActionStarted(action=ask.id), actor="runtime")
             self._pending.add(ask.id)
         self._asked.clear()
@@ -378,7 +400,9 @@ class SessionWriter:
 
     def _lane(self, lane: str) -> SessionWriter:
         if lane not in self._lanes:
-            head = msgspec.structs.replace(self._head, origin=lane, parent=self._head.origin, goal="", title="")
+            head = msgspec.structs.replace(
+                self._head, origin=lane, parent=self._head.origin, goal="", title="", name=""
+            )
             self._lanes[lane] = SessionWriter(
                 self._store, head, format=self._format, source=self._source, stat=self._stat, dry_run=self._dry_run
             )
@@ -389,29 +413,12 @@ class SessionWriter:
     def _rewind(self, to: str) -> None:
         self._leave_turn()
         self.flush()
-        place = self._place(to) if self.session is not None else None
+        place = self.known.place(self.session.log, to) if self.session is not None else None
         if self.session is None or place is None or place >= self.session.head.seq:
             return
         self.session.log.rewind(place, why=f"the user went back in {self._head.agent}")
         self._labels = dict(self._state("labels", {}))
         self.new_events += 1
-
-    def _place(self, to: str) -> Seq | None:
-        """Where the view goes back to: the record's last event, or the end of its turn where nothing was said in
-        between; before the first turn when there is no record."""
-        assert self.session is not None
-        log = self.session.log
-        if not to:
-            return next((e.seq - 1 for e in log.entries() if e.kind == "turn.started"), None)
-        seq = self.known.seqs.get(to)
-        if not seq:
-            return None
-        for entry in log.entries(after=seq):
-            if entry.kind == "turn.ended":
-                return entry.seq
-            if entry.kind in SAID:
-                break
-        return seq
 
     def _compact(self, step: Compaction) -> None:
         self.flush()
@@ -470,6 +477,7 @@ class SessionWriter:
         if session.status in ("closed", "archived"):
             session.append(EventDraft(ev.SessionReopened(), actor="runtime"))
         before = session.head.seq
+        commit.closing, self._closing = self._closing, ""
         seqs = commit.append(session.log, about)
         self.new_events += session.head.seq - before
         self.known.add(commit.ids, commit.counts, seqs)

@@ -52,6 +52,8 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     stop_reason: str = ""
     is_last: bool = False
     """The agent stopped after it: the turn is over unless more comes."""
+    inside: str = ""
+    """The call that it was made for, if it was not the agent's own."""
 
 
 class Ask(msgspec.Struct, frozen=True, gc=False):
@@ -119,13 +121,40 @@ class Spent(msgspec.Struct, frozen=True, gc=False):
     cost_micros: int = 0
 
 
+class StateDelta(msgspec.Struct, frozen=True, gc=False):
+    """A change of the program's own state: operations of a stored delta, with paths below the root of that state."""
+
+    delta: list[dict[str, Value]]
+
+
+class Remark(msgspec.Struct, frozen=True, gc=False):
+    """What was said about the run by no part of it: a verdict, a score."""
+
+    text: str
+
+
 class Finish(msgspec.Struct, frozen=True, gc=False):
     """The run is over for good."""
 
     outcome: str = "completed"
 
 
-Step = Prompt | Words | Reply | Ask | Answer | TurnDone | Rewind | Compaction | Labels | Missing | Spent | Finish
+Step = (
+    Prompt
+    | Words
+    | Reply
+    | Ask
+    | Answer
+    | TurnDone
+    | Rewind
+    | Compaction
+    | Labels
+    | Missing
+    | Spent
+    | StateDelta
+    | Remark
+    | Finish
+)
 
 
 class SourceRecord(msgspec.Struct, frozen=True, gc=False):
@@ -143,6 +172,9 @@ class SourceRecord(msgspec.Struct, frozen=True, gc=False):
     """Why the record could not be read; then `rest` is all there is of it."""
     is_partial: bool = False
     """The file ends in the middle of it: it may still be being written."""
+    step_ids: tuple[str, ...] = ()
+    """For a record that the tool writes again when there is more of it: a name for each step. A step that an earlier
+    version gave is not taken again."""
 
 
 class TranscriptHead(msgspec.Struct, frozen=True, gc=False):
@@ -157,6 +189,8 @@ class TranscriptHead(msgspec.Struct, frozen=True, gc=False):
     parent: str = ""
     """For a sub-agent's transcript, the origin of the one that it belongs to."""
     title: str = ""
+    name: str = ""
+    """The session's name after the tool's prefix, unless another session has it; else the origin tells it."""
 
 
 class Transcript(msgspec.Struct, frozen=True):
@@ -164,3 +198,5 @@ class Transcript(msgspec.Struct, frozen=True):
 
     head: TranscriptHead
     read: Callable[[], Iterator[tuple[SourceRecord, int]]]
+    stat: tuple[int, int] | None = None
+    """Size and time of change, where these are not the file's: it holds many sessions, or this one is in many files."""

@@ -16,14 +16,16 @@ read: read grep glob ls notebookread todoread webfetch websearch bashoutput task
 read: read_file read_many_files list_directory list_dir search_file_content grep_search glob_search file_search view
 read: codebase_search web_fetch web_search google_web_search find_file search_dir search_file open goto scroll_up
 read: scroll_down list_files search_files view_image read_lints fetch_rules fetch view_file find_by_name
-read: list_code_definition_names readmcpresource listmcpresources
+read: list_code_definition_names readmcpresource listmcpresources list_mcp_resources list_mcp_resource_templates
+read: read_mcp_resource tool_search list find codesearch get_internal_docs
 pure: todowrite todo_write task_list update_plan think exitplanmode enterplanmode askuserquestion write_todos
+pure: request_user_input ask_user question enter_plan_mode exit_plan_mode activate_skill
 pure: update_todo_list attempt_completion ask_followup_question new_task taskcreate taskupdate tasklist taskget skill
 write: write edit multiedit notebookedit apply_patch write_file replace edit_file create_file str_replace_editor
 write: str_replace_based_edit_tool search_replace write_to_file replace_in_file apply_diff insert create delete_file
-write: str_replace file_edit file_write save_memory
+write: str_replace file_edit file_write save_memory patch
 shell: bash shell exec_command local_shell run_shell_command execute_command run_terminal_cmd container.exec
-shell: powershell run
+shell: powershell run shell_command
 """
 _CLASSES: Final = {
     name: kind for kind, _, names in (line.partition(": ") for line in _TABLE.split("\n")) for name in names.split()
@@ -34,6 +36,8 @@ _READ_COMMAND = re.compile(
     r"(?:head|tail|grep|wc|sort|uniq|nl|cat)\b[^>;&`$]*)*\s*"
 )
 """A command that only looks, as far as its words tell: no redirection, nothing after it but filters."""
+
+_WRAPPED = re.compile(r"(?:/\S*/)?(?:bash|zsh|sh) -l?c (['\"]?)(.*)\1", re.DOTALL)
 
 
 def effect_of(tool: str, input: object = None) -> Effect:
@@ -52,7 +56,8 @@ def is_shell(tool: str) -> bool:
 def shell_command(input: object) -> str:
     """The command of a shell call, as one text."""
     if isinstance(input, str):
-        return input
+        wrapped = _WRAPPED.fullmatch(input)
+        return wrapped[2] if wrapped else input
     if not isinstance(input, dict):
         return ""
     command = next((input[k] for k in ("command", "cmd", "script") if k in input), "")
@@ -60,4 +65,4 @@ def shell_command(input: object) -> str:
         words = [str(word) for word in command]
         # `bash -lc "…"`: the command is the last word.
         return words[-1] if len(words) > 2 and words[1] in ("-lc", "-c") else " ".join(words)
-    return str(command)
+    return shell_command(command) if isinstance(command, str) else str(command)

@@ -9,7 +9,7 @@ import msgspec
 
 from wakelog.importers.files import stat_of
 from wakelog.importers.formats import format_named, format_of
-from wakelog.importers.session_writer import SessionWriter
+from wakelog.importers.session_writer import FileChanges, SessionWriter
 from wakelog.importers.steps import Transcript
 from wakelog.store import Store
 
@@ -49,18 +49,27 @@ class ImportReport(msgspec.Struct, frozen=True):
 
 
 def import_transcript(
-    store: Store, path: Path, *, format: str = "", told: Told | None = None, dry_run: bool = False
+    store: Store,
+    path: Path,
+    *,
+    format: str = "",
+    told: Told | None = None,
+    dry_run: bool = False,
+    changes: FileChanges | None = None,
 ) -> ImportReport:
     """Brings a transcript into the store. A file that is as it was the last time is not read again. A dry run reads and
-    compares, and writes nothing."""
+    compares, and writes nothing. `changes` are files that somebody saw a call change; those of calls that are new here
+    are written after their call, and taken out of it."""
     found = format_named(format) if format else format_of(path)
-    stat = stat_of(path)
+    of_file = stat_of(path)
     sessions: list[ImportedSession] = []
     broken: list[str] = []
     count = 0
     now = store.clock()
     for transcript in found.transcripts(path):
+        stat = transcript.stat or of_file
         writer = SessionWriter(store, transcript.head, format=found.NAME, source=str(path), stat=stat, dry_run=dry_run)
+        writer.changes = changes if changes is not None else {}
         if writer.is_unchanged():
             sessions.append(_session(writer))
             continue

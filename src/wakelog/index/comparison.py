@@ -1,8 +1,9 @@
 """Checks an index against the log: the log is projected again, and the two results are compared row by row.
 
-An index is a cache without hashes, so anybody who can write its file can forge a row. Only the log can show that. The
-second projection is a temporary file beside the first. Rows are compared as they are read, so memory does not grow with
-the store.
+An index is a cache without hashes, so anybody who can write it can forge a row. Only the log can show that. The second
+projection is a temporary file. An index in a file is compared by its views, row by row as they are read. An index in a
+shared database has no views, so there the tables are compared, a session at a time. The numbers of sessions differ
+between two projections: they are left out, or replaced by the ids.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 from wakelog.engine import Engine
 from wakelog.index.connection import SEQ_BITS, Connection, Damaged
+from wakelog.index.dialect import TABLES
 from wakelog.index.index import Index
 from wakelog.index.sql import VIEWS
 
@@ -39,24 +41,50 @@ _PARTS = {
 
 
 def differences(index: Index, engine: Engine) -> Iterator[tuple[str, str]]:
-    """(session, what of it) for everything in an index that is not what the log says. An index that is kept in memory
-    or in a shared database is not looked at."""
-    if index.path is None:
+    """(session, what of it) for everything in an index that is not what the log says. One that is kept in memory, or
+    that nobody has asked yet, is not looked at."""
+    if index.path is None and not (engine.abilities.keeps_index and _is_in_use(index)):
         return
+    beside = index.path.parent if index.path is not None else None
     with (
-        tempfile.TemporaryDirectory(prefix=".index-", dir=index.path.parent) as folder,
+        tempfile.TemporaryDirectory(prefix=".index-", dir=beside) as folder,
         Index(engine, Path(folder) / "index.db") as fresh,
     ):
-        for _ in range(TRIES):
-            index.catch_up()
-            fresh.catch_up()
-            with index.reading() as kept, fresh.reading() as made:
-                if _cursor(kept) == _cursor(made):
-                    try:
-                        yield from _compared(kept, made)
-                    except Damaged as exc:
-                        yield "", f"it cannot be read: {exc}"
-                    return
+        try:
+            yield from (_file_differences if index.path is not None else _shared_differences)(index, fresh)
+        except Damaged as exc:
+            yield "", f"it cannot be read: {exc}"
+
+
+def _file_differences(index: Index, fresh: Index) -> Iterator[tuple[str, str]]:
+    for _ in range(TRIES):
+        index.catch_up()
+        fresh.catch_up()
+        with index.reading() as kept, fresh.reading() as made:
+            if _cursor(kept) == _cursor(made):
+                yield from _compared(kept, made)
+                return
+
+
+def _shared_differences(index: Index, fresh: Index) -> Iterator[tuple[str, str]]:
+    """What differs twice while its session stands at the same event. In a shared database two cursors differ although
+    nothing does, so they cannot tell whether both stand at the same moment."""
+    found: set[tuple[str, str, int]] | None = None
+    for _ in range(2):
+        index.catch_up()
+        fresh.catch_up()
+        with index.reading() as kept, fresh.reading() as made:
+            now = set(_compared_tables(kept, made))
+        found = now if found is None else found & now
+        if not found:
+            return
+    for session, what, _ in sorted(found or ()):
+        yield session, what
+
+
+def _is_in_use(index: Index) -> bool:
+    with index.reading() as db:
+        return db.execute("select s.no from wl_session s limit 1").get is not None
 
 
 def _cursor(db: Connection) -> str:
@@ -77,3 +105,48 @@ def _compared(kept: Connection, made: Connection) -> Iterator[tuple[str, str]]:
 
 def _pairs(kept: Connection, made: Connection, query: str, values: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
     return itertools.zip_longest(*(iter(db.execute(query, values).fetchone, None) for db in (kept, made)))
+
+
+def _compared_tables(kept: Connection, made: Connection) -> Iterator[tuple[str, str, int]]:
+    """(session, which table, where the log has the session)."""
+    here, there = _sessions(kept), _sessions(made)
+    for session in {*here, *there}:
+        if session not in here or session not in there:
+            yield session, "session", there.get(session, (0, 0))[1]
+            continue
+        (ours, _), (theirs, head) = here[session], there[session]
+        for what, query in _TABLES.items():
+            if _rows(kept, query, ours) != _rows(made, query, theirs):
+                yield session, what, head
+
+
+def _sessions(db: Connection) -> dict[str, tuple[int, int]]:
+    rows = db.execute("select s.id, s.no, s.head from wl_session s").fetchall()
+    return {session: (number, head) for session, number, head in rows}
+
+
+def _rows(db: Connection, query: str, number: int) -> list[str]:
+    """The rows of a session, in an order that no database's idea of sorting text can change."""
+    return sorted(map(repr, map(tuple, db.execute(query, {"no": number}).fetchall())))
+
+
+def _table_queries() -> dict[str, str]:
+    """For each table of the schema, its rows of a session without what the projection made up itself."""
+    out = {}
+    for table, shape in TABLES.items():
+        name = table.removeprefix("wl_")
+        if table in ("wl_meta", "wl_lineage", "wl_text"):
+            continue
+        number = "no" if table == "wl_session" else "session"
+        columns = ", ".join(f"t.{column}" for column in shape.columns if column not in (number, "born", "carried"))
+        out[name] = f"select {columns} from {table} t where t.{number} = :no"
+    out["lineage"] = (
+        "select t.first, t.last, h.id from wl_lineage t join wl_session h on h.no = t.holder where t.session = :no"
+    )
+    first = f":no * {1 << SEQ_BITS}"
+    out["text"] = f"select t.id - {first}, t.body from wl_text t where t.id between {first} and {first} + {_SEQ_MAX}"
+    return out
+
+
+_SEQ_MAX = (1 << SEQ_BITS) - 1
+_TABLES = _table_queries()

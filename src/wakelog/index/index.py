@@ -97,6 +97,10 @@ class Index(Queries):
         """What the index holds now, at one moment, without catching up."""
         return self._database.reading()
 
+    def writing(self) -> AbstractContextManager[Connection]:
+        """A transaction for what is kept beside the projection (finding_rows.py)."""
+        return self._database.writing()
+
     def query_sql(
         self,
         statement: str,

@@ -41,9 +41,11 @@ class Queries(ABC):
         rewound: bool = False,
         lineage: bool = True,
         limit: int = 1000,
+        path: str = "",
     ) -> Page[ModifiedFile]:
-        """The files that were changed, each once, the newest change first."""
-        return self.ask(ask.AskFilesModified(session, last_turns, since, rewound, lineage, limit))
+        """The files that were changed, each once, the newest change first. With `path` only that one, also where a
+        session names it from its own folder on."""
+        return self.ask(ask.AskFilesModified(session, last_turns, since, rewound, lineage, limit, path))
 
     def decisions(
         self,

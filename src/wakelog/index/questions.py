@@ -60,13 +60,15 @@ class About(IndexQuestion, frozen=True):
 
 
 class AskFilesModified(About, frozen=True):
-    """Lists the changed files, each once, the newest change first."""
+    """Lists the changed files, each once, the newest change first. With `path` only that one, also where a session
+    names it from its own folder on."""
 
     limit: Number = 1000
+    path: str = ""
 
     def __call__(self, reading: IndexMoment) -> Page[ModifiedFile]:
         source, values = self.source(reading, "wl_file")
-        values = {**values, "limit": check_limit(self.limit)}
+        values = {**values, "limit": check_limit(self.limit), "path": self.path}
         return st.page_of(reading, ModifiedFile, st.FILES.format(source), values)
 
 

@@ -41,7 +41,7 @@ ADDED = {
 }
 """Tables that rows are only added to, and how many columns they have."""
 
-OF_SESSION = (*ADDED, "wl_rewind", "wl_turn", "wl_tool", "wl_label", "wl_visible")
+OF_SESSION = (*ADDED, "wl_rewind", "wl_turn", "wl_tool", "wl_label", "wl_visible", "wl_finding")
 """Tables whose rows belong to a session, by number."""
 
 

@@ -233,6 +233,30 @@ create table wl_spawn (
     primary key (session, seq)
 ) strict, without rowid;
 
+-- What rules found in a turn's words (insight): places only, never words. Written when it was asked for, and not by the
+-- projector. `no` 0 says that the turn was read, by which rules; what they found counts from 1. A span is `start` to
+-- `stop` in the text `block` of the event `seq`; `calls` are events, as a JSON list.
+create table wl_finding (
+    session      integer not null,
+    turn         integer not null,
+    attempt      integer not null,
+    no           integer not null,
+    rules        integer not null,
+    kind         text not null,
+    seq          integer not null,
+    block        integer not null,
+    start        integer not null,
+    stop         integer not null,
+    reason_seq   integer not null,
+    reason_block integer not null,
+    reason_start integer not null,
+    reason_stop  integer not null,
+    score        integer not null,
+    detail       text not null,
+    calls        text not null,
+    primary key (session, turn, attempt, no)
+) strict, without rowid;
+
 -- What can be searched, one row for an event that says something. `id` is the session's number and the event's seq in
 -- one integer (number * 2^32 + seq), because full-text rows have an integer for a name.
 create table wl_text (

@@ -259,7 +259,7 @@ def _finding(head: Head, fault: Fault) -> StoreFinding:
 
 
 def _index_findings(store: Store, repair: bool) -> list[StoreFinding]:
-    """Whether the index file, if there is one, is sound and says what the log says. It is derived, so it can be made
+    """Whether the index, if there is one, is sound and says what the log says. It is derived, so it can be made
     anew."""
     from wakelog.index.comparison import differences
     from wakelog.maintenance.measures import index_fault
@@ -268,7 +268,7 @@ def _index_findings(store: Store, repair: bool) -> list[StoreFinding]:
     problem = index_fault(path)
     if problem:
         found = [StoreFinding(f"the index is damaged: {problem}", is_damage=False, fix=fix, can_tidy=True)]
-    elif path is None or not path.exists() or store._is_index_shared:
+    elif not store._is_index_shared and (path is None or not path.exists()):
         return []
     else:
         found = [

@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from wakelog.codec.lines import TOO_LONG, ServerSentEvents
 from wakelog.errors import UnsupportedError
-from wakelog.mcp.frames import TOO_LONG, ServerSentEvents, frames_of
+from wakelog.mcp.frames import frames_of
 from wakelog.mcp.recorder import Recorder
 
 if TYPE_CHECKING:

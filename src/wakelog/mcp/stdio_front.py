@@ -21,7 +21,8 @@ from typing import Any
 import msgspec
 
 import wakelog
-from wakelog.mcp.frames import TOO_LONG, Frame, Lines, frames_of
+from wakelog.codec.lines import TOO_LONG, Lines
+from wakelog.mcp.frames import Frame, frames_of
 
 PIECE = 1 << 16
 NAME = "wakelog"

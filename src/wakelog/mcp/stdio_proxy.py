@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
 from typing import IO
 
-from wakelog.errors import NotFoundError
-from wakelog.mcp.frames import TOO_LONG, Lines, frames_of
+from wakelog.child_process import SignalForwarding
+from wakelog.codec.lines import TOO_LONG, Lines
+from wakelog.mcp.frames import frames_of
 from wakelog.mcp.recorder import Recorder, Side
 
 PIECE = 1 << 16
-_FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 
 
 def run_proxy(
@@ -37,15 +36,10 @@ def run_proxy(
     """
     ours_in = sys.stdin.fileno() if stdin is None else stdin
     ours_out = sys.stdout.fileno() if stdout is None else stdout
-    try:
-        child = subprocess.Popen(list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-    except OSError as exc:
-        raise NotFoundError(
-            f"{command[0]} cannot be started: {exc.strerror}", kind="no-command", hint="check the command after --"
-        ) from exc
-    assert child.stdin is not None
-    assert child.stdout is not None
-    with _forwarding(child):
+    with SignalForwarding() as signals:
+        child = signals.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        assert child.stdin is not None
+        assert child.stdout is not None
         up = threading.Thread(
             target=_pump_up, args=(ours_in, child.stdin, recorder, wait_s), name="wakelog up", daemon=True
         )
@@ -98,27 +92,3 @@ def _write(target: int, piece: bytes) -> None:
     view = memoryview(piece)
     while view:
         view = view[os.write(target, view) :]
-
-
-class _forwarding:
-    """While inside, signals sent to us go to the child, which decides what they mean."""
-
-    def __init__(self, child: subprocess.Popen[bytes]) -> None:
-        self._child = child
-        self._before: dict[int, object] = {}
-
-    def __enter__(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return
-        for name in _FORWARDED:
-            number = getattr(signal, name, None)
-            if number is not None:
-                self._before[number] = signal.signal(number, self._forward)
-
-    def _forward(self, number: int, frame: object) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._child.send_signal(number)
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]

@@ -153,6 +153,8 @@ def _answer(answer: dict[str, Any]) -> Iterator[Part]:
                 yield Asked(_text(call.get("id")), _text(function.get("name")), _arguments(function.get("arguments")))
     elif _is_block(answer):
         yield from _block(answer)
+    elif isinstance(answer.get("parts"), list) and answer.keys() <= {"role", "parts"}:
+        yield from _google(answer)
     elif answer:
         yield Text(text_of(answer))
 
@@ -163,10 +165,16 @@ def _google(content: Value) -> Iterator[Part]:
         if not isinstance(part, dict) or part.get("thought"):
             continue
         call = part.get("functionCall") or part.get("function_call")
+        result = part.get("functionResponse") or part.get("function_response")
         if isinstance(call, dict):
             yield Asked(_text(call.get("id")), _text(call.get("name")), call.get("args"))
+        elif isinstance(result, dict):
+            yield Answered(_text(result.get("id")), text_of(result.get("response")))
         elif isinstance(part.get("text"), str):
             yield Text(part["text"])
+        elif isinstance(held := part.get("inlineData") or part.get("inline_data"), dict):
+            media = held.get("mimeType") or held.get("mime_type")
+            yield _image({"source": {"media_type": media, "data": held.get("data")}})
 
 
 def _block(block: dict[str, Any]) -> Iterator[Part]:
@@ -187,10 +195,12 @@ def _block(block: dict[str, Any]) -> Iterator[Part]:
             yield Asked(_text(block.get("id")), _text(block.get("name")), block.get("input"))
         case "function_call":
             yield Asked(_text(block.get("call_id")), _text(block.get("name")), _arguments(block.get("arguments")))
+        case "custom_tool_call":
+            yield Asked(_text(block.get("call_id")), _text(block.get("name")), block.get("input"))
         case "tool_result":
             is_error = block.get("is_error") is True
             yield Answered(_text(block.get("tool_use_id")), _flat(block.get("content")), is_error)
-        case "function_call_output":
+        case "function_call_output" | "custom_tool_call_output":
             yield Answered(_text(block.get("call_id")), _flat(block.get("output")))
         case "reasoning" | "thinking":
             return  # a provider's own notes, which only it can read and which nobody else takes

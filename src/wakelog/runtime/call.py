@@ -8,7 +8,7 @@ of it, and reads from top to bottom:
   sent again, asked about, or left to a person. Else the intent is recorded, refused when another process has taken the
   turn over.
 - `_tried` runs the function; `_retried` leads to the next try.
-- `_finish` records what came of it.
+- `finish` records what came of it.
 
 The steps are a generator, walked through by a blocking or an awaiting driver (tools.py), so that there is one text of
 what happens.
@@ -104,7 +104,7 @@ class Runtime:
             if end.how == "succeeded" and given.tool.policy.effect == "model" and is_stream(end.result):
                 is_live = True
                 return self._streamed(running, end)
-            outcome: Outcome = yield Do(functools.partial(self._finish, running, end))
+            outcome: Outcome = yield Do(functools.partial(self.finish, running, end))
             if end.how == "interrupted" and end.exception is not None:
                 raise end.exception
             return outcome
@@ -371,12 +371,12 @@ class Runtime:
 
         def record(end: End) -> None:
             try:
-                self._finish(running, end)
+                self.finish(running, end)
             finally:
                 self.at_work.remove(call.action)
 
         taken = StreamRecord(
-            record, lambda exc: self._ended_by(exc, running.given), lambda: self.turn is turn, opened.took_us
+            record, lambda exc: self.ended_by(exc, running.given), lambda: self.turn is turn, opened.took_us
         )
         return Outcome(call.action, call.tool, "succeeded", live(opened.result, taken), attempts=call.attempt)
 
@@ -388,7 +388,7 @@ class Runtime:
         try:
             end = End("succeeded", (yield run))
         except BaseException as exc:
-            end = self._ended_by(exc, given, outer)
+            end = self.ended_by(exc, given, outer)
         end.took_us, end.late = (time.monotonic_ns() - started) // 1000, run.late
         return end
 
@@ -406,7 +406,7 @@ class Runtime:
             raise
 
     @staticmethod
-    def _ended_by(exc: BaseException, given: CallRequest, outer: BaseException | None = None) -> End:
+    def ended_by(exc: BaseException, given: CallRequest, outer: BaseException | None = None) -> End:
         policy = given.tool.policy
         if isinstance(exc, TimedOut):
             error = ev.Failure("timeout", f"no answer within {policy.timeout_s} s", retryable=policy.is_safe)
@@ -435,8 +435,8 @@ class Runtime:
             EventDraft(retrying(running, end), actor="tool"), *self._changed_files(running), guard=self.guard
         )
 
-    def _finish(self, running: RunningCall, end: End) -> Outcome:
-        """Records what came of a call. What the log no longer accepts is kept as evidence."""
+    def finish(self, running: RunningCall, end: End, *also: EventDraft) -> Outcome:
+        """Records what came of a call, and `also` with it. What the log no longer accepts is kept as evidence."""
         event, status = ending(running, end)
         call, policy = running.call, running.given.tool.policy
         mark = policy.mark(call.tool)
@@ -445,7 +445,7 @@ class Runtime:
         draft = self.flow.draft(event, actor="agent" if not running.is_open else "tool", mark=mark)
         try:
             seq = self.log.record(
-                draft if running.is_open else self.placed(draft), *self._changed_files(running), guard=self.guard
+                draft if running.is_open else self.placed(draft), *self._changed_files(running), *also, guard=self.guard
             )
         except (NotAllowedError, ConflictError) as exc:
             if exc.kind not in _LATE_KINDS:
@@ -478,7 +478,7 @@ class Runtime:
 
     def _came_late(self, running: RunningCall, result: object, error: BaseException | None) -> None:
         """The end of a call that was given up: now it is known what happened."""
-        end = End("succeeded", result) if error is None else self._ended_by(error, running.given)
+        end = End("succeeded", result) if error is None else self.ended_by(error, running.given)
         event, status = ending(running, end)
         policy = running.given.tool.policy
         if status == "uncertain":

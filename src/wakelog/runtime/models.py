@@ -44,6 +44,21 @@ def model_call(
     # A client has many defaults that only say "not given", and no value.
     defaults = bind(function, args, kwargs).items()
     arguments = {name: value for name, value in defaults if name in said or isinstance(value, str | int | float)}
+    run = functools.partial(function, *args, **kwargs)
+    return described_call(flow, function, run, arguments, policy, prices, provider_of(function), context)
+
+
+def described_call(
+    flow: Flow,
+    function: Callable[..., Any],
+    run: Callable[[], Any],
+    arguments: dict[str, Any],
+    policy: Policy,
+    prices: Callable[[], Prices],
+    provider: str,
+    context: Any = None,
+) -> CallRequest:
+    """A call of a model by its arguments: what is stored of them, and what it rests on."""
     shown = {name: plain(arguments[name]) for name in SHOWN if arguments.get(name) is not None}
     params = {
         name: value if _is_small(value := plain(argument)) else {"hash": hash_value(value)}
@@ -59,13 +74,13 @@ def model_call(
     name = str(arguments.get("model") or getattr(function, "__name__", "model"))
     check: Callable[[], None] | None = None
     if policy.cost is usage_cost:  # a caller's own says what it costs
-        charge = _Charge(flow.log, prices, provider_of(function), name)
+        charge = _Charge(flow.log, prices, provider, name)
         policy, check = msgspec.structs.replace(policy, cost=charge.cost), charge.check
     tool = Tool(function, policy, name)
     return CallRequest(
         tool,
         arguments,
-        functools.partial(function, *args, **kwargs),
+        run,
         stored={**params, "shown": digest},
         params=params,
         context_hash=digest,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from wakelog.compare.trajectory import Course, Extent
     from wakelog.context.brief import Brief
     from wakelog.context.token_count import Count
+    from wakelog.insight.items import Insight
     from wakelog.provenance.why import Why
     from wakelog.replay.call_match import Order
     from wakelog.replay.recorded_runtime import Effects
@@ -107,6 +108,15 @@ class SessionReads(Base[S]):
         from wakelog.context.token_count import estimate
 
         return make_brief(self.log, budget, at=self._upto(at), count=count or estimate)
+
+    def insight(self, where: Where = None, *, all: bool = False) -> Insight:
+        """What the agent decided, changed and gave up in some turns, derived from its own words and calls by rules; by
+        default of the last turn. Each item quotes the log and is `derived`: the agent did not record it. What it did
+        record hides what would be derived beside it. With `all`, minor decisions too.
+        """
+        from wakelog.session.insights import insight_of
+
+        return insight_of(cast("Session[S]", self), where, everything=all)
 
     def follow(self, *, after: Seq | None = None, timeout_s: float | None = None) -> Iterator[Entry]:
         """Streams new events live, from any process, each once and in order."""

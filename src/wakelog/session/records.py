@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.model import events as ev
@@ -13,6 +13,9 @@ from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import TrustMark
 from wakelog.session.base import Base, S, Where, check_list, check_text
+
+if TYPE_CHECKING:
+    from wakelog.session.session import Session
 
 _NEAR = 8
 """So many known keys are named where one is not known."""
@@ -77,6 +80,14 @@ class Records(Base[S]):
         """Records what did not work, so that nobody tries it again. A rewind keeps it."""
         check_text(tried, "what was tried")
         return self._record(ev.DeadEndNoted(tried=tried, learned=learned))
+
+    def accept(self, item: str, *, kind: str = "") -> Seq:
+        """Records a derived item (`insight()` gives its id, such as "e17") as a real decision, dead end or goal, with
+        the events it was derived from as evidence. `kind` says which is meant, where an event has several."""
+        from wakelog.session.insights import accept_item, find_item
+
+        session = cast("Session[S]", self)
+        return accept_item(session, find_item(session, item, kind))
 
     def artefact(self, name: str, *, uri: str = "", media: str = "", content: Value = None, why: str = "") -> Seq:
         """Records something the agent made: a report, a build, a file elsewhere."""

@@ -104,3 +104,10 @@ def test_a_session_of_nobody_has_no_agent_to_go_on_in(cli: Cli, folder: Path) ->
     answer = cli("resume", "fix-bug", "--in", "native")
     assert answer.code != 0
     assert "--in claude|codex|gemini" in answer.err
+
+
+def test_a_file_is_explained_by_the_session_that_last_changed_it(cli: Cli, transcript: Path) -> None:
+    cli("import", "--yes")
+    with wakelog.open("data/store") as store:
+        store.session("later").message("user", "hello")
+    assert cli("why", "shop/upload.py:7").lines[0].startswith(NAME)

@@ -189,7 +189,8 @@ def attempts_command(ctx: CommandContext, words: tuple[str, ...], everything: bo
     try:
         found = session.attempts_of(turn, forks=True)
     except NotFoundError:
-        span_of(session, f"@{turn}")  # its error names what is near
+        if turn is not None:
+            span_of(session, f"@{turn}")  # its error names what is near
         raise
     turn = found[0].turn
     if verbs != ["diff"]:

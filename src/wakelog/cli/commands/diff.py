@@ -12,6 +12,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import span_of
 from wakelog.cli.render.changes import FileLines, change_lines
+from wakelog.cli.render.insight import WHY, derived, insight_lines
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
@@ -19,6 +20,7 @@ from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import age, fit, glyph, inert_json
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
+from wakelog.insight.items import Insight
 from wakelog.model.ids import Seq
 from wakelog.session import Session
 from wakelog.timeline.files import ChangedFile, ChangedFiles
@@ -92,7 +94,8 @@ def diff_command(
     if patch and ctx.is_for_people:
         click.echo(inert_json(msgspec.json.format(msgspec.json.encode(found.patch), indent=2).decode()))
     else:
-        ctx.answer("diff", _plain(pair, found), lambda: _show(ctx, pair, found, lines, stat))
+        insight = _derived(pair) if not key else None
+        ctx.answer("diff", _plain(pair, found, insight), lambda: _show(ctx, pair, found, lines, stat, insight))
         _suggest(ctx, pair, found)
     return NO if exit_code and (found.changes or found.patch) else 0
 
@@ -169,13 +172,21 @@ def _file_lines(pair: _Pair) -> FileLines:
     return lines
 
 
-def _plain(pair: _Pair, found: TurnDiff) -> dict[str, Any]:
+def _derived(pair: _Pair) -> Insight | None:
+    """What can be derived of the turns between two points of one session."""
+    if pair.session.id != pair.other.id or pair.b <= pair.a:
+        return None
+    return derived(pair.session, f"e{pair.a + 1}..e{pair.b}")
+
+
+def _plain(pair: _Pair, found: TurnDiff, insight: Insight | None) -> dict[str, Any]:
     return {
         "a": _plain_point(pair.session, pair.a),
         "b": _plain_point(pair.other, pair.b),
         "changes": found.changes,
         "decisions": found.decisions,
         "patch": found.patch,
+        "derived": [item for item in insight.items if item.kind in WHY] if insight else [],
     }
 
 
@@ -189,7 +200,9 @@ def _plain_point(session: Session[Any], seq: Seq) -> dict[str, Any]:
     }
 
 
-def _show(ctx: CommandContext, pair: _Pair, found: TurnDiff, files: FileLines, stat: bool) -> None:
+def _show(
+    ctx: CommandContext, pair: _Pair, found: TurnDiff, files: FileLines, stat: bool, insight: Insight | None
+) -> None:
     _say_heading(ctx, pair)
     if not found.changes:
         ctx.say("no change")
@@ -200,6 +213,8 @@ def _show(ctx: CommandContext, pair: _Pair, found: TurnDiff, files: FileLines, s
             ctx.say(f"  {part:<12}{words}")
     else:
         ctx.say_all(change_lines(ctx, found, files))
+    if insight and not stat:
+        ctx.say_all(insight_lines(ctx, insight, WHY, files=False))
 
 
 def _say_heading(ctx: CommandContext, pair: _Pair) -> None:

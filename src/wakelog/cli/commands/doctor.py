@@ -17,6 +17,7 @@ import msgspec
 import wakelog
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import NO
+from wakelog.cli.render.capture import capture_checks
 from wakelog.cli.text import age, inert, size
 from wakelog.config import settings as config
 from wakelog.errors import NotFoundError, WakelogError
@@ -174,14 +175,14 @@ def _sessions(store: Store) -> Iterator[StoreCheck]:
 @click.command("doctor")
 @common
 def doctor_command(ctx: CommandContext) -> int:
-    """Check this installation and store: versions, settings, file, folder, disk, leases and the index. Nothing is
-    changed. The exit code is 1 when a check fails.
+    """Check this installation and store: versions, settings, file, folder, disk, leases and the index; and whether the
+    coding agents on this machine are recorded. Nothing is changed. The exit code is 1 when a check fails.
 
     \b
     Example:
       wakelog doctor
     """
-    checks = [*installation(), *store_checks(ctx)]
+    checks = [*installation(), *store_checks(ctx), *capture_checks()]
     failed = [c for c in checks if c.level == "fail"]
     ctx.answer("doctor", msgspec.to_builtins(checks), lambda: _show(ctx, checks))
     return NO if failed else 0

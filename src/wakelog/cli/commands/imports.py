@@ -14,13 +14,13 @@ import msgspec
 from wakelog.cli.context import CommandContext, common, open_store, yes_option
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
+from wakelog.cli.places import find_time
 from wakelog.cli.text import inert, size
 from wakelog.errors import NotFoundError, UnsupportedError, WakelogError
 from wakelog.importers.formats import FORMATS, format_named, format_of
 from wakelog.importers.found import FoundTranscript, find_transcripts, in_folder
 from wakelog.importers.transcript_import import ImportReport, import_transcript
 from wakelog.store import Store
-from wakelog.timeline.selectors import parse_time
 
 CHUNK = 1 << 20
 WATCH_S = 1.0
@@ -73,7 +73,7 @@ def import_command(
       wakelog import fix-bug.wakelog --dry-run
       wakelog import s3://bucket/archive/fix-bug.wakelog
     """
-    oldest = parse_time(since, time.time_ns() // 1000) if since else 0
+    oldest = find_time(ctx, since, time.time_ns() // 1000)
     found, bundles = _sort(files, form or "", oldest) if files else (find_transcripts(since=oldest), [])
     if not files and not _offer(ctx, found, yes=yes or dry_run or watch):
         ctx.answer("import", [], [])

@@ -32,6 +32,7 @@ TURNS, EVENTS = 40, 100
 @click.option("-p", "--patch", "patch", is_flag=True, help="Show what each turn changed.")
 @click.option("--stat", "stat", is_flag=True, help="Show the files that each turn in view changed.")
 @click.option("--oneline", "oneline", is_flag=True, help="Show turn, status and title only.")
+@click.option("--insight", "insight", is_flag=True, help="Show what can be derived about each turn.")
 @click.option("--graph", "graph", is_flag=True, help="Mark forks, rewinds and checkpoints.")
 @click.option("--events", "events", is_flag=True, help="Show events instead of turns.")
 @click.option("--kind", "kinds", multiple=True, metavar="K", help="Show events of this kind, or of all kinds K.*.")
@@ -53,6 +54,7 @@ def log_command(
     patch: bool,
     stat: bool,
     oneline: bool,
+    insight: bool,
     graph: bool,
     events: bool,
     kinds: tuple[str, ...],
@@ -85,7 +87,9 @@ def log_command(
             )
             _answer_events(ctx, session, stand, entries, EVENTS if limit is None else limit)
         else:
-            look = TurnsLook(patch=patch, stat=stat, oneline=oneline, graph=graph, reverse=reverse)
+            look = TurnsLook(
+                patch=patch, stat=stat, oneline=oneline, insight=insight or patch, graph=graph, reverse=reverse
+            )
             _answer_turns(ctx, session, stand, span, TURNS if limit is None else limit, look)
     except CorruptLogError as exc:
         shown = EVENTS if limit is None else limit

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
-import signal
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from wakelog.child_process import end_like
 from wakelog.cli.context import CommandContext, common
 from wakelog.errors import UnsupportedError
 
@@ -123,12 +122,7 @@ def proxy_command(
     from wakelog.mcp.stdio_proxy import run_proxy
 
     code = run_proxy(command, recorder, wait_s=DURABLE_WAIT_S if durable else 0.0)
-    if code < 0:
-        # The server died of a signal, and so do we: who started us sees what it would have seen.
-        with contextlib.suppress(OSError):  # SIGKILL has no handler to reset
-            signal.signal(-code, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    raise click.exceptions.Exit(code)
+    raise click.exceptions.Exit(end_like(code))
 
 
 def _host(url: str) -> str:

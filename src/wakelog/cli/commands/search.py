@@ -11,7 +11,8 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_time
-from wakelog.cli.render.results import shape
+from wakelog.cli.render.derived_hits import derived_hit_lines, derived_hits
+from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.sessions import harmless
 from wakelog.cli.render.table import GAP, Cell, Column, say_table
 from wakelog.cli.render.values import plain_value, scalar, text_of
@@ -46,8 +47,9 @@ def search_command(
     """Find events that contain all the words, the best match first. "Quoted words" are a phrase; word* matches a
     prefix.
 
-    Searches all sessions of the store, or the one that -s names. Each hit starts with what `wakelog show` takes. The
-    exit code is 1 when nothing is found.
+    Searches all sessions of the store, or the one that -s names. Each hit starts with what `wakelog show` takes. With
+    --kind decision or dead_end, also what is derived from the agent's words, marked ~. The exit code is 1 when nothing
+    is found.
 
     \b
     Examples:
@@ -66,11 +68,19 @@ def search_command(
     hits = list(page)
     if names or counts:
         _answer_sessions(ctx, text, hits, counts)
-    else:
-        ctx.answer("search", {"query": text, "hits": hits}, lambda: _show(ctx, text, hits), records=hits)
-        if hits:
-            ctx.suggest(f"wakelog show {_place(hits[0])}")
-    return 0 if hits else NO
+        return 0 if hits else NO
+    derived = derived_hits(ctx, text, session, kind or "", find_time(ctx, since), limit)
+
+    def human() -> None:
+        if hits or not derived:
+            _show(ctx, text, hits)
+        ctx.say_all(derived_hit_lines(ctx, derived))
+
+    data = {"query": text, "hits": hits, "derived": [plain(hit) for hit in derived]}
+    ctx.answer("search", data, human, records=[*hits, *derived])
+    if hits:
+        ctx.suggest(f"wakelog show {_place(hits[0])}")
+    return 0 if hits or derived else NO
 
 
 def _answer_sessions(ctx: CommandContext, text: str, hits: list[Hit], counts: bool) -> None:

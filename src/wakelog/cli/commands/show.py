@@ -15,11 +15,13 @@ from wakelog.cli.places import something, span_of
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.detail import event_lines, turn_lines
 from wakelog.cli.render.events import record
+from wakelog.cli.render.insight import WHY, derived, insight_lines
 from wakelog.cli.render.sessions import handle, identity
 from wakelog.cli.render.turns import TurnSummary, gather
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert
 from wakelog.errors import CorruptLogError
+from wakelog.insight.items import Insight
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
@@ -42,6 +44,7 @@ class _Shown(msgspec.Struct, frozen=True):
 @click.argument("places", nargs=-1, metavar="[SEL]...", shell_complete=complete_selector)
 @click.option("--raw", "raw", is_flag=True, help="Print the stored header and body of each event, a line each.")
 @click.option("--with-output", "with_output", is_flag=True, help="Show inputs and outputs of calls too.")
+@click.option("--all", "everything", is_flag=True, help="Show minor derived decisions too.")
 @click.option(
     "--max-bytes",
     "limit",
@@ -51,7 +54,9 @@ class _Shown(msgspec.Struct, frozen=True):
     help="Show at most N bytes of a value; 0 shows all.",
 )
 @common
-def show_command(ctx: CommandContext, places: tuple[str, ...], raw: bool, with_output: bool, limit: int) -> int:
+def show_command(
+    ctx: CommandContext, places: tuple[str, ...], raw: bool, with_output: bool, everything: bool, limit: int
+) -> int:
     """Show a turn with its events (@5), one event in full (e1042), or a commit (c:9f3a). Without SEL, the newest turn.
 
     A session's name also applies to the positions after it: fix-auth@7 e40 is event 40 of fix-auth.
@@ -64,14 +69,14 @@ def show_command(ctx: CommandContext, places: tuple[str, ...], raw: bool, with_o
     ctx.even_damaged = True
     shown = _find(ctx, places)
     try:
-        _show(ctx, shown, raw, with_output, limit)
+        _show(ctx, shown, raw, with_output, everything, limit)
     except CorruptLogError as exc:
         codes = [answer_damaged(ctx, "show", each.session, exc, each.span, limit=EVENTS) for each in shown]
         return max(codes)
     return 0
 
 
-def _show(ctx: CommandContext, shown: list[_Shown], raw: bool, with_output: bool, limit: int) -> None:
+def _show(ctx: CommandContext, shown: list[_Shown], raw: bool, with_output: bool, everything: bool, limit: int) -> None:
     if raw:
         for each in shown:
             _say_raw(ctx, each)
@@ -83,13 +88,13 @@ def _show(ctx: CommandContext, shown: list[_Shown], raw: bool, with_output: bool
                 ctx.record("show", record(each.session, entry, tools, limit))
         return
     if ctx.json:
-        documents = [_plain(each, limit) for each in shown]
+        documents = [_plain(each, everything, limit) for each in shown]
         ctx.answer("show", documents[0] if len(documents) == 1 else documents, lambda: None)
         return
     for number, each in enumerate(shown):
         if number:
             ctx.say()
-        _say(ctx, each, with_output, limit)
+        _say(ctx, each, with_output, everything, limit)
     ctx.flush()
     _suggest(ctx, shown[-1])
 
@@ -137,7 +142,11 @@ def _turn_row(shown: _Shown) -> TurnSummary | None:
     return next(gather(shown.session, _entries(shown)), None) if shown.kind == "turn" else None
 
 
-def _plain(shown: _Shown, limit: int) -> dict[str, Any]:
+def _insight(shown: _Shown, row: TurnSummary | None, everything: bool) -> Insight | None:
+    return derived(shown.session, f"@{row.turn}", everything=everything) if row is not None else None
+
+
+def _plain(shown: _Shown, everything: bool, limit: int) -> dict[str, Any]:
     tools: dict[str, str] = {}
     row, session = _turn_row(shown), shown.session
     events = [record(session, e, tools, limit) for e in itertools.islice(_entries(shown), EVENTS)]
@@ -147,6 +156,7 @@ def _plain(shown: _Shown, limit: int) -> dict[str, Any]:
         "first": shown.span.first,
         "last": shown.span.last,
         "turn": row,
+        "insight": _insight(shown, row, everything),
         "commit": _plain_commit(session, shown.span.last) if shown.kind in ("commit", "event") else None,
         "events": events,
         "more": max(0, (row.events if row else shown.span.last - shown.span.first + 1) - len(events)),
@@ -166,7 +176,7 @@ def _plain_commit(session: Session[Any], seq: Seq) -> dict[str, Any]:
     }
 
 
-def _say(ctx: CommandContext, shown: _Shown, with_output: bool, limit: int) -> None:
+def _say(ctx: CommandContext, shown: _Shown, with_output: bool, everything: bool, limit: int) -> None:
     tools: dict[str, str] = {}
     session = shown.session
     if shown.kind == "event":
@@ -176,7 +186,12 @@ def _say(ctx: CommandContext, shown: _Shown, with_output: bool, limit: int) -> N
     row = _turn_row(shown)
     commit = _plain_commit(session, shown.span.last) if shown.kind == "commit" else None
     entries = itertools.islice(_entries(shown), EVENTS)
-    ctx.say_all(turn_lines(ctx, session, row, commit, shown.span, entries, tools, with_output=with_output, limit=limit))
+    found = _insight(shown, row, everything)
+    # The goal is in the heading, and checks and files are among the events.
+    about = list(insight_lines(ctx, found, (*WHY, "pending"), files=False)) if found else []
+    ctx.say_all(
+        turn_lines(ctx, session, row, commit, shown.span, entries, tools, about, with_output=with_output, limit=limit)
+    )
     total = row.events if row else shown.span.last - shown.span.first + 1
     if total > EVENTS:
         name = handle(session)

@@ -119,6 +119,7 @@ def _follow(ctx: CommandContext, watcher: Watcher) -> None:
             for each in _told(ctx, watcher.look()):
                 _tell(ctx, each)
             if time.monotonic() >= due:
+                ctx.take_in_hooks()
                 for each in _told(ctx, watcher.tick()):
                     _tell(ctx, each)
                 due = time.monotonic() + TICK_S

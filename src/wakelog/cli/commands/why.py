@@ -12,13 +12,14 @@ from wakelog.cli.context import CommandContext, at_option, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_subject, find_subject_in, find_subjects
 from wakelog.cli.render.events import Tools, show_line
+from wakelog.cli.render.insight import WHY, insight_lines, reasons_for
 from wakelog.cli.render.provenance import (
     plain_why,
     say_wrapped,
     touched_lines,
     why_lines,
 )
-from wakelog.cli.render.results import Of, shape, shows
+from wakelog.cli.render.results import Of, plain, shape, shows
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import fit, glyph, inert
@@ -63,8 +64,14 @@ def why_command(ctx: CommandContext, words: tuple[str, ...], at: str, depth: int
     place = find_subject_in(ctx, words[0], words[1], at) if len(words) == 2 else find_subject(ctx, words[0], at)
     session = place.session
     found = session.why(place.text, at=place.at, depth=depth, steps=steps, wide=wide)
-    data = plain_why(session, found)
-    ctx.answer("why", data, lambda: _say(ctx, session, found), records=data["steps"])
+    told = reasons_for(session, [step.seq for step in found.steps])
+    data = {**plain_why(session, found), "derived": plain(told.items if told else ())}
+
+    def human() -> None:
+        _say(ctx, session, found)
+        ctx.say_all(insight_lines(ctx, told, WHY, files=False) if told and told.items else ())
+
+    ctx.answer("why", data, human, records=data["steps"])
     if found.steps:
         name, worst = handle(session), next((o for o in found.origins if o.trust != "trusted"), None)
         more = [f"wakelog taint -s {name} e{worst.seqs[0]}"] if worst else []

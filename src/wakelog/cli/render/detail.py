@@ -39,13 +39,16 @@ def turn_lines(
     span: Range,
     entries: Iterable[Entry],
     tools: Tools,
+    about: Iterable[str] = (),
     *,
     with_output: bool,
     limit: int,
 ) -> Iterator[str]:
-    """A heading, then each event on a line, with messages (and on request inputs and outputs) beneath."""
+    """A heading, lines `about` the turn, then each event on a line, with messages (and on request inputs and outputs)
+    beneath."""
     if row is not None:
         yield from _turn_heading(ctx, session, row)
+        yield from about
     elif commit is not None:
         yield f"{title(ctx, session)}  commit c:{commit['hash'][:12]}  e{commit['first']}..e{commit['last']}"
         yield ctx.style(f"  after c:{commit['prev'][:12]}, id {inert(commit['id'], lines=False)}", dim=True)

@@ -10,6 +10,7 @@ import msgspec
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.events import is_error
+from wakelog.cli.render.insight import WHY, derived, insight_lines
 from wakelog.cli.render.money import Spent, plain_cost
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import URGENT, Standing, handle, short_id, status_words
@@ -182,6 +183,7 @@ class TurnsLook(msgspec.Struct, frozen=True):
     patch: bool = False
     stat: bool = False
     oneline: bool = False
+    insight: bool = False
     graph: bool = False
     reverse: bool = False
 
@@ -280,6 +282,10 @@ def _beneath(ctx: CommandContext, session: Session[Any], row: TurnSummary, look:
     if look.patch:
         found = session.diff(row.begin - 1, row.last)
         yield from change_lines(ctx, found, row.files, indent="      ")
+    if look.insight and row.outcome != "open":
+        known = derived(session, f"@{row.turn}")
+        yield from insight_lines(ctx, known, WHY, indent="      ", files=not look.patch) if known else ()
+    if look.patch or look.insight:
         yield ""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from wakelog.engine import Marks, refuse_place_in_no_session, require
+from wakelog.engine import Marks, require
 from wakelog.engines.remote import wire
 from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.http.problems import too_slow
@@ -181,7 +181,6 @@ def rewrite(call: VerbRequest, body: wire.Rewrite) -> wire.Rewritten:
 @route("POST", "/engine/wait", waits=True)
 async def wait(call: VerbRequest, body: wire.WaitRequest) -> wire.NewsAnswer:
     """Waits until something new was stored, for half a minute at most."""
-    refuse_place_in_no_session(body.session, body.after)
     deadline = time.monotonic() + min(max(body.timeout_s, 0.0), WAIT_MAX_S)
     if body.session is None:
         return await _wait_for_any(call, body.cursor, deadline)

@@ -22,6 +22,7 @@ from wakelog.http.shapes import (
     record_of,
     time_of,
 )
+from wakelog.insight.items import Insight
 from wakelog.log.reader import fetch
 from wakelog.log.verify import VerifyReport
 from wakelog.model.ids import SessionId
@@ -98,6 +99,13 @@ class DiffQuery(Query, frozen=True):
 
     def fixed(self) -> bool:
         return not self.other and is_fixed(self.a, self.b)
+
+
+class InsightQuery(Query, frozen=True):
+    where: str = ""
+    """A turn or a range: `@2`, `@1..@5`; by default the last turn."""
+    all: bool = False
+    """Minor decisions too."""
 
 
 class BlameQuery(At, frozen=True):
@@ -206,6 +214,13 @@ def diff(call: VerbRequest, query: DiffQuery) -> TurnDiff:
     session = call.session()
     other = call.space.session(query.other) if query.other else None
     return session.diff(query.a or None, query.b or None, other=other)
+
+
+@route("GET", "/sessions/{session}/insight")
+def insight(call: VerbRequest, query: InsightQuery) -> Insight:
+    """What the agent decided, changed and gave up in some turns, derived from its own words by rules; by default of the
+    last turn. Each item quotes the log and is `derived`, never recorded."""
+    return call.session().insight(query.where or None, all=query.all)
 
 
 @route("GET", "/sessions/{session}/blame", by_head=True)

@@ -55,6 +55,13 @@ class Note(Question, frozen=True):
     on: str = ""
 
 
+class Accept(Question, frozen=True):
+    """A derived item, by the id that `insight` gives it; `kind` says which, where an event has several."""
+
+    item: NotEmpty
+    kind: str = ""
+
+
 class Patch(Question, frozen=True):
     """A change of `data`: RFC 6902, with paths below /data. `expect` is the event it was made on."""
 
@@ -86,6 +93,12 @@ def checkpoint(call: VerbRequest, body: Checkpoint) -> Recorded:
 def note(call: VerbRequest, body: Note) -> Recorded:
     """Adds a remark."""
     return Recorded(call.session().note(body.text, body.on or 0))
+
+
+@route("POST", "/sessions/{session}/accept", scope="write")
+def accept(call: VerbRequest, body: Accept) -> Recorded:
+    """Records a derived item as a real decision, dead end or goal, with its evidence."""
+    return Recorded(call.session().accept(body.item, kind=body.kind))
 
 
 @route("POST", "/sessions/{session}/patch", scope="write")

@@ -118,7 +118,8 @@ class GapNoted(Event, frozen=True, gc=False):
 class RecordsImported(Event, frozen=True, gc=False):
     """Which records of another program's transcript the events before it in this commit were made from: the id of each,
     and how many events it gave. `rest` is a text with one line of JSON for each record: what those events do not hold
-    of it, as it was. `size` and `changed` are those of the file when it was read."""
+    of it, as it was. `size` and `changed` are those of the file when it was read. `steps` are names of what was taken
+    from records that the program writes again when there is more of them: it is not taken a second time."""
 
     format: str
     source: str = ""
@@ -127,3 +128,4 @@ class RecordsImported(Event, frozen=True, gc=False):
     rest: Value = None
     size: int = 0
     changed: int = 0
+    steps: tuple[str, ...] = ()

@@ -1,0 +1,52 @@
+"""`wakelog hook`: what agents run, and `--drain`.
+
+Called by an agent it does not come here: cli/__init__.py goes to the spool before anything else is loaded."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from wakelog.cli.context import CommandContext, common, open_store
+from wakelog.cli.errors import NO
+from wakelog.cli.text import inert
+from wakelog.hooks import spool
+
+
+@click.command("hook")
+@click.argument("agent", required=False, type=click.Choice(spool.AGENTS))
+@click.argument("rest", nargs=-1, type=click.UNPROCESSED)
+@click.option("--drain", is_flag=True, help="Take what hooks wrote into the store, and say what became of it.")
+@click.option("--brief", is_flag=True, help="At the start of a session, print a short brief of earlier work.")
+@common
+def hook_command(ctx: CommandContext, agent: str | None, rest: tuple[str, ...], drain: bool, brief: bool) -> int:
+    """Write down what a coding agent tells its hooks. Agents run this; `wakelog enable` sets it up. It reads JSON from
+    stdin, prints nothing, and always succeeds.
+
+    What hooks write waits in a spool, and the next wakelog command takes it into the store; --drain does only that.
+
+    \b
+    Examples:
+      wakelog hook --drain
+      echo '{"session_id": "…", "hook_event_name": "Stop"}' | wakelog hook claude-code
+    """
+    if agent is not None:
+        spool.run_hook([agent, *rest, *(["--brief"] if brief else [])])
+        return 0
+    if not drain:
+        raise click.UsageError("name the agent, or use --drain")
+    from wakelog.hooks.intake import take_in
+
+    report = take_in(open_store, into=ctx.given_url)
+
+    def human() -> None:
+        ctx.say(f"{report.records} records taken in: {', '.join(map(inert, report.sessions)) or 'no session'}")
+        if report.waiting:
+            ctx.say(f"{report.waiting} wait for what follows them")
+        if report.broken:
+            ctx.say(f"{report.broken} could not be read")
+        for trouble in report.troubles:
+            ctx.warn(inert(trouble, lines=False))
+
+    ctx.answer("intake", msgspec.to_builtins(report), human)
+    return NO if report.troubles else 0

@@ -1,0 +1,77 @@
+"""`wakelog insight` and `accept`: what can be derived from the agent's own words, and how it becomes a record."""
+
+from __future__ import annotations
+
+import click
+
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.render.insight import footer_line, insight_lines
+from wakelog.cli.render.results import plain
+from wakelog.cli.render.sessions import handle, identity, label, title
+from wakelog.cli.shell_completion import complete_selector
+from wakelog.cli.text import inert
+from wakelog.insight.items import Insight
+from wakelog.session.insights import ACCEPTED
+
+
+@click.command("insight")
+@click.argument("where", required=False, default="", metavar="[SEL|RANGE]", shell_complete=complete_selector)
+@click.option("--all", "everything", is_flag=True, help="Show minor decisions too.")
+@common
+def insight_command(ctx: CommandContext, where: str, everything: bool) -> None:
+    """Show what the agent decided, changed and gave up, derived from its own words and calls; by default in the last
+    turn.
+
+    Each line quotes the log and is marked ~: rules found it, the agent did not record it. What the agent recorded
+    itself is not repeated. The event at the end of a line is what `wakelog accept` takes.
+
+    \b
+    Examples:
+      wakelog insight fix-auth@2
+      wakelog insight fix-auth@1..@5 --all
+    """
+    place = ctx.place(where)
+    session = place.session
+    found = session.insight(place.text or None, all=everything)
+    data = {**identity(session), **plain(found)}
+
+    def human() -> None:
+        turns = list(dict.fromkeys(item.turn for item in found.items))
+        ctx.say(f"{title(ctx, session)}{f'  @{turns[0]}' if len(turns) == 1 else ''}")
+        if not found.items and not found.notes:
+            ctx.say("  nothing was derived")
+        for turn in turns if len(turns) > 1 else ():
+            ctx.say(ctx.style(f"@{turn}", bold=True))
+            items = tuple(item for item in found.items if item.turn == turn)
+            ctx.say_all(insight_lines(ctx, Insight(items, 0, (), found.rules), footer=False))
+        ctx.say_all(f"  {inert(note, lines=False)}" for note in found.notes if len(turns) > 1)
+        if len(turns) > 1:
+            ctx.say(footer_line(ctx, found))
+        else:
+            ctx.say_all(insight_lines(ctx, found))
+
+    ctx.answer("insight", data, human, records=({"session": session.id, **plain(item)} for item in found.items))
+    first = next((item for item in found.items if item.kind in ACCEPTED and item.kind != "goal"), None)
+    if first is not None:
+        ctx.suggest(f"wakelog accept {first.id} -s {handle(session)}", f"wakelog show -s {handle(session)} {first.id}")
+
+
+@click.command("accept")
+@click.argument("item", metavar="EVENT")
+@click.option("--kind", "kind", type=click.Choice(ACCEPTED), default=None, help="Which one, if the event has several.")
+@common
+def accept_command(ctx: CommandContext, item: str, kind: str | None) -> None:
+    """Record a derived item as a real decision, dead end or goal, with the events it was derived from as evidence.
+
+    EVENT is what `wakelog insight` and `show` print at the end of the item's line.
+
+    \b
+    Examples:
+      wakelog accept e17 -s fix-auth
+      wakelog accept e17 --kind dead_end -s fix-auth
+    """
+    session = ctx.session()
+    seq = session.accept(item, kind=kind or "")
+    entry = session.log.entry(seq)
+    said = f"Recorded {inert(item, lines=False)} of {label(session)} as {entry.kind}, e{seq}"
+    ctx.done("accept", session, said, item=item, seq=seq, kind=entry.kind)

@@ -1,0 +1,108 @@
+"""`wakelog record`: runs a command, and records the model calls that it makes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wakelog.child_process import SignalForwarding, end_like
+from wakelog.cli.context import CommandContext, common
+
+if TYPE_CHECKING:
+    from wakelog.instruments.recorder import ConversationRecorder
+    from wakelog.session import Session
+    from wakelog.store import Store
+
+_RUNNERS = ("python", "node", "bun", "deno", "uv", "uvx", "npx", "ruby", "bash", "sh", "env", "time")
+"""Commands that run another one, which is what people think of."""
+_SCRIPTS = (".py", ".js", ".mjs", ".ts", ".rb", ".sh")
+
+
+@click.command("record", context_settings={"ignore_unknown_options": True})
+@click.option("--name", metavar="N", help="Name the session after this (default: the command).")
+@click.option("--into", "into", metavar="SESSION", help="Record into this session (default: a new one for each run).")
+@click.option(
+    "--env",
+    "also",
+    multiple=True,
+    metavar="NAME[=URL]",
+    help="Another variable that holds a model's base URL, and where it leads if it is not set. Can be repeated.",
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@common
+def record_command(
+    ctx: CommandContext, name: str | None, into: str | None, also: tuple[str, ...], command: tuple[str, ...]
+) -> None:
+    """Run a command, and record every model call that it makes.
+
+    The command needs no change. It is started with OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL and
+    similar variables set to an address on this machine. What it sends there goes on to the provider, or to what the
+    variable held before, and the answer comes back unchanged. Recorded are messages, answers, tools that the model
+    asked for, and what they cost; never a key. A client that does not read these variables is not seen.
+
+    If the store fails, the traffic continues, and the gap is recorded when the store is back. The exit code is that of
+    the command.
+
+    \b
+    Examples:
+      wakelog record -- python agent.py
+      wakelog record --name nightly -- ./run-evals.sh
+      wakelog record --env GROQ_BASE_URL=https://api.groq.com -- python agent.py
+    """
+    from wakelog.instruments.endpoints import Endpoints
+    from wakelog.instruments.lanes import LaneName
+    from wakelog.instruments.proxy import ModelProxy
+    from wakelog.instruments.recorder import ConversationRecorder
+
+    lane_name = LaneName(name or program_of(command), os.getpid())
+    endpoints = Endpoints(os.environ, dict(_pair(each) for each in also))
+
+    stores: list[Store] = []
+
+    def open_session(number: int) -> Session[Any]:
+        # In the recorder's thread, and again if it failed: the store may come back.
+        if not stores:
+            stores.append(ctx.new_store())
+        made = lane_name(number) if into is None else into if number == 1 else f"{into}-{number}"
+        return stores[0].session(made, agent=lane_name.program)
+
+    recorder = ConversationRecorder(open_session, source="record", is_ours=into is None, warn=ctx.warn)
+    with SignalForwarding(shares_terminal=True) as signals:
+        with ModelProxy(endpoints, recorder) as proxy:
+            child = signals.start(command, env=endpoints.variables(proxy.address, os.environ))
+            code = child.wait()
+        recorder.close()
+    if not ctx.quiet:
+        click.echo(_summary(ctx, recorder), err=True)
+    raise click.exceptions.Exit(end_like(code))
+
+
+def program_of(command: Sequence[str]) -> str:
+    """What a command is called: the script that an interpreter runs, or the command itself."""
+    name = Path(command[0]).stem
+    while name.rstrip("0123456789.") in _RUNNERS:
+        rest = [word for word in command[1:] if not word.startswith("-") and "=" not in word and word != "run"]
+        if not rest:
+            break
+        script = next((word for word in rest if Path(word).suffix in _SCRIPTS), rest[0])
+        command, name = rest[rest.index(script) :], Path(script).stem
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in name)[:60].strip("-.") or "command"
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, _, url = text.partition("=")
+    return name, url
+
+
+def _summary(ctx: CommandContext, recorder: ConversationRecorder) -> str:
+    sessions = recorder.sessions
+    if not sessions:
+        return "wakelog: no model call was seen; does the command read OPENAI_BASE_URL, ANTHROPIC_BASE_URL or the like?"
+    store = f" --store {ctx.given_url}" if ctx.given_url else ""
+    more = f" and {len(sessions) - 1} more" if len(sessions) > 1 else ""
+    name = sessions[0].name
+    return f"wakelog: recorded in {name}{more}; look at it with: wakelog{store} log {name}"

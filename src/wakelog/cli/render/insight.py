@@ -1,0 +1,146 @@
+"""Derived insight for people: each line marked `~`, with the event it is quoted from, and one line that says what the
+mark means. Nothing here is printed as if the agent had recorded it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from wakelog.cli.context import CommandContext
+from wakelog.cli.text import fit, fit_path, glyph, inert, pad
+from wakelog.errors import WakelogError
+from wakelog.insight.items import Insight, InsightItem
+from wakelog.session import Session
+
+TITLES = {
+    "goal": "goal",
+    "correction": "correction",
+    "redirect": "redirected",
+    "failure_report": "reported",
+    "preference": "preference",
+    "approach_change": "change",
+    "dead_end": "dead end",
+    "decision": "decision",
+    "pending": "pending",
+}
+WHY = ("approach_change", "dead_end", "decision", "correction", "redirect", "failure_report")
+"""What says what the agent did differently, and why."""
+LINES_MAX = 3
+"""A quote takes so many lines at most."""
+_MARGIN = 12
+_FILES_MAX = 8
+
+
+def derived(session: Session[Any], where: str, *, everything: bool = False) -> Insight | None:
+    """What can be derived; None when the words cannot be read: then what was asked for is shown without it."""
+    try:
+        return session.insight(where, all=everything)
+    except WakelogError:
+        return None
+
+
+def reasons_for(session: Session[Any], seqs: Sequence[int]) -> Insight | None:
+    """The derived items that stand for one of some events, or led to it, in the turn of the first."""
+    if not seqs:
+        return None
+    found = derived(session, f"e{seqs[0]}")
+    if found is None:
+        return None
+    about = set(seqs)
+    items = tuple(i for i in found.items if i.kind in WHY and (i.seq in about or about & set(i.calls)))
+    return Insight(items, 0, (), found.rules)
+
+
+def insight_lines(
+    ctx: CommandContext,
+    found: Insight,
+    kinds: Iterable[str] = (),
+    *,
+    indent: str = "  ",
+    files: bool = True,
+    footer: bool = True,
+) -> Iterator[str]:
+    """The items, those with words first, then checks and files; of these `kinds`, or all. The last line says that they
+    are derived."""
+    wanted = tuple(kinds) or tuple(TITLES)
+    told = [item for item in found.items if item.kind in wanted and item.kind in TITLES]
+    for kind in TITLES:
+        for item in told:
+            if item.kind == kind:
+                yield from _item_lines(ctx, item, indent)
+    checks = found.of("check") if files else ()
+    writes = found.of("file") if files else ()
+    if checks:
+        yield indent + _title(ctx, "checks") + "  " + "   ".join(_check(ctx, item) for item in checks[-_FILES_MAX:])
+    if writes:
+        yield from _file_lines(ctx, writes, indent)
+    yield from (f"{indent}{ctx.style(inert(note, lines=False), dim=True)}" for note in found.notes)
+    if footer and (told or found.hidden):
+        yield footer_line(ctx, found, indent)
+
+
+def footer_line(ctx: CommandContext, found: Insight, indent: str = "  ") -> str:
+    """What the mark means, and what is not shown."""
+    return indent + str(ctx.style(fit(_footer(found), ctx.columns - len(indent)), dim=True))
+
+
+def _footer(found: Insight) -> str:
+    count = found.hidden
+    hidden = f"{count} minor decision{'s' if count != 1 else ''} hidden (--all) {glyph('dot')} " if count else ""
+    return f"{hidden}~ derived by rules {found.rules} from words in the log, not recorded by the agent"
+
+
+def _title(ctx: CommandContext, word: str) -> str:
+    return str(ctx.style(f"{word:<{_MARGIN}}", dim=True))
+
+
+def _item_lines(ctx: CommandContext, item: InsightItem, indent: str) -> Iterator[str]:
+    room = max(30, ctx.columns - len(indent) - _MARGIN - 4 - len(item.id))
+    first, *rest = _wrapped(_words(item), room)
+    yield f"{indent}{_title(ctx, TITLES[item.kind])}~ {pad(first, room)}  {ctx.style(item.id, fg='cyan')}"
+    under = f"{indent}{' ' * _MARGIN}  "
+    yield from (f"{under}{line}" for line in rest)
+    if item.reason and item.reason != item.quote:
+        first, *rest = _wrapped(_quoted(item.reason), room - 4)
+        yield f"{under}{ctx.style('why', dim=True)} {first}"
+        yield from (f"{under}    {line}" for line in rest)
+
+
+def _wrapped(text: str, room: int) -> list[str]:
+    """A text on a few lines; what does not fit is cut."""
+    lines = textwrap.wrap(inert(text, lines=False), room, max_lines=LINES_MAX, placeholder=glyph("more"))
+    return [fit(line, room) for line in lines] or [""]
+
+
+def _words(item: InsightItem) -> str:
+    if item.kind == "approach_change":
+        new, failed = (*item.tools, "", "")[:2]
+        change = f"{failed} {glyph('arrow')} {new}" if failed != new else f"{new} in another way"
+        return f"{change}, after e{item.calls[-1]} failed" + (f"  {_quoted(item.quote)}" if item.quote else "")
+    if item.open_items:
+        return f"{len(item.open_items)} open: {'; '.join(item.open_items)}"
+    carried = " (goes on)" if item.result == "carried" else ""
+    return f"{_quoted(item.quote)}{carried}"
+
+
+def _quoted(text: str) -> str:
+    return f'"{" ".join(text.split())}"'
+
+
+def _check(ctx: CommandContext, item: InsightItem) -> str:
+    sign = ctx.style(glyph("done"), fg="green") if item.result == "pass" else ctx.style(glyph("failed"), fg="red")
+    return f"{'+'.join(item.checks)} {sign} {item.result}"
+
+
+def _file_lines(ctx: CommandContext, writes: Sequence[InsightItem], indent: str) -> Iterator[str]:
+    counts = Counter(path for item in writes for path in item.files)
+    for number, (path, times) in enumerate(counts.items()):
+        if number == _FILES_MAX:
+            more = f"{glyph('more')} {len(counts) - number} more"
+            yield f"{indent}{' ' * _MARGIN}  {ctx.style(more, dim=True)}"
+            return
+        often = f"  ({times} writes)" if times > 1 else ""
+        name = fit_path(path, ctx.columns - len(indent) - _MARGIN - 2 - len(often))
+        yield f"{indent}{_title(ctx, 'files' if not number else '')}  {name}{often}"

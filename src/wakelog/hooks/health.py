@@ -1,0 +1,89 @@
+"""Whether recording works: what `doctor` says about each agent.
+
+That hooks stand in a file proves little: an agent may skip them. So what counts is when one was last heard from.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from wakelog.hooks import hook_entries
+from wakelog.hooks.agents import AGENTS, HookedAgent, is_ours
+from wakelog.hooks.installation import receipts
+from wakelog.hooks.json_text import BadJsonError
+from wakelog.hooks.spool_files import last_seen_us
+
+
+class CaptureHealth(msgspec.Struct, frozen=True):
+    """How one agent is recorded."""
+
+    agent: str
+    files: tuple[str, ...] = ()
+    """The settings that have our hooks."""
+    missing: tuple[str, ...] = ()
+    """Events that this version records, and those hooks do not."""
+    last_heard_us: int = 0
+    transcripts: int = 0
+    bad_command: str = ""
+    """A program that the hooks name, and that is not there."""
+    trouble: str = ""
+
+    @property
+    def is_enabled(self) -> bool:
+        return bool(self.files)
+
+
+def capture_health(project: Path) -> Iterator[CaptureHealth]:
+    """Each agent that is enabled, or has been used on this machine."""
+    for agent in AGENTS.values():
+        found = _health(agent, project)
+        if found.is_enabled or found.transcripts or found.last_heard_us or found.trouble:
+            yield found
+
+
+def _health(agent: HookedAgent, project: Path) -> CaptureHealth:
+    places = [agent.settings(scope, project) for scope in agent.scopes]
+    places += [Path(each.file) for each in receipts() if each.agent == agent.name and "hooks" in each.what]
+    files: list[str] = []
+    events: set[str] = set()
+    bad = trouble = ""
+    for file in dict.fromkeys(places):
+        try:
+            text = file.read_bytes().decode()
+            there = hook_entries.registered(text, agent)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, UnicodeDecodeError, BadJsonError) as exc:
+            trouble = f"{file} cannot be read: {exc}"
+            continue
+        if there:
+            files.append(str(file))
+            events |= {*there}
+            bad = bad or _missing_program(text, agent)
+    return CaptureHealth(
+        agent.name,
+        tuple(files),
+        tuple(event for event in agent.events if event not in events) if files else (),
+        last_seen_us(agent.name),
+        agent.transcripts(),
+        bad,
+        trouble,
+    )
+
+
+def _missing_program(text: str, agent: HookedAgent) -> str:
+    """The program of a command of ours that cannot be found; empty when all can."""
+    for command in hook_entries.commands(text, agent):
+        try:
+            program = shlex.split(command)[0]
+        except (ValueError, IndexError):
+            program = command
+        if is_ours(command) and shutil.which(os.path.expanduser(program)) is None:
+            return program
+    return ""

@@ -1,0 +1,384 @@
+"""Records of hooks into events of one session.
+
+Where the agent writes a transcript, that is the fuller record, and hooks only add what it does not have: what somebody
+was asked and answered, what a rule denied, which instructions were loaded, what a shell command did to the files it
+names, and how the session ended. Without a transcript the hooks are all there is: then prompts, calls and answers are
+made from them too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from wakelog.codec.canonical import hash_value
+from wakelog.files.capture import project_folder
+from wakelog.hooks.spool_files import SpooledRecord, text_in
+from wakelog.importers.file_changes import file_change
+from wakelog.importers.files import storable
+from wakelog.importers.tools import effect_of
+from wakelog.model import events as ev
+from wakelog.model.records import EventDraft
+from wakelog.model.values import Value
+from wakelog.runtime.values import summarise
+
+UNVERIFIED = ("read", "external")
+QUESTION = "permission-"
+_COMMON = frozenset({"session_id", "transcript_path", "cwd", "hook_event_name", "permission_mode", "timestamp"})
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_ENDS = frozenset({"UserPromptSubmit", "BeforeAgent", "Stop", "AfterAgent", "StopFailure", "SessionEnd"})
+"""After one of these nobody waits for an answer any longer."""
+
+
+class HookedSession:
+    """Makes the events of one session, record by record. Begins with what the log says is open."""
+
+    def __init__(
+        self,
+        agent: str,
+        *,
+        has_transcript: bool,
+        turn: dict[str, Any] | None = None,
+        pending: dict[str, Any] | None = None,
+        labels: dict[str, str] | None = None,
+        status: str = "open",
+    ) -> None:
+        self.drafts: list[EventDraft] = []
+        self._agent = agent
+        self._has_transcript = has_transcript
+        self._is_open = (turn or {}).get("status") == "open"
+        self._pending: dict[str, dict[str, Any]] = dict(pending or {})
+        self._labels = dict(labels or {})
+        self._is_closed = status in ("closed", "archived")
+        self._held: dict[str, SpooledRecord] = {}
+        self.written_files: set[str] = set()
+        """Calls whose changes of files are in the log."""
+        self._at = 0
+
+    @property
+    def held(self) -> list[SpooledRecord]:
+        """Records of calls that run, to be given again together with what comes of them."""
+        return [*self._held.values()]
+
+    def take(self, record: SpooledRecord) -> None:
+        """One record more, in order of time."""
+        self._at = record.at_us
+        data = record.data
+        event = record.event
+        if event in _ENDS:
+            self._end_questions()
+            self._end_held(is_over=event == "SessionEnd")
+        make = _MAKERS.get(event)
+        if make is not None:
+            make(self, data, record)
+        elif event in _CALLS:
+            if not self._has_transcript:
+                _CALLS[event](self, data, record)
+            elif event == "BeforeTool":
+                self._held[f"call {_given(data)}"] = record
+            elif event != "PreToolUse":
+                self._answer_question(data, "allow")
+                self._held.pop(f"call {_given(data)}", None)
+        elif not self._has_transcript or event not in _TOLD:
+            self._keep(event, data)
+        if record.is_cut and not self._has_transcript:
+            said = f"{event or 'what the agent said'} had more than {record.size_bytes:,} bytes: the rest is not here"
+            self._put(ev.GapNoted(missed=said, source=self._agent), actor="runtime")
+
+    def _put(self, event: ev.Event, *, actor: str = "agent", trust: Any = "trusted", source: str = "") -> None:
+        if self._is_closed:
+            # The agent goes on with a session that it had ended.
+            self._is_closed = False
+            reopened = ev.SessionReopened(occurred_at=self._at)
+            self.drafts.append(EventDraft(reopened, actor="runtime"))
+        event = msgspec.structs.replace(event, occurred_at=self._at)
+        self.drafts.append(EventDraft(event, actor=actor, trust=trust, source=source))
+
+    def _keep(self, event: str, data: dict[str, Any]) -> None:
+        """What has no kind of its own is kept as it came."""
+        kind = "x.hook." + re.sub(r"[^a-z0-9]+", "_", _CAPITAL.sub("_", event or "unknown").lower()).strip("_")
+        about = {k: storable(v) for k, v in data.items() if k not in _COMMON}
+        self._put(ev.Foreign(foreign_kind=kind, data=about), actor="runtime", source=self._agent)
+
+    # The session
+
+    def _start(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        new: dict[str, str | None] = {
+            name: value
+            for name, value in (("model", text_in(data, "model")), ("project", text_in(data, "cwd")))
+            if value and self._labels.get(name) != value and not (self._has_transcript and name in self._labels)
+        }
+        if new:
+            self._labels |= {k: v for k, v in new.items() if v}
+            self._put(ev.LabelsSet(labels=new), actor="runtime")
+
+    def _finish(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        if self._is_closed:
+            return
+        reason = text_in(data, "reason")
+        why = f"{self._agent} ended" + (f": {reason}" if reason else "")
+        self._end_turn("interrupted", why=why)
+        self._put(ev.SessionClosed(why=why), actor="runtime")
+        self._is_closed = True
+
+    # Turns
+
+    def _prompt(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        if self._has_transcript:
+            return
+        self._end_turn("interrupted", why="a new prompt came before the turn ended")
+        id = text_in(data, "prompt_id") or text_in(data, "turn_id")
+        self._put(ev.TurnStarted(input=storable(data.get("prompt")), id=id), actor="user")
+        self._is_open = True
+
+    def _stop(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        if self._has_transcript:
+            return
+        said = text_in(data, "last_assistant_message") or text_in(data, "prompt_response")
+        if said:
+            self._put(ev.MessageAdded(role="assistant", content=said))
+        self._end_turn("completed")
+
+    def _stop_failure(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        error = ev.Failure(text_in(data, "error") or "unknown", text_in(data, "error_details")[:2000])
+        self._end_turn("failed", error=error)
+
+    def _end_turn(self, outcome: Any, *, why: str = "", error: ev.Failure | None = None) -> None:
+        """Ends the turn, if one is open. What ran in it and gave no answer has an unknown outcome."""
+        for action, pending in [*self._pending.items()]:
+            if pending.get("status") in ("requested", "running") and pending.get("tool") != "input":
+                told = "the turn ended before an answer came"
+                if pending.get("effect") in ("read", "pure"):
+                    self._put(ev.ActionFailed(action=action, error=ev.Failure("interrupted", told)), actor="runtime")
+                else:
+                    self._put(ev.ActionUncertain(action=action, why=told), actor="runtime")
+                del self._pending[action]
+        if self._is_open:
+            self._put(ev.TurnEnded(outcome=outcome, error=error, why=why), actor="runtime")
+            self._is_open = False
+
+    def _notified(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        """Codex's `notify` tells a whole turn at its end. Hooks and the transcript tell more, where they are."""
+        if self._labels.get("capture") != "notify":
+            return
+        prompts = data.get("input-messages")
+        words = "\n".join(map(str, prompts)) if isinstance(prompts, list) else ""
+        self._prompt({"prompt": words, "turn_id": text_in(data, "turn-id")}, record)
+        self._stop({"last_assistant_message": text_in(data, "last-assistant-message")}, record)
+
+    # Calls
+
+    def _ask(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        tool, given = text_in(data, "tool_name") or "unknown", storable(data.get("tool_input"))
+        action = text_in(data, "tool_use_id") or f"hook-{record.key}"
+        if action in self._pending:
+            return  # two settings files named the same hook
+        effect, input_hash = effect_of(tool, given), hash_value(given)
+        self._put(ev.ActionRequested(action=action, tool=tool, effect=effect, input=given, input_hash=input_hash))
+        self._pending[action] = {"tool": tool, "status": "requested", "effect": effect, "input_hash": input_hash}
+
+    def _answer(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        self._answer_question(data, "allow")
+        output = storable(data.get("tool_response"))
+        error = _error_of(data, output)
+        cost = ev.Cost(duration_us=_duration_us(data))
+        action = self._asked(data)
+        if action is None:
+            self._record(data, record, output, error, cost)
+            return
+        pending = self._pending.pop(action)
+        trust = "unverified" if pending.get("effect") in UNVERIFIED else "trusted"
+        event: ev.Event
+        if data.get("is_interrupt") is True:
+            event = ev.ActionUncertain(action=action, error=error, why="somebody stopped it")
+        elif error is not None:
+            event = ev.ActionFailed(action=action, error=error, output=output, cost=cost)
+        else:
+            summary = summarise(output)
+            event = ev.ActionSucceeded(action=action, output=output, output_summary=summary, cost=cost)
+        self._put(event, actor="tool", trust=trust, source=str(pending.get("tool", "")) if trust != "trusted" else "")
+
+    def _asked(self, data: dict[str, Any]) -> str | None:
+        """The pending call that an answer is for: by its id, or for agents without one by tool and input."""
+        if id := text_in(data, "tool_use_id"):
+            return id if id in self._pending else None
+        wanted = (text_in(data, "tool_name"), hash_value(storable(data.get("tool_input"))))
+        return next((a for a, p in self._pending.items() if (p.get("tool"), p.get("input_hash")) == wanted), None)
+
+    def _record(
+        self, data: dict[str, Any], record: SpooledRecord, output: Value, error: ev.Failure | None, cost: ev.Cost
+    ) -> None:
+        """A call whose beginning no hook told of."""
+        tool, given = text_in(data, "tool_name") or "unknown", storable(data.get("tool_input"))
+        effect = effect_of(tool, given)
+        event = ev.ActionRecorded(
+            action=text_in(data, "tool_use_id") or f"hook-{record.key}",
+            tool=tool,
+            effect=effect,
+            outcome="failed" if error else "succeeded",
+            input=given,
+            input_hash=hash_value(given),
+            output=output,
+            output_summary=summarise(output),
+            error=error,
+            cost=cost,
+        )
+        trust = "unverified" if effect in UNVERIFIED else "trusted"
+        self._put(event, actor="tool", trust=trust, source=tool if trust != "trusted" else "")
+
+    # People
+
+    def _question(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        tool = text_in(data, "tool_name") or "a tool"
+        given = storable(data.get("tool_input"))
+        request = f"{QUESTION}{hash_value(given)[:12]}-{record.key[:8]}"
+        self._put(
+            ev.InputRequested(request=request, prompt=f"Allow {tool}: {summarise(given)}", options=("allow", "deny")),
+            actor="runtime",
+        )
+        self._pending[request] = {"tool": "input", "status": "waiting"}
+
+    def _denied(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        self._answer_question(data, "deny")
+        reason = text_in(data, "reason")
+        action = self._asked(data)
+        if action is not None and not self._has_transcript:
+            del self._pending[action]
+            self._put(ev.ActionDenied(action=action, by="rule", why=reason), actor="runtime")
+        else:
+            self._keep("PermissionDenied", data)
+
+    def _answer_question(self, data: dict[str, Any], answer: str) -> None:
+        """A call that ran was allowed; one that was denied, was not."""
+        mark = f"{QUESTION}{hash_value(storable(data.get('tool_input')))[:12]}-"
+        for request in [each for each in self._pending if each.startswith(mark)]:
+            del self._pending[request]
+            self._put(ev.InputAnswered(request=request, answer=answer, by="user"), actor="user")
+
+    def _end_questions(self) -> None:
+        for request in [each for each in self._pending if each.startswith(QUESTION)]:
+            del self._pending[request]
+            why = "the call did not run"
+            self._put(ev.InputAnswered(request=request, answer="deny", by="user", why=why), actor="user")
+
+    def _end_held(self, *, is_over: bool) -> None:
+        """A call that ran when the agent ended: Gemini's file does not have it, so only its hook tells of it."""
+        held, self._held = self._held, {}
+        for record in held.values() if is_over else ():
+            if record.event == "BeforeTool":
+                self._at = record.at_us
+                self._ask(record.data, record)
+
+    # Files and other things
+
+    def _instructions(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        path, why = text_in(data, "file_path"), text_in(data, "load_reason")
+        self._put(ev.ResourceTouched(resource=path or "unknown", category="file", why=why), actor="runtime")
+
+    def _config(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        path = text_in(data, "file_path") or text_in(data, "source") or "settings"
+        event = ev.ResourceTouched(resource=path, category="file", mode="write", why="settings of the agent changed")
+        self._put(event, actor="runtime")
+
+    def _files_before(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        self._held[f"files {_call_of(data)}"] = record
+
+    def _files_after(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        held = self._held.pop(f"files {_call_of(data)}", None)
+        for event in changes_between(held, record):
+            if event.action not in self.written_files:
+                self._put(event, actor="tool")
+
+
+def changes_between(before: SpooledRecord | None, after: SpooledRecord) -> Iterator[ev.FileChanged]:
+    """What a shell command did to the files that it names."""
+    old_files, new_files = _contents(before.data) if before is not None else {}, _contents(after.data)
+    folder = text_in(after.data, "cwd")
+    if before is not None and (before.data.get("more") or after.data.get("more")):
+        # Not all were looked at, so one that is on one side only may have been there all the time.
+        old_files, new_files = (
+            {p: f[p] for p in f if p in g} for f, g in ((old_files, new_files), (new_files, old_files))
+        )
+    for path in sorted({*old_files, *new_files}) if before is not None else ():
+        old, new = old_files.get(path), new_files.get(path)
+        if old == new:
+            continue  # as it was, or not known on either side
+        change: Any = "created" if path not in old_files else "deleted" if path not in new_files else "modified"
+        action = text_in(after.data, "tool_use_id")
+        place = project_folder(folder) if folder else ""
+        changed = file_change(path, folder=place, before=old, after=new, change=change, action=action)
+        yield msgspec.structs.replace(changed, occurred_at=after.at_us)
+
+
+def changes_by_call(records: Iterable[SpooledRecord]) -> dict[str, list[ev.FileChanged]]:
+    """By the id of the call: what shell commands did to files."""
+    before: dict[str, SpooledRecord] = {}
+    out: dict[str, list[ev.FileChanged]] = {}
+    for record in records:
+        id = text_in(record.data, "tool_use_id")
+        if id and record.event == "files.before":
+            before[id] = record
+        elif id and record.event == "files.after" and (changes := [*changes_between(before.pop(id, None), record)]):
+            out[id] = changes
+    return out
+
+
+def _given(data: dict[str, Any]) -> str:
+    return f"{text_in(data, 'tool_name')} {hash_value(storable(data.get('tool_input')))}"
+
+
+def _call_of(data: dict[str, Any]) -> str:
+    return text_in(data, "tool_use_id") or text_in(data, "command")
+
+
+def _contents(data: dict[str, Any]) -> dict[str, str | None]:
+    files = data.get("files")
+    return files if isinstance(files, dict) else {}
+
+
+def _error_of(data: dict[str, Any], output: Value) -> ev.Failure | None:
+    """What a hook says about a failure: Claude Code has an event of its own for it, Gemini a field of the answer."""
+    told: Any = data.get("error")
+    if told is None and isinstance(output, dict):
+        told = output.get("error")
+    if not told:
+        return None
+    if isinstance(told, dict):
+        return ev.Failure(str(told.get("type") or "error"), str(told.get("message") or told)[:2000])
+    return ev.Failure("error", str(told)[:2000])
+
+
+def _duration_us(data: dict[str, Any]) -> int:
+    ms = data.get("duration_ms")
+    return int(ms * 1000) if isinstance(ms, int | float) and 0 <= ms < 1e12 else 0
+
+
+Maker = Callable[[HookedSession, dict[str, Any], SpooledRecord], None]
+_MAKERS: dict[str, Maker] = {
+    "SessionStart": HookedSession._start,
+    "SessionEnd": HookedSession._finish,
+    "UserPromptSubmit": HookedSession._prompt,
+    "BeforeAgent": HookedSession._prompt,
+    "Stop": HookedSession._stop,
+    "AfterAgent": HookedSession._stop,
+    "StopFailure": HookedSession._stop_failure,
+    "agent-turn-complete": HookedSession._notified,
+    "PermissionRequest": HookedSession._question,
+    "PermissionDenied": HookedSession._denied,
+    "InstructionsLoaded": HookedSession._instructions,
+    "ConfigChange": HookedSession._config,
+    "files.before": HookedSession._files_before,
+    "files.after": HookedSession._files_after,
+}
+_CALLS: dict[str, Maker] = {
+    "PreToolUse": HookedSession._ask,
+    "BeforeTool": HookedSession._ask,
+    "PostToolUse": HookedSession._answer,
+    "PostToolUseFailure": HookedSession._answer,
+    "AfterTool": HookedSession._answer,
+}
+_TOLD = frozenset({"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "PreCompress"})
+"""Transcripts have these."""

@@ -1,0 +1,268 @@
+"""What `enable` adds to an agent's settings, and `disable` takes out again.
+
+Each change of a file leaves a receipt in the user's data folder: what was inserted where, and the hash of the file with
+it. As long as the file is the same, taking the insertions back gives every byte as it was; after somebody else changed
+it, only what is ours is cut out. The receipt holds none of the file's own content, which may be secret.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from wakelog.atomic_file import atomic_file
+from wakelog.errors import ConflictError, CorruptLogError, InvalidInputError, NotAllowedError
+from wakelog.hooks import hook_entries, mcp_entries
+from wakelog.hooks.agents import HookedAgent, Scope
+from wakelog.hooks.json_text import BadJsonError, Insertion, insert, take_back
+from wakelog.hooks.spool import data_folder, prepare_gaps
+
+RECEIPTS = "enabled.json"
+Made = tuple[tuple[str, ...], ...]
+
+
+class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What `enable` did to one file."""
+
+    agent: str
+    what: tuple[str, ...]
+    """`hooks`, `mcp`, or both."""
+    scope: Scope
+    file: str
+    after: str
+    """The SHA-256 of the file with our part."""
+    insertions: tuple[Insertion, ...]
+    made: Made = ()
+    """Paths of what we made around our entries: removed when nothing else is in them."""
+    made_file: bool = False
+    made_folders: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    """Where in the file MCP servers are."""
+    store: str = ""
+    """The store that its sessions go to, where one was named."""
+    brief: bool = False
+
+
+class FileChange(msgspec.Struct, frozen=True):
+    """A file as it is and as it will be; None where there is none. `receipt` is what stays of it."""
+
+    agent: str
+    file: Path
+    before: str | None
+    after: str | None
+    receipt: Receipt | None = None
+
+    @property
+    def is_change(self) -> bool:
+        return self.before != self.after
+
+
+def plan_enable(
+    agent: HookedAgent, scope: Scope, project: Path, *, mcp: bool = False, brief: bool = False, store: str = ""
+) -> list[FileChange]:
+    """What would change, in each file. Nothing is written."""
+    if scope not in agent.scopes:
+        raise InvalidInputError(
+            f"{agent.title} has no {scope} settings", kind="bad-scope", hint=f"use --{' or --'.join(agent.scopes)}"
+        )
+    files: dict[Path, list[str]] = {agent.settings(scope, project): ["hooks"]}
+    file, path = agent.mcp_settings(scope, project)
+    if mcp:
+        files.setdefault(file, []).append("mcp")
+    known = {each.file: each for each in receipts()}
+    return [_plan(agent, scope, f, what, path, brief, store, known.get(str(f))) for f, what in files.items()]
+
+
+def _plan(
+    agent: HookedAgent,
+    scope: Scope,
+    file: Path,
+    wanted: list[str],
+    path: tuple[str, ...],
+    brief: bool,
+    store: str,
+    old: Receipt | None,
+) -> FileChange:
+    before = _read(file)
+    # What was enabled before stays enabled.
+    what = tuple(each for each in ("hooks", "mcp") if each in wanted or (old is not None and each in old.what))
+    insertions: list[Insertion] = []
+    made: Made = ()
+    with _telling(file):
+        base = _without(before, old, agent, wanted)
+        after = base or ""
+        for each in what:
+            step, paths = (
+                hook_entries.add(after, agent, brief=brief)
+                if each == "hooks"
+                else mcp_entries.add(after, agent, path, store)
+            )
+            after, made = insert(after, step), (*made, *paths)
+            insertions += step
+    receipt = Receipt(
+        agent=agent.name,
+        what=what,
+        scope=scope,
+        file=str(file),
+        after=_hash(after),
+        insertions=tuple(insertions),
+        made=made,
+        made_file=base is None,
+        made_folders=(old.made_folders if old else ()) or tuple(map(str, _missing_folders(file))),
+        path=path,
+        store=store,
+        brief=brief,
+    )
+    return FileChange(agent.name, file, before, after, receipt)
+
+
+def plan_disable(agents: Iterable[HookedAgent], project: Path, scope: Scope | None = None) -> list[FileChange]:
+    """What would be removed: all that receipts tell of, and hooks of ours that stand where they usually do. A server of
+    our name that no receipt tells of may be somebody's own work."""
+    changes: list[FileChange] = []
+    known = {each.file: each for each in receipts()}
+    for agent in agents:
+        scopes = [each for each in agent.scopes if scope in (None, each)]
+        files = [agent.settings(each, project) for each in scopes]
+        files += [Path(each.file) for each in known.values() if each.agent == agent.name and each.scope in scopes]
+        for file in dict.fromkeys(files):
+            before, old = _read(file), known.get(str(file))
+            with _telling(file):
+                changes.append(FileChange(agent.name, file, before, _without(before, old, agent, ["hooks"]), old))
+    return [each for each in changes if each.is_change or each.receipt is not None]
+
+
+def _without(text: str | None, old: Receipt | None, agent: HookedAgent, what: list[str]) -> str | None:
+    """A file without our part; None when it is there because of us alone. `what` is looked for without a receipt."""
+    if text is None:
+        return None
+    if old is not None and _hash(text) == old.after:
+        base = take_back(text, old.insertions)
+        if base is not None:
+            return None if old.made_file and not base else base
+    if old is None:
+        return hook_entries.cut(text, agent) if "hooks" in what else text
+    if "hooks" in old.what:
+        text = hook_entries.cut(text, agent, old.made)
+    if "mcp" in old.what:
+        text = mcp_entries.cut(text, agent, old.path, old.made)
+    return None if old.made_file and "".join(text.split()) in ("", "{}") else text
+
+
+# Files
+
+
+def apply(changes: Iterable[FileChange], *, enables: bool) -> None:
+    """Writes planned changes, each whole or not at all, and their receipts."""
+    for change in changes:
+        if change.is_change:
+            _write(change)
+        keep = [each for each in receipts() if each.file != str(change.file)]
+        if enables and change.receipt is not None:
+            _write_receipts(sorted([*keep, change.receipt], key=lambda each: each.file))
+            continue
+        _write_receipts(keep)
+        for folder in reversed(change.receipt.made_folders if change.receipt else ()):
+            with contextlib.suppress(OSError):  # somebody else put something in
+                Path(folder).rmdir()
+    if enables:
+        os.makedirs(data_folder(), mode=0o700, exist_ok=True)
+        prepare_gaps()
+
+
+def _write(change: FileChange) -> None:
+    file = Path(os.path.realpath(change.file))  # settings are often links into somebody's collection
+    if _read(change.file) != change.before:
+        raise ConflictError(f"{change.file} was changed meanwhile", kind="settings-changed", hint="run it again")
+    try:
+        if change.after is None:
+            file.unlink()
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else None
+        with atomic_file(file, mode=0o666) as out:
+            if mode is not None:
+                os.fchmod(out.fileno(), mode)
+            out.write(change.after.encode())
+    except OSError as exc:
+        raise NotAllowedError(
+            f"{change.file} cannot be written: {exc.strerror}", kind="not-writable", hint="nothing in it was changed"
+        ) from exc
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_bytes().decode()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except UnicodeDecodeError as exc:
+        raise _broken(file, "it is not UTF-8") from exc
+    except OSError as exc:
+        raise NotAllowedError(f"{file} cannot be read: {exc.strerror}", kind="not-readable") from exc
+
+
+@contextlib.contextmanager
+def _telling(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except BadJsonError as exc:
+        raise _broken(file, str(exc)) from exc
+
+
+def _broken(file: Path, why: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{file} is broken: {why}. It was left as it is.",
+        kind="bad-agent-settings",
+        hint="correct the file, and run it again",
+    )
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _missing_folders(file: Path) -> list[Path]:
+    """The folders to be made for a file, the outermost first."""
+    out: list[Path] = []
+    folder = file.parent
+    while not folder.exists():
+        out.insert(0, folder)
+        folder = folder.parent
+    return out
+
+
+# Receipts
+
+
+def receipts() -> list[Receipt]:
+    """What is enabled, as far as this user's data folder knows."""
+    file = Path(data_folder()) / RECEIPTS
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=list[Receipt])
+    except FileNotFoundError:
+        return []
+    except (msgspec.MsgspecError, OSError) as exc:
+        raise CorruptLogError(
+            f"{file}, which tells what wakelog enabled, cannot be read: {exc}",
+            kind="bad-receipts",
+            hint=f"delete {file}; wakelog disable --all then removes what it finds",
+        ) from exc
+
+
+def _write_receipts(kept: list[Receipt]) -> None:
+    file = Path(data_folder()) / RECEIPTS
+    try:
+        if not kept:
+            file.unlink(missing_ok=True)
+            return
+        os.makedirs(file.parent, mode=0o700, exist_ok=True)
+        with atomic_file(file) as out:
+            out.write(msgspec.json.format(msgspec.json.encode(kept), indent=1))
+    except OSError as exc:
+        raise NotAllowedError(f"{file} cannot be written: {exc.strerror}", kind="not-writable") from exc

@@ -1,0 +1,250 @@
+"""Edits a JSON file as text: what is added is inserted, what is removed is cut out, and every other byte stays.
+
+A settings file belongs to its owner, with its indentation and the order of its keys. So nothing is written anew: the
+text is parsed into spans, and an edit is one insertion at the end of an object or an array, in the style around it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+JsonPath = Sequence[str | int]
+_BLANK = re.compile(r"[ \t\r\n\ufeff]*")
+_BLANK_OR_COMMENT = re.compile(r"(?:[ \t\r\n\ufeff]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_SCALAR = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
+DEPTH_MAX = 100
+
+
+class BadJsonError(ValueError):
+    """The text is not JSON; says where."""
+
+
+class JsonNode(msgspec.Struct):
+    """A value with where it stands: `start` is its first character, `end` is after its last."""
+
+    start: int
+    end: int
+    value: Any = None
+    members: list[tuple[str | int, int, JsonNode]] = []
+    """Of an object or array: key or index, where the member begins (its key, if it has one), and its value."""
+    kind: str = "scalar"
+
+    def get(self, key: str | int) -> JsonNode | None:
+        return next((node for name, _, node in reversed(self.members) if name == key), None)
+
+
+class Insertion(msgspec.Struct, frozen=True):
+    """A text that was inserted, and where."""
+
+    at: int
+    text: str
+
+
+def parse(text: str, *, comments: bool = False) -> JsonNode:
+    """The document with its spans; BadJsonError when it is none."""
+    return _Parser(text, comments).document()
+
+
+def add_member(
+    text: str, path: JsonPath, key: str, value: Any, *, comments: bool = False, spread: int = 0
+) -> list[Insertion]:
+    """What to insert so that the object at `path` has a new last member; objects on the way are made. Of the value,
+    `spread` levels get a line for each member."""
+    root = parse(text, comments=comments) if text.strip("\ufeff \t\r\n") else None
+    if root is None:
+        made: Any = {key: value}
+        for name in reversed(path):
+            made = {name: made}
+        depth = 1 + len(path) + spread
+        return [Insertion(len(text), _spread(made, "", "  ", _newline(text), depth) + _newline(text))]
+    node, at = root, 0
+    while at < len(path) and (found := node.get(path[at])) is not None:
+        node, at = found, at + 1
+    if node.kind != "object":
+        raise BadJsonError(f"{_show(path[:at])} is not an object")
+    missing = [str(name) for name in path[at:]]
+    made = value
+    for name in reversed([*missing[1:], key] if missing else []):
+        made = {name: made}
+    label = json.dumps(missing[0] if missing else key) + ": "
+    return [_last(text, node, label, made, depth=len(missing) + spread)]
+
+
+def append_item(text: str, path: JsonPath, value: Any, *, comments: bool = False) -> list[Insertion]:
+    """What to insert so that the array at `path`, which is there, has a new last item."""
+    node = find(parse(text, comments=comments), path)
+    if node is None or node.kind != "array":
+        raise BadJsonError(f"{_show(path)} is not an array")
+    return [_last(text, node, "", value, depth=0)]
+
+
+def remove(text: str, path: JsonPath, *, comments: bool = False) -> str:
+    """The text without the member at `path`, its comma and the blanks before it. What is not there is not removed."""
+    root = parse(text, comments=comments)
+    node = find(root, path[:-1])
+    if node is None or not node.members:
+        return text
+    place = next((i for i in reversed(range(len(node.members))) if node.members[i][0] == path[-1]), None)
+    if place is None:
+        return text
+    _, begin, value = node.members[place]
+    if place > 0:
+        return text[: node.members[place - 1][2].end] + text[value.end :]
+    if len(node.members) > 1:
+        return text[:begin] + text[node.members[1][1] :]
+    return text[: node.start + 1] + text[node.end - 1 :]
+
+
+def find(node: JsonNode | None, path: JsonPath) -> JsonNode | None:
+    """The value at a path; None where there is none."""
+    for name in path:
+        node = node.get(name) if node is not None else None
+    return node
+
+
+def insert(text: str, insertions: Sequence[Insertion]) -> str:
+    for each in insertions:
+        text = text[: each.at] + each.text + text[each.at :]
+    return text
+
+
+def take_back(text: str, insertions: Sequence[Insertion]) -> str | None:
+    """The text as it was before; None when what was inserted does not stand there any longer."""
+    for each in reversed(insertions):
+        end = each.at + len(each.text)
+        if text[each.at : end] != each.text:
+            return None
+        text = text[: each.at] + text[end:]
+    return text
+
+
+# Style
+
+
+def _last(text: str, node: JsonNode, label: str, value: Any, depth: int) -> Insertion:
+    """A new last member, on a line of its own where the others are. `depth` more levels are spread over lines."""
+    newline = _newline(text)
+    opening = text[node.start + 1 : node.members[0][1] if node.members else node.end - 1]
+    is_spread = "\n" in opening or (not node.members and (node.start == 0 or "\n" in text[: node.start]))
+    if not is_spread:
+        at = node.members[-1][2].end if node.members else node.start + 1
+        return Insertion(at, (", " if node.members else "") + label + json.dumps(value, ensure_ascii=False))
+    outer = _indent_at(text, node.start)
+    unit = _unit(text)
+    inner = _indent_at(text, node.members[-1][1]) if node.members else outer + unit
+    line = newline + inner + label + _spread(value, inner, unit, newline, depth)
+    if node.members:
+        return Insertion(node.members[-1][2].end, "," + line)
+    return Insertion(node.start + 1, line if "\n" in opening else line + newline + outer)
+
+
+def _spread(value: Any, indent: str, unit: str, newline: str, depth: int) -> str:
+    """JSON whose outer levels have a line for each member, and whose inner ones stand on one."""
+    if depth <= 0 or not isinstance(value, dict) or not value:
+        return json.dumps(value, ensure_ascii=False)
+    inner = indent + unit
+    rows = [
+        f"{newline}{inner}{json.dumps(k, ensure_ascii=False)}: {_spread(v, inner, unit, newline, depth - 1)}"
+        for k, v in value.items()
+    ]
+    return "{" + ",".join(rows) + newline + indent + "}"
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _indent_at(text: str, place: int) -> str:
+    line = text[text.rfind("\n", 0, place) + 1 : place]
+    found = re.match(r"[ \t]*", line.lstrip("\ufeff"))
+    return found[0] if found else ""
+
+
+def _unit(text: str) -> str:
+    """What the file indents by: the blanks before its first member."""
+    found = re.search(r"[{\[]\s*\n([ \t]+)", text)
+    return found[1] if found else "  "
+
+
+def _show(path: JsonPath) -> str:
+    return ".".join(map(str, path)) or "the file"
+
+
+class _Parser:
+    def __init__(self, text: str, comments: bool) -> None:
+        self.text = text
+        self.blank = _BLANK_OR_COMMENT if comments else _BLANK
+
+    def document(self) -> JsonNode:
+        node = self._value(self._skip(0), 0)
+        if (rest := self._skip(node.end)) != len(self.text):
+            raise self._error("something follows its end", rest)
+        return node
+
+    def _skip(self, at: int) -> int:
+        found = self.blank.match(self.text, at)
+        return found.end() if found else at
+
+    def _error(self, what: str, at: int) -> BadJsonError:
+        line = self.text.count("\n", 0, at) + 1
+        return BadJsonError(f"line {line}, column {at - self.text.rfind(chr(10), 0, at)}: {what}")
+
+    def _value(self, at: int, depth: int) -> JsonNode:
+        if depth > DEPTH_MAX:
+            raise self._error("too deep", at)
+        sign = self.text[at : at + 1]
+        if sign == "{":
+            return self._object(at, depth)
+        if sign == "[":
+            return self._array(at, depth)
+        found = (_STRING if sign == '"' else _SCALAR).match(self.text, at)
+        if found is None:
+            raise self._error("a value is missing" if sign in ("", ",", "}", "]") else "this is no JSON", at)
+        try:
+            return JsonNode(at, found.end(), json.loads(found[0]))
+        except ValueError as exc:
+            raise self._error("this is no JSON", at) from exc
+
+    def _object(self, at: int, depth: int) -> JsonNode:
+        node = JsonNode(at, at, {}, [], "object")
+        here = self._skip(at + 1)
+        while self.text[here : here + 1] != "}":
+            if node.members:
+                here = self._comma(here, "}")
+            key = _STRING.match(self.text, here)
+            if key is None:
+                raise self._error("a key in quotes is missing", here)
+            colon = self._skip(key.end())
+            if self.text[colon : colon + 1] != ":":
+                raise self._error("a colon is missing", colon)
+            value = self._value(self._skip(colon + 1), depth + 1)
+            name = json.loads(key[0])
+            node.members.append((name, here, value))
+            node.value[name] = value.value
+            here = self._skip(value.end)
+        node.end = here + 1
+        return node
+
+    def _array(self, at: int, depth: int) -> JsonNode:
+        node = JsonNode(at, at, [], [], "array")
+        here = self._skip(at + 1)
+        while self.text[here : here + 1] != "]":
+            if node.members:
+                here = self._comma(here, "]")
+            value = self._value(here, depth + 1)
+            node.members.append((len(node.members), here, value))
+            node.value.append(value.value)
+            here = self._skip(value.end)
+        node.end = here + 1
+        return node
+
+    def _comma(self, at: int, closing: str) -> int:
+        if self.text[at : at + 1] != ",":
+            raise self._error(f"a comma or {closing} is missing", at)
+        return self._skip(at + 1)

@@ -1,0 +1,77 @@
+"""Files before and after a shell command, for the hooks around it.
+
+An agent's own edits are in its transcript; what a shell command does to files is not. The hook before it is the only
+moment to see them as they were. A hook has no time to look through a project, so it looks at the files that the command
+names: what else it changes is not known.
+
+Loads next to nothing, like spool.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FILES_MAX = 16
+FILE_MAX = 256 << 10
+BEFORE = ("PreToolUse", "BeforeTool")
+_BREAKS = str.maketrans(dict.fromkeys("\"'`;|&<>()=,{}[]$\n\t", " "))
+
+
+def files_around(text: bytes) -> bytes:
+    """What the files that a shell command names hold now, as the text of a record. That it names none that is there
+    counts too: one that is there afterwards was made. Empty when it is not a command."""
+    said = json.loads(text)
+    given = said.get("tool_input")
+    command = given.get("command") if isinstance(given, dict) else None
+    folder = said.get("cwd")
+    if isinstance(command, list):
+        command = " ".join(map(str, command))
+    if not isinstance(command, str) or not isinstance(folder, str) or not os.path.isabs(folder):
+        return b""
+    if isinstance(given, dict) and isinstance(given.get("directory") or given.get("dir_path"), str):
+        folder = os.path.join(folder, given.get("directory") or given["dir_path"])
+    names = named_files(command, folder)
+    found = {path: _content(path) for path in names[:FILES_MAX]}
+    is_before = said.get("hook_event_name") in BEFORE
+    about: dict[str, Any] = {
+        "session_id": said.get("session_id"),
+        "cwd": said.get("cwd"),
+        "hook_event_name": "files.before" if is_before else "files.after",
+        "tool_use_id": said.get("tool_use_id"),
+        "command": command[:200],
+        "files": found,
+        "more": len(names) > FILES_MAX,
+    }
+    return json.dumps(about).encode()
+
+
+def named_files(command: str, folder: str) -> list[str]:
+    """The files below a folder that a command names, as whole paths; no more than one beyond `FILES_MAX`."""
+    top = os.path.realpath(folder)
+    out: list[str] = []
+    for word in command.translate(_BREAKS).split():
+        path = os.path.realpath(os.path.join(top, os.path.expanduser(word)))
+        if path in out or not path.startswith(top + os.sep) or not os.path.isfile(path):
+            continue
+        parts = path[len(top) :].split(os.sep)
+        if ".git" in parts or ".wakelog" in parts or parts[-1].startswith(".env"):
+            continue
+        out.append(path)
+        if len(out) > FILES_MAX:
+            break
+    return out
+
+
+def _content(path: str) -> str | None:
+    """A file's text; None where it is none, or too long."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(FILE_MAX + 1)
+        return content.decode() if len(content) <= FILE_MAX else None
+    except (OSError, UnicodeDecodeError):
+        return None

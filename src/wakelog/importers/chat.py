@@ -1,0 +1,75 @@
+"""Messages as most model APIs have them: role, content, tool calls. Trajectories of benchmarks are lists of these."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from wakelog.importers.files import storable
+from wakelog.importers.steps import Ask
+from wakelog.importers.tools import effect_of
+from wakelog.model.events import Effect
+from wakelog.model.values import Value
+
+_decode = msgspec.json.Decoder().decode
+
+
+def words(value: object) -> str:
+    """A text field; empty where it is none."""
+    return value if isinstance(value, str) else ""
+
+
+def fields(value: object) -> dict[str, Any]:
+    """An object field; empty where it is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[Any]:
+    """A list field; empty where it is none."""
+    return value if isinstance(value, list) else []
+
+
+def text_of(content: object) -> str:
+    """The text of a message's content, which is a text or a list of blocks."""
+    if isinstance(content, str):
+        return content
+    texts = (b if isinstance(b, str) else words(fields(b).get("text")) for b in items(content))
+    return "\n".join(t for t in texts if t)
+
+
+def json_or_text(given: object) -> Value:
+    """What a text of JSON says; the text itself where it is none."""
+    if not isinstance(given, str):
+        return storable(given)
+    try:
+        return storable(_decode(given))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return given
+
+
+def asks_of(message: dict[str, Any], group: str, effects: dict[str, Effect] | None = None) -> list[Ask]:
+    """The calls that a message of a model asks for."""
+    asks = []
+    for number, call in enumerate(items(message.get("tool_calls"))):
+        function = fields(fields(call).get("function"))
+        tool = words(function.get("name")) or "unknown"
+        given = json_or_text(function.get("arguments"))
+        id = words(fields(call).get("id")) or f"{group}.{number}"
+        effect = (effects or {}).get(tool) or effect_of(tool, given)
+        asks.append(Ask(id, tool, given, effect, group=group))
+    return asks
+
+
+def blocks_of(text: str, asks: list[Ask], thinking: str = "") -> list[dict[str, Value]]:
+    """The content of a reply: what was thought and said, and a mention of each call."""
+    blocks: list[dict[str, Value]] = [{"type": "thinking", "thinking": thinking}] if thinking else []
+    if text.strip() or not (asks or blocks):
+        blocks.append({"type": "text", "text": text})
+    return blocks + [{"type": "tool_use", "id": ask.id, "name": ask.tool} for ask in asks]
+
+
+def micros(dollars: object) -> int:
+    """An amount in dollars, in millionths; 0 for what is none."""
+    is_amount = isinstance(dollars, int | float) and not isinstance(dollars, bool) and 0 < dollars < 1e9
+    return round(dollars * 1_000_000) if is_amount and isinstance(dollars, int | float) else 0

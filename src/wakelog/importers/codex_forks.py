@@ -1,0 +1,71 @@
+"""The history that a fork of Codex repeats at its start.
+
+A fork names the session that it goes on from, and copies its records with new times. They are told from its own by the
+ids of turns, which say when they were made. In versions without such ids the time tells: a copy is written at once.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from wakelog.importers.steps import Step, Words
+
+REPLAY_US = 2_000_000
+
+
+class ReplayedHistory:
+    """The part at the start of a fork that repeats another session."""
+
+    def __init__(self, origin: str) -> None:
+        self._origin = origin
+        self._parent = ""
+        self._born = self._first = 0
+        self._has_times = False
+        self._count = 0
+        self._is_on = False
+        self._number = 0
+
+    def covers(self, kind: str, payload: dict[str, Any], at: int) -> bool:
+        """Whether a record is part of it. Records are asked for in the file's order."""
+        self._number += 1
+        if kind == "session_meta":
+            parent = _id(payload.get("forked_from_id"))
+            id = _id(payload.get("id"))
+            if id == self._origin and parent:
+                self._parent, self._born, self._first, self._is_on = parent, _born(id), at, True
+                return False
+            if id and id != self._origin and self._number == 2 and not self._parent:
+                self._parent, self._born, self._first, self._is_on = id, _born(self._origin), at, True
+        if not self._is_on:
+            return False
+        born = _born(_id(payload.get("turn_id"))) if kind in ("event_msg", "turn_context") else 0
+        self._has_times = self._has_times or bool(born)
+        is_own = born >= self._born if born and self._born else False
+        is_late = not self._has_times and bool(at and self._first) and at - self._first > REPLAY_US
+        if is_own or is_late:
+            self._is_on = False
+            return False
+        self._count += 1
+        return True
+
+    def note(self) -> Iterator[Step]:
+        """Says once, after it, that it was there."""
+        if self._count and not self._is_on:
+            text = f"This session goes on from {self._parent}: {self._count} records of that one's history come first."
+            self._count = 0
+            yield Words("system", text, name="fork")
+
+
+def _born(id: str) -> int:
+    """When an id was made, in milliseconds, where it says so (UUID version 7)."""
+    try:
+        found = uuid.UUID(id)
+    except ValueError:
+        return 0
+    return found.int >> 80 if found.version == 7 else 0
+
+
+def _id(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,259 @@
+"""Messages of OpenCode as steps, each with a name.
+
+Messages and parts are written again while they grow: a call is pending, runs, is over. Words are taken when they are
+whole, a call when it runs, its result when it is there. Names count texts within a message, and use the ids of calls:
+so they are the same in every version of the store.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from wakelog.importers.opencode_files import changes_of
+from wakelog.importers.steps import (
+    Answer,
+    Ask,
+    Compaction,
+    Labels,
+    Outcome,
+    Prompt,
+    Reply,
+    Step,
+    TurnDone,
+    Words,
+)
+from wakelog.importers.tools import effect_of
+from wakelog.model.events import Cost
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value
+
+ERROR_MAX = 2000
+Named = tuple[str, Step]
+_DENIED = re.compile(
+    r"rejected permission|user (?:rejected|denied|dismissed)|permission (?:was )?denied", re.IGNORECASE
+)
+_STOPPED = re.compile(r"aborted|interrupted|cancelled", re.IGNORECASE)
+_TIMED_OUT = re.compile(r"exceed(?:ed|ing) (?:the )?timeout|timed out", re.IGNORECASE)
+
+
+def user_steps(id: str, parts: list[dict[str, Any]]) -> Iterator[Named]:
+    """A person's message: what they wrote begins a turn, what was put beside it does not."""
+    own: list[dict[str, Value]] = []
+    notes: list[str] = []
+    for part in parts:
+        text = part.get("text")
+        match part.get("type"):
+            case "text" if isinstance(text, str) and text.strip():
+                if part.get("synthetic") is True or part.get("ignored") is True:
+                    notes.append(text)
+                else:
+                    own.append({"type": "text", "text": text})
+            case "subtask" if isinstance(part.get("prompt"), str):
+                own.append({"type": "text", "text": part["prompt"]})
+            case "file":
+                own.append(_file(part))
+    if own:
+        is_text = all(b.get("type") == "text" for b in own)
+        yield f"{id}/prompt", Prompt("\n".join(b["text"] for b in own) if is_text else own, id=id)
+    for number, note in enumerate(notes):
+        yield f"{id}/note/{number}", Words("user", note, name="context", trust="unverified")
+
+
+class AnswerReader:
+    """One message of the model: its parts, in order."""
+
+    def __init__(self, id: str, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+        self._id = id
+        self._model = _text(info.get("modelID")) or _text(_dict(info.get("model")).get("id"))
+        self._folder = _text(_dict(info.get("path")).get("cwd"))
+        self._is_over = bool(_dict(info.get("time")).get("completed") or info.get("error"))
+        self._is_summary = info.get("summary") is True
+        self._steps = _uses(info, parts)
+        self._step = 0
+        self._texts = 0
+
+    def _reply(self, *blocks: dict[str, Value]) -> Reply:
+        usage, paid = self._steps[min(self._step, len(self._steps) - 1)]
+        id = self._id if not self._step else f"{self._id}.{self._step + 1}"
+        return Reply(id, list(blocks), model=self._model, usage=usage, cost_micros=paid)
+
+    def part(self, part: dict[str, Any], *, is_last: bool) -> Iterator[Named]:
+        """The steps of a part. The last one may still be written."""
+        kind, text = part.get("type"), part.get("text")
+        match kind:
+            case "text" | "reasoning" if isinstance(text, str) and text.strip():
+                time = _dict(part.get("time"))
+                if is_last and not (self._is_over or time.get("end") or time.get("completed")):
+                    return
+                self._texts += 1
+                name = f"{self._id}/{kind}/{self._texts}"
+                if self._is_summary and kind == "text":
+                    yield name, Compaction(text)
+                else:
+                    is_text = kind == "text"
+                    block = {"type": "text", "text": text} if is_text else {"type": "thinking", "thinking": text}
+                    yield name, self._reply(block)
+            case "tool":
+                yield from self._tool(part)
+            case "step-finish":
+                yield f"{self._id}/used/{self._step}", self._reply()
+                self._step += 1
+
+    def _tool(self, part: dict[str, Any]) -> Iterator[Named]:
+        call = _text(part.get("callID")) or _text(part.get("id"))
+        tool, state = _text(part.get("tool")) or _text(part.get("name")) or "unknown", _dict(part.get("state"))
+        status, given = state.get("status"), state.get("input")
+        if status not in ("running", "completed", "error") or not call:
+            return
+        reply = self._reply({"type": "tool_use", "id": call, "name": tool})
+        yield f"mention/{call}", reply
+        yield f"ask/{call}", Ask(call, tool, given, effect_of(tool, given), group=reply.id)
+        if status != "running":
+            yield f"answer/{call}", self._answer(call, tool, given, state)
+
+    def _answer(self, call: str, tool: str, given: Value, state: dict[str, Any]) -> Answer:
+        output = _output(state)
+        text = output if isinstance(output, str) else ""
+        metadata, time = _dict(state.get("metadata")), _dict(state.get("time"))
+        error = _error(state.get("error"))
+        outcome = _outcome(tool, text, error, state.get("status"), metadata)
+        child = metadata.get("sessionId") or metadata.get("sessionID")
+        start, end = time.get("start"), time.get("end")
+        took = end - start if isinstance(start, int | float) and isinstance(end, int | float) else 0
+        return Answer(
+            call,
+            output if output is not None else error or None,
+            outcome,
+            error="" if outcome == "succeeded" else (error or text)[:ERROR_MAX],
+            files=tuple(changes_of(tool, given, metadata, self._folder)) if outcome == "succeeded" else (),
+            cost=Cost(duration_us=int(took * 1000)) if 0 < took < 1e12 else Cost(),
+            by="user" if outcome == "denied" else "",
+            child=child if tool == "task" and isinstance(child, str) else "",
+        )
+
+    def end(self, info: dict[str, Any]) -> Iterator[Named]:
+        """What the message itself says when it is over."""
+        error = info.get("error")
+        used = self._steps[-1]
+        if not self._step and (used[0].is_known or used[1]):
+            yield f"{self._id}/used/0", self._reply()
+        if error:
+            name = _text(_dict(error).get("name")) or _text(_dict(error).get("type"))
+            if _STOPPED.search(name):
+                yield f"{self._id}/done", TurnDone("interrupted")
+            else:
+                yield f"{self._id}/error", Words("system", _error(error) or name or "the model failed", name="error")
+        elif self._is_over and info.get("finish") in ("stop", "length") and not self._is_summary:
+            yield f"{self._id}/done", TurnDone()
+
+
+def whole_steps(id: str, row: dict[str, Any]) -> Iterator[Named]:
+    """The steps of a message that holds its parts, as since 2.0."""
+    text = row.get("text")
+    match row.get("type"):
+        case "user":
+            files = row.get("files")
+            parts: list[dict[str, Any]] = [{"type": "text", "text": text}]
+            parts += [{"type": "file"} | f for f in files if isinstance(f, dict)] if isinstance(files, list) else []
+            yield from user_steps(id, parts)
+        case "synthetic" | "skill" if isinstance(text, str):
+            yield f"{id}/note/0", Words("user", text, name="context", trust="unverified")
+        case "system" if isinstance(text, str):
+            yield f"{id}/note/0", Words("system", text, name="context")
+        case "shell" if row.get("status") != "running":
+            shown = _text(_dict(row.get("output")).get("output")) or _text(row.get("output"))
+            words = f"!{_text(row.get('command'))}\n{shown}".strip()
+            yield f"{id}/shell", Words("user", words, name="command", trust="unverified")
+        case "assistant":
+            content = row.get("content")
+            parts = [p for p in content if isinstance(p, dict)] if isinstance(content, list) else []
+            reader = AnswerReader(id, row, parts)
+            for number, part in enumerate(parts):
+                yield from reader.part(_with_times(part), is_last=number == len(parts) - 1)
+            yield from reader.end(row | {"finish": None})
+        case "compaction" if row.get("status") == "completed" and isinstance(row.get("summary"), str):
+            yield f"{id}/summary", Compaction(row["summary"])
+        case "model-switched":
+            model = _text(_dict(row.get("model")).get("id"))
+            if model:
+                yield f"{id}/model", Labels({"model": model})
+        case "idle":
+            outcomes: dict[Any, Any] = {"succeeded": "completed", "failed": "failed", "interrupted": "interrupted"}
+            yield f"{id}/done", TurnDone(outcomes.get(_text(row.get("outcome")), "completed"))
+
+
+def _with_times(part: dict[str, Any]) -> dict[str, Any]:
+    """A call of 2.0 has its times outside its state."""
+    if part.get("type") != "tool":
+        return part
+    time = _dict(part.get("time"))
+    state = {"time": {"start": time.get("ran"), "end": time.get("completed")}} | _dict(part.get("state"))
+    return part | {"state": state}
+
+
+def _uses(info: dict[str, Any], parts: list[dict[str, Any]]) -> list[tuple[Usage, int]]:
+    """What each call of the model used: as its end says, else as the message says."""
+    ends = [p for p in parts if p.get("type") == "step-finish"]
+    return [_use(e) for e in ends] or [_use(info)]
+
+
+def _use(told: dict[str, Any]) -> tuple[Usage, int]:
+    tokens = _dict(told.get("tokens"))
+    cache = _dict(tokens.get("cache"))
+    counts = (tokens.get("input"), tokens.get("output"), tokens.get("reasoning"), cache.get("read"), cache.get("write"))
+    heard, said, thought, read, written = (n if type(n) is int and 0 < n < 1 << 50 else 0 for n in counts)
+    cost = told.get("cost")
+    paid = round(cost * 1_000_000) if isinstance(cost, int | float) and 0 < cost < 1e6 else 0
+    return Usage(input=heard, output=said, reasoning=thought, cache_read=read, cache_write=written), paid
+
+
+def _output(state: dict[str, Any]) -> Value:
+    """What a call gave: text, since 2.0 content blocks."""
+    content = state.get("content")
+    if not isinstance(content, list):
+        return state.get("output")
+    texts = [b["text"] for b in content if isinstance(b, dict) and isinstance(b.get("text"), str)]
+    return "\n".join(texts) if len(texts) == len(content) else content
+
+
+def _outcome(tool: str, text: str, error: str, status: Any, metadata: dict[str, Any]) -> Outcome:
+    if status == "error":
+        if _DENIED.search(error[:400]):
+            return "denied"
+        if metadata.get("interrupted") is True or _STOPPED.search(error[:100]):
+            return "interrupted"
+        return "timed_out" if _TIMED_OUT.search(error[:400]) else "failed"
+    if tool in ("bash", "shell"):
+        if "<bash_metadata>" in text and _TIMED_OUT.search(text[text.rindex("<bash_metadata>") :]):
+            return "timed_out"
+        code = metadata.get("exit", metadata.get("exitCode"))
+        return "failed" if type(code) is int and code != 0 else "succeeded"
+    return "succeeded"
+
+
+def _error(error: Any) -> str:
+    if isinstance(error, str):
+        return error
+    found = _dict(error)
+    return _text(found.get("message")) or _text(_dict(found.get("data")).get("message"))
+
+
+def _file(part: dict[str, Any]) -> dict[str, Value]:
+    url, mime = _text(part.get("url")) or _text(part.get("uri")), _text(part.get("mime"))
+    if url.startswith("data:") and ";base64," in url and mime.startswith("image/"):
+        return {
+            "type": "image",
+            "source": {"type": "base64", "media_type": mime, "data": url.partition(";base64,")[2]},
+        }
+    kept = {k: v for k, v in part.items() if k in ("filename", "mime", "url", "uri", "name")}
+    return {"type": "file", **kept}
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

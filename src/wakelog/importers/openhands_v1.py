@@ -1,0 +1,211 @@
+"""Events of OpenHands from v1 on: one JSON object a line, each with its `kind`.
+
+`ActionEvent` is a call, `ObservationEvent` its answer, `MessageEvent` words of the user or the agent, and
+`ConversationStateUpdateEvent` a change of the conversation's state: a key and its new value, or all of them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from wakelog.importers.chat import fields, items, json_or_text, micros, text_of, words
+from wakelog.importers.file_changes import file_change
+from wakelog.importers.foreign_state import ForeignState
+from wakelog.importers.steps import Answer, Ask, Compaction, Outcome, Prompt, Reply, Spent, Step, TurnDone, Words
+from wakelog.importers.tools import effect_of
+from wakelog.model.events import FileChanged
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value
+
+_EFFECTS = {
+    "terminal": "bash",
+    "execute_bash": "bash",
+    "file_editor": "str_replace_editor",
+    "task_tracker": "update_plan",
+}
+_LOOKS = frozenset({"view", "undo_edit"})
+_STATUS = {"finished": TurnDone(), "error": TurnDone("failed", "error"), "stuck": TurnDone("failed", "stuck")}
+ERROR_MAX = 2000
+
+
+class EventReader:
+    """Reads events one by one."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, str] = {}
+        self._replies: set[str] = set()
+        self._state = ForeignState()
+        self._sum = (Usage(), 0)
+
+    def read(self, id: str, event: dict[str, Any]) -> tuple[list[Step], Any]:
+        steps = list(self._steps(id, event))
+        if not steps:
+            return [], event
+        held: tuple[str, ...] = ("id", "timestamp")
+        match event.get("kind"):
+            case "ActionEvent":
+                held = ("id", "timestamp", "thought", "tool_call", "reasoning_content", "tool_name")
+            case "ConversationStateUpdateEvent":
+                held = ("id", "timestamp", "value")
+            case "MessageEvent":
+                held = ("id", "timestamp", "llm_message")
+        rest = {k: v for k, v in event.items() if k not in held}
+        if event.get("kind") == "ObservationEvent":
+            rest["observation"] = {
+                k: v
+                for k, v in fields(event.get("observation")).items()
+                if k not in ("content", "output", "old_content", "new_content")
+            }
+        return steps, rest
+
+    def _steps(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
+        match event.get("kind"):
+            case "ActionEvent":
+                yield from self._asked(id, event)
+            case "ObservationEvent" | "UserRejectObservation" | "AgentErrorEvent":
+                yield self._answered(event)
+            case "MessageEvent":
+                yield from self._said(id, event)
+            case "SystemPromptEvent":
+                yield Words("system", text_of(fields(event.get("system_prompt")).get("text")), name="instructions")
+            case "ConversationStateUpdateEvent":
+                yield from self._updated(event)
+            case "Condensation" | "CondensationSummaryEvent" if words(event.get("summary")):
+                yield Compaction(event["summary"])
+            case "PauseEvent":
+                yield TurnDone("interrupted")
+            case "ConversationErrorEvent":
+                yield TurnDone("failed", (words(event.get("detail")) or words(event.get("code")))[:ERROR_MAX])
+
+    def _asked(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
+        tool = words(event.get("tool_name")) or "unknown"
+        call = words(event.get("tool_call_id")) or f"call-{id}"
+        reply = words(event.get("llm_response_id")) or f"e-{id}"
+        self._calls[id] = call
+        asked = fields(event.get("tool_call"))
+        told = asked.get("arguments", fields(asked.get("function")).get("arguments"))
+        given = json_or_text(told) if told is not None else event.get("action")
+        # The calls of one answer come as events of their own; the first has what was thought and said.
+        if reply not in self._replies:
+            self._replies.add(reply)
+            yield Reply(reply, _blocks(event, call, tool))
+        yield Ask(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
+
+    def _answered(self, event: dict[str, Any]) -> Answer:
+        call = words(event.get("tool_call_id")) or self._calls.get(words(event.get("action_id")), "unknown")
+        seen = fields(event.get("observation"))
+        output = _output(event, seen)
+        text = text_of(output)
+        outcome = _outcome(event, seen)
+        return Answer(
+            call,
+            output,
+            outcome,
+            error="" if outcome == "succeeded" else text[-ERROR_MAX:],
+            files=_files(seen) if outcome == "succeeded" else (),
+            by="user" if outcome == "denied" else "",
+        )
+
+    def _said(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
+        message = fields(event.get("llm_message"))
+        content = message.get("content")
+        blocks: Value = content if isinstance(content, str) else text_of(content)
+        if event.get("source") == "user":
+            yield Prompt(blocks, id=id)
+            if extended := text_of(event.get("extended_content")):
+                yield Words("user", extended, name="context", trust="unverified")
+        elif event.get("source") == "agent":
+            yield Reply(
+                words(event.get("llm_response_id")) or f"e-{id}", [{"type": "text", "text": blocks}], is_last=True
+            )
+        else:
+            yield Words("user", blocks, name="meta", trust="unverified")
+
+    def _updated(self, event: dict[str, Any]) -> Iterator[Step]:
+        key, value = words(event.get("key")), event.get("value")
+        if key == "full_state" and isinstance(value, dict):
+            for name, part in value.items():
+                if (delta := self._state.put(name, part)) is not None:
+                    yield delta
+            yield from self._paid(value.get("stats"))
+            return
+        if key and (delta := self._state.put(key, value)) is not None:
+            yield delta
+        if key == "stats":
+            yield from self._paid(value)
+        if key in ("execution_status", "agent_status") and isinstance(value, str) and value in _STATUS:
+            yield _STATUS[value]
+
+    def _paid(self, stats: Any) -> Iterator[Step]:
+        """What was used since it was last told: the state has sums only."""
+        (used, cost), (before, paid) = _spent(stats), self._sum
+        new = Usage(**{f: max(0, getattr(used, f) - getattr(before, f)) for f in Usage.__struct_fields__})
+        if new.is_known or cost > paid:
+            self._sum = (used, max(cost, paid))
+            yield Spent("", new, max(0, cost - paid))
+
+
+def _blocks(event: dict[str, Any], call: str, tool: str) -> list[dict[str, Value]]:
+    thinking = words(event.get("reasoning_content")) or "\n".join(
+        words(fields(b).get("thinking")) for b in items(event.get("thinking_blocks"))
+    )
+    text = text_of(event.get("thought"))
+    blocks: list[dict[str, Value]] = [{"type": "thinking", "thinking": thinking}] if thinking.strip() else []
+    if text.strip():
+        blocks.append({"type": "text", "text": text})
+    return [*blocks, {"type": "tool_use", "id": call, "name": tool}]
+
+
+def _output(event: dict[str, Any], seen: dict[str, Any]) -> Value:
+    if event.get("kind") == "UserRejectObservation":
+        return event.get("rejection_reason")
+    if event.get("kind") == "AgentErrorEvent":
+        return event.get("error")
+    for key in ("content", "output", "error"):
+        if text := text_of(seen.get(key)):
+            return text
+    return seen.get("content", seen.get("output"))
+
+
+def _outcome(event: dict[str, Any], seen: dict[str, Any]) -> Outcome:
+    if event.get("kind") == "UserRejectObservation":
+        return "denied"
+    if seen.get("timeout") is True:
+        return "timed_out"
+    code = seen.get("exit_code", fields(seen.get("metadata")).get("exit_code"))
+    if isinstance(code, int) and not isinstance(code, bool) and code != 0:
+        return "timed_out" if code == -1 else "failed"
+    is_error = seen.get("is_error") is True or bool(seen.get("error"))
+    return "failed" if is_error or event.get("kind") == "AgentErrorEvent" else "succeeded"
+
+
+def _files(seen: dict[str, Any]) -> tuple[FileChanged, ...]:
+    path, after, before = words(seen.get("path")), seen.get("new_content"), seen.get("old_content")
+    if not path or not isinstance(after, str) or seen.get("command") in _LOOKS:
+        return ()
+    is_new = seen.get("prev_exist") is False
+    before = before if isinstance(before, str) and not is_new else None
+    return (file_change(path, before=before, after=after, change="created" if is_new else "modified"),)
+
+
+def _spent(stats: Any) -> tuple[Usage, int]:
+    """What a conversation has used so far, and what it cost."""
+    used, cost = Usage(), 0
+    for told in fields(fields(stats).get("usage_to_metrics")).values():
+        metrics = fields(told)
+        cost += micros(metrics.get("accumulated_cost"))
+        more = fields(metrics.get("accumulated_token_usage"))
+        cached, written = _count(more, "cache_read_tokens"), _count(more, "cache_write_tokens")
+        used = Usage(
+            input=used.input + max(0, _count(more, "prompt_tokens") - cached - written),
+            cache_read=used.cache_read + cached,
+            cache_write=used.cache_write + written,
+            output=used.output + _count(more, "completion_tokens"),
+        )
+    return used, cost
+
+
+def _count(told: dict[str, Any], key: str) -> int:
+    value = told.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

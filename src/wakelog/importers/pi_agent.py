@@ -1,0 +1,265 @@
+"""pi: `~/.pi/agent/sessions/<folder>/<time>_<id>.jsonl`, a header and then one entry a line.
+
+Entries name their parents. The file grows in the order of time, so it is read as it stands; an entry whose parent is
+not the one before it means that the person went back in the tree. A fork begins with a copy of the entries that it goes
+on from, with their old times: they are kept as records and make no events.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from wakelog.importers.file_changes import diff_counts, file_change, replaced
+from wakelog.importers.files import JsonLine, RecordIds, Sample, digest, json_lines
+from wakelog.importers.followed_files import FollowedFiles
+from wakelog.importers.moments import microseconds
+from wakelog.importers.steps import (
+    Answer,
+    Ask,
+    Compaction,
+    Labels,
+    Outcome,
+    Prompt,
+    Reply,
+    Rewind,
+    SourceRecord,
+    Step,
+    Transcript,
+    TranscriptHead,
+    TurnDone,
+    Words,
+)
+from wakelog.importers.tools import effect_of
+from wakelog.model.events import FileChanged
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value
+
+NAME = "pi"
+TITLE = "pi"
+ERROR_MAX = 2000
+_STOPPED = re.compile(r"(?:.*\n)*?(?:Operation|Command) aborted", re.IGNORECASE)
+_TIMED_OUT = re.compile(r"Command timed out", re.IGNORECASE)
+_DENIED = re.compile(r"(?:denied|blocked|rejected) by (?:the )?user|user (?:denied|rejected|blocked)", re.IGNORECASE)
+_MESSAGE = frozenset({"content"})
+
+
+def places(home: Path) -> Iterator[Path]:
+    yield from sorted((home / ".pi" / "agent" / "sessions").glob("**/*.jsonl"))
+
+
+def recognises(found: Sample) -> bool:
+    first = found.lines[0] if found.lines else None
+    return isinstance(first, dict) and first.get("type") == "session" and "id" in first and "timestamp" in first
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    first = next(json_lines(path), None)
+    header: dict[str, Any] = first.value or {} if first is not None else {}
+    origin = _text(header.get("id")) or path.name.split(".")[0]
+    source = _text(header.get("parentSession")) or _text(header.get("branchedFrom"))
+    forked = source.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".jsonl").rsplit("_", 1)[-1]
+    labels = {"project": _text(header.get("cwd")), "model": _text(header.get("modelId")), "forked_from": forked}
+    head = TranscriptHead(origin, NAME, labels={k: v for k, v in labels.items() if v})
+    yield Transcript(head, lambda: _Reader(forked, microseconds(header.get("timestamp"))).records(path))
+
+
+class _Reader:
+    def __init__(self, forked: str, born: int) -> None:
+        self._forked, self._born = forked, born if forked else 0
+        self._copied = 0
+        self._ids = RecordIds()
+        self._leaf: str | None = None
+        self._entries: set[str] = set()
+        self._model = ""
+        self._inputs: dict[str, tuple[str, Value]] = {}
+        self._files = FollowedFiles()
+
+    def records(self, path: Path) -> Iterator[tuple[SourceRecord, int]]:
+        for line in json_lines(path):
+            yield self._record(line), len(line.raw)
+
+    def _record(self, line: JsonLine) -> SourceRecord:
+        if line.broken:
+            return SourceRecord(self._ids.unique(digest(line.raw)), rest=line.text, broken=line.broken)
+        value: dict[str, Any] = line.value
+        own = _text(value.get("id")) if value.get("type") != "session" else ""
+        id = self._ids.unique(own or digest(line.raw))
+        at = microseconds(value.get("timestamp"))
+        if value.get("type") != "session" and 0 < at < self._born:
+            self._copied += 1
+            self._go_to(own)
+            return SourceRecord(id, (), at, line.whole)
+        steps = [*self._moves(value, own), *self._steps(id, value)]
+        self._go_to(own)
+        message = value.get("message")
+        if steps and isinstance(message, dict):
+            value = value | {"message": {k: v for k, v in message.items() if k not in _MESSAGE}}
+        return SourceRecord(id, tuple(steps), at, value if steps else line.whole)
+
+    def _go_to(self, own: str) -> None:
+        if own:
+            self._leaf = own
+            self._entries.add(own)
+
+    def _moves(self, value: dict[str, Any], own: str) -> Iterator[Step]:
+        if self._copied and value.get("type") != "session":
+            text = f"This session goes on from {self._forked}: {self._copied} entries of that one come first."
+            self._copied, self._born = 0, 0
+            yield Words("system", text, name="fork")
+        parent = value.get("parentId")
+        if not own or "parentId" not in value or self._leaf is None or parent == self._leaf:
+            return
+        if isinstance(parent, str) and parent in self._entries:
+            yield Rewind(parent)
+        elif parent is None:
+            yield Words("system", "The user went back to the beginning.", name="rollback")
+
+    def _steps(self, id: str, value: dict[str, Any]) -> Iterator[Step]:
+        message, summary = value.get("message"), value.get("summary")
+        match value.get("type"):
+            case "message" if isinstance(message, dict):
+                yield from self._message(id, message)
+            case "custom_message":
+                yield Words("user", _content(value.get("content")), name="context", trust="unverified")
+            case "compaction" if isinstance(summary, str):
+                yield Compaction(summary)
+            case "branch_summary" if isinstance(summary, str):
+                yield Words("system", summary, name="summary")
+            case "model_change" if isinstance(value.get("modelId"), str):
+                yield Labels({"model": value["modelId"]})
+            case "session_info" if isinstance(value.get("name"), str):
+                yield Labels({"title": value["name"][:200]})
+
+    def _message(self, id: str, message: dict[str, Any]) -> Iterator[Step]:
+        content = message.get("content")
+        match message.get("role"):
+            case "user":
+                yield Prompt(_content(content), id=id)
+            case "assistant":
+                yield from self._assistant(id, message)
+            case "toolResult":
+                yield self._result(message)
+            case "bashExecution":
+                words = f"!{_text(message.get('command'))}\n{_text(message.get('output'))}".strip()
+                yield Words("user", words, name="command", trust="unverified")
+            case "custom" | "hookMessage":
+                yield Words("user", _content(content), name="context", trust="unverified")
+            case "branchSummary" | "compactionSummary" if isinstance(message.get("summary"), str):
+                yield Words("system", message["summary"], name="summary")
+
+    def _assistant(self, id: str, message: dict[str, Any]) -> Iterator[Step]:
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        blocks = [b for b in blocks if isinstance(b, dict)] if isinstance(blocks, list) else []
+        stop = _text(message.get("stopReason"))
+        usage, cost = _usage(message.get("usage"))
+        said: list[dict[str, Value]] = []
+        asks: list[Step] = []
+        for number, block in enumerate(blocks):
+            if block.get("type") != "toolCall":
+                said.append(_block(block))
+                continue
+            call, tool = _text(block.get("id")) or f"{id}-{number}", _text(block.get("name")) or "unknown"
+            given = block.get("arguments")
+            self._inputs[call] = tool, given
+            said.append({"type": "tool_use", "id": call, "name": tool})
+            asks.append(Ask(call, tool, given, effect_of(tool, given), group=id))
+        yield Reply(
+            id,
+            said,
+            model=_text(message.get("model")),
+            usage=usage,
+            cost_micros=cost,
+            stop_reason=stop,
+            is_last=stop in ("stop", "length"),
+        )
+        yield from asks
+        if isinstance(message.get("errorMessage"), str):
+            yield Words("system", message["errorMessage"], name="error")
+        if stop == "aborted":
+            yield TurnDone("interrupted")
+
+    def _result(self, message: dict[str, Any]) -> Answer:
+        call = _text(message.get("toolCallId"))
+        output = _content(message.get("content"))
+        text = output if isinstance(output, str) else ""
+        outcome: Outcome = "succeeded"
+        if message.get("isError") is True:
+            outcome = _failure(text)
+        tool, given = self._inputs.pop(call, ("", None))
+        details = message.get("details") if isinstance(message.get("details"), dict) else {}
+        files = tuple(self._changes(tool, given, details)) if outcome == "succeeded" else ()
+        error = "" if outcome == "succeeded" else text[:ERROR_MAX]
+        return Answer(call, output, outcome, error, files, by="user" if outcome == "denied" else "")
+
+    def _changes(self, tool: str, given: Value, details: Any) -> Iterator[FileChanged]:
+        path = given.get("path") or given.get("file_path") if isinstance(given, dict) else None
+        if tool not in ("write", "edit") or not isinstance(path, str) or not path:
+            return
+        before = self._files.text(path)
+        if tool == "write":
+            after = given.get("content") if isinstance(given.get("content"), str) else None
+            yield file_change(path, before=before, after=after)
+        else:
+            edits = given["edits"] if isinstance(given.get("edits"), list) else [given]
+            pairs = [
+                (e["oldText"], e["newText"])
+                for e in edits
+                if isinstance(e, dict) and isinstance(e.get("oldText"), str) and isinstance(e.get("newText"), str)
+            ]
+            after = before
+            for old, new in pairs:
+                after = replaced(after, old, new) if after is not None else None
+            diff = details.get("diff")
+            lines = diff_counts(diff) if isinstance(diff, str) else _counts(pairs)
+            yield file_change(path, before=before, after=after, lines=None if after is not None else lines)
+        self._files.follow(path, after)
+
+
+def _failure(text: str) -> Outcome:
+    if _DENIED.search(text[:400]):
+        return "denied"
+    if _STOPPED.match(text[-400:]):
+        return "interrupted"
+    return "timed_out" if _TIMED_OUT.search(text[-400:]) else "failed"
+
+
+def _counts(pairs: list[tuple[str, str]]) -> tuple[int, int]:
+    return sum(len(new.splitlines()) for _, new in pairs), sum(len(old.splitlines()) for old, _ in pairs)
+
+
+def _content(content: Any) -> Value:
+    """Content as text where it is nothing else, pictures as blocks that can be kept apart."""
+    if not isinstance(content, list):
+        return content
+    blocks = [_block(b) if isinstance(b, dict) else b for b in content]
+    if blocks and all(isinstance(b, dict) and b.get("type") == "text" for b in blocks):
+        return "\n".join(_text(b.get("text")) for b in blocks)
+    return blocks
+
+
+def _block(block: dict[str, Any]) -> dict[str, Any]:
+    if block.get("type") == "image" and isinstance(block.get("data"), str):
+        source = {"type": "base64", "media_type": _text(block.get("mimeType")), "data": block["data"]}
+        return {"type": "image", "source": source}
+    return block
+
+
+def _usage(told: Any) -> tuple[Usage, int]:
+    if not isinstance(told, dict):
+        return Usage(), 0
+    heard, said, read, written = (
+        n if type(n := told.get(key)) is int and 0 < n < 1 << 50 else 0
+        for key in ("input", "output", "cacheRead", "cacheWrite")
+    )
+    cost = told.get("cost")
+    total = cost.get("total") if isinstance(cost, dict) else 0
+    paid = round(total * 1_000_000) if isinstance(total, int | float) and 0 < total < 1e6 else 0
+    return Usage(input=heard, output=said, cache_read=read, cache_write=written), paid
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

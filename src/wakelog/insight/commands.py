@@ -1,0 +1,193 @@
+"""Shell commands: which programs a command line runs, and which files it writes.
+
+A command line is cut into simple commands, quotes and here-documents respected. This is no shell: what it cannot read
+is taken word by word, which is enough to find a program's name.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any, Final
+
+import msgspec
+
+from wakelog.model.values import Value
+
+_HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(.*?)\n\s*\2(?=\s|$)", re.DOTALL)
+_SPLIT: Final = frozenset({"&&", "||", ";", "|", "&", "|&", "(", ")", "\n", ";;"})
+_ASSIGN: Final = re.compile(r"[A-Za-z_]\w*=")
+_PATCHED: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
+_MOVED: Final = re.compile(r"^\*\*\* Move to: (.+?)\s*$", re.MULTILINE)
+_OPENED: Final = re.compile(r"""(?:open\(\s*|Path\(\s*)['"]([^'"]+)['"]\s*(?:,\s*(?:mode=)?['"][wax]|\)\.write_)""")
+_SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
+_BEFORE: Final = frozenset({"sudo", "time", "nice", "env", "command", "exec", "xargs", "nohup", "timeout", "stdbuf"})
+_RUNNERS: Final = (
+    (("uv", "run"), 2),
+    (("poetry", "run"), 2),
+    (("pipenv", "run"), 2),
+    (("bundle", "exec"), 2),
+    (("pnpm", "exec"), 2),
+    (("pnpm", "dlx"), 2),
+    (("yarn", "dlx"), 2),
+    (("npx",), 1),
+    (("bunx",), 1),
+    (("rye", "run"), 2),
+    (("hatch", "run"), 2),
+)
+_REMOVES: Final = frozenset({"rm", "touch", "unlink", "truncate"})
+_MOVES: Final = frozenset({"mv", "cp", "ln", "install"})
+_NOWHERE: Final = re.compile(r"/dev/|&|\d$|\$|-$")
+
+
+class ShellCommand(msgspec.Struct, frozen=True):
+    """One simple command: its words without assignments, wrappers and runners, and what it is redirected to."""
+
+    words: tuple[str, ...]
+    outputs: tuple[str, ...] = ()
+    is_piped: bool = False
+    """Whether its exit code is lost: another command stands behind it."""
+    here: str = ""
+    """The here-document it reads."""
+
+    @property
+    def program(self) -> str:
+        return self.words[0].rsplit("/", 1)[-1] if self.words else ""
+
+
+def command_line(given: Value) -> str:
+    """The command line in a call's input, or empty when it has none."""
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, dict):
+        return ""
+    for name in ("command", "cmd", "script", "commandLine", "code"):
+        value: Any = given.get(name)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, list) and all(isinstance(v, str) for v in value):
+            if len(value) >= 3 and value[0].rsplit("/", 1)[-1] in _SHELLS and value[1].startswith("-"):
+                return str(value[2])
+            return shlex.join(value)
+    return ""
+
+
+def shell_commands(line: str) -> list[ShellCommand]:
+    """The simple commands of a command line, in order."""
+    documents: list[str] = []
+
+    def keep(match: re.Match[str]) -> str:
+        documents.append(match[4])
+        return f" __HERE{len(documents) - 1}__ {match[3]}\n"
+
+    line = _HEREDOC.sub(keep, line).replace("\\\n", " ")
+    found: list[ShellCommand] = []
+    words: list[str] = []
+    for token in [*_tokens(line), ";"]:
+        if token in _SPLIT:
+            if words:
+                found.append(_command(words, documents, is_piped=token in ("|", "|&", "||", ";", "\n")))
+            words = []
+        else:
+            words.append(token)
+    if found:
+        found[-1] = msgspec.structs.replace(found[-1], is_piped=False)
+    return [c for c in found if c.words]
+
+
+def _tokens(line: str) -> list[str]:
+    lexer = shlex.shlex(line.replace("\n", " ; "), posix=True, punctuation_chars=";&|<>()")
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    try:
+        return list(lexer)
+    except ValueError:
+        return re.split(r"\s+", re.sub(r"(\|\||&&|[;|\n])", r" \1 ", line).strip())
+
+
+def _command(words: list[str], documents: list[str], *, is_piped: bool) -> ShellCommand:
+    kept: list[str] = []
+    outputs: list[str] = []
+    here = ""
+    rest = iter(words)
+    for word in rest:
+        if word.startswith("__HERE"):
+            here = documents[int(word[6:-2])] if word[6:-2].isdigit() else ""
+        elif ">" in word and set(word) <= set("<>&|"):
+            target = next(rest, "")
+            if word in (">", ">>", ">|", "&>", "&>>") and target and not _NOWHERE.match(target):
+                outputs.append(target)
+            if kept and kept[-1] in ("1", "2"):
+                kept.pop()
+        elif word in ("<", "<<<"):
+            next(rest, "")
+        else:
+            kept.append(word)
+    return ShellCommand(tuple(_bare(kept)), tuple(outputs), is_piped, here)
+
+
+def _bare(words: list[str]) -> list[str]:
+    """A command without what stands before the program: assignments, `sudo`, `npx`, `uv run`."""
+    while words:
+        name = words[0].rsplit("/", 1)[-1]
+        if _ASSIGN.match(words[0]) or name in ("do", "then", "else", "if", "!", "{", "while"):
+            words = words[1:]
+        elif name in _BEFORE:
+            words = words[1:]
+            while words and (words[0].startswith("-") or re.fullmatch(r"[\d.]+[smh]?", words[0])):
+                words = words[1:]
+        else:
+            for prefix, length in _RUNNERS:
+                if tuple(words[:length]) == prefix:
+                    words = words[length:]
+                    while words and words[0].startswith("-"):
+                        words = words[1:]
+                    break
+            else:
+                return words
+    return words
+
+
+def written_files(line: str) -> list[str]:
+    """The files that a command line writes, moves or removes, as it names them; a name may stand for several."""
+    found: list[str] = []
+    for command in shell_commands(line):
+        found += command.outputs
+        found += _written_by(command)
+        found += _OPENED.findall(command.here)
+        if command.program.startswith("python") and "-c" in command.words:
+            found += _OPENED.findall(command.words[command.words.index("-c") + 1] if command.words[-1] != "-c" else "")
+    return list(dict.fromkeys(found))
+
+
+def patched_files(patch: str) -> list[str]:
+    """The files that a patch in the form of `apply_patch` touches."""
+    return [*_PATCHED.findall(patch), *_MOVED.findall(patch)]
+
+
+def _written_by(command: ShellCommand) -> list[str]:
+    program, words = command.program, command.words[1:]
+    plain = [w for w in words if not w.startswith("-")]
+    if program in ("applypatch", "apply_patch"):
+        return patched_files(command.here or " ".join(words)) or ["(a patch)"]
+    if program == "sed" and any(re.match(r"-\w*i|--in-place", w) for w in words):
+        return plain[1:] if not any(w in ("-e", "-f") for w in words) else plain[-1:]
+    if program == "perl" and any(re.match(r"-\w*i", w) for w in words):
+        return plain[1:]
+    if program == "tee":
+        return [w for w in plain if not w.startswith("/dev/")]
+    if program in _REMOVES:
+        return plain
+    if program in _MOVES:
+        return plain[-1:] if program != "mv" else plain
+    if program == "patch":
+        return plain[:1] or ["(a patch)"]
+    if program == "git" and plain:
+        verb, rest = plain[0], plain[1:]
+        if verb in ("mv", "rm", "restore") and "--staged" not in words:
+            return rest
+        if verb == "apply" and not {"--check", "--stat"} & set(words):
+            return rest[:1] or ["(a patch)"]
+        if verb == "checkout" and "--" in words:
+            return list(words[words.index("--") + 1 :])
+    return []

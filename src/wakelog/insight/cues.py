@@ -1,0 +1,250 @@
+"""Cues: the phrases by which a decision, its reason and a routine step are known. English only.
+
+A table has one phrase a line; a phrase is a regular expression that begins and ends at a word's edge, in any case, and
+`'` stands for either apostrophe. `<past>` is a list of words, given below the table.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_LEAD = (
+    r"(?:i'll|i will|let me|let's|i'm going to|i am going to|we'll|we will|we are going to"
+    r"|(?:i|we)(?: (?:also|now|first|then|just|still|really|probably|think we))?"
+    r" (?:should|need to|must|have to|want to|can|could|might want to|plan to|decided to|chose to|had to|intend to))"
+)
+_ADVERBS = (
+    r"(?:(?:also|now|just|then|instead|simply|first|therefore|probably|still|not|only|safely|quickly|carefully|need to"
+    r"|go and|try to|attempt to|start by|begin by|go ahead and|take a|have a|do a|quickly) )*"
+)
+_LOOKS = (
+    r"(?:read\w*|look\w*|check\w*|see|explor\w+|search\w*|find|list\w*|examin\w+|investigat\w+|review\w*|inspect\w*"
+    r"|verif\w+|confirm\w*|understand\w*|view|open|navigat\w+|run(?:ning)?|test(?:ing)?|re-?run|commit\w*|stage|push"
+    r"|submit\w*|summari[sz]e|provide|trac\w+|get|fetch|grep|locate|analy[sz]e|dig|re-?read|double[- ]check|show|think"
+    r"|clean ?up|continue|proceed|mark|update (?:the|my) (?:todo|plan)|execut\w+|present|report|ask|wait|compar\w+"
+    r"|re-?evaluate|reproduc\w+|build|know|assume|expect|note|explain|learn|gather|identify|determine|figure|study"
+    r"|debug|monitor|watch|scan|browse|query|ensure|make sure|tell|say|help|assist|answer|start|begin|finish|complete"
+    r"|consider|decide|recall|remember)"
+)
+
+
+def phrases(table: str, **lists: str) -> re.Pattern[str]:
+    """One pattern of the phrases of a table."""
+    lines = [line.strip() for line in table.strip().splitlines()]
+    for name, words in lists.items():
+        inside = "|".join(word.strip() for word in words.split(","))
+        lines = [line.replace(f"<{name}>", f"(?:{inside})") for line in lines]
+    return re.compile("|".join(map(_edged, lines)).replace("'", "['’]"), re.IGNORECASE)
+
+
+def _edged(phrase: str) -> str:
+    front = r"\b" if phrase[0].isalnum() or phrase[0] == "(" else ""
+    back = r"\b" if phrase[-1].isalnum() or phrase[-1] == ")" else ""
+    return f"{front}(?:{phrase}){back}"
+
+
+COMMITS: Final = phrases(
+    r"""
+    <lead> <adverbs>(?!<looks>|be\b|have\b|do\b|<adverbs>\W)[a-z]+
+    (?:i|we)(?:'m| am|'re| are) (?:planning|aiming|switching|moving|choosing|using|opting|keeping|adding|removing)
+    (?:planning|aiming|preparing|plan is) to (?!<looks>)\w+
+    (?:needs? to|must|has to|have to|ought to) (?:\w+ )?be \w+(?:ed|t|n)
+    ^(?:using|keeping|switching|going|choosing|moving|adding|removing|skipping|leaving|reverting|replacing)
+    ^(?:splitting|falling back|opting|sticking)
+    (?:i|we) (?:can|could) (?:just|simply|instead|safely)
+    the (?:key|trick|idea|plan|goal here) is to
+    """.replace("<lead>", _LEAD)
+    .replace("<adverbs>", _ADVERBS)
+    .replace("<looks>", _LOOKS)
+)
+"""The agent commits itself to do something that is more than a look."""
+
+ROUTINE: Final = phrases(
+    r"""
+    <lead> <adverbs><looks>
+    (?:now|next|first|then|also|start by|begin by|prudent to|plan to|going to) <adverbs><looks>
+    """.replace("<lead>", _LEAD)
+    .replace("<adverbs>", _ADVERBS)
+    .replace("<looks>", _LOOKS)
+)
+"""It announces to look, to run something, to record what was done."""
+
+DID: Final = phrases(
+    r"""
+    (?:i|we)(?:'ve| have)?(?: \w+)?? <past>
+    ^(?:also )?<past> (?:the|it|a|an|\w+)
+    """,
+    past="added, removed, changed, used, fixed, replaced, kept, reverted, restored, skipped, created, implemented,"
+    "refactored, renamed, moved, switched, dropped, deleted, extracted, simplified, reused, chose, decided, went with,"
+    "left, cleaned, made, put, avoided, opted, rewrote, updated, disabled, enabled, limited, split, preserved, stuck",
+)
+
+FIX: Final = phrases(
+    r"""
+    (?:the|my|a|one) (?:\w+ )?<way>(?: <of>)?(?: is|'s|:| would be| will be| was)(?: \w+)? to
+    (?:the|my) <way> (?:is|was) (?:logically|still)
+    to (?:fix|solve|resolve|address|handle) (?:this|that|the|it)
+    makes? (?:more )?sense to
+    it(?:'s| is| would be) (?:a good idea|better|best|safer|simpler|easier|cleaner|prudent) to
+    """,
+    way="fix, solution, approach, way, option, answer, plan, strategy, idea, workaround",
+    of="here, forward, for this, for that",
+)
+
+STRONG: Final = phrases(
+    r"""
+    instead
+    rather than
+    simpler|simplest
+    better|best
+    safer|safest|to be safe|just in case
+    cleaner|cleanest|easier|easiest
+    recommend\w*
+    prefer\w*
+    decid\w+
+    choos\w+|chose
+    opt(?:ed|ing)? (?:for|to)
+    go(?:ing)? with|went with
+    stick(?:ing)? (?:with|to)
+    keep(?:ing)? (?:it|the|this|that|both|things|backwards?)
+    leav(?:e|ing) (?:it|the|this|that)
+    without (?:having|needing|chang|modify|break|touch|add)\w*
+    more (?:robust|efficient|reliable|accurate|consistent|direct|targeted|focused|appropriate|idiomatic|explicit)
+    minimal
+    no need to
+    not (?:going|supposed) to
+    safe(?:ly)? (?:to )?(?:remov|delet|drop|chang|replac|ignor|skip)\w*
+    from scratch
+    after all
+    properly
+    should(?:n't| not)
+    only (?:need|want|include|change|add|use)
+    on the other hand|trade-?off|alternative\w*
+    overkill|out of scope
+    as well
+    """
+)
+"""It compares, prefers or leaves something out."""
+
+PROPOSES: Final = phrases(
+    r"""
+    i(?:'d| would)? (?:recommend|suggest|propose|advise|argue|lean)
+    my (?:recommendation|suggestion|proposal|preference|instinct|take|advice|view|vote)
+    recommend(?:ation|ed)?
+    would probably be
+    the approach would be
+    propos(?:ed|al|e)
+    i(?:'d| would) (?:say|go|keep|leave|use|add|start|prefer|rather|do|wait)
+    would be (?:better|best|safer|simpler|cleaner)
+    can't|cannot|am unable to|not able to|is not possible|not eligible|not allowed
+    """
+)
+
+REASON: Final = phrases(
+    r"""
+    because|since|otherwise|due to
+    so that|in order to|just in case
+    to (?:avoid|ensure|prevent|keep|make sure|be safe)
+    [,;] so
+    so (?:we|i|it|that|the|they|users?)
+    ^so
+    as <it>(?: \w+)? (?:is|are|was|does|do|did|would|will|can|only|already|prevents|allows|has|have)
+    which (?:would|will|means|is|allows|avoids|makes|causes|breaks|prevents|should|keeps)
+    this (?:way|would|will|avoids|allows|ensures|keeps|makes|provides|should|means|prevents)
+    that(?:'s| is) why|the reason
+    given (?:that|the|this)
+    needed (?:for|to)
+    for (?:consistency|safety|clarity|simplicity|performance|compatibility)
+    without (?:breaking|changing|having|needing)
+    helps? (?:to|in|with|us)
+    avoids?|aims? to
+    not (?:possible|available|allowed|supported)
+    [—–-] <it>
+    """,
+    it="it, this, that, these, they, the, we, i",
+)
+
+DIAGNOSIS: Final = phrases(
+    r"""
+    found (?:it|the (?:bug|issue|problem|cause|root cause))
+    root cause|caused by|turns out
+    the (?:issue|problem|bug|cause|error|culprit|reason)(?: here)? (?:is|was|lies|must be|comes)
+    this (?:is because|causes|caused|happens because|explains|means that)
+    i (?:see|understand|know) (?:the|what the|why)
+    (?:is|are|was|were)(?: not|n't) (?:in|being|set|called|handled|included|checked|passed|defined|exported|imported)
+    missing|currently|inefficient|incorrect(?:ly)?
+    only (?:includes?|checks?|handles?|supports?)
+    (?:can lead|leads) to
+    """
+)
+
+CLEANUP: Final = phrases(
+    r"""
+    no longer needed
+    clean(?:ing)? ?up
+    temporary (?:files?|scripts?)
+    (?:remove|delete) (?:the |my )?(?:reproduc\w+|test script|debug\w*)
+    unused imports?
+    formatting|typo|lint(?:er|ing)?|with tabs|proper indentation
+    (?:syntax|indentation|quoting|escaping)(?: errors?| issues?| problems?)?
+    i apologi[sz]e|try again
+    commit(?:ted)? (?:the|these|my|all) changes
+    all (?:the )?tests pass
+    """
+)
+"""Repairs of its own slips, and tidying."""
+
+TESTING: Final = phrases(
+    r"""
+    tests?\b(?! (?:suite|runner|data))
+    spec
+    reproduc(?:e|es|ed|ing|tion)
+    (?:reproduc|verif)\w*_?\w*\.py
+    """
+)
+
+DOUBTS: Final = phrases(
+    r"""
+    ^(?:wait|hmm|maybe|perhaps|what if|or maybe|actually, wait|but wait|could it be|is it)
+    ^if i
+    i wonder|or maybe
+    """
+)
+
+OFFERS: Final = phrases(
+    r"""
+    ^(?:if|when|unless) (?:you|the user|they)
+    let me know|would you like|feel free
+    please (?:let|provide|confirm)
+    """
+)
+
+RETELLS: Final = phrases(
+    r"""
+    ^(?:so |but |and |okay,? |ok,? |now |here )*(?:the|this) <who>(?: description| message)?(?: \w+)? <tells>
+    ^they(?:'re| are)? (?:want|ask|asking|noting|saying|mention)\w*
+    ^the suggested fix
+    ^as (?:suggested|requested|expected)
+    """,
+    who="user, pr, issue, task, description, problem statement, message, error, output, question",
+    tells="wants?, asks?, is asking, mentions?, suggests?, says, said, points?, is pointing, notes?, is noting,"
+    "reports?, shows?, indicates?, states?, requires?, needs?, would like",
+)
+"""It repeats what somebody else wants or says."""
+
+REPEATS: Final = phrases(r"^(?:now|next|then|also|finally|similarly|likewise)\b[, ]")
+
+ANNOUNCES: Final = phrases(r"^(?:now |first,? |next,? )?(?:let me|let's|i'll|i will)")
+
+SUMMARY: Final = phrases(
+    r"""
+    ^(?:done|perfect|great|excellent|summary|successfully|everything|final)
+    ^all (?:tests|done|set|changes)
+    ^the (?:fix|task|implementation|changes?|work) (?:is|are|has been) (?:now )?(?:complete|done|in place)
+    ^here's (?:a|the|what)
+    ^i've (?:successfully|completed|now)
+    """
+)
+
+QUESTION: Final = re.compile(r"\?\s*[)\"'*]*$")

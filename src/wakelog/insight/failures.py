@@ -1,0 +1,203 @@
+"""Failures: a change of approach after an error, and dead ends.
+
+Failed calls that follow each other with the same tool and program are one failure. A call that failed only because a
+parallel one did counts as none, and the same call with repaired arguments is no change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from wakelog.insight.acts import act_of, is_refused
+from wakelog.insight.blocks import Block, Did, Finding, TextSpan, TurnBlocks, Words
+from wakelog.insight.commands import command_line, shell_commands
+from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of
+
+_SIBLING: Final = re.compile(r"Sibling tool call errored|cancelled because another|not executed because")
+_OTHER_WAY: Final = re.compile(
+    r"\binstead\b|\b(?:different|another|other|alternative) (?:approach|way|method|tool|strategy|route|option|url"
+    r"|command)\b|\balternatively\b|\blet(?:'s| me|’s) try\b"
+    r"|\btry (?:a|an|the|using|with|to|different|another|something)\b|\bsimpler\b|\bworkaround\b|\bwork around\b"
+    r"|\bfall ?back\b|\bswitch(?:ing)? to\b|\brather than\b|\bmanually\b"
+    r"|\bfrom scratch\b|\blet me just\b|\beasier\b|\bbypass\b|\bmeanwhile\b|\bafter all\b|\bdirectly\b"
+    r"|\bsince (?:that|this|the|it)\b.{0,60}\b(?:fail|not|n't|doesn)\w*|\bneed to (?:use|find|recalculate|adjust)\b"
+    r"|\bmaybe (?:I|we|it)\b",
+    re.IGNORECASE,
+)
+_REPAIR: Final = re.compile(
+    r"\b(?:syntax|indentation|quot\w+|escap\w+|typo|path with|paths with|correct(?:ing)? (?:the )?(?:path|command"
+    r"|syntax))\b|\bread the file first\b|\bdoes not exist\b",
+    re.IGNORECASE,
+)
+_DEAD: Final = re.compile(
+    r"\b(?:that|this|it|so that|which)(?:'s| is|’s|'s probably| isn't| is probably)? ?n[o']t the (?:issue|problem"
+    r"|cause|case|reason|bug)\b|\b(?:that|this|it) (?:is|'s) not the\b"
+    r"|\b(?:that|this|it|which|approach|fix|attempt|change|method|trick|the \w+) (?:did not|didn't|does not|doesn't"
+    r"|will not|won't|had no|has no) (?:work|help|fix|solve|effect|change|have any effect|seem to work)"
+    r"|\bhad no effect\b|\bno effect\b|\bdead end\b|\bruled? out\b|\bwrong (?:approach|track|direction|path"
+    r"|assumption|theory)\b|\b(?:hypothesis|theory|assumption) (?:is|was|turned out) (?:wrong|incorrect|false|not)"
+    r"|\bstill (?:fail\w*|succeed\w*|not working|doesn't|does not|the same|getting|broken|happening|no|nothing)\b"
+    r"|\bcannot reproduce\b|\bcan't reproduce\b|\bunable to reproduce\b|\bnot able to reproduce\b"
+    r"|\bnone of (?:these|those|the|them)\b.{0,60}\b(?:work|match|help|available|contain)\w*|\bno luck\b"
+    r"|\bnot (?:possible|feasible|an option|viable)\b|\bisn't (?:possible|feasible|an option|going to work)\b"
+    r"|\bwon't work\b|\bwill not work\b|\bgiv(?:e|ing) up\b|\babandon\w*\b|\bI was wrong\b|\bI (?:can't"
+    r"|cannot) (?:make|get|verify|proceed|find)\b|\btook too long\b|\btoo slow\b"
+    r"|\bneither .{0,60}\b(?:has|is|works?|contains?)\b|\bunfortunately\b|\bdidn't work\b"
+    r"|\bdoesn't (?:seem to )?work\b|\bdid not (?:succeed|work)\b|\bdid(?:n't| not) help\b|\btimed out\b"
+    r"|\bunreasonable\b|\bmessed up\b|\bmade (?:it|things) worse\b|\bhave not (?:recovered|found|solved|fixed)\b"
+    r"|\bhaven't (?:recovered|found|solved|fixed)\b|\bbroke (?:the|it|something)\b|\brefuted\b|\bnot the (?:right"
+    r"|correct) (?:one|file|place|approach|fix)\b",
+    re.IGNORECASE,
+)
+_NOT_DEAD: Final = re.compile(
+    r"\bif (?:it|that|this)\b|\?\s*$|\bstill (?:works?|pass\w*|need to|valid)\b|\bto (?:make sure|ensure|verify"
+    r"|see)\b|\bno longer\b|\bas expected\b|\bwould (?:not|n't)\b|\bmight\b|\bthe (?:user|issue) (?:says|reports)\b",
+    re.IGNORECASE,
+)
+
+_DENIED: Final = re.compile(
+    r"\bnot (?:enough|sufficient|eligible|available|allowed|possible|able|permitted)\b|\bunable\b|\bcan(?:not|'t"
+    r"|’t)\b|\bcould(?:n't| not)\b|\binsufficient\b",
+    re.IGNORECASE,
+)
+_BAD: Final = re.compile(r"^\s*(?:Wrong|EXECUTION TIMED OUT|Error:|Traceback|fatal:)")
+_IDLE: Final = frozenset({"cd", "echo", "export", "set", "sleep"})
+LEAST_CHANGE: Final = 4
+
+
+class FailedCalls(msgspec.Struct):
+    """Failed calls of one kind, one after the other."""
+
+    calls: list[tuple[int, Did]]
+    method: str
+
+
+def find_failures(turn: TurnBlocks) -> Iterator[Finding]:
+    """Changes of approach and dead ends of a turn, in order."""
+    yield from _changes(turn.blocks)
+    yield from _dead_ends(turn.blocks)
+
+
+def method_of(call: Did) -> str:
+    """How a call goes about it: the tool, and for a shell the first program that does something."""
+    line = command_line(call.input)
+    if not line:
+        return call.tool
+    programs = [c.program for c in shell_commands(line) if c.program not in _IDLE]
+    return f"{call.tool} {programs[0]}" if programs else call.tool
+
+
+def has_gone_wrong(call: Did) -> bool:
+    """Whether a call failed by itself, and not with a parallel one."""
+    if _SIBLING.search(call.output[:300]):
+        return False
+    return call.has_failed or (
+        act_of(call) in ("write", "run") and (is_refused(call) or _BAD.search(call.output[:200]) is not None)
+    )
+
+
+# Changes of approach
+
+
+def _changes(blocks: Sequence[Block]) -> Iterator[Finding]:
+    failure: FailedCalls | None = None
+    for place, block in enumerate(blocks):
+        if not isinstance(block, Did) or _SIBLING.search(block.output[:300]):
+            continue
+        if failure is not None and failure.calls[-1][1].batch != block.batch:
+            change = _change(blocks, failure, place, block)
+            if change is not None:
+                yield change
+                failure = None
+            elif not has_gone_wrong(block) and act_of(block) != "look":
+                failure = None
+        if has_gone_wrong(block):
+            if failure is not None and (
+                failure.method == method_of(block) or failure.calls[-1][1].batch == block.batch
+            ):
+                failure.calls.append((place, block))
+            else:
+                failure = FailedCalls([(place, block)], method_of(block))
+
+
+def _change(blocks: Sequence[Block], failure: FailedCalls, place: int, new: Did) -> Finding | None:
+    """The change from a failure to the call that came after it, if it is one."""
+    _, failed = failure.calls[0]
+    act, count, now = act_of(failed), len(failure.calls), act_of(new)
+    said, sentence = _words_between(blocks, failure.calls[-1][0], place)
+    names_other = sentence is not None and bool(_OTHER_WAY.search(sentence.text))
+    score = 2 if names_other else 0
+    if method_of(new) != failure.method:
+        score += 2 if now == "write" or now == act else 1
+    elif _is_outside(new) and new.input != failure.calls[-1][1].input:
+        score += 3  # the same request in another way, to a service that had refused it
+    else:
+        score -= 1
+    score += {"write": 1, "run": 1, "look": -1, "check": -1}.get(act, -3) + min(count - 1, 2)
+    if sentence is not None and _REPAIR.search(sentence.text):
+        score -= 2
+    if score < LEAST_CHANGE:
+        return None
+    span = (
+        TextSpan(said.seq, said.block, sentence.start, sentence.end)
+        if said and sentence
+        else TextSpan(new.seq, 0, 0, 0)
+    )
+    return Finding("approach_change", span, span if names_other else None, score, (new.seq, failed.seq))
+
+
+def _is_outside(call: Did) -> bool:
+    """Whether a call asks a service for an effect, rather than a shell or a file."""
+    return call.effect == "external" and act_of(call) == "run" and not command_line(call.input)
+
+
+def _words_between(blocks: Sequence[Block], start: int, end: int) -> tuple[Words | None, Sentence | None]:
+    """What the agent said between two calls: the sentence that names another way, or else the last one."""
+    last: tuple[Words | None, Sentence | None] = (None, None)
+    for block in blocks[start + 1 : end]:
+        if not isinstance(block, Words) or block.who == "user" or not is_english(block.text):
+            continue
+        for sentence in sentences_of(block.text):
+            if _OTHER_WAY.search(sentence.text):
+                return block, sentence
+            last = (block, sentence)
+    return last
+
+
+# Dead ends
+
+
+def _dead_ends(blocks: Sequence[Block]) -> Iterator[Finding]:
+    last_place, last_words = -10, frozenset[str]()
+    calls: list[Did] = []
+    for place, block in enumerate(blocks):
+        if isinstance(block, Did):
+            calls.append(block)
+            continue
+        if block.who == "user" or not calls or not is_english(block.text):
+            continue
+        sentence = _dead(block.text, is_refused=has_gone_wrong(calls[-1]) and _is_outside(calls[-1]))
+        if sentence is None:
+            continue
+        words = content_words(sentence.text)
+        is_repeat = place - last_place <= 3 or len(words & last_words) > 0.4 * len(words)
+        last_place = place
+        if is_repeat:
+            continue
+        last_words = words
+        span = TextSpan(block.seq, block.block, sentence.start, sentence.end)
+        yield Finding("dead_end", span, reason=span, score=3, calls=(calls[-1].seq,))
+
+
+def _dead(text: str, *, is_refused: bool) -> Sentence | None:
+    """The sentence that gives something up. After a service refused, a plain "not enough" is one too."""
+    for sentence in sentences_of(text)[:8]:
+        if _NOT_DEAD.search(sentence.text):
+            continue
+        if _DEAD.search(sentence.text) or (is_refused and _DENIED.search(sentence.text)):
+            return sentence
+    return None

@@ -1,0 +1,111 @@
+"""Sentences: a text cut into spans that can be quoted, and whether it is English at all.
+
+Code is no sentence: fenced blocks are skipped, and so are tables. A line break ends a sentence where the next line is
+a list item, a heading or blank; a full stop inside a name (`fields.py`) or after an abbreviation does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+_FENCE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_LINE: Final = re.compile(r"[^\n]+")
+_ITEM: Final = re.compile(r"\s*(?:[-*•+]\s+|\d{1,2}[.)]\s+|#{1,6}\s+|>\s*)*")
+_LABEL: Final = re.compile(r"(?:THOUGHT|DISCUSSION|Thought|Plan|PLAN):\s*")
+_END: Final = re.compile(r"""[.!?:][)"'’”*_`]*(?=\s+|$)|[.!?](?=[A-Z][a-z])""")
+_SHORT: Final = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig)|\b[A-Z]|(?:^|\s)\d{1,2})\.$", re.IGNORECASE)
+_WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_CODE: Final = re.compile(r"`[^`\n]*`|https?://\S+|\S*[/\\_]\S*")
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list that is written as one text."""
+    return frozenset(text.split())
+
+
+_ENGLISH: Final = word_set(
+    "the a an is are was were it to of and in that this for on with as be by or not you i we let me my can will "
+    "if from at have has do does did now so but should would could please what how why when which where there "
+    "they them these your our all just into because since instead than then rather only also no more some any its "
+    "it's i'll i'm i've we'll let's don't doesn't isn't that's there's here need needs use using used make first "
+    "after before without each"
+)
+_ENOUGH_WORDS: Final = 10
+_SHARE: Final = 0.12
+
+
+class Sentence(msgspec.Struct, frozen=True, gc=False):
+    """A piece of a text, by its place, with its words."""
+
+    start: int
+    end: int
+    text: str
+    is_heading: bool = False
+
+
+def sentences_of(text: str) -> list[Sentence]:
+    """The sentences of a text in order; code and tables left out."""
+    return list(_sentences(text))
+
+
+def _sentences(text: str) -> Iterator[Sentence]:
+    prose = _FENCE.sub(lambda m: _blank(m[0]), text)
+    for line in _LINE.finditer(prose):
+        if line[0].lstrip().startswith("|"):
+            continue
+        start = line.start() + _ITEM.match(line[0]).end()  # type: ignore[union-attr]  # it matches the empty text too
+        label = _LABEL.match(prose, start, line.end())
+        start = label.end() if label else start
+        for end in _ends(prose, start, line.end()):
+            piece = text[start:end]
+            lead = len(piece) - len(piece.lstrip())
+            body = piece.strip()
+            if body:
+                yield Sentence(start + lead, start + lead + len(body), body, line[0].lstrip().startswith("#"))
+            start = end
+
+
+def _ends(prose: str, start: int, stop: int) -> Iterator[int]:
+    for mark in _END.finditer(prose, start, stop):
+        if mark[0][0] == ":" and mark.end() < stop and not re.match(r"\s+[A-Z`*]", prose[mark.end() : mark.end() + 3]):
+            continue
+        if mark[0][0] == ":" and mark.end() < stop and mark.end() - start < 25:
+            continue  # a short label: what it introduces belongs to it
+        if _SHORT.search(prose[max(start, mark.end() - 8) : mark.end()]):
+            continue
+        yield mark.end()
+    yield stop
+
+
+def _blank(code: str) -> str:
+    return re.sub(r"[^\n]", " ", code)
+
+
+def is_english(text: str) -> bool:
+    """Whether a text is English, by its small words. One that is too short to tell counts as English."""
+    prose = _CODE.sub(" ", _FENCE.sub(" ", text))
+    words = [w.lower() for w in _WORD.findall(prose)]
+    letters = [c for c in prose if c.isalpha()]
+    if letters and sum(c.isascii() for c in letters) < 0.8 * len(letters):
+        return False
+    if len(words) < _ENOUGH_WORDS:
+        return True
+    return sum(w in _ENGLISH for w in words) >= _SHARE * len(words)
+
+
+_SMALL: Final = word_set(
+    "the and that this with for from have has not are was were will would should could can let now need want also "
+    "just but into our your its they them then than there here what when which use using used make add added fix get "
+    "all any one two been being does did don isn it's i'll i'm we're let's please you may "
+    "instead because since keep keeping rather so as well still only like first next"
+)
+_CONTENT: Final = re.compile(r"[A-Za-z_][\w.]{2,}")
+
+
+def content_words(text: str) -> frozenset[str]:
+    """The words of a text that carry its subject, in lower case."""
+    return frozenset(w.lower().strip(".") for w in _CONTENT.findall(text)) - _SMALL

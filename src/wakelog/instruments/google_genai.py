@@ -1,0 +1,66 @@
+"""Google's client: generated content, sync and async, also on Vertex.
+
+Every request goes through four methods of one class, with the body as it will be sent; so chats, and the client's own
+calling of functions, are seen request by request.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+from google.genai import _api_client
+
+from wakelog.instruments import patches
+from wakelog.instruments.patches import Point
+from wakelog.instruments.recorder import PassingCall
+from wakelog.instruments.taps import Listener, listened, listened_async
+from wakelog.instruments.wraps import watched, watched_async
+from wakelog.model.values import Value
+from wakelog.runtime.values import plain
+
+
+def points() -> Iterator[Point]:
+    owner = _api_client.BaseApiClient
+    yield owner, "request", functools.partial(watched, _see, _take)
+    yield owner, "async_request", functools.partial(watched_async, _see, _take)
+    yield owner, "request_streamed", _watched_stream
+    yield owner, "async_request_streamed", functools.partial(watched_async, _see, _take_stream)
+
+
+def _see(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PassingCall | None:
+    given = dict(zip(("self", "http_method", "path", "request_dict"), args, strict=False)) | kwargs
+    path, body = given.get("path"), given.get("request_dict")
+    return patches.seen(path, functools.partial(plain, body)) if isinstance(path, str) else None
+
+
+def _answer(response: Any) -> Value:
+    """What the provider sent: the client gives it as text."""
+    return msgspec.json.decode(response.body)
+
+
+def _take(call: PassingCall, response: Any) -> Any:
+    call.answered(_answer(response))
+    return response
+
+
+def _take_stream(call: PassingCall, parts: Any) -> Any:
+    return listened_async(parts, Listener(call, _answer))
+
+
+def _watched_stream(request: Callable[..., Any]) -> Callable[..., Any]:
+    """A generator: the request is sent when it is read."""
+
+    @functools.wraps(request)
+    def watched(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        call = _see(request, args, kwargs)
+        parts = request(*args, **kwargs)
+        if call is None:
+            yield from parts
+            return
+        patches.wait(call)
+        yield from listened(parts, Listener(call, _answer))
+
+    return watched

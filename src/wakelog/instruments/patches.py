@@ -1,0 +1,232 @@
+"""`wakelog.instrument`: wraps the request methods of a client library, and takes the wraps off again.
+
+A wrap calls the original with the same arguments and gives back what it gave, the same object, or raises what it
+raised. Recording happens beside it, and whatever fails there is swallowed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextvars
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.instruments.lanes import LaneName
+from wakelog.instruments.recorder import ConversationRecorder, PassingCall, warn_by_log
+from wakelog.instruments.wire import read_request
+from wakelog.model.values import Value
+from wakelog.runtime.ambient import current, replaying
+from wakelog.session import Session
+from wakelog.store import Store
+from wakelog.store import open as open_store
+
+OFF = "WAKELOG_INSTRUMENT"
+"""Set to 0 in the environment, `instrument` does nothing."""
+
+# What people call a library → our file about it, and the module it needs.
+_LIBRARIES = {
+    "openai": ("wakelog.instruments.openai", "openai"),
+    "anthropic": ("wakelog.instruments.anthropic", "anthropic"),
+    "litellm": ("wakelog.instruments.litellm", "litellm"),
+    "google-genai": ("wakelog.instruments.google_genai", "google.genai"),
+}
+
+Point = tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]]
+"""A method that is wrapped: its owner, its name, and the wrap."""
+
+_lock = threading.Lock()
+_patches: dict[str, list[MethodPatch]] = {}
+_recorder: ConversationRecorder | None = None
+_target: dict[str, Any] = {}
+_is_inside: contextvars.ContextVar[bool] = contextvars.ContextVar("wakelog.instrumented", default=False)
+
+
+def instrument(*libraries: str, session: Session[Any] | None = None, store: Store | str | None = None) -> None:
+    """Records the model calls of these client libraries ("openai", "anthropic", "litellm", "google-genai") from now on,
+    with no other change in the program.
+
+    A call is recorded in the session whose turn is open where it is made, else in `session`, else in a new session of
+    `store` (by default the default store), named after the program. The tools that the model asks for are recorded too,
+    when the next request brings their results. Nothing here raises into the program: where recording fails, one warning
+    is logged and the gap is noted. `WAKELOG_INSTRUMENT=0` in the environment turns it off.
+    """
+    for library in libraries:
+        if library not in _LIBRARIES:
+            known = ", ".join(_LIBRARIES)
+            raise InvalidInputError(
+                f"{library!r} cannot be instrumented", kind="unknown-library", hint=f"one of {known}"
+            )
+    if not libraries:
+        raise InvalidInputError(
+            "no library is named", kind="unknown-library", hint='for example wakelog.instrument("openai")'
+        )
+    if os.environ.get(OFF) == "0":
+        return
+    loaded = {library: _load(library) for library in libraries}
+    with _lock:
+        if session is not None or store is not None:
+            _set_target(session, store)
+        for library, leaf in loaded.items():
+            if library not in _patches:
+                _patches[library] = [MethodPatch(*point) for point in leaf.points()]
+
+
+def uninstrument(*libraries: str) -> None:
+    """Stops recording the model calls of these libraries, or of all. With the last one, what is left is written, and
+    the session that was made for this ends."""
+    global _recorder
+    with _lock:
+        for library in libraries or tuple(_patches):
+            for patch in _patches.pop(library, ()):
+                patch.remove()
+        ended = None if _patches else _recorder
+        if ended is not None:
+            _recorder = None
+            _target.clear()
+    if ended is not None:
+        ended.close()
+
+
+def _load(library: str) -> ModuleType:
+    home, needed = _LIBRARIES[library]
+    try:
+        importlib.import_module(needed)
+    except ImportError as exc:
+        raise NotFoundError(
+            f"the library {library} is not installed here", kind="library-not-found", hint=f"pip install {library}"
+        ) from exc
+    return importlib.import_module(home)
+
+
+class MethodPatch:
+    """One method that is wrapped."""
+
+    def __init__(self, owner: Any, name: str, watch: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+        self._owner = owner
+        self._name = name
+        self._original = getattr(owner, name)
+        self._wrap = watch(self._original)
+        setattr(owner, name, self._wrap)
+
+    def remove(self) -> None:
+        # Somebody else may have wrapped it since: then it stays, and finds no recorder.
+        if getattr(self._owner, self._name) is self._wrap:
+            setattr(self._owner, self._name, self._original)
+
+
+# What the wraps ask
+
+
+def seen(path: str, body: Callable[[], Value], provider: str | None = None) -> PassingCall | None:
+    """A call that a client is about to make, if it is one of a model and is to be recorded. Never raises."""
+    try:
+        if not _patches or _is_inside.get() or replaying() is not None:
+            return None
+        request = read_request(path, body(), provider)
+        return _current_recorder().asked(request, current()) if request is not None else None
+    except Exception as exc:
+        _warn_once(exc)
+        return None
+
+
+_warned: list[str] = []
+
+
+def _warn_once(error: Exception) -> None:
+    """A request that cannot be read is told once; the program may send many."""
+    if not _warned:
+        _warned.append(repr(error))
+        warn_by_log(f"model calls go on but are not recorded: {error!r}")
+
+
+def enter_call() -> contextvars.Token[bool]:
+    """A client that calls another one is recorded once."""
+    return _is_inside.set(True)
+
+
+def leave_call(token: contextvars.Token[bool]) -> None:
+    _is_inside.reset(token)
+
+
+def wait(call: PassingCall) -> None:
+    """Until what was seen last of a call is stored, or long enough."""
+    if _recorder is not None:
+        _recorder.writer.wait(call.last)
+
+
+async def wait_async(call: PassingCall) -> None:
+    if _recorder is not None:
+        await _recorder.writer.wait_async(call.last)
+
+
+# Where it is recorded
+
+
+def _current_recorder() -> ConversationRecorder:
+    global _recorder
+    with _lock:
+        if _recorder is None or _recorder.writer.pid != os.getpid():  # a fork's child has a record of its own
+            _recorder = ConversationRecorder(
+                _SessionOpener(**_target), source="instrument", is_ours="session" not in _target
+            )
+            _close_at_exit()
+        return _recorder
+
+
+def _set_target(session: Session[Any] | None, store: Store | str | None) -> None:
+    global _recorder
+    _target.clear()
+    if session is not None:
+        _target["session"] = session
+    if store is not None:
+        _target["store"] = store
+    before, _recorder = _recorder, None
+    if before is not None:
+        before.close()
+
+
+class _SessionOpener:
+    """Opens the sessions that calls are recorded in, when the first one is made."""
+
+    def __init__(self, session: Session[Any] | None = None, store: Store | str | None = None) -> None:
+        self._session = session
+        self._store = store if isinstance(store, Store) else None
+        self._url = store if isinstance(store, str) else None
+        self._name = LaneName(program_name(), os.getpid())
+
+    def __call__(self, number: int) -> Session[Any]:
+        if self._session is not None and number == 1:
+            return self._session
+        if self._session is not None and isinstance(self._session.store, Store):
+            return self._session.store.session(f"{self._session.name or self._session.id}-{number}")
+        if self._store is None:
+            self._store = open_store(self._url)
+        return self._store.session(self._name(number), agent=self._name.program)
+
+
+def program_name() -> str:
+    """What the running program is called: its script, or its package."""
+    path = Path(sys.argv[0] if sys.argv else "")
+    stem = path.parent.name if path.stem == "__main__" else path.stem
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in stem)[:60].strip("-.") or "python"
+
+
+_at_exit: set[int] = set()
+
+
+def _close_at_exit() -> None:
+    if os.getpid() not in _at_exit:
+        _at_exit.add(os.getpid())
+        atexit.register(_close_now)
+
+
+def _close_now() -> None:
+    if _recorder is not None:
+        _recorder.close()

@@ -1,0 +1,278 @@
+"""A request to a model, as it goes over the wire: which provider's, and what conversation it carries.
+
+Four shapes are read: OpenAI's chat completions and responses, Anthropic's messages, Google's generated content. Each is
+a list of items, oldest first: a message, a call that the model asked for, or the result of one. An item is known again
+by its gist (who, what text, which calls), not by its bytes: clients move cache marks and reorder fields between
+requests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from wakelog.model.parts import Answered, Asked, Image, Part, Text, Thinking, flat, parts_of, text_of
+from wakelog.model.values import Value
+from wakelog.runtime.models import SHOWN
+from wakelog.runtime.values import HIDDEN
+
+Shape = Literal["openai.chat", "openai.responses", "anthropic.messages", "google.content"]
+Role = Literal["user", "assistant", "tool"]
+
+PROVIDERS: dict[Shape, str] = {
+    "openai.chat": "openai",
+    "openai.responses": "openai",
+    "anthropic.messages": "anthropic",
+    "google.content": "google",
+}
+_SYSTEM = frozenset({"system", "developer"})
+_GOOGLE = re.compile(r"(?:^|/)(?P<model>[^/:]+):(?P<verb>generateContent|streamGenerateContent)$")
+_KEYS = re.compile(r"authori[sz]ation|password|secret|credential|(?:^|_|-)(?:key|token)$|apikey", re.IGNORECASE)
+_RESULTS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
+
+
+class CallResult(msgspec.Struct, frozen=True):
+    """The result of a tool call, as the next request carries it."""
+
+    id: str
+    name: str
+    output: Value
+    is_error: bool = False
+
+
+class ConversationItem(msgspec.Struct, frozen=True):
+    """One thing said in a conversation."""
+
+    role: Role
+    content: Value
+    """What a message holds; for results, None."""
+    parts: tuple[Part, ...]
+    results: tuple[CallResult, ...]
+    digest: bytes
+    """By what it is known again."""
+
+    @property
+    def text(self) -> str:
+        return flat(p for p in self.parts if isinstance(p, Text | Image))
+
+    @property
+    def asked(self) -> tuple[Asked, ...]:
+        return tuple(p for p in self.parts if isinstance(p, Asked))
+
+
+class ModelRequest(msgspec.Struct, frozen=True):
+    """What a program asks a model."""
+
+    shape: Shape
+    provider: str
+    """As the price table names it; empty when that is not known."""
+    model: str
+    body: dict[str, Any]
+    system: str
+    items: tuple[ConversationItem, ...]
+    is_stream: bool = False
+    previous: str = ""
+    """The id of the answer, or of the provider's own conversation, that this goes on from; then the items are only
+    what is new."""
+    is_forced: bool = False
+    """Whether the model had to ask for a tool. That is a way to get an answer in a form, and the answer is the end."""
+
+
+def shape_of(path: str) -> Shape | None:
+    """Which request goes to a path; None for any other than a call of a model."""
+    path = path.partition("?")[0].rstrip("/")
+    if path.endswith("/chat/completions") or path == "chat/completions":
+        return "openai.chat"
+    if path.endswith("/responses") or path == "responses":
+        return "openai.responses"
+    if path.endswith("/messages") and "/threads/" not in path:
+        return "anthropic.messages"
+    return "google.content" if _GOOGLE.search(path) else None
+
+
+def read_request(path: str, body: Value, provider: str | None = None) -> ModelRequest | None:
+    """The request that goes to a path; None for one that calls no model. `provider` is whose model it is, where that is
+    not the one whose words are spoken."""
+    shape = shape_of(path)
+    if shape is None or not isinstance(body, dict):
+        return None
+    body = {name: value if name in SHOWN else _without_keys(value) for name, value in body.items() if name[:1] != "_"}
+    match = _GOOGLE.search(path.partition("?")[0].rstrip("/"))
+    model = match["model"] if match else body.get("model")
+    system, items = _READERS[shape](body)
+    return ModelRequest(
+        shape=shape,
+        provider=PROVIDERS[shape] if provider is None else provider,
+        model=model if isinstance(model, str) else "model",
+        body=body | ({"model": model} if match else {}),
+        system=system,
+        items=tuple(items),
+        is_stream=match["verb"] == "streamGenerateContent" if match else body.get("stream") is True,
+        previous=_previous(body) if shape == "openai.responses" else "",
+        is_forced=_is_forced(body),
+    )
+
+
+def _previous(body: dict[str, Any]) -> str:
+    kept = body.get("conversation")
+    kept = kept.get("id") if isinstance(kept, dict) else kept
+    return next((v for v in (body.get("previous_response_id"), kept) if isinstance(v, str)), "")
+
+
+def _is_forced(body: dict[str, Any]) -> bool:
+    choice = body.get("tool_choice")
+    if isinstance(choice, dict):
+        return choice.get("type") in ("function", "tool", "any", "custom")
+    if isinstance(tool := body.get("toolConfig"), dict) and isinstance(how := tool.get("functionCallingConfig"), dict):
+        return how.get("mode") == "ANY"
+    return choice in ("required", "any")
+
+
+def _without_keys(value: Value) -> Value:
+    """A parameter as it may be stored. Some hold keys: those of the tools that a provider calls by itself."""
+    if isinstance(value, list):
+        return [_without_keys(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: HIDDEN
+        if isinstance(held, str) and _KEYS.search(name)
+        else _hidden(held)
+        if name == "headers"
+        else _without_keys(held)
+        for name, held in value.items()
+    }
+
+
+def _hidden(headers: Value) -> Value:
+    return dict.fromkeys(headers, HIDDEN) if isinstance(headers, dict) else HIDDEN
+
+
+# The four shapes
+
+Reading = tuple[str, list[ConversationItem]]
+
+
+def _chat(body: dict[str, Any]) -> Reading:
+    system, items = [], []
+    for message in _dicts(body.get("messages")):
+        role = message.get("role")
+        if role in _SYSTEM:
+            system.append(_said(message.get("content")))
+        elif role in ("tool", "function"):
+            result = CallResult(_text(message, "tool_call_id"), _text(message, "name"), message.get("content"))
+            items.append(_item("tool", None, parts_of({**message, "role": "tool"}), (result,)))
+        else:
+            is_reply = role == "assistant"
+            content = message if is_reply and message.get("tool_calls") else message.get("content")
+            items.append(_item("assistant" if is_reply else "user", content, parts_of(_as_message(message))))
+    return "\n\n".join(filter(None, system)), items
+
+
+def _messages(body: dict[str, Any]) -> Reading:
+    items = []
+    for message in _dicts(body.get("messages")):
+        content = message.get("content")
+        blocks = list(_dicts(content))
+        results = tuple(
+            CallResult(_text(b, "tool_use_id"), "", b.get("content"), b.get("is_error") is True)
+            for b in blocks
+            if b.get("type") == "tool_result"
+        )
+        said: Value = [b for b in blocks if b.get("type") != "tool_result"] if results else content
+        role: Role = "assistant" if message.get("role") == "assistant" else "user" if said else "tool"
+        items.append(_item(role, said or None, parts_of(_as_message(message)), results))
+    return _said(body.get("system")), items
+
+
+def _responses(body: dict[str, Any]) -> Reading:
+    given = body.get("input")
+    system, items = [_said(body.get("instructions"))], []
+    if isinstance(given, str):
+        items.append(_item("user", given, (Text(given),)))
+    for each in _dicts(given):
+        role = each.get("role")
+        if role in _SYSTEM:
+            system.append(_said(each.get("content")))
+        elif each.get("type") in _RESULTS:
+            result = CallResult(_text(each, "call_id"), "", each.get("output"))
+            items.append(_item("tool", None, parts_of(each), (result,)))
+        elif role == "user":
+            items.append(_item("user", each.get("content"), parts_of(_as_message(each))))
+        else:
+            items.append(_item("assistant", each.get("content") or each, parts_of(each)))
+    return "\n\n".join(filter(None, system)), items
+
+
+def _contents(body: dict[str, Any]) -> Reading:
+    items = []
+    given = body.get("contents")
+    for content in _dicts(given if isinstance(given, list) else [given]):
+        pieces = list(_dicts(content.get("parts")))
+        answered = [r for p in pieces if isinstance(r := p.get("functionResponse") or p.get("function_response"), dict)]
+        results = tuple(CallResult(_text(r, "id"), _text(r, "name"), r.get("response")) for r in answered)
+        said = [p for p in pieces if not p.keys() & {"functionResponse", "function_response"}]
+        role: Role = "assistant" if content.get("role") == "model" else "user" if said else "tool"
+        parts = parts_of({"role": "model", "parts": pieces})
+        items.append(_item(role, {"role": str(content.get("role")), "parts": said} if said else None, parts, results))
+    system = body.get("systemInstruction") or body.get("system_instruction")
+    pieces = list(_dicts(system.get("parts"))) if isinstance(system, dict) else []
+    return flat(parts_of({"role": "user", "parts": pieces})) if pieces else "", items
+
+
+_READERS: dict[Shape, Callable[[dict[str, Any]], Reading]] = {
+    "openai.chat": _chat,
+    "openai.responses": _responses,
+    "anthropic.messages": _messages,
+    "google.content": _contents,
+}
+
+
+def _item(
+    role: Role, content: Value, parts: tuple[Part, ...], results: tuple[CallResult, ...] = ()
+) -> ConversationItem:
+    # A message that is only text is kept as that, whatever blocks it came in.
+    said = [p for p in parts if not isinstance(p, Answered)]
+    if content is not None and all(isinstance(p, Text) for p in said):
+        content = flat(said)
+    return ConversationItem(role, content, parts, results, _digest(role, parts, results))
+
+
+def _digest(role: str, parts: tuple[Part, ...], results: tuple[CallResult, ...]) -> bytes:
+    gist: list[Any] = [role]
+    for part in parts:
+        match part:
+            case Text(text):
+                gist.append(" ".join(text.split()))
+            case Asked(id, name, given):
+                gist.append([id, name, text_of(given)])
+            case Image():
+                gist.append([part.url, hashlib.sha256(part.data.encode()).hexdigest()])
+            case Answered() | Thinking():
+                pass  # results stand below; thinking may be left out by whoever repeats it
+    gist += [[r.id, r.name, text_of(r.output)] for r in results]
+    return hashlib.sha256(msgspec.json.encode(gist)).digest()
+
+
+def _as_message(message: dict[str, Any]) -> dict[str, Any]:
+    """Without a type of its own, which would make a block of it."""
+    return {"role": message.get("role", "user"), "content": message.get("content")} | (
+        {"tool_calls": message["tool_calls"]} if isinstance(message.get("tool_calls"), list) else {}
+    )
+
+
+def _said(content: Value) -> str:
+    return flat(parts_of(content)) if content else ""
+
+
+def _dicts(values: Value) -> Iterator[dict[str, Any]]:
+    yield from (v for v in values if isinstance(v, dict)) if isinstance(values, list) else ()
+
+
+def _text(held: dict[str, Any], name: str) -> str:
+    value = held.get(name)
+    return value if isinstance(value, str) else ""

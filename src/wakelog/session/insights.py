@@ -1,0 +1,113 @@
+"""Derived insight of a session: which turns are meant, and what it takes to accept an item."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from wakelog.errors import NotFoundError
+from wakelog.index.finding_rows import FindingRow, load_findings, save_findings
+from wakelog.insight.blocks import Finding, TextSpan
+from wakelog.insight.derivation import make_insight
+from wakelog.insight.items import Insight, InsightItem
+from wakelog.insight.rules import RULES_VERSION
+from wakelog.log import Log
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq, SessionId
+from wakelog.runtime.ambient import TrustMark
+from wakelog.session.base import Where
+from wakelog.timeline.selectors import resolve_range
+
+if TYPE_CHECKING:
+    from wakelog.index.index import Index
+    from wakelog.session.session import Session
+
+_NOWHERE = TextSpan(0, 0, 0, 0)
+ACCEPTED = ("decision", "approach_change", "dead_end", "goal")
+"""The kinds that can be recorded."""
+
+
+class KeptFindings:
+    """Findings in the index of a session's store, by the version of the rules."""
+
+    def __init__(self, index: Index, session: SessionId) -> None:
+        self._index = index
+        self._session = session
+
+    def load(self, turn: int, attempt: int) -> list[Finding] | None:
+        rows = load_findings(self._index, self._session, turn, attempt, RULES_VERSION)
+        return None if rows is None else [_from_row(row) for row in rows]
+
+    def save(self, turn: int, attempt: int, findings: list[Finding]) -> None:
+        save_findings(self._index, self._session, turn, attempt, RULES_VERSION, [_as_row(f) for f in findings])
+
+
+def _as_row(found: Finding) -> FindingRow:
+    span, reason = found.span, found.reason or _NOWHERE
+    places = (*msgspec.structs.astuple(span), *msgspec.structs.astuple(reason))
+    return (found.kind, *places, found.score, found.detail, msgspec.json.encode(found.calls).decode())
+
+
+def _from_row(row: FindingRow) -> Finding:
+    reason = TextSpan(*row[5:9])
+    calls = msgspec.json.decode(row[11], type=tuple[int, ...])
+    return Finding(row[0], TextSpan(*row[1:5]), None if reason == _NOWHERE else reason, row[9], calls, row[10])
+
+
+def insight_of(session: Session[Any], where: Where, *, everything: bool) -> Insight:
+    kept = KeptFindings(session.store.index, session.id) if session.store is not None else None
+    return make_insight(session.log, turns_at(session.log, where), everything=everything, kept=kept)
+
+
+def turns_at(log: Log, where: Where) -> list[int]:
+    """The turns that a place touches; without one, the newest."""
+    head = log.head()
+    if where is None or where == "@":
+        return [head.turn] if head.turn else []
+    found = resolve_range(log, f"e{where}" if isinstance(where, int) else where)
+    turns = (entry.header.turn for entry in log.entries(after=found.first - 1, upto=found.last))
+    return sorted({turn for turn in turns if turn})
+
+
+def find_item(session: Session[Any], id: str, kind: str) -> InsightItem:
+    """A derived item by its id; of several kinds at one event, the first that can be recorded."""
+    found = insight_of(session, id.partition(".")[0], everything=True)
+    wanted = (kind,) if kind else ACCEPTED
+    for name in wanted:
+        for item in found.items:
+            if item.id == id and item.kind == name:
+                return item
+    known = ", ".join(f"{item.id} ({item.kind})" for item in found.items if item.kind in ACCEPTED) or "none"
+    raise NotFoundError(
+        f"nothing that can be accepted is derived at {id} in {session.name or session.id} (it has: {known})",
+        kind="insight-not-found",
+        hint="wakelog show @N --all lists what is derived",
+    )
+
+
+def accept_item(session: Session[Any], item: InsightItem) -> Seq:
+    """Records an item as what it is said to be, with its evidence. It is trusted as far as the event it quotes."""
+    entry = session.log.entry(item.seq)
+    mark = TrustMark(entry.header.trust, entry.header.source)
+    evidence = tuple(dict.fromkeys((item.seq, *([item.reason_seq] if item.reason_seq else []), *item.calls)))
+    draft = session._runtime.flow.draft(
+        _event(item, evidence), actor="user", mark=mark, derived_from=((item.seq, item.seq),)
+    )
+    return session._write(draft)
+
+
+def _event(item: InsightItem, evidence: tuple[Seq, ...]) -> ev.Event:
+    why = f"accepted from e{item.seq}, derived by rules {item.rules}"
+    if item.kind == "goal":
+        return ev.GoalSet(goal=item.quote, why=why)
+    if item.kind == "dead_end":
+        return ev.DeadEndNoted(tried=item.quote, learned="" if item.reason == item.quote else item.reason, why=why)
+    because = "" if item.reason == item.quote else item.reason
+    return ev.DecisionMade(choice=item.quote or _change(item), because=because, evidence=evidence, why=why)
+
+
+def _change(item: InsightItem) -> str:
+    """A change of approach that no words announce."""
+    new, failed = (*item.tools, "", "")[:2]
+    return f"{failed} → {new}" if failed != new else f"{new}, in another way"

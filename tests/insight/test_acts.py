@@ -1,0 +1,141 @@
+"""What a call did is told by its effect, and of a shell by its programs: checks, writes, looks."""
+
+from typing import Any
+
+import pytest
+
+from tests.insight.turns import Scene
+from wakelog.insight.acts import act_of, files_of
+from wakelog.insight.blocks import Did
+from wakelog.insight.checks import find_checks, find_files
+from wakelog.insight.commands import command_line, shell_commands, written_files
+
+
+@pytest.mark.parametrize(
+    ("command", "detail"),
+    [
+        ("pytest -q tests", "test pass"),
+        ("cd app && FOO=1 npx jest --ci", "test pass"),
+        ("python -m unittest", "test pass"),
+        ("uv run ruff check . && uv run mypy src", "lint+types pass"),
+        ("npm run build", "build pass"),
+        ("npm test -- --watch=false", "test pass"),
+        ("cargo clippy --all", "lint pass"),
+        ("go test ./... 2>&1 | tail -20", "test pass"),
+        ("make test", "test pass"),
+        ("mise run fmt && mise run lint", "lint pass"),
+        ("./gradlew test", "test pass"),
+        ("python tests/runtests.py pagination", "test pass"),
+        ("tsc --noEmit", "types pass"),
+    ],
+)
+def test_a_check_is_known_by_its_program(command: str, detail: str) -> None:
+    [found] = find_checks(Scene().runs(command, "done").done())
+    assert found.detail == detail
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls tests",
+        "cat test.py",
+        "python reproduce.py",
+        "npm install jest",
+        "git commit -m 'run pytest'",
+        "pytest --version",
+    ],
+)
+def test_what_only_mentions_a_check_is_none(command: str) -> None:
+    assert not list(find_checks(Scene().runs(command, "done").done()))
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "fails", "result"),
+    [
+        ("pytest", "1 failed, 3 passed", True, "fail"),
+        ("pytest | tail -3", "=== 1 failed, 3 passed ===", False, "fail"),
+        ("go test ./... | head", "FAIL\tpkg/a\nok\tpkg/b", False, "fail"),
+        ("npm test | cat", "Tests: 0 failed, 9 passed", False, "pass"),
+        ("tsc | head", "a.ts(1,1): error TS2322: no", False, "fail"),
+        ("ruff check .", "All checks passed!", False, "pass"),
+    ],
+)
+def test_a_check_has_a_result_even_behind_a_pipe(command: str, output: str, fails: bool, result: str) -> None:
+    [found] = find_checks(Scene().runs(command, output, fails=fails).done())
+    assert found.detail.split()[1] == result
+
+
+def test_a_check_that_did_not_start_has_no_result() -> None:
+    assert not list(find_checks(Scene().runs("pytest", "bash: pytest: command not found", fails=True).done()))
+
+
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ("cat <<'EOF' > a.py\nif a > b:\n    rm -rf x\nEOF", ["a.py"]),
+        ("sed -i 's/a > b/c/' src/x.py", ["src/x.py"]),
+        ("rm a.txt b.txt", ["a.txt", "b.txt"]),
+        ("echo hi 2>/dev/null", []),
+        ("pytest > out.txt 2>&1", ["out.txt"]),
+        (
+            "apply_patch <<'P'\n*** Begin Patch\n*** Update File: a.ts\n*** Add File: b.ts\n*** End Patch\nP",
+            ["a.ts", "b.ts"],
+        ),
+        ("git checkout -- a.py", ["a.py"]),
+        ("python - <<'E'\nopen('made.txt', 'w').write('x')\nE", ["made.txt"]),
+        ("grep -rn 'a > b' src | head", []),
+    ],
+)
+def test_a_shell_names_the_files_it_writes(command: str, files: list[str]) -> None:
+    assert written_files(command) == files
+
+
+def test_a_refused_edit_changed_no_file() -> None:
+    turn = (
+        Scene()
+        .edits("a.py", fails=True)
+        .edits("a.py", output="Your edit has introduced new syntax error(s)")
+        .edits("a.py")
+    )
+    assert [f.calls for f in find_files(turn.done())] == [(1002,)]
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"command": "ls"}, "ls"),
+        ({"command": ["bash", "-lc", "ls -a"]}, "ls -a"),
+        ({"cmd": ["git", "status"]}, "git status"),
+        ({"path": "a"}, ""),
+        (None, ""),
+    ],
+)
+def test_the_command_line_is_found_in_the_input(given: Any, line: str) -> None:
+    assert command_line(given) == line
+
+
+@pytest.mark.parametrize("line", ["echo 'open quote", "a | | b", ">", "", "$(", "x <<'EOF'\nnever ends"])
+def test_a_broken_command_line_is_read_as_far_as_it_goes(line: str) -> None:
+    assert isinstance(shell_commands(line), list)
+
+
+@pytest.mark.parametrize(
+    ("tool", "effect", "given", "act"),
+    [
+        ("Bash", "external", {"command": "git status"}, "look"),
+        ("Bash", "external", {"command": "git commit -m x"}, "record"),
+        ("Bash", "external", {"command": "pip install x"}, "run"),
+        ("Read", "read", {"file_path": "a"}, "look"),
+        ("Edit", "write", {"file_path": "a"}, "write"),
+        ("TodoWrite", "write", {}, "plan"),
+        ("book_flight", "external", {"id": 1}, "run"),
+        ("str_replace_editor", "write", {"command": "view", "path": "a"}, "look"),
+    ],
+)
+def test_a_call_is_one_kind_of_act(tool: str, effect: str, given: Any, act: str) -> None:
+    assert act_of(Did(1, tool, effect, given, "succeeded")) == act
+
+
+def test_recorded_changes_of_files_come_before_what_the_input_says() -> None:
+    call = Did(1, "Edit", "write", {"file_path": "a"}, "succeeded", files=("real/a",))
+    assert files_of(call) == ["real/a"]

@@ -1,0 +1,98 @@
+"""Decisions: a choice with a reason before an effect ranks first; routine steps rank nowhere."""
+
+import pytest
+
+from tests.insight.turns import Scene
+from wakelog.insight.blocks import Finding, TextSpan
+from wakelog.insight.decisions import DEFAULT_SCORE, find_decisions
+from wakelog.insight.derivation import minor_decisions
+
+CHOICE = "I'll stream the body instead of buffering it, so that memory stays flat."
+
+
+def _shown(scene: Scene) -> list[Finding]:
+    return [f for f in find_decisions(scene.done()) if f.score >= DEFAULT_SCORE]
+
+
+def test_a_choice_with_a_reason_and_an_effect_is_a_decision() -> None:
+    scene = Scene().user("uploads fail").says(f"The body is read at once. {CHOICE}").edits("upload.py")
+    [found] = _shown(scene)
+    assert scene.quote(found) == CHOICE
+    assert found.calls == (1002,)
+
+
+def test_thinking_text_and_call_of_one_choice_are_one_decision() -> None:
+    scene = Scene().thinks(f"The problem is the buffer. {CHOICE}").says(CHOICE).edits("upload.py")
+    assert len(find_decisions(scene.done())) == 1
+
+
+def test_the_reason_may_stand_in_the_sentence_before() -> None:
+    scene = (
+        Scene().says("The tool is missing in the list, so nothing is detected. I need to add it to the list.").edits()
+    )
+    [found] = find_decisions(scene.done())
+    assert scene.quote(found) == "I need to add it to the list."
+    assert scene.reason(found) == "The tool is missing in the list, so nothing is detected."
+
+
+def test_what_was_done_is_a_decision_of_the_effect_before() -> None:
+    scene = Scene().edits("tools.py").says("I removed the alias since it does not appear in the documentation.")
+    [found] = _shown(scene)
+    assert found.calls == (1000,)
+
+
+def test_a_proposal_at_the_end_is_a_decision_without_an_effect() -> None:
+    scene = Scene().user("how?").says("I'd recommend keeping them separate, because they change at different times.")
+    [found] = _shown(scene)
+    assert found.calls == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Let me look at the code.",
+        "Now let me run the tests to make sure everything works.",
+        "I'll start by exploring the codebase to understand its structure.",
+        "All tests pass. Now I'll commit the changes.",
+        "The user wants me to use a dialog instead of a page.",
+        "Would you like me to use redis instead?",
+    ],
+)
+def test_a_routine_step_is_no_decision(text: str) -> None:
+    assert not _shown(Scene().user("do it").says(text).runs("ls").edits())
+
+
+def test_other_languages_give_nothing() -> None:
+    text = "Ich werde den Puffer ersetzen, weil er zu groß ist, und nutze stattdessen einen Strom für alle Daten."
+    assert not find_decisions(Scene().says(text).edits().done())
+
+
+@pytest.mark.parametrize(("steps", "shown"), [(0, 3), (8, 3), (70, 7), (10_000, 12)])
+def test_a_turn_shows_three_decisions_and_a_long_one_more(steps: int, shown: int) -> None:
+    found = [Finding("decision", TextSpan(n, 0, 0, 9), score=DEFAULT_SCORE + n) for n in range(20)]
+    minor = minor_decisions(found, steps)
+    assert len(found) - len(minor) == shown
+    assert min(f.score for f in found if f not in minor) > max(f.score for f in minor)
+
+
+def test_a_weak_decision_is_minor_even_when_there_is_room() -> None:
+    weak = Finding("decision", TextSpan(1, 0, 0, 9), score=DEFAULT_SCORE - 1)
+    assert minor_decisions([weak], 100) == [weak]
+
+
+def test_the_same_words_again_are_not_a_second_decision() -> None:
+    scene = (
+        Scene()
+        .says(CHOICE)
+        .edits("upload.py")
+        .runs("pytest", "1 passed")
+        .says(f"Done. {CHOICE.replace('I' + chr(39) + 'll', 'I')}")
+    )
+    assert len(find_decisions(scene.done())) == 1
+
+
+def test_spans_stay_inside_their_texts() -> None:
+    scene = Scene().thinks(f"One.\n\n- {CHOICE}\n```\ncode\n```\nEnd").edits()
+    for found in find_decisions(scene.done()):
+        assert scene.quote(found) in scene.blocks[0].text  # type: ignore[union-attr]  # the first block is a text
+        assert scene.quote(found)

@@ -1,0 +1,49 @@
+"""Sentences are spans that can be quoted, code is none of them, and other languages are told apart."""
+
+import pytest
+
+from wakelog.insight.sentences import is_english, sentences_of
+
+
+def test_every_sentence_is_quoted_letter_by_letter() -> None:
+    text = "Found it! The list in `types.go` is short, e.g. `a`.\n\n- first item\n2. second item. And more"
+    for sentence in sentences_of(text):
+        assert text[sentence.start : sentence.end] == sentence.text
+    assert [s.text for s in sentences_of(text)] == [
+        "Found it!",
+        "The list in `types.go` is short, e.g. `a`.",
+        "first item",
+        "second item.",
+        "And more",
+    ]
+
+
+def test_code_and_tables_are_no_sentences() -> None:
+    text = "Before.\n```python\nx = 1. y = 2.\n```\n| a | b. c |\nAfter."
+    assert [s.text for s in sentences_of(text)] == ["Before.", "After."]
+
+
+def test_a_missing_space_does_not_join_two_sentences() -> None:
+    assert [s.text for s in sentences_of("It is on line 1475.To fix it, round.")] == [
+        "It is on line 1475.",
+        "To fix it, round.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_so"),
+    [
+        ("I will change the parser so that it keeps the comments in the file", True),
+        ("Ich ändere den Parser, damit er die Kommentare in der Datei behält und nichts verliert", False),
+        ("Je vais modifier le fichier pour que les tests passent sans autre changement dans le code", False),
+        ("請修改這個檔案", False),
+        ("ok", True),
+        ("", True),
+    ],
+)
+def test_the_language_is_told_by_its_small_words(text: str, is_so: bool) -> None:
+    assert is_english(text) is is_so
+
+
+def test_code_does_not_make_a_text_foreign() -> None:
+    assert is_english("Fix the bug in the parser:\n```\nfoo bar baz qux quux corge grault garply waldo fred\n```")

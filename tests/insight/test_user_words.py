@@ -1,0 +1,107 @@
+"""The user's words: goals without wrappers, corrections, wishes; and what looks like one and is none."""
+
+import pytest
+
+from tests.insight.turns import Scene
+from wakelog.insight.blocks import Finding
+from wakelog.insight.rules import Carry, derive
+
+FIRST = "Add a login page to the shop"
+
+
+def _second(words: str, said: str = "I added the page.") -> tuple[Scene, list[Finding]]:
+    carry = Carry()
+    derive(Scene(1).user(FIRST).says(said).done(), carry)
+    scene = Scene(2).user(words)
+    return scene, derive(scene.done(), carry)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "goal"),
+    [
+        ("Fix the bug\n", "Fix the bug"),
+        (
+            "# Context from my IDE setup:\n\n## Open tabs:\n- a.md\n\n## My request for Codex:\nIs this done?\n",
+            "Is this done?",
+        ),
+        ("We solve it. Here's the issue text:\nISSUE:\nIt rounds down\n\nINSTRUCTIONS:\nNow go.", "It rounds down"),
+        ("<pr_description>\nConsider the following PR description:\nIt crashes\n</pr_description>\n<x>", "It crashes"),
+        ("<command-name>/do</command-name>\n<command-args>make it fast</command-args>", "make it fast"),
+        ("<system-reminder>be nice</system-reminder>\nrename it", "rename it"),
+    ],
+)
+def test_the_goal_is_what_the_user_wrote_without_wrappers(prompt: str, goal: str) -> None:
+    scene = Scene().user(prompt)
+    [found] = [f for f in derive(scene.done(), Carry()) if f.kind == "goal"]
+    assert scene.quote(found) == goal
+
+
+@pytest.mark.parametrize("prompt", ["[Request interrupted by user]", "<command-name>/exit</command-name>", "  \n"])
+def test_a_prompt_without_words_sets_no_goal(prompt: str) -> None:
+    assert not [f for f in derive(Scene().user(prompt).done(), Carry()) if f.kind == "goal"]
+
+
+@pytest.mark.parametrize(
+    "words", ["yes", "ok, continue", "go ahead please", "Thanks!", "Yes, please proceed with that.", "ok, lets"]
+)
+def test_words_that_only_go_on_carry_the_goal(words: str) -> None:
+    _, found = _second(words, "Shall I write the tests too?")
+    [goal] = [f for f in found if f.kind == "goal"]
+    assert goal.detail == "carried"
+    assert goal.reason is not None
+    assert goal.reason.seq == 1000, "the goal that stands is the first turn's"
+
+
+def test_an_answer_to_what_the_agent_asked_sets_no_goal() -> None:
+    _, found = _second("My user id is ada_17.", "Could you please provide your user id?")
+    assert [f.detail for f in found if f.kind == "goal"] == ["carried"]
+
+
+@pytest.mark.parametrize(
+    "words", ["how are they sorted?", "Also add a logout button", "Instead of a page we should use a dialog"]
+)
+def test_a_new_wish_sets_a_new_goal_even_after_a_question(words: str) -> None:
+    _, found = _second(words, "Shall I write the tests too?")
+    assert [f.detail for f in found if f.kind == "goal"] == [""]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("No, that's wrong. The button belongs into the footer.", "correction"),
+        ("You removed the old link, put it back.", "correction"),
+        ("Instead of a page we should use a dialog", "redirect"),
+        ("let's only add the button for now, but leave the rest", "redirect"),
+        ("It is still not working. No data is showing up", "failure_report"),
+        ("No teams are loading into the pane now", "failure_report"),
+    ],
+)
+def test_how_the_user_took_it_is_told_apart(words: str, kind: str) -> None:
+    _, found = _second(words)
+    assert [f.kind for f in found if f.kind in ("correction", "redirect", "failure_report")] == [kind]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "No, that's all, thank you!",
+        "No, thanks.",
+        "Can you check if we could use redis instead?",
+        "Please add a test",
+        "why is it called like this?",
+    ],
+)
+def test_what_only_sounds_like_a_correction_is_none(words: str) -> None:
+    _, found = _second(words)
+    assert not [f for f in found if f.kind in ("correction", "redirect", "failure_report")]
+
+
+def test_the_first_words_correct_nothing() -> None:
+    found = derive(Scene().user("No, it is still broken, do not touch the tests").done(), Carry())
+    assert not [f for f in found if f.kind in ("correction", "redirect", "failure_report")]
+
+
+def test_a_standing_wish_is_a_preference() -> None:
+    scene = Scene().user("Add a button. Always use tabs for indentation.")
+    [found] = [f for f in derive(scene.done(), Carry()) if f.kind == "preference"]
+    assert scene.quote(found) == "Always use tabs for indentation."

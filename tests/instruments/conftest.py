@@ -1,0 +1,61 @@
+"""A store, the providers on loopback, and a way to read what was recorded."""
+
+import importlib.util
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+import wakelog
+from tests.instruments.apis import APIS, Api
+from tests.runtime.providers import Provider, provider
+from wakelog.log.reader import Entry
+from wakelog.session import Session
+from wakelog.store import Store
+
+
+class Recorded(msgspec.Struct):
+    """The sessions of a store, as tests ask about them."""
+
+    store: Store
+
+    @property
+    def sessions(self) -> list[Session[Any]]:
+        found = [self.store.resume(head.session) for head in self.store.sessions()]
+        return sorted(found, key=lambda session: (len(session.name), session.name))
+
+    @property
+    def session(self) -> Session[Any]:
+        (found,) = self.sessions
+        return found
+
+    def of(self, *kinds: str, session: Session[Any] | None = None) -> list[Entry]:
+        return [e for e in (session or self.session).log.entries() if e.kind in kinds]
+
+    def kinds(self, session: Session[Any] | None = None) -> list[str]:
+        return [e.kind for e in (session or self.session).log.entries()]
+
+    def said(self, session: Session[Any] | None = None) -> list[tuple[str, str]]:
+        return [(m.role, m.text) for m in (session or self.session).messages()]
+
+
+@pytest.fixture
+def remote() -> Iterator[Provider]:
+    with provider() as told:
+        yield told
+
+
+@pytest.fixture
+def recorded() -> Iterator[Recorded]:
+    with wakelog.open("memory:") as store:
+        yield Recorded(store)
+        wakelog.uninstrument()
+
+
+@pytest.fixture(params=APIS)
+def api(request: pytest.FixtureRequest) -> Api:
+    found = APIS[request.param]
+    if importlib.util.find_spec(found.module.partition(".")[0]) is None:
+        pytest.skip(f"{found.library} is not installed")
+    return found
