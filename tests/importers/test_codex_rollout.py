@@ -1,6 +1,8 @@
 """Rollouts of Codex: items and their mirrors, context, tokens, patches, forks."""
 
+import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest
 import zstandard
 
 import wakelog
+from tests.importers.corpus import records_of
 from tests.importers.growth import check_growth, prefixes, seen_once, seen_sessions
 from tests.importers.samples import (
     PATCH,
@@ -25,6 +28,7 @@ from tests.importers.samples import (
     write_lines,
 )
 from tests.importers.seen import Seen
+from wakelog.errors import InvalidInputError
 from wakelog.importers.formats import format_of
 from wakelog.importers.found import find_transcripts
 from wakelog.importers.transcript_import import import_transcript
@@ -126,6 +130,15 @@ def test_usage_stands_at_the_answer_that_it_belongs_to_whether_told_before_or_af
 def test_the_outcome_of_a_command_is_found_in_every_way_it_is_told(tmp_path: Path, output: Any, outcome: str) -> None:
     lines = [meta(), *prompt("Go", TURN), call("c", "shell", {"command": ["bash", "-lc", "x"]}), result("c", output)]
     assert seen(tmp_path, lines).calls["c"].outcome == outcome
+
+
+def test_what_a_command_printed_is_told_from_what_is_said_about_it(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "rollout.jsonl", codex())
+    store = wakelog.open("memory:")
+    session = store.resume(import_transcript(store, path).sessions[0].name)
+    assert Seen(session).calls["c1"].output == "ls: no such file"
+    (told,) = [r for _, _, r in records_of(session) if "Chunk ID: 1" in str(r)]
+    assert told["payload"]["metadata"]["about"].endswith("Process exited with code 2\nOutput:\n")
 
 
 def test_an_event_at_the_end_of_a_call_tells_how_it_ended(tmp_path: Path) -> None:
@@ -237,6 +250,15 @@ def test_a_compressed_rollout_is_the_same_session(tmp_path: Path) -> None:
     assert import_transcript(store, plain).new_records == 0
 
 
+@pytest.mark.parametrize("pack", [zstandard.ZstdCompressor().compress, gzip.compress])
+def test_a_compressed_file_that_is_cut_off_is_refused(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    packed = tmp_path / "rollout.jsonl.zst"
+    packed.write_bytes(pack(prefixes(codex())[-1])[:-10])
+    with pytest.raises(InvalidInputError) as refused:
+        import_transcript(wakelog.open("memory:"), packed, format="codex-rollout")
+    assert refused.value.kind == "bad-transcript"
+
+
 def test_the_oldest_rollouts_have_items_without_wrappers(tmp_path: Path) -> None:
     head: dict[str, Any] = {"id": "old-1", "timestamp": "2025-06-01T10:00:00.000Z", "instructions": None, "git": {}}
     items = [
@@ -257,6 +279,14 @@ def test_prompts_that_come_as_completed_items_begin_turns(tmp_path: Path) -> Non
     both = [event("item_completed", item=told), event("user_message", message="Go")]
     lines = [meta(), message("user", "Go"), *both, message("assistant", "Gone")]
     assert seen(tmp_path, lines).prompts() == ["Go"]
+
+
+def test_a_prompt_that_is_only_an_event_is_not_mixed_up_with_context(tmp_path: Path) -> None:
+    told = {"type": "UserMessage", "id": "i", "content": [{"type": "text", "text": "Go"}]}
+    lines = [meta(), message("user", "# AGENTS.md\nBe brief."), event("item_completed", item=told)]
+    found = seen(tmp_path, [*lines, message("assistant", "Gone")])
+    assert found.prompts() == ["Go"]
+    assert found.named("context") == ["# AGENTS.md\nBe brief."]
 
 
 def test_commands_that_a_program_of_the_model_ran_are_calls_inside_it(tmp_path: Path) -> None:

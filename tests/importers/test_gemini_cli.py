@@ -73,6 +73,13 @@ def test_edits_are_changes_of_files_whose_contents_are_followed(tmp_path: Path) 
     assert session.log.value(changes[1], changes[1].body["after"]) == "goodbye\n"
 
 
+def test_a_file_with_a_misleading_name_is_not_taken_for_a_new_one(tmp_path: Path) -> None:
+    args = {"file_path": "/created.txt", "old_string": "a", "new_string": "b"}
+    call = gemini_call("c", "replace", args, "Successfully modified file: /created.txt (1 replacements).")
+    message = {"id": "g", "type": "gemini", "content": "", "toolCalls": [call]}
+    assert seen(tmp_path, [gemini_messages()[0], message]).files == [("/created.txt", "modified", 1, 1)]
+
+
 def test_an_edit_whose_display_has_both_contents_has_both(tmp_path: Path) -> None:
     display = {"fileName": "b", "fileDiff": "", "originalContent": "a\n", "newContent": "b\nc\n"}
     args = {"file_path": "/b", "old_string": "a", "new_string": "b\nc"}

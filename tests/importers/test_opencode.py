@@ -1,6 +1,7 @@
 """Sessions of OpenCode: as files, in both databases, and exported."""
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import wakelog
+from tests.importers.corpus import records_of
 from tests.importers.growth import seen_once, seen_sessions
 from tests.importers.opencode_samples import (
     INFO,
@@ -87,6 +89,26 @@ def test_a_session_that_moved_to_another_store_is_not_imported_again(tmp_path: P
         once.calls,
         once.cost,
     )
+
+
+@pytest.mark.parametrize("form", range(4))
+def test_calls_that_were_asked_for_together_stand_in_one_answer_of_the_model(form: int, tmp_path: Path) -> None:
+    store = wakelog.open("memory:")
+    session = store.resume(import_transcript(store, forms(tmp_path)[form]).sessions[0].name)
+    recorded = [e for e in session.log.entries() if e.kind == "action.recorded"]
+    assert [e.body["tool"] for e in recorded] == ["model", "write", "bash", "model"]
+    assert [e.body["cost"]["tokens_in"] for e in recorded if e.body["tool"] == "model"] == [105, 205]
+    assert {e.body.get("group") for e in recorded if e.body["tool"] != "model"} == {recorded[0].body["action"]}
+
+
+def test_words_that_are_still_being_written_wait_and_are_kept(tmp_path: Path) -> None:
+    user, (message, _), _ = messages()
+    begun = {k: v for k, v in message.items() if k != "finish"} | {"time": {"created": T}}
+    path = write_folder(tmp_path / "storage", [user, (begun, [part("prt_5", "text", text="I wri", time={"start": T})])])
+    store = wakelog.open("memory:")
+    session = store.resume(import_transcript(store, path).sessions[0].name)
+    assert Seen(session).said() == []
+    assert "I wri" in str(records_of(session))
 
 
 def versions() -> Iterator[list[Stored]]:
@@ -210,6 +232,22 @@ def test_a_database_is_read_while_the_program_writes_it_and_is_left_as_it_was(tm
         report = import_transcript(store, path)
         assert path.read_bytes() == before
     assert store.resume(report.sessions[0].name).log.part("labels")["title"] == "Changed"
+
+
+def test_changes_that_the_program_left_in_its_log_are_read_from_a_copy(tmp_path: Path) -> None:
+    path = write_database(tmp_path / "opencode.db", messages()[:1])
+    left = tmp_path / "left"
+    left.mkdir()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("UPDATE session SET title = 'Changed'")
+        db.commit()
+        for name in ("opencode.db", "opencode.db-wal"):
+            shutil.copyfile(tmp_path / name, left / name)
+    store = wakelog.open("memory:")
+    report = import_transcript(store, left / "opencode.db")
+    assert store.resume(report.sessions[0].name).log.part("labels")["title"] == "Changed"
+    assert sorted(p.name for p in left.iterdir()) == ["opencode.db", "opencode.db-wal"]
 
 
 def test_another_database_is_not_taken_for_one_of_opencode(tmp_path: Path) -> None:

@@ -20,6 +20,10 @@ from wakelog.model.values import Value
 ERROR_MAX = 2000
 _HEADER = 600
 """The state of a command stands in so many characters at the start of a result."""
+_ABOUT = re.compile(
+    r"(?:(?:Chunk ID|Exit code|Wall time|Process exited with code|Process running with session ID"
+    r"|Original token count|Total output lines)[^\n]*\n)+Output:\n?"
+)
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)", re.MULTILINE)
 _WALL = re.compile(r"^Wall time: ([\d.]+) seconds", re.MULTILINE)
 _DENIED = re.compile(
@@ -85,6 +89,8 @@ def answer_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple
     seconds = metadata.get("duration_seconds") if isinstance(metadata, dict) else None
     if seconds is None and (found := _WALL.search(text[:_HEADER])):
         seconds = found[1]
+    if isinstance(plain, str) and metadata is None and (about := _ABOUT.match(text)):
+        plain, metadata, text = text[about.end() :], {"about": about[0]}, text[about.end() :]
     answer = Answer(
         id,
         plain,

@@ -16,7 +16,7 @@ from wakelog.importers.steps import Prompt, Step, Words
 from wakelog.model.values import Value
 
 _CONTEXT = re.compile(
-    r"\s*(?:# AGENTS\.md instructions|<(?P<tag>[a-z][a-z_ -]*)(?:\s[^>]*)?>(?:.*</(?P=tag)>\s*$)|<environment_context>"
+    r"\s*(?:# AGENTS\.md\b|<(?P<tag>[a-z][a-z_ -]*)(?:\s[^>]*)?>(?:.*</(?P=tag)>\s*$)|<environment_context>"
     r"|<user_instructions>|<permissions instructions>|<INSTRUCTIONS>)",
     re.DOTALL,
 )
@@ -48,20 +48,26 @@ class PromptQueue:
         """The event that says: this is what the person wrote."""
         self._has_heard = True
         plain = plain_content(content)
-        place = max((i for i, (role, _) in enumerate(self._waiting) if role == "user"), default=-1)
+        place = self._place_of(text_of(plain))
         if place >= 0:
             plain = self._waiting.pop(place)[1]
         if place >= 0 or not self._last or text_of(plain) != self._last:
             yield from self._prompt(plain, turn, is_queued=is_queued)
         yield from self._contexts()
 
+    def _place_of(self, text: str) -> int:
+        """The message that has the words of an event; where none has, the last that does not look like context, since
+        an event may leave out what an editor added; -1 where there is none."""
+        texts = [(i, text_of(content)) for i, (role, content) in enumerate(self._waiting) if role == "user"]
+        same = max((i for i, each in texts if each.strip() == text.strip()), default=-1)
+        return same if same >= 0 else max((i for i, each in texts if not is_context(each)), default=-1)
+
     def settle(self, turn: str) -> Iterator[Step]:
         """Something else came: what waits is context. Without any such event in the file, the last of it that does not
         look like context began the turn."""
         place = -1
         if self._waiting and not self._has_heard:
-            own = (i for i, (r, c) in enumerate(self._waiting) if r == "user" and not is_context(text_of(c)))
-            place = max(own, default=-1)
+            place = self._place_of("")
         if place >= 0:
             yield from self._prompt(self._waiting.pop(place)[1], turn, is_queued=False)
         yield from self._contexts()

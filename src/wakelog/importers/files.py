@@ -6,18 +6,17 @@ last line without its end may be half written; it is kept as it is, and read aga
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError, UnsupportedError
+from wakelog.importers.compressed_files import uncompressed
 from wakelog.model.values import DEPTH_MAX, INT_MAX, RESERVED_KEYS, Value
 
 SAMPLE = 256 << 10
@@ -90,17 +89,7 @@ def open_source(path: Path) -> IO[bytes]:
         file = path.open("rb")
     except OSError as exc:
         raise NotFoundError(f"{path} cannot be read: {exc.strerror}", kind="file-not-found") from exc
-    magic = file.read(4)
-    file.seek(0)
-    if magic[:2] == b"\x1f\x8b":
-        file.close()
-        return cast(IO[bytes], gzip.open(path, "rb"))
-    if magic == b"\x28\xb5\x2f\xfd":
-        import zstandard
-
-        unpacked = zstandard.ZstdDecompressor().stream_reader(file, closefd=True)
-        return io.BufferedReader(unpacked)
-    return file
+    return uncompressed(file, path)
 
 
 def stat_of(path: Path) -> tuple[int, int]:
@@ -152,6 +141,12 @@ def json_lines(path: Path) -> Iterator[JsonLine]:
                 yield JsonLine(number, raw, broken=f"line {number} is not an object")
             else:
                 yield JsonLine(number, raw, value)
+
+
+def is_document(lines: Sequence[JsonLine]) -> bool:
+    """Whether lines are those of one document, and not a record each."""
+    first = lines[0].raw if lines else b""
+    return first[:1] == b"[" or first == b"{" or not any(line.value for line in lines)
 
 
 def document(path: Path) -> Any:

@@ -27,6 +27,7 @@ _EXIT = re.compile(r"^Exit Code: (-?\d{1,9})\s*$", re.MULTILINE)
 _DENIED = re.compile(
     r"did not allow|rejected by the user|user (?:denied|declined|rejected)|denied by policy", re.IGNORECASE
 )
+_CREATED = re.compile(r"(?:Successfully )?created", re.IGNORECASE)
 _MODEL = ("gemini", "model", "assistant")
 
 
@@ -137,7 +138,7 @@ class MessageReader:
             after = replaced(before, old, new) if before is not None else None
             lines = len(new.splitlines()), len(old.splitlines())
         after = after if isinstance(after, str) else None
-        is_new = "created" in text[:200] or shown.get("isNewFile") is True or (tool != "write_file" and old == "")
+        is_new = bool(_CREATED.match(text)) or shown.get("isNewFile") is True or (tool != "write_file" and old == "")
         if isinstance(shown.get("fileDiff"), str):
             lines = diff_counts(shown["fileDiff"])
         if before is not None and after is not None:

@@ -103,9 +103,8 @@ def _message(message: StoredMessage) -> Iterator[SourceRecord]:
 
 def _answer(row: StoredRow, parts: list[StoredRow], at: int) -> Iterator[SourceRecord]:
     reader = AnswerReader(row.id, row.data, [p.data for p in parts])
-    for number, part in enumerate(parts):
-        named = list(reader.part(part.data, is_last=number == len(parts) - 1))
-        yield _record(part.id, named, _created(part.data) or at, _without(part.data) if named else part.data)
+    for part, (named, is_held) in zip(parts, reader.parts([p.data for p in parts]), strict=True):
+        yield _record(part.id, named, _created(part.data) or at, _without(part.data) if is_held else part.data)
     yield _record(row.id, list(reader.end(row.data)), at, row.data)
 
 

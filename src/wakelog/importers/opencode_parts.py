@@ -79,7 +79,26 @@ class AnswerReader:
         id = self._id if not self._step else f"{self._id}.{self._step + 1}"
         return Reply(id, list(blocks), model=self._model, usage=usage, cost_micros=paid)
 
-    def part(self, part: dict[str, Any], *, is_last: bool) -> Iterator[Named]:
+    def parts(self, parts: list[dict[str, Any]]) -> list[tuple[list[Named], bool]]:
+        """The steps of each part, and whether any were taken from it. What the model said and asked for in one go
+        stands together, at the first part of it: a result that came early does not cut it in two."""
+        found: list[tuple[list[Named], bool]] = []
+        first: list[Named] | None = None
+        for number, part in enumerate(parts):
+            named = list(self._part(part, is_last=number == len(parts) - 1))
+            found.append((named, bool(named)))
+            if part.get("type") == "step-finish":
+                first = None
+            elif first is None:
+                first = named if named else None
+            else:
+                early = [n for n in named if not isinstance(n[1], Answer)]
+                named[:] = [n for n in named if isinstance(n[1], Answer)]
+                place = next((i for i, n in enumerate(first) if isinstance(n[1], Answer)), len(first))
+                first[place:place] = early
+        return found
+
+    def _part(self, part: dict[str, Any], *, is_last: bool) -> Iterator[Named]:
         """The steps of a part. The last one may still be written."""
         kind, text = part.get("type"), part.get("text")
         match kind:
@@ -170,8 +189,8 @@ def whole_steps(id: str, row: dict[str, Any]) -> Iterator[Named]:
             content = row.get("content")
             parts = [p for p in content if isinstance(p, dict)] if isinstance(content, list) else []
             reader = AnswerReader(id, row, parts)
-            for number, part in enumerate(parts):
-                yield from reader.part(_with_times(part), is_last=number == len(parts) - 1)
+            for named, _ in reader.parts([_with_times(part) for part in parts]):
+                yield from named
             yield from reader.end(row | {"finish": None})
         case "compaction" if row.get("status") == "completed" and isinstance(row.get("summary"), str):
             yield f"{id}/summary", Compaction(row["summary"])

@@ -7,11 +7,13 @@ the old tables may still be there. `opencode export` prints one session as a doc
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -73,9 +75,9 @@ def is_database(path: Path) -> bool:
 def tables(path: Path) -> set[str]:
     """The tables of a database; none when it cannot be read."""
     try:
-        with closing(_connect(path)) as db:
+        with _opened(path) as db:
             return {str(row["name"]) for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except sqlite3.Error:
+    except (sqlite3.Error, OSError):
         return set()
 
 
@@ -147,11 +149,27 @@ def _exported(messages: list[Any]) -> Iterator[StoredMessage]:
 # Databases
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    """A connection that only reads. With no log of changes beside it the file is all there is, and is read as it
-    stands; with one, its writer may be at work, and SQLite reads both."""
-    wal = path.with_name(path.name + "-wal")
-    mode = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A database that is only read. With no log of changes beside it the file is all there is. With one, its program
+    may be at work, and SQLite reads both. Where that program left the log behind, SQLite would make a file of its own
+    beside it: then a copy is read."""
+    wal = path.with_name(f"{path.name}-wal")
+    if not wal.exists() or not wal.stat().st_size:
+        with closing(_connect(path, "mode=ro&immutable=1")) as db:
+            yield db
+    elif path.with_name(f"{path.name}-shm").exists():
+        with closing(_connect(path, "mode=ro")) as db:
+            yield db
+    else:
+        with TemporaryDirectory(prefix="wakelog-") as folder:
+            for each in (path, wal):
+                shutil.copyfile(each, Path(folder) / each.name)
+            with closing(_connect(Path(folder) / path.name, "mode=rw")) as db:
+                yield db
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
     db = sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)
     db.row_factory = sqlite3.Row
     db.text_factory = lambda data: data.decode(errors="replace")
@@ -160,9 +178,9 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _database_sessions(path: Path) -> Iterator[StoredSession]:
     try:
-        with closing(_connect(path)) as db:
+        with _opened(path) as db:
             found = list(_listed(db, path))
-    except sqlite3.Error as exc:
+    except (sqlite3.Error, OSError) as exc:
         raise InvalidInputError(
             f"{path} cannot be read as a database: {exc}", kind="bad-transcript", hint="is it OpenCode's, and whole?"
         ) from exc
@@ -197,9 +215,9 @@ def _told(db: sqlite3.Connection, table: str, session: str) -> tuple[int, int]:
 
 def _database_messages(path: Path, session: str, *, is_whole: bool) -> Iterator[StoredMessage]:
     try:
-        with closing(_connect(path)) as db:
+        with _opened(path) as db:
             yield from _whole_rows(db, session) if is_whole else _rows_with_parts(db, session)
-    except sqlite3.Error as exc:
+    except (sqlite3.Error, OSError) as exc:
         raise InvalidInputError(f"{path} cannot be read as a database: {exc}", kind="bad-transcript") from exc
 
 

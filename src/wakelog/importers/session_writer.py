@@ -39,6 +39,7 @@ from wakelog.importers.steps import (
     TurnDone,
     Words,
 )
+from wakelog.importers.turn_signs import TurnSigns
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
@@ -96,8 +97,7 @@ class SessionWriter:
         self._reply: Reply | None = None
         self._reply_at = self._reply_in = 0
         self._parts: dict[str, int] = {}
-        self._is_done = self._seems_done = False
-        self._looked_at = ""
+        self._signs = TurnSigns()
         self._at = self._first_at = 0
         self._closing = ""
         self._opening: dict[str, str] = {}
@@ -148,7 +148,7 @@ class SessionWriter:
         """After the last record. A turn that the agent said it ended is over. One that only looks so is over when the
         file is quiet, and one that was left when it is cold: nobody has written to it for a day."""
         self._put_reply()
-        is_over = self._is_done or (is_quiet and self._seems_done)
+        is_over = self._signs.is_done or (is_quiet and self._signs.seems_done)
         if self._turn and (is_over or is_cold):
             self._end_turn("completed" if is_over else "interrupted")
         elif self._ids:
@@ -181,7 +181,7 @@ class SessionWriter:
             case Reply():
                 self._costs.more(step)
                 self._parts[step.id] = self._parts.get(step.id, 0) + bool(step.content)
-                self._look_done(step)
+                self._signs.look(step)
             case Ask() if step.id not in self._pending:
                 self._asked[step.id] = step
             case Answer():
@@ -189,7 +189,7 @@ class SessionWriter:
                 self._settled.add(step.id)
             case Prompt() | TurnDone() | Finish():
                 self._asked.clear()
-                self._is_done = self._seems_done = False
+                self._signs.clear()
 
     # New ones
 
@@ -251,11 +251,12 @@ class SessionWriter:
 
     def _begin_turn(self, prompt: Prompt) -> None:
         if self._turn:
-            self._end_turn("completed" if self._is_done or self._seems_done else "interrupted")
+            self._end_turn("completed" if self._signs.is_done or self._signs.seems_done else "interrupted")
         self._asked.clear()
         event = ev.TurnStarted(input=self._plain(prompt.content), id=prompt.id if self._is_free(prompt.id) else "")
         self._put(event, actor="user")
-        self._turn, self._is_done, self._seems_done = True, False, False
+        self._turn = True
+        self._signs.clear()
         self.turns += 1
 
     def _is_free(self, turn: str) -> bool:
@@ -275,7 +276,8 @@ class SessionWriter:
         self._pending.clear()
         failure = ev.Failure("failed", error) if error else None
         self._put(ev.TurnEnded(outcome=outcome, error=failure), actor="runtime")
-        self._turn = self._is_done = self._seems_done = False
+        self._turn = False
+        self._signs.clear()
         self._ends.append(-len(self._drafts))
 
     def _finish(self, step: Finish) -> None:
@@ -332,17 +334,9 @@ class SessionWriter:
             occurred_at=self._reply_at,
         )
         self._put(event)
-        self._look_done(step)
+        self._signs.look(step)
         if step.model and step.model != self._labels.get("model"):
             self._label({"model": step.model})
-
-    def _look_done(self, step: Reply) -> None:
-        """After a reply that asks for nothing, the agent seems to have stopped. Parts of one are looked at together."""
-        if step.content:
-            asks = any(block.get("type") == "tool_use" for block in step.content)
-            is_more = self._looked_at == step.id
-            self._is_done, self._seems_done = step.is_last, not asks and (self._seems_done or not is_more)
-            self._looked_at = step.id
 
     def _answer(self, step: Answer) -> None:
         ask = self._asked.pop(step.id, None)
@@ -450,6 +444,7 @@ class SessionWriter:
                 limits={},
                 spawner=self._parent() if head.parent else "",
                 occurred_at=self._first_at,
+                folder="",
             )
             self._labels = dict(self._state("labels", {}))
         return self.session

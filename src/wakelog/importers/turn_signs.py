@@ -1,0 +1,27 @@
+"""Whether an agent seems to have stopped, by its last answer."""
+
+from __future__ import annotations
+
+from wakelog.importers.steps import Reply
+
+
+class TurnSigns:
+    """What the answers of a turn say of its end. An answer may come in parts, which are looked at together."""
+
+    def __init__(self) -> None:
+        self.is_done = False
+        """The agent said that it stopped."""
+        self.seems_done = False
+        """Its last answer asked for nothing."""
+        self._last = ""
+
+    def look(self, reply: Reply) -> None:
+        if reply.content:
+            asks = any(block.get("type") == "tool_use" for block in reply.content)
+            self.is_done = reply.is_last
+            self.seems_done = not asks and (self.seems_done or self._last != reply.id)
+            self._last = reply.id
+
+    def clear(self) -> None:
+        """The turn is over, or another begins."""
+        self.is_done = self.seems_done = False
