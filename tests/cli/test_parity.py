@@ -106,6 +106,8 @@ DONE_BY = {
 RECORDING = "recording is for the program that does the work; a person would be making things up"
 PLUMBING = "a building block of the verbs above, without an answer of its own"
 NOT_DONE = {
+    "Store.reserve": "for links to a session that is opened later, which a person has no use for",
+    "Store.is_open": "for importers; a person sees it in ls",
     **dict.fromkeys(["Session.files.capture"], "files are captured around the calls of a program"),
     "Store.scrub_removed": "part of every erasure; `store scrub` does what had to wait",
     "Store.scrub_index": "part of every removal; commands that remove call it",

@@ -69,7 +69,7 @@ def test_one_place_compares_the_attempts_of_its_turn(store: Store) -> None:
         other.decide("three")
     found = session.compare((session, "@1.2"), (other, "@1"))
     assert [course.name for course in found.courses] == ["s@1.2", "other@1"]
-    with pytest.raises(InvalidInputError, match="two courses"):
+    with pytest.raises(InvalidInputError, match="two sides"):
         other.compare("@1")
 
 

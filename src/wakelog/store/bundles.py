@@ -73,8 +73,8 @@ def _name_warning(log: Log, engine: Engine) -> str:
     own = [s for s in log.segments if s.last is None]
     name = str(log.entry(own[0].first).body.get("name", ""))
     if name and not is_name(name):
-        return f"{name!r} is a place and cannot name a session; this one is reached as {log.id}"
+        return f"{name!r} looks like a position and cannot name a session; use its id, {log.id}"
     bound = engine.find(name) if name else None
     if bound is not None and bound != log.id:
-        return f"the name {name} is taken by {bound}; this one is reached as {log.id}"
+        return f"the name {name} is taken by {bound}; use its id, {log.id}"
     return ""

@@ -23,7 +23,7 @@ def test_built_twice_is_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in SMALL if n != "tampered"])
 def test_sessions_verify(store: Store, name: str) -> None:
-    session = store.resume(DEMOS[name].name if name != "fleet" else "nightly-01")
+    session = store.resume(DEMOS[name].first or name)
     assert session.verify().ok
 
 

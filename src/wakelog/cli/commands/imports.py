@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -16,13 +17,15 @@ from wakelog.cli.errors import PARTIAL
 from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
 from wakelog.cli.places import find_time
 from wakelog.cli.text import inert, size
-from wakelog.errors import NotFoundError, UnsupportedError, WakelogError
+from wakelog.errors import NotFoundError, WakelogError
+from wakelog.importers.files import open_source, stat_of
 from wakelog.importers.formats import FORMATS, format_named, format_of
 from wakelog.importers.found import FoundTranscript, find_transcripts, in_folder
 from wakelog.importers.transcript_import import ImportReport, import_transcript
 from wakelog.store import Store
 
 CHUNK = 1 << 20
+BUNDLE = b'{"wakelog":'
 WATCH_S = 1.0
 
 
@@ -74,13 +77,13 @@ def import_command(
       wakelog import s3://bucket/archive/fix-bug.wakelog
     """
     oldest = find_time(ctx, since, time.time_ns() // 1000)
-    found, bundles = _sort(files, form or "", oldest) if files else (find_transcripts(since=oldest), [])
+    sources = _sources(files, form or "", oldest) if files else [*find_transcripts(since=oldest)]
+    found = [each for each in sources if isinstance(each, FoundTranscript)]
     if not files and not _offer(ctx, found, yes=yes or dry_run or watch):
         ctx.answer("import", [], [])
         return 0
-    store = _target(ctx, dry_run, is_shared=not bundles)
-    taken = [_take_or_tell(ctx, store, file, dry_run, alone=len(files) == 1) for file in bundles]
-    taken += _import_all(ctx, store, found, dry_run, alone=len(files) == 1)
+    store = _target(ctx, dry_run, is_shared=bool(found))
+    taken = _take_all(ctx, store, sources, dry_run)
     ctx.answer("import", msgspec.to_builtins(taken), lambda: _show(ctx, taken, dry_run))
     if watch and not dry_run:
         _watch(ctx, store, found, files, form or "", oldest)
@@ -89,47 +92,37 @@ def import_command(
     return 0 if all(t.ok and not t.broken_count for t in taken) else PARTIAL
 
 
-def _sort(files: tuple[str, ...], form: str, since: int) -> tuple[list[FoundTranscript], list[str]]:
-    """Which of the files are transcripts, and which are bundles."""
-    found: list[FoundTranscript] = []
-    bundles: list[str] = []
+def _sources(files: tuple[str, ...], form: str, since: int) -> list[FoundTranscript | str | Taken]:
+    """What the files are: transcripts, bundles (by name), or, among several, what cannot be read."""
+    sources: list[FoundTranscript | str | Taken] = []
     for file in files:
-        path = Path(file).expanduser()
-        if file == STDOUT or is_url(file):
-            bundles.append(file)
-        elif path.is_dir():
-            inside = list(in_folder(path, since=since))
-            if not inside:
-                raise NotFoundError(f"there is no transcript in {file}", kind="file-not-found")
-            found += inside
-        elif form or not _is_bundle(path):
-            stat = _stat(path, file)
-            found.append(FoundTranscript(form or format_of(path).NAME, path, stat.st_size, stat.st_mtime_ns // 1000))
-        else:
-            bundles.append(file)
-    return found, bundles
+        try:
+            sources += _source(file, form, since)
+        except WakelogError as exc:
+            if len(files) == 1:
+                raise
+            sources.append(Taken(file, False, problem=exc.message, format=form))
+    return sources
 
 
-def _stat(path: Path, file: str) -> Any:
-    try:
-        return path.stat()
-    except OSError as exc:
-        raise NotFoundError(f"{file} cannot be read: {exc.strerror}", kind="file-not-found") from exc
+def _source(file: str, form: str, since: int) -> list[FoundTranscript | str]:
+    path = Path(file).expanduser()
+    if file == STDOUT or is_url(file):
+        return [file]
+    if path.is_dir():
+        if inside := list(in_folder(path, since=since)):
+            return [*inside]
+        raise NotFoundError(f"there is no transcript in {file}", kind="file-not-found")
+    if not form and _is_bundle(path):
+        return [file]
+    size, changed = stat_of(path)
+    return [FoundTranscript(form or format_of(path).NAME, path, size, changed)]
 
 
 def _is_bundle(path: Path) -> bool:
-    """A file that no format recognises is taken for a bundle if it is called one; its own check tells the rest."""
-    try:
-        format_of(path)
-        return False
-    except UnsupportedError:
-        if ".wakelog" in path.suffixes:
-            return True
-        with path.open("rb") as file:
-            start = file.read(512)
-        if start[:2] == b"\x1f\x8b" or b"wakelog" in start:
-            return True
-        raise
+    """Whether a file is a bundle, or is called one: its own check tells the rest."""
+    with open_source(path) as file:
+        return file.read(len(BUNDLE)) == BUNDLE or ".wakelog" in path.suffixes
 
 
 def _offer(ctx: CommandContext, found: list[FoundTranscript], *, yes: bool) -> bool:
@@ -171,31 +164,38 @@ def _target(ctx: CommandContext, dry_run: bool, *, is_shared: bool) -> Store:
 # Transcripts
 
 
-def _import_all(
-    ctx: CommandContext, store: Store, found: list[FoundTranscript], dry_run: bool, *, alone: bool
+def _take_all(
+    ctx: CommandContext, store: Store, sources: Sequence[FoundTranscript | str | Taken], dry_run: bool
 ) -> list[Taken]:
+    """Takes them in, one after the other. One that cannot be is told, and stops the others only if it is alone."""
     taken: list[Taken] = []
-    with Progress(ctx, "importing, bytes", sum(f.size for f in found)) as progress:
-        for each in found:
-            done = 0
-
-            def told(count: int) -> None:
-                nonlocal done
-                done += count
-                progress(count)
-
+    sizes = [each.size for each in sources if isinstance(each, FoundTranscript)]
+    with Progress(ctx, "importing, bytes", sum(sizes)) as progress:
+        for each in sources:
+            if isinstance(each, Taken):
+                taken.append(each)
+                continue
             try:
-                report = import_transcript(store, each.path, format=each.format, told=told, dry_run=dry_run)
-                taken.append(_told(report))
+                if isinstance(each, str):
+                    taken.append(_take(ctx, store, each, dry_run))
+                else:
+                    taken.append(_import(store, each, dry_run, progress))
             except WakelogError as exc:
-                if alone and len(found) == 1:
+                if len(sources) == 1:
                     raise
-                taken.append(Taken(str(each.path), False, problem=exc.message, format=each.format))
-            progress(max(0, each.size - done))
-    if found and not dry_run:
+                file, form = (each, "bundle") if isinstance(each, str) else (str(each.path), each.format)
+                taken.append(Taken(file, False, problem=exc.message, format=form))
+    if sizes and not dry_run:
         with Progress(ctx, "indexed events") as progress:
             store.index.catch_up(lambda done, _: progress(max(0, done - progress.count)))
     return taken
+
+
+def _import(store: Store, each: FoundTranscript, dry_run: bool, progress: Progress) -> Taken:
+    before = progress.count
+    report = import_transcript(store, each.path, format=each.format, told=progress, dry_run=dry_run)
+    progress(max(0, each.size - (progress.count - before)))
+    return _told(report)
 
 
 def _told(report: ImportReport) -> Taken:
@@ -226,26 +226,17 @@ def _watch(
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             time.sleep(WATCH_S)
-            now = _sort(files, form, since)[0] if files else find_transcripts(since=since)
-            changed = [f for f in now if seen.get(f.path) != (f.size, f.changed)]
+            now = _sources(files, form, since) if files else find_transcripts(since=since)
+            known = [each for each in now if isinstance(each, FoundTranscript)]
+            changed = [f for f in known if seen.get(f.path) != (f.size, f.changed)]
             seen |= {f.path: (f.size, f.changed) for f in changed}
-            taken = _import_all(ctx, store, changed, False, alone=False)
-            for each in taken:
+            for each in _take_all(ctx, store, changed, False) if changed else ():
                 if not each.ok or each.new_events:
                     _show_one(ctx, each)
             ctx.flush()
 
 
 # Bundles
-
-
-def _take_or_tell(ctx: CommandContext, store: Store, file: str, dry_run: bool, *, alone: bool) -> Taken:
-    try:
-        return _take(ctx, store, file, dry_run)
-    except WakelogError as exc:
-        if alone:
-            raise
-        return Taken(file, False, problem=exc.message)
 
 
 def _take(ctx: CommandContext, store: Store, file: str, dry_run: bool) -> Taken:

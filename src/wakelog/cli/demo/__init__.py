@@ -72,7 +72,12 @@ DEMOS: dict[str, Demo] = {
             "transcript",
             "a session of Claude Code, imported: what it did and why, with nothing declared",
             "transcript",
-            ("log claude-5a1e7c02", "show claude-5a1e7c02@1", "why -s claude-5a1e7c02 shop/upload.py:7", "files"),
+            (
+                "log claude-5a1e7c02",
+                "show claude-5a1e7c02@1",
+                "why claude-5a1e7c02 shop/upload.py:7",
+                "files -s claude-5a1e7c02",
+            ),
             first="claude-5a1e7c02",
         ),
         Demo(

@@ -72,11 +72,13 @@ def standing(session: Session[Any], at: Seq | None = None) -> Standing:
 
 
 def _happened(session: Session[Any], seq: Seq, otherwise: int) -> int:
-    """When an event happened, as its author says; `otherwise` when it cannot be read."""
+    """When an event was written. After an import, that is when the newest record happened. `otherwise` when it cannot
+    be read."""
     try:
-        return session.log.entry(seq).happened_at
+        entry = session.log.entry(seq)
     except CorruptLogError:
         return otherwise
+    return entry.happened_at if entry.kind == "records.imported" else entry.header.at
 
 
 def _last_work(session: Session[Any], upto: Seq, when: int) -> int:
