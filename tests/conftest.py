@@ -61,6 +61,14 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _no_git_labels() -> Iterator[None]:
+    """Tests run inside a repository, which is not what their sessions are about. Tests of these labels turn them on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WAKELOG_GIT_LABELS", "false")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _own_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """What hooks of whoever runs the tests have written is not taken into the stores of tests."""
     with pytest.MonkeyPatch.context() as patch:

@@ -46,8 +46,11 @@ EXCEPTIONS = {
     ("cli/commands/watch.py", "wakelog.monitors.rules", "load_rules"): USERS_CODE,
 }
 AGENTS = "changes settings of other programs, where there is no store to ask"
+FORMATS = "foreign formats stand above the verbs, which know none of them"
 WHOLE_ROOMS = {
     "cli/commands/enable.py": ({"hooks"}, AGENTS),
+    "cli/commands/export.py": ({"exporters"}, FORMATS),
+    "cli/render/mask_review.py": ({"exporters"}, FORMATS),
     "cli/commands/hook.py": ({"hooks"}, "writes down what an agent says, without a store"),
     "cli/render/capture.py": ({"hooks"}, AGENTS),
     "cli/commands/imports.py": ({"importers"}, "reads files of other programs, before there is a session"),

@@ -21,6 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("http", "mcp"),
     ("hooks",),
+    ("exporters",),
     ("importers",),
     ("instruments",),
     ("testing",),

@@ -108,6 +108,29 @@ def test_calls_are_recorded_into_a_session_that_stays_open(shell: Shell, remote:
         assert len(list(session.events(kind="turn.ended"))) == 2
 
 
+def test_files_that_the_command_changes_are_recorded_on_request(shell: Shell, remote: Provider, tmp_path: Path) -> None:
+    chat = APIS["chat"]
+    remote.plays += [chat.says(call=True), chat.says(ANSWER)]
+    script = """
+import json, os, pathlib, urllib.request
+def ask(*messages):
+    body = json.dumps({"model": "gpt-4.1", "messages": messages}).encode()
+    return json.load(urllib.request.urlopen(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body))
+question = {"role": "user", "content": "write it down"}
+call = ask(question)["choices"][0]["message"]
+pathlib.Path("weather.txt").write_text("12 degrees")
+ask(question, call, {"role": "tool", "tool_call_id": call["tool_calls"][0]["id"], "content": "done"})
+"""
+    project = tmp_path / "project"
+    project.mkdir()
+    ran = shell.record("-q", "--files", "--", sys.executable, "-c", script, cwd=project)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    with wakelog.open(shell.store) as store:
+        (head,) = store.sessions()
+        (file,) = store.resume(head.session).files.modified().files
+    assert file.path == "weather.txt"
+
+
 def test_signals_go_to_the_command_and_its_end_is_ours(shell: Shell) -> None:
     waits = (
         "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print('on', flush=True); input()"

@@ -10,6 +10,7 @@ import pytest
 from wakelog.errors import ConflictError, InvalidInputError, WakelogError
 from wakelog.hooks import agents, installation
 from wakelog.hooks.agents import AGENTS, HookedAgent, is_ours
+from wakelog.hooks.routes import store_for
 
 SAY = '{"type": "command", "command": "say done"}'
 GUARD = '{"type":"command","command":"./guard.sh"}'
@@ -249,3 +250,34 @@ def test_receipts_hold_nothing_of_the_users_settings(home: Path, project: Path) 
 )
 def test_our_commands_are_told_from_others(command, is_it: bool) -> None:
     assert is_ours(command) is is_it
+
+
+def test_a_brief_can_be_asked_for_later_and_changes_one_command(home: Path, project: Path) -> None:
+    agent = AGENTS["claude-code"]
+    file = agent.settings("user", project)
+    file.parent.mkdir()
+    file.write_text('{\n  "model": "m"\n}\n')
+    enable(agent, project)
+    before = commands(file)
+    enable(agent, project, brief=True)
+    assert {e: c for e, c in commands(file).items() if c != before[e]} == {
+        "SessionStart": ["wakelog hook claude-code --brief"]
+    }
+    disable(agent, project)
+    assert file.read_text() == '{\n  "model": "m"\n}\n'
+
+
+def test_the_store_that_was_named_gets_the_sessions(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAKELOG_CONFIG", str(home / "none.toml"))
+    monkeypatch.delenv("WAKELOG_STORE", raising=False)
+    agent = AGENTS["codex"]
+    assert store_for("codex", str(project), installation.receipts()) == str(home.parent / "data" / "store")
+    (project / ".wakelog").mkdir()
+    assert store_for("codex", str(project / "below"), installation.receipts()) == str(project / ".wakelog")
+    enable(agent, project, "project", store="/named/for/project")
+    assert store_for("codex", str(project / "below"), installation.receipts()) == "/named/for/project"
+    assert store_for("codex", "/elsewhere", installation.receipts()) == str(home.parent / "data" / "store")
+    enable(agent, project, "user", store="/named/for/all")
+    assert store_for("codex", "/elsewhere", installation.receipts()) == "/named/for/all"
+    assert store_for("codex", str(project), installation.receipts()) == "/named/for/project"
+    assert store_for("gemini", "/elsewhere", installation.receipts()) == str(home.parent / "data" / "store")

@@ -450,3 +450,32 @@ def test_a_call_that_gave_an_answer_is_the_transcripts_to_tell(url: str, tmp_pat
     _gemini(tmp_path, ("BeforeAgent", {}), ("BeforeTool", SHELL), ("AfterTool", answered))
     assert take(url).waiting == 0
     assert "action.requested" not in kinds(url, "gemini-9e9e9e9e")
+
+
+def place(branch: str, commit: str = "c1") -> dict[str, str]:
+    return {
+        "session_id": CLAUDE,
+        "cwd": "/w",
+        "hook_event_name": "git.seen",
+        "repo": "/main",
+        "branch": branch,
+        "commit": commit,
+    }
+
+
+def test_where_an_agent_works_is_told_and_told_again_when_it_changes(url: str) -> None:
+    first, second, *rest = claude()
+    spooled([first, place("main"), second, place("main", "c2"), *rest[:3], place("other", "c3"), *rest[3:]])
+    take(url)
+    told = [body["labels"] for body in bodies(url, "labels.set")]
+    assert told[-2:] == [{"repo": "/main", "branch": "main", "commit": "c1"}, {"branch": "other"}]
+
+
+def test_a_branch_that_the_transcript_tells_is_left_alone(url: str, tmp_path: Path) -> None:
+    path = write_transcript(tmp_path / f"{CLAUDE}.jsonl")
+    first, *rest = claude(transcript=str(path))
+    spooled([first, place("older"), *rest])
+    take(url)
+    with wakelog.open(url) as store:
+        labels = store.resume(NAME).log.part("labels")
+    assert (labels["repo"], labels["branch"], labels["commit"]) == ("/main", "main", "c1")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from platformdirs import user_data_path
 
+from tests.files.repository import GitRepository, needs_git
 from wakelog.hooks import spool, spool_files
 
 PROMPT = {"session_id": "0a1b2c3d-1111", "hook_event_name": "UserPromptSubmit", "cwd": "/w", "prompt": "fix it"}
@@ -214,3 +215,15 @@ def test_a_spool_nobody_takes_in_stops_growing(data: Path, monkeypatch: pytest.M
     spool.append("codex", b'{"session_id": "%s"}' % (b"x" * 100))
     with pytest.raises(OSError, match="nobody"):
         spool.append("codex", b'{"session_id": "more"}')
+
+
+@needs_git
+def test_a_beginning_in_a_git_folder_tells_the_place(data: Path, tmp_path: Path) -> None:
+    repo = GitRepository(tmp_path / "shop")
+    made = repo.commit("begin")
+    given = json.dumps({**PROMPT, "cwd": str(repo.folder)}).encode()
+    assert is_silent(run("claude-code", given=given))
+    assert is_silent(run("claude-code", given=given.replace(b"UserPromptSubmit", b"Stop")))
+    prompt, place, stop = taken()
+    assert (prompt.event, place.event, stop.event) == ("UserPromptSubmit", "git.seen", "Stop")
+    assert (place.origin, place.data["branch"], place.data["commit"]) == (prompt.origin, "main", made)

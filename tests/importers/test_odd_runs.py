@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from tests.importers import (
     test_swe_agent,
     test_tau_bench,
 )
-from tests.importers.read_back import memory
+from tests.importers.read_back import ReadBack, memory
 from wakelog.errors import WakelogError
 from wakelog.importers.transcript_import import import_transcript
 
@@ -104,6 +105,55 @@ def test_a_file_that_is_no_such_thing_is_refused_or_empty(tmp_path: Path, format
     except WakelogError:
         return
     assert report.new_records <= 2
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Every line of text in a document, also in texts that are JSON themselves."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from texts(item)
+    elif isinstance(value, str):
+        try:
+            told = json.loads(value)
+        except ValueError:
+            told = None
+        if isinstance(told, dict | list):
+            yield from texts(told)
+        else:
+            yield from (line.strip() for line in value.splitlines())
+
+
+@pytest.mark.parametrize("format", SAMPLES)
+def test_every_word_of_a_file_is_in_its_sessions(tmp_path: Path, format: str) -> None:
+    content = SAMPLES[format]()
+    store = memory()
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(content))
+    found = [ReadBack(store.resume(s.session)) for s in import_transcript(store, path, format=format).sessions]
+    held = "\n".join(line for one in found for line in texts([[body for _, body in one.events], one.records]))
+    is_time = re.compile(r"\d{4}-\d\d-\d\dT.*")
+    lost = {line for line in texts(content) if line not in held and not is_time.fullmatch(line)}
+    # Of a call of the OpenAI API, that it is one; of a message that holds a result, the signs around it.
+    assert lost <= {"function", "<returncode>0</returncode>", "<output>", "b</output>"}
+
+
+@pytest.mark.parametrize("format", SAMPLES)
+def test_how_a_document_is_laid_out_does_not_matter(tmp_path: Path, format: str) -> None:
+    content = SAMPLES[format]()
+    layouts = [json.dumps(content), json.dumps(content, indent=1)]
+    if isinstance(content, list):
+        layouts.append("[\n" + ",\n".join(map(json.dumps, content)) + "\n]\n")
+    seen = []
+    for layout in layouts:
+        store = memory()
+        path = tmp_path / "run.json"
+        path.write_text(layout)
+        report = import_transcript(store, path, format=format)
+        seen.append([ReadBack(store.resume(s.session)).kinds for s in report.sessions])
+        assert report.broken_count == 0
+    assert all(each == seen[0] for each in seen)
 
 
 @pytest.mark.parametrize("format", SAMPLES)

@@ -48,7 +48,13 @@ def conversation() -> list[dict[str, Any]]:
             observation="edit",
             tool_call_metadata=edit,
             content="--- +++",
-            extras={"path": "/w/lamp.py", "prev_exist": False, "old_content": None, "new_content": "on = 1\n"},
+            extras={
+                "path": "/w/lamp.py",
+                "prev_exist": False,
+                "old_content": None,
+                "new_content": "on = 1\n",
+                "formatted_output_and_error": "made",
+            },
         ),
         event(6, "agent", action="message", args={"content": "Done.", "wait_for_response": True}),
     ]
@@ -103,7 +109,9 @@ def test_a_command_that_still_runs_timed_out_and_a_rejected_one_was_denied(tmp_p
 def test_events_without_meaning_of_their_own_are_kept_whole(tmp_path: Path) -> None:
     found = imported(tmp_path, conversation())
     assert found.records["0"] == conversation()[0]
-    assert found.records["2"]["tool_call_metadata"]["model_response"] == "r1"
+    assert found.records["2"]["tool_call_metadata"]["model_response"]["usage"]["prompt_tokens"] == 100
+    assert found.records["3"]["tool_call_metadata"]["model_response"] == "r1"
+    assert found.records["5"]["content"] == "--- +++"
 
 
 def v1(id: str, kind: str, source: str = "agent", **about: Any) -> dict[str, Any]:

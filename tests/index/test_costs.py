@@ -76,6 +76,18 @@ def test_costs_by_everything(engine: Engine, index: Index) -> None:
     assert amounts(index.costs([a.id, b.id], by="tool")) == amounts(index.costs())
 
 
+def test_costs_by_repository_join_its_worktrees_and_fall_back_to_the_folder(engine: Engine, index: Index) -> None:
+    for labels in (
+        {"repo": "/shop", "project": "/shop"},
+        {"repo": "/shop", "project": "/trees/feature"},
+        {"project": "/notes"},
+        {},
+    ):
+        call(open_log(engine, labels=labels), Cost(usd_micros=1))
+    found = {key: row[2] for key, row in by_key(index.costs(by="repo")).items()}
+    assert found == {"/shop": 2, "/notes": 1, "": 1}
+
+
 def test_an_outcome_of_a_requested_call_is_its_tools_and_a_failed_try_is_paid_too(engine: Engine, index: Index) -> None:
     log = open_log(engine)
     log.append(ev.ActionRequested(action="x", tool="shell", effect="read"))

@@ -6,8 +6,13 @@ docs/explanation/insight.md.
 
 import pytest
 
+import wakelog
 from tests.insight.score import Tally, load_labels, score
-from tests.insight.transcripts import CORPUS
+from tests.insight.transcripts import CORPUS, read_transcript
+from wakelog.importers.transcript_import import import_transcript
+from wakelog.insight.blocks import SpokenText
+from wakelog.insight.decisions import DEFAULT_SCORE
+from wakelog.insight.rules import derive_all
 
 pytestmark = pytest.mark.skipif(
     not (CORPUS / "labels" / "labels.json").is_file(),
@@ -45,3 +50,24 @@ def test_the_default_view_of_decisions_is_mostly_right(tallies: tuple[dict[str, 
     assert default.precision >= 0.70, default
     assert default.recall >= 0.50, default
     assert default.reason_share >= 0.75, default
+
+
+_IMPORTED = ("claude-code", "entire-checkpoints", "codex-rollout", "gemini-cli")
+
+
+def test_an_imported_transcript_gives_the_same_decisions_as_the_labelled_one() -> None:
+    """The figures are made with a reader of our own, for the positions of the labels; sessions come from importers."""
+    files = {label["file"] for label in load_labels() if label["file"].startswith(_IMPORTED)}
+    wanted, found = set(), set()
+    for file in files:
+        transcript = read_transcript(file)
+        texts = {(b.seq, b.block): b.text for t in transcript.turns for b in t.blocks if isinstance(b, SpokenText)}
+        spans = [f.span for f in derive_all(transcript.turns) if f.kind == "decision" and f.score >= DEFAULT_SCORE]
+        wanted |= {(file, texts[(s.seq, s.block)][s.start : s.end]) for s in spans}
+        with wakelog.open("memory:") as store:
+            import_transcript(store, CORPUS / file)
+            for head in store.sessions():
+                items = store.resume(head.session).insight(f"@1..@{head.turn}", all=True).of("decision")
+                found |= {(file, item.quote) for item in items if item.score >= DEFAULT_SCORE}
+    assert len(wanted) > 20
+    assert len(wanted & found) >= 0.9 * len(wanted | found)

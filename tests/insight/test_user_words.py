@@ -36,7 +36,7 @@ def test_the_goal_is_what_the_user_wrote_without_wrappers(prompt: str, goal: str
     assert scene.quote(found) == goal
 
 
-@pytest.mark.parametrize("prompt", ["[Request interrupted by user]", "<command-name>/exit</command-name>", "  \n"])
+@pytest.mark.parametrize("prompt", ["[Request interrupted by user]", "<command-name>/exit</command-name>", "/exit", "/model opus", "  \n"])
 def test_a_prompt_without_words_sets_no_goal(prompt: str) -> None:
     assert not [f for f in derive(Scene().user(prompt).done(), Carry()) if f.kind == "goal"]
 

@@ -132,6 +132,18 @@ def test_files_that_tools_change_are_recorded_where_the_session_captures_them(
     assert [file.path for file in session.files.modified().files] == ["weather.txt"]
 
 
+def test_files_that_tools_change_are_recorded_on_request(
+    recorded: Recorded, remote: Provider, tmp_path: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wakelog.instrument("openai", store=recorded.store, files=True)
+    remote.plays += [CHAT.says(call=True), CHAT.says(ANSWER)]
+    ask_chat(remote, CHAT.first())
+    (tmp_path / "weather.txt").write_text(RESULT)
+    ask_chat(remote, [*CHAT.first(), *CHAT.then()])
+    assert [file.path for file in recorded.session.files.modified().files] == ["weather.txt"]
+
+
 def test_a_turn_that_is_done_is_not_recorded_again(recorded: Recorded, remote: Provider) -> None:
     wakelog.instrument("openai")
     session = recorded.store.session("mine")

@@ -42,6 +42,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "pending": ("pending", "List calls and questions that wait for a person."),
         "watch": ("watch", "Watch live sessions and flag problems."),
         "cost": ("cost", "Show what was spent; every amount counts once."),
+        "git": ("git", "Link commits in git to the turns behind them."),
     },
     "move": {
         "rewind": ("rewind", "Move the view back; nothing is removed."),

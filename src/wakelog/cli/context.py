@@ -37,7 +37,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 def open_store(url: str, **how: Any) -> Store:
     from wakelog.store import open
 
-    return open(url, **how)
+    store = open(url, **how)
+    store.folder = ""  # a session that a command opens is about somewhere else
+    return store
 
 
 class CommandContext:

@@ -26,6 +26,7 @@ from wakelog.timeline.selectors import Range, Selector, parse_selector, parse_ti
 
 if TYPE_CHECKING:
     from wakelog.index.results import SessionInfo
+    from wakelog.store.line_commits import LineCommit
 
 SHOWN, PAGE = 8, 1000
 
@@ -39,6 +40,8 @@ class Place(msgspec.Struct, frozen=True):
     """The session as the words name it; empty when the one of `-s` or the newest is meant."""
     at: Seq | None = None
     """The event that `--at` names; None is now."""
+    git: LineCommit | None = None
+    """The commit that led here, for a line of a file that git knows."""
 
     @property
     def is_range(self) -> bool:
@@ -220,8 +223,18 @@ def find_subject(ctx: CommandContext, text: str, at: str = "") -> Place:
                 kind="no-target",
                 hint=f"{text}@3, or -s {text} e12",
             )
+    if not at and (blamed := _blamed(ctx, text)) is not None:
+        return Place(ctx.store.resume(blamed.session), blamed.what, at=blamed.at or None, git=blamed)
     here = _that_changed(ctx, text) or ctx.session()
     return Place(here, text, at=_as_of(ctx, here, at))
+
+
+def _blamed(ctx: CommandContext, text: str) -> LineCommit | None:
+    """What git tells about a line of a file that is here, where no session is named."""
+    match = re.fullmatch(r"(?P<path>.+):(?P<line>\d+)", text)
+    if match is None or ctx.names_session or is_key(text):
+        return None
+    return ctx.store.git.commit_of_line(match["path"], int(match["line"]))
 
 
 def _that_changed(ctx: CommandContext, text: str) -> Session[Any] | None:

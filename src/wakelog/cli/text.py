@@ -28,6 +28,7 @@ _GLYPHS = {  # in Unicode, and in ASCII where the terminal has nothing better
     "open": ("◐", "~"),
     "warn": ("⚠", "!"),
     "arrow": ("→", "->"),
+    "from": ("←", "<-"),
     "more": ("…", "..."),
     "paused": ("‖", "="),
     "minus": ("−", "-"),
@@ -124,6 +125,16 @@ def clock(at_us: int, *, utc: bool = False, long: bool = False) -> str:
     when = dt.datetime.fromtimestamp(at_us / 1e6, tz=dt.UTC)
     when = when if utc else when.astimezone()
     return when.strftime("%Y-%m-%d %H:%M:%S" if long else "%H:%M")
+
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def day(at_us: int, now_us: int, *, utc: bool = False) -> str:
+    """A day as people say it: 3 Nov, and with its year where that is another one."""
+    then, now = (clock(each, utc=utc, long=True) for each in (at_us, now_us))
+    month = _MONTHS[int(then[5:7]) - 1]
+    return f"{int(then[8:10])} {month}" + (f" {then[:4]}" if then[:4] != now[:4] else "")
 
 
 def other_time(happened_us: int, stored_us: int) -> str:

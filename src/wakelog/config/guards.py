@@ -1,4 +1,4 @@
-"""The settings that guard sessions: limits for new ones, and what happens on an effect with untrusted content."""
+"""The settings for new sessions: their limits, what happens on an effect with untrusted content, and git labels."""
 
 from __future__ import annotations
 
@@ -11,3 +11,5 @@ class Guards(msgspec.Struct, frozen=True):
     limits: dict[str, str] = {}
     """By unit (`usd`, `tokens`, `seconds`), as people write them."""
     on_effect: str = "flag"
+    git_labels: bool = True
+    """Whether a session that works in a git folder says so."""

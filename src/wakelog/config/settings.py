@@ -111,6 +111,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("budget.usd", "WAKELOG_BUDGET_USD", "", "what a new session may spend, in dollars", _limit("usd")),
         Setting("budget.tokens", "WAKELOG_BUDGET_TOKENS", "", "the same in tokens", _limit("tokens")),
         Setting("budget.seconds", "WAKELOG_BUDGET_SECONDS", "", "the same in seconds of calls", _limit("seconds")),
+        Setting("git.labels", "WAKELOG_GIT_LABELS", True, "label new sessions with repo, branch and commit", _switch),
         Setting("trust.on_effect", "WAKELOG_TRUST_ON_EFFECT", "flag", "flag or ask (pause)", _on_effect, True),
     )
 }
@@ -178,10 +179,10 @@ def policy(found: Mapping[str, SettingValue]) -> RetentionPolicy:
 
 
 def guards(found: Mapping[str, SettingValue]) -> Guards:
-    """What the settings say about budgets and untrusted effects."""
+    """What the settings say about new sessions."""
     limits = {unit: str(found[f"budget.{unit}"].value) for unit in ("usd", "tokens", "seconds")}
     given = {unit: limit for unit, limit in limits.items() if limit}
-    return Guards(given, str(found["trust.on_effect"].value))
+    return Guards(given, str(found["trust.on_effect"].value), bool(found["git.labels"].value))
 
 
 def store_path(cwd: Path | None = None) -> str:

@@ -20,8 +20,9 @@ from wakelog.insight.derivation import make_insight
 from wakelog.insight.items import InsightItem
 from wakelog.log import Log
 from wakelog.log.reader import Entry
+from wakelog.model.agent_words import is_aside
 from wakelog.model.ids import Seq, SessionId
-from wakelog.model.parts import flat, parts_of
+from wakelog.model.parts import Asked, flat, parts_of
 from wakelog.model.trust import Trust, least_trusted
 from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of
@@ -176,22 +177,25 @@ def _last_words(teller: Teller, at: Seq) -> Iterator[SectionLine]:
         if entry.kind == "history.rewound" and not is_over and entry.body.get("mode", "rewind") != "retry":
             yield SectionLine(f"- rewound to e{entry.body.get('to')} since the last turn (e{entry.seq})", entry.seq)
         who = _speaker(teller.log, entry)
-        if who and who not in found:
+        if who and who not in found and _words(teller.log, entry):
             found[who] = entry
         if len(found) == 2:
             break
     for who, lead in (("user", "asked: "), ("assistant", "the agent said: ")):
         if who in found:
             entry = found[who]
-            field = "content" if entry.kind == "message.added" else "output"
-            words = flat(parts_of(content_of(teller.log, entry, field)))
+            words = _words(teller.log, entry)
             yield teller.said(words, entry.seq, lead=lead)
 
 
 def _speaker(log: Log, entry: Entry) -> str:
     """Who spoke in an event: "user", "assistant", or nobody."""
     body = entry.body
+    if entry.kind == "turn.started":
+        return "user" if body.get("input") is not None else ""
     if entry.kind == "message.added":
+        if is_aside(body):
+            return ""  # nobody asked for anything there
         role = str(body.get("role", ""))
         return "user" if role == "user" else "assistant" if role in ("assistant", "model") else ""
     if entry.kind == "action.recorded" and body.get("effect") == "model" and body.get("output") is not None:
@@ -199,6 +203,12 @@ def _speaker(log: Log, entry: Entry) -> str:
     if entry.kind == "action.succeeded" and body.get("output") is not None and entry.header.cause:
         return "assistant" if log.entry(entry.header.cause).body.get("effect") == "model" else ""
     return ""
+
+
+def _words(log: Log, entry: Entry) -> str:
+    """What was said there; nothing for an answer that only asks for calls."""
+    field = {"message.added": "content", "turn.started": "input"}.get(entry.kind, "output")
+    return flat(part for part in parts_of(content_of(log, entry, field)) if not isinstance(part, Asked)).strip()
 
 
 def _tail(teller: Teller, at: Seq) -> Iterator[Entry]:

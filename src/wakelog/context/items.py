@@ -17,6 +17,7 @@ from wakelog.context.handles import Coverage, item_key
 from wakelog.context.quotes import fenced, unfenced
 from wakelog.log import Log
 from wakelog.log.reader import Entry
+from wakelog.model.agent_words import is_aside
 from wakelog.model.calls import ASKS, Call, Calls, text_in
 from wakelog.model.ids import Seq
 from wakelog.model.machines import ACTION
@@ -178,13 +179,13 @@ class Builder:
             return
         # Asked of the log, because the message itself may have left the window.
         following = self._log.entries(after=began.seq, upto=began.seq + 2)
-        if not any(e.kind == "message.added" and _role(e.body) == "user" for e in following):
+        if not any(e.kind == "message.added" and _role(e.body) == "user" and not is_aside(e.body) for e in following):
             self._slots.append(_Slot("input", began, began.seq))
 
     def _message(self, entry: Entry) -> None:
         body, header = entry.body, entry.header
         role = _role(body)
-        if role == "user":
+        if role == "user" and not is_aside(body):
             self._input = None
         self._flush_input()
         answered = self._answered(entry, role)
@@ -293,12 +294,18 @@ class Builder:
             answer=answer.text,
             status=answer.status,
             is_error=answer.is_error,
-            group=request.header.cause,
+            group=request.header.cause or self._asked_in(body),
             trust=trust,
             source=source,
             events=events,
             last=max(e.seq for e in slot.entries),
         )
+
+    def _asked_in(self, body: Mapping[str, Value]) -> Seq:
+        """The model's answer that asked for a call, where only the call's group names it."""
+        answer = self._calls.by_action.get(text_in(body, "group"))
+        slot = self._by_request[answer.request] if answer is not None else None
+        return slot.outcome.seq if slot is not None and slot.kind == "model" and slot.outcome is not None else 0
 
     def _made_message(self, slot: _Slot) -> Item | None:
         entry = slot.outcome if slot.kind == "model" and slot.outcome is not None else slot.entry

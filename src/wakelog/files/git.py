@@ -13,10 +13,10 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from pathlib import Path
 
 import msgspec
 
+from wakelog.files.git_head import commit_of, git_folders, top_of
 from wakelog.files.stamps import Stamp, is_settled, stamp_of
 from wakelog.files.wildmatch import IgnoreRule, parse
 
@@ -155,57 +155,19 @@ class Repository(msgspec.Struct, frozen=True):
 
 def repository_of(folder: str) -> Repository | None:
     """The repository a folder lies in; None when there is none."""
-    here = os.path.abspath(folder)
-    while True:
-        found = repository_at(here)
-        if found is not None:
-            return found
-        above = os.path.dirname(here)
-        if above == here:
-            return None
-        here = above
+    top = top_of(folder)
+    return repository_at(top) if top else None
 
 
 def repository_at(top: str) -> Repository | None:
-    """The repository whose top folder this is. `.git` may be a folder, or a file that names one."""
-    git = os.path.join(top, ".git")
-    if os.path.isfile(git):
-        said = _read(git)
-        if not said.startswith("gitdir:"):
-            return None
-        git = os.path.join(top, said.removeprefix("gitdir:").strip())
-    if not os.path.isfile(os.path.join(git, "HEAD")):
-        return None
-    common = _read(os.path.join(git, "commondir"))
-    return Repository(top, git, os.path.normpath(os.path.join(git, common)) if common else git)
+    """The repository whose top folder this is."""
+    found = git_folders(top)
+    return Repository(top, *found) if found is not None else None
 
 
 def head_of(repository: Repository) -> str:
     """The commit that HEAD stands for; empty when it has none yet, or keeps its refs in a way not known here."""
-    said = _read(os.path.join(repository.git_dir, "HEAD"))
-    for _ in range(5):
-        if not said.startswith("ref:"):
-            return said
-        name = said.removeprefix("ref:").strip()
-        said = _read(os.path.join(repository.git_dir, name)) or _read(os.path.join(repository.common_dir, name))
-        if not said:
-            return _packed(repository, name)
-    return ""
-
-
-def _packed(repository: Repository, name: str) -> str:
-    for line in _read(os.path.join(repository.common_dir, "packed-refs")).splitlines():
-        commit, _, ref = line.partition(" ")
-        if ref == name:
-            return commit
-    return ""
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
+    return commit_of(repository.git_dir, repository.common_dir)
 
 
 def excludes_file(folder: str) -> str:

@@ -132,6 +132,21 @@ class HookedSession:
             self._labels |= {k: v for k, v in new.items() if v}
             self._put(ev.LabelsSet(labels=new), actor="runtime")
 
+    def _git_seen(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        """Where the agent works now. The commit is the one that the session began with. A transcript that tells the
+        branch with every line has told it already, and perhaps a later one."""
+        new: dict[str, str | None] = {}
+        for name in ("repo", "branch", "commit"):
+            is_told = name in self._labels and (
+                name == "commit" or (name == "branch" and self._has_transcript and self._agent in _TELL_BRANCH)
+            )
+            value = text_in(data, name)
+            if value and not is_told and self._labels.get(name) != value:
+                new[name] = value
+        if new:
+            self._labels |= {k: v for k, v in new.items() if v}
+            self._put(ev.LabelsSet(labels=new), actor="runtime")
+
     def _finish(self, data: dict[str, Any], record: SpooledRecord) -> None:
         if self._is_closed:
             return
@@ -364,6 +379,7 @@ _MAKERS: dict[str, Maker] = {
     "PermissionDenied": HookedSession._denied,
     "InstructionsLoaded": HookedSession._instructions,
     "ConfigChange": HookedSession._config,
+    "git.seen": HookedSession._git_seen,
     "files.before": HookedSession._files_before,
     "files.after": HookedSession._files_after,
 }
@@ -374,5 +390,6 @@ _CALLS: dict[str, Maker] = {
     "PostToolUseFailure": HookedSession._answer,
     "AfterTool": HookedSession._answer,
 }
+_TELL_BRANCH = ("claude-code",)
 _TOLD = frozenset({"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "PreCompress"})
 """Transcripts have these."""

@@ -160,7 +160,7 @@ class _SessionIntake:
         if is_bare:
             labels[CAPTURE] = "notify" if all(r.agent.endswith("-notify") for r in self._records) else "hooks"
         return self._store.session(
-            self._name, agent=self._agent.label, labels={k: v for k, v in labels.items() if v}, limits={}
+            self._name, agent=self._agent.label, labels={k: v for k, v in labels.items() if v}, limits={}, folder=""
         )
 
     # The transcript

@@ -38,6 +38,7 @@ FILE_MAX = 512 << 20
 """So much is kept of one agent and day when no command ever takes it in."""
 TRIES = 8
 SHELLS = (b'"Bash"', b'"PowerShell"', b'"shell"', b'"run_shell_command"')
+BEGINNINGS = (b'"SessionStart"', b'"UserPromptSubmit"', b'"BeforeAgent"')
 CALLS = (b'"PreToolUse"', b'"PostToolUse', b'"BeforeTool"', b'"AfterTool"')
 GAP_SLOT, GAP_SLOTS = 64, 64
 VERSION = b"w1"
@@ -72,6 +73,7 @@ def run_hook(args: Sequence[str]) -> None:
         if text.strip():
             append(agent, text, flags)
             _append_files(agent, text)
+            _append_place(agent, text)
     except BaseException as exc:  # an interrupt too: whoever interrupts the agent does not mean its hook
         note_gap(agent, exc)
         return
@@ -92,6 +94,20 @@ def _append_files(agent: str, text: bytes) -> None:
 
     try:
         found = files_around(text)
+    except (ValueError, AttributeError, TypeError, RecursionError):  # an input that is not as it should be
+        return
+    if found:
+        append(agent, found)
+
+
+def _append_place(agent: str, text: bytes) -> None:
+    """When a session or a turn begins: which repository, branch and commit the agent works on. Later nobody knows."""
+    if not any(name in text for name in BEGINNINGS):
+        return
+    from wakelog.hooks.git_place import place_of
+
+    try:
+        found = place_of(text)
     except (ValueError, AttributeError, TypeError, RecursionError):  # an input that is not as it should be
         return
     if found:

@@ -25,7 +25,7 @@ from wakelog.atomic_file import atomic_file
 from wakelog.hooks import spool
 
 TAKEN = ".taken"
-WAIT_S = 5.0
+WAIT_S = 2.0
 _CUT_FIELDS = ("session_id", "transcript_path", "cwd", "hook_event_name", "tool_name", "tool_use_id")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from wakelog.importers.chat import fields, items, json_or_text, text_of, words
-from wakelog.importers.files import RecordIds, Sample, digest, document, json_lines, storable
+from wakelog.importers.files import RecordIds, Sample, digest, document, is_document, json_lines, storable
 from wakelog.importers.foreign_state import ForeignState
 from wakelog.importers.moments import microseconds
 from wakelog.importers.steps import (
@@ -75,7 +75,7 @@ def _transcript(thread: str, events: list[tuple[Any, str, int]]) -> Transcript:
 def _events(path: Path) -> Iterator[tuple[Any, str, int]]:
     """Each event, or the text that is none and why, with its size."""
     lines = list(json_lines(path))
-    if not any(line.value for line in lines) and not any(line.raw.startswith(b"data:") for line in lines):
+    if is_document(lines) and not any(line.raw.startswith(b"data:") for line in lines):
         given = document(path)
         given = given.get("events", given) if isinstance(given, dict) else given
         for event in items(given):

@@ -52,7 +52,7 @@ _ASIDE = re.compile(
 _COMMAND = re.compile(r"\s*<command-(name|message)>")
 _NAME = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
 _GIVEN = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
-_ARGS = re.compile(r"<command-args>\s*\S")
+_ARGS = re.compile(r"<command-args>\s*[^\s<]")
 _BUILT_IN = re.compile(
     r"<command-name>/?(clear|compact|model|config|cost|login|logout|mcp|resume|status|help|exit|doctor|memory|hooks"
     r"|permissions|agents|vim|theme|terminal-setup|context|usage|plugin|ide|add-dir|export|rename|fast)\s*</command-name>"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -141,6 +141,12 @@ def json_lines(path: Path) -> Iterator[JsonLine]:
                 yield JsonLine(number, raw, broken=f"line {number} is not an object")
             else:
                 yield JsonLine(number, raw, value)
+
+
+def is_document(lines: Sequence[JsonLine]) -> bool:
+    """Whether lines are those of one document, and not a record each."""
+    first = lines[0].raw if lines else b""
+    return first[:1] == b"[" or first == b"{" or not any(line.value for line in lines)
 
 
 def document(path: Path) -> Any:

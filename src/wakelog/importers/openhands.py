@@ -18,7 +18,7 @@ import msgspec
 from wakelog.errors import InvalidInputError
 from wakelog.importers.chat import fields, items, json_or_text, text_of, words
 from wakelog.importers.file_changes import file_change
-from wakelog.importers.files import RecordIds, Sample, digest, document, json_lines, storable
+from wakelog.importers.files import RecordIds, Sample, digest, document, is_document, json_lines, storable
 from wakelog.importers.moments import microseconds
 from wakelog.importers.openhands_v1 import EventReader
 from wakelog.importers.steps import (
@@ -63,18 +63,14 @@ def recognises(found: Sample) -> bool:
 
 def transcripts(path: Path) -> Iterator[Transcript]:
     lines = list(json_lines(path))
-    if len(lines) == 1 or not any(line.value for line in lines):
-        given = document(path)
-    else:
-        given = None
+    given = document(path) if len(lines) == 1 or is_document(lines) else None
     if isinstance(given, dict) and "kind" not in given:
         given = given.get("trajectory", given.get("history", given.get("events")))
-    is_document = isinstance(given, list)
-    if given is not None and not is_document and not isinstance(given, dict):
+    if given is not None and not isinstance(given, list | dict):
         raise InvalidInputError(f"{path} has no list of events", kind="bad-transcript", hint="is the file whole?")
     events: list[tuple[Any, str, int]] = (
         [(event, "", len(str(event))) for event in items(given)]
-        if is_document
+        if isinstance(given, list)
         else [(line.value if line.value is not None else line.text, line.broken, len(line.raw)) for line in lines]
     )
     events = [(storable(event) if not why else event, why, size) for event, why, size in events]
@@ -121,8 +117,8 @@ class _ArrayReader:
         if not steps:
             return [], event
         metadata = fields(event.get("tool_call_metadata"))
-        held = ("content", "message", "timestamp", "id")
-        rest = {k: v for k, v in event.items() if k not in held}
+        told = [getattr(step, "content", getattr(step, "output", None)) for step in steps]
+        rest = {k: v for k, v in event.items() if k not in ("id", "timestamp") and (k != "content" or v not in told)}
         if "args" in rest:
             rest["args"] = {
                 k: v for k, v in fields(event["args"]).items() if k not in ("thought", "content", "command")
@@ -132,9 +128,11 @@ class _ArrayReader:
                 k: v for k, v in fields(event["extras"]).items() if k not in ("old_content", "new_content", "command")
             }
         if metadata:
-            # The answer of the model is in the reply.
-            rest["tool_call_metadata"] = {k: v for k, v in metadata.items() if k != "model_response"}
-            rest["tool_call_metadata"]["model_response"] = fields(metadata.get("model_response")).get("id")
+            # The answer of the model is in the reply, and what else is told of it with the first event of it.
+            response = fields(metadata.get("model_response"))
+            is_first = any(isinstance(step, Reply) for step in steps)
+            about = {k: v for k, v in response.items() if k != "choices"} if is_first else response.get("id")
+            rest["tool_call_metadata"] = metadata | {"model_response": about}
         return steps, rest
 
     def _steps(self, id: str, event: dict[str, Any]) -> Iterator[Step]:

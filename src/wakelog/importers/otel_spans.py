@@ -15,12 +15,13 @@ from typing import Any
 import msgspec
 
 from wakelog.importers.chat import fields, items, json_or_text, words
-from wakelog.importers.files import RecordIds, Sample, digest, document, json_lines, storable
+from wakelog.importers.files import RecordIds, Sample, digest, document, is_document, json_lines, storable
 from wakelog.importers.span_reader import SpanReader, operation_of
 from wakelog.importers.steps import SourceRecord, Transcript, TranscriptHead
 
 NAME = "otel-spans"
 TITLE = "OpenTelemetry"
+_GROUPS = ("scopeSpans", "spans")
 _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue", "bytesValue")
 
 
@@ -84,7 +85,7 @@ def _spans(path: Path) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
     lines = list(json_lines(path))
     documents: list[Any] = [line.value for line in lines if line.value is not None]
     broken: list[tuple[Any, str]] = [(line.text, line.broken) for line in lines if line.value is None]
-    if not documents:
+    if is_document(lines):
         given = document(path)
         documents, broken = given if isinstance(given, list) else [given], []
     spans: list[dict[str, Any]] = []
@@ -92,16 +93,19 @@ def _spans(path: Path) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
         for resource in items(fields(given).get("resourceSpans", [given])):
             shared = _attributes(fields(fields(resource).get("resource")).get("attributes"))
             for scope in items(fields(resource).get("scopeSpans", [resource])):
+                # What a group of spans shares is kept with the first of them.
+                about = {k: v for each in (resource, scope) for k, v in fields(each).items() if k not in _GROUPS}
                 for span in items(fields(scope).get("spans")):
                     if isinstance(span, dict):
-                        spans.append(_span(span, shared))
+                        spans.append(_span(span, shared, about))
+                        about = {}
                     else:
                         broken.append((storable(span), "a span is not an object"))
     return spans, broken
 
 
-def _span(span: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
-    raw = fields(storable(span))
+def _span(span: dict[str, Any], shared: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+    raw = fields(storable(span | {"group": group} if group else span))
     about = {**shared, **_attributes(span.get("attributes"))}
     start, end = _nanoseconds(span.get("startTimeUnixNano")), _nanoseconds(span.get("endTimeUnixNano"))
     return raw | {

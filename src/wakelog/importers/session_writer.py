@@ -444,6 +444,7 @@ class SessionWriter:
                 limits={},
                 spawner=self._parent() if head.parent else "",
                 occurred_at=self._first_at,
+                folder="",
             )
             self._labels = dict(self._state("labels", {}))
         return self.session

@@ -116,7 +116,7 @@ class _RunReader:
         self._next = 0
         self._files = OpenFiles()
         self._ask: Ask | None = None
-        self._action = ""
+        self._action = self._said = ""
         self._is_begun = False
         self._places: dict[bytes, int] = {}
         """The items of the history, and where they stand in it."""
@@ -160,7 +160,9 @@ class _RunReader:
     def _answer_of_model(self, number: int, item: dict[str, Any]) -> SourceRecord:
         id = f"h{number}"
         steps = self._reply(id, item, text_of(item.get("content")), words(item.get("action")))
-        rest = {k: v for k, v in item.items() if k not in ("content", "tool_calls")}
+        rest = {k: v for k, v in item.items() if k != "content"}
+        if len(items(item.get("tool_calls"))) == 1:
+            del rest["tool_calls"]
         for same in ("thought", "action"):
             # They repeat the content's words, or say how they were read: kept only where they say more.
             if rest.get(same) is not None and words(rest[same]).strip() in text_of(item.get("content")):
@@ -230,11 +232,19 @@ class _RunReader:
         steps: tuple[Step, ...] = ()
         if self._ask is not None:
             steps = (self._observed(self._ask, words(step.get("observation")), step, state),)
-        held = ("action", "observation", "response", "thought") if steps else ()
         rest = {
-            k: self._without_history(v) if k in ("messages", "query") else v for k, v in step.items() if k not in held
+            k: self._without_history(v) if k in ("messages", "query") else v
+            for k, v in step.items()
+            if not steps or not self._is_told(k, v)
         }
         return SourceRecord(id, steps, rest=rest)
+
+    def _is_told(self, key: str, value: Any) -> bool:
+        """Whether the reply and its answer hold a field of a step. Sometimes it differs from the history's words."""
+        if not isinstance(value, str):
+            return False
+        told = {"observation": value, "action": self._action, "response": self._said, "thought": self._said}
+        return key in told and value.strip() in told[key]
 
     def _without_history(self, messages: Any) -> Any:
         """What the model was shown at a step: items of the history by their number, the rest as they are."""
@@ -255,7 +265,7 @@ class _RunReader:
             given = {"command": action.strip("\n")}
             asks = [Ask(f"{id}.0", tool, given, effect_of(tool, given), group=id)]
         self._ask = asks[0] if asks else None
-        self._action = action
+        self._action, self._said = action, text
         return [Reply(id, blocks_of(text, asks)), *asks]
 
     def _observed(self, ask: Ask, text: str, step: dict[str, Any], state: dict[str, Any]) -> Answer:

@@ -24,8 +24,9 @@ from wakelog.model.ids import Seq
 
 BY = ("session", "turn", "tool", "model", "agent", "day", "repo")
 LABEL = "label:"
-REPO = "project"
-"""The label that names the folder or repository of a session."""
+REPO, FOLDER = "repo", "project"
+"""The labels that name the repository of a session, which its worktrees share, and the folder: for one without a
+repository, that is as good."""
 
 _QUARTER_US = 900_000_000
 
@@ -37,7 +38,12 @@ _KEYS = {
     "model": ("c.model", "0"),
     "agent": ("c.agent", "0"),
     "day": ("''", f"c.occurred / {_QUARTER_US}"),
-    "repo": (f"coalesce((select l.value from wl_label l where l.session = c.session and l.name = '{REPO}'), '')", "0"),
+    "repo": (
+        "coalesce("
+        f"(select l.value from wl_label l where l.session = c.session and l.name = '{REPO}'), "
+        f"(select l.value from wl_label l where l.session = c.session and l.name = '{FOLDER}'), '')",
+        "0",
+    ),
     "label": ("coalesce((select l.value from wl_label l where l.session = c.session and l.name = :label), '')", "0"),
 }
 _NAMED = """

@@ -10,7 +10,8 @@ import re
 from typing import Final
 
 _LEAD = (
-    r"(?:i'll|i will|let me|let's|i'm going to|i am going to|we'll|we will|we are going to"
+    r"(?:i'll|i will|let me|let's|i'm(?: not)? going to|i am(?: not)? going to|i won't|i'd rather"
+    r"|we'll|we will|we won't|we are going to"
     r"|(?:i|we)(?: (?:also|now|first|then|just|still|really|probably|think we))?"
     r" (?:should|need to|must|have to|want to|can|could|might want to|plan to|decided to|chose to|had to|intend to))"
 )
@@ -54,6 +55,8 @@ COMMITS: Final = phrases(
     ^(?:splitting|falling back|opting|sticking)
     (?:i|we) (?:can|could) (?:just|simply|instead|safely)
     the (?:key|trick|idea|plan|goal here) is to
+    ^\w+ing .{3,80} (?:fixes|solves|resolves|avoids|would fix|should fix|will fix)
+    should (?:\w+ ){1,6}?(?:instead of|rather than)
     """.replace("<lead>", _LEAD)
     .replace("<adverbs>", _ADVERBS)
     .replace("<looks>", _LOOKS)
@@ -77,18 +80,19 @@ DID: Final = phrases(
     """,
     past="added, removed, changed, used, fixed, replaced, kept, reverted, restored, skipped, created, implemented,"
     "refactored, renamed, moved, switched, dropped, deleted, extracted, simplified, reused, chose, decided, went with,"
-    "left, cleaned, made, put, avoided, opted, rewrote, updated, disabled, enabled, limited, split, preserved, stuck",
+    "left, cleaned, made, put, avoided, opted, rewrote, updated, disabled, enabled, limited, split, preserved, stuck,"
+    "chosen, opted, picked",
 )
 
 FIX: Final = phrases(
     r"""
-    (?:the|my|a|one) (?:\w+ )?<way>(?: <of>)?(?: is|'s|:| would be| will be| was)(?: \w+)? to
+    (?:the|my|a|one) (?:\w+ )?<way>(?: to do)?(?: <of>)?(?: is|'s|:| would be| will be| was)(?: \w+)? to
     (?:the|my) <way> (?:is|was) (?:logically|still)
     to (?:fix|solve|resolve|address|handle) (?:this|that|the|it)
     makes? (?:more )?sense to
     it(?:'s| is| would be) (?:a good idea|better|best|safer|simpler|easier|cleaner|prudent) to
     """,
-    way="fix, solution, approach, way, option, answer, plan, strategy, idea, workaround",
+    way="fix, solution, approach, way, option, answer, plan, strategy, idea, workaround, thing, move,choice",
     of="here, forward, for this, for that",
 )
 
@@ -150,12 +154,13 @@ REASON: Final = phrases(
     so (?:we|i|it|that|the|they|users?)
     ^so
     as <it>(?: \w+)? (?:is|are|was|does|do|did|would|will|can|only|already|prevents|allows|has|have)
+    , as <it>
     which (?:would|will|means|is|allows|avoids|makes|causes|breaks|prevents|should|keeps)
     this (?:way|would|will|avoids|allows|ensures|keeps|makes|provides|should|means|prevents)
     that(?:'s| is) why|the reason
     given (?:that|the|this)
     needed (?:for|to)
-    for (?:consistency|safety|clarity|simplicity|performance|compatibility)
+    for (?:\w+ )?(?:consistency|safety|clarity|simplicity|performance|compatibility|readability|speed|security)
     without (?:breaking|changing|having|needing)
     helps? (?:to|in|with|us)
     avoids?|aims? to
@@ -186,7 +191,8 @@ CLEANUP: Final = phrases(
     temporary (?:files?|scripts?)
     (?:remove|delete) (?:the |my )?(?:reproduc\w+|test script|debug\w*)
     unused imports?
-    formatting|typo|lint(?:er|ing)?|with tabs|proper indentation
+    formatting|typo|with tabs|proper indentation
+    lint(?:er|ing)? (?:errors?|issues?|warnings?|problems?|complain\w*)
     (?:syntax|indentation|quoting|escaping)(?: errors?| issues?| problems?)?
     i apologi[sz]e|try again
     commit(?:ted)? (?:the|these|my|all) changes
@@ -197,8 +203,8 @@ CLEANUP: Final = phrases(
 
 TESTING: Final = phrases(
     r"""
-    tests?\b(?! (?:suite|runner|data))
-    spec
+    (?:add|updat|fix|writ|creat|run|adjust|modif|need|extend|improv|restor)\w* (?:\S+ ){0,6}?tests?
+    test (?:cases?|files?|methods?|functions?|coverage)
     reproduc(?:e|es|ed|ing|tion)
     (?:reproduc|verif)\w*_?\w*\.py
     """

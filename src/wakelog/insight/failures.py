@@ -34,11 +34,11 @@ _REPAIR: Final = re.compile(
     re.IGNORECASE,
 )
 _DEAD: Final = re.compile(
-    r"\b(?:that|this|it|so that|which)(?:'s| is|’s|'s probably| isn't| is probably)? ?n[o']t the (?:issue|problem"
-    r"|cause|case|reason|bug)\b|\b(?:that|this|it) (?:is|'s) not the\b"
+    r"(?:\bis|\bwas|['’]s)(?: probably)?(?: not|n['’]t) the (?:issue|problem|cause|case|reason|bug|culprit)\b"
+    r"|\bnot it,? either\b|\b(?:error|issue|problem|failure|bug) persists\b"
     r"|\b(?:that|this|it|which|approach|fix|attempt|change|method|trick|the \w+) (?:did not|didn't|does not|doesn't"
     r"|will not|won't|had no|has no) (?:work|help|fix|solve|effect|change|have any effect|seem to work)"
-    r"|\bhad no effect\b|\bno effect\b|\bdead end\b|\bruled? out\b|\bwrong (?:approach|track|direction|path"
+    r"|\bhad no effect\b|\bhas no effect\b|\bdead end\b|\bruled? out\b|\bwrong (?:approach|track|direction|path"
     r"|assumption|theory)\b|\b(?:hypothesis|theory|assumption) (?:is|was|turned out) (?:wrong|incorrect|false|not)"
     r"|\bstill (?:fail\w*|succeed\w*|not working|doesn't|does not|the same|getting|broken|happening|no|nothing)\b"
     r"|\bcannot reproduce\b|\bcan't reproduce\b|\bunable to reproduce\b|\bnot able to reproduce\b"

@@ -17,7 +17,7 @@ from wakelog.instruments import patches
 from wakelog.instruments.patches import Point
 from wakelog.instruments.recorder import PassingCall
 from wakelog.instruments.taps import Listener, listened, listened_async
-from wakelog.instruments.wraps import watched, watched_async
+from wakelog.instruments.wraps import looked, watched, watched_async
 from wakelog.model.values import Value
 from wakelog.runtime.values import plain
 
@@ -55,7 +55,7 @@ def _watched_stream(request: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(request)
     def watched(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        call = _see(request, args, kwargs)
+        call = looked(_see, request, args, kwargs)
         parts = request(*args, **kwargs)
         if call is None:
             yield from parts

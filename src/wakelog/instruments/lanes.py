@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -28,6 +28,9 @@ from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.runtime.resume import settle_pending
 from wakelog.session import Session
+
+if TYPE_CHECKING:
+    from wakelog.files.capture import Capture
 
 WAITING_MAX = 8
 """Lanes that may wait for the results of tools; then the one that waits longest is used for another conversation."""
@@ -228,6 +231,19 @@ class SessionLanes:
         lane = SessionLane(self._open_session(number), is_ours=self._is_ours or number > 1)
         self._lanes.append(lane)
         return lane
+
+
+class FileCapture:
+    """Lets sessions record what tools change in the project's folder: one for all of them, so that each change is told
+    once."""
+
+    def __init__(self) -> None:
+        self._capture: Capture | None = None
+
+    def start(self, session: Session[Any]) -> None:
+        if self._capture is None:
+            self._capture = session.files.capture()
+        session._runtime.capture = self._capture
 
 
 class LaneName(msgspec.Struct, frozen=True):

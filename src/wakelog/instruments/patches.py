@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from wakelog.errors import InvalidInputError, NotFoundError
-from wakelog.instruments.lanes import LaneName
+from wakelog.instruments.lanes import FileCapture, LaneName
 from wakelog.instruments.recorder import ConversationRecorder, PassingCall, warn_by_log
 from wakelog.instruments.wire import read_request
 from wakelog.model.values import Value
@@ -50,13 +50,16 @@ _runs = itertools.count(1)
 _is_inside: contextvars.ContextVar[bool] = contextvars.ContextVar("wakelog.instrumented", default=False)
 
 
-def instrument(*libraries: str, session: Session[Any] | None = None, store: Store | str | None = None) -> None:
+def instrument(
+    *libraries: str, session: Session[Any] | None = None, store: Store | str | None = None, files: bool = False
+) -> None:
     """Records the model calls of these client libraries ("openai", "anthropic", "litellm", "google-genai") from now on,
     with no other change in the program.
 
     A call is recorded in the session whose turn is open where it is made, else in `session`, else in a new session of
     `store` (by default the default store), named after the program. The tools that the model asks for are recorded too,
-    when the next request brings their results. Nothing here raises into the program: where recording fails, one warning
+    when the next request brings their results; with `files`, what they changed in the project's folder in a session
+    that is made for this. Nothing here raises into the program: where recording fails, one warning
     is logged and the gap is noted. `WAKELOG_INSTRUMENT=0` in the environment turns it off.
     """
     for library in libraries:
@@ -73,8 +76,8 @@ def instrument(*libraries: str, session: Session[Any] | None = None, store: Stor
         return
     loaded = {library: _load(library) for library in libraries}
     with _lock:
-        if session is not None or store is not None:
-            _set_target(session, store)
+        if session is not None or store is not None or files:
+            _set_target(session, store, files)
         for library, leaf in loaded.items():
             if library not in _patches:
                 _patches[library] = [MethodPatch(*point) for point in leaf.points()]
@@ -134,14 +137,14 @@ def seen(path: str, body: Callable[[], Value], provider: str | None = None) -> P
         request = read_request(path, body(), provider)
         return _current_recorder().asked(request, current()) if request is not None else None
     except Exception as exc:
-        _warn_once(exc)
+        warn_once(exc)
         return None
 
 
 _warned: list[str] = []
 
 
-def _warn_once(error: Exception) -> None:
+def warn_once(error: Exception) -> None:
     """A request that cannot be read is told once; the program may send many."""
     if not _warned:
         _warned.append(repr(error))
@@ -182,9 +185,11 @@ def _current_recorder() -> ConversationRecorder:
         return _recorder
 
 
-def _set_target(session: Session[Any] | None, store: Store | str | None) -> None:
+def _set_target(session: Session[Any] | None, store: Store | str | None, files: bool) -> None:
     global _recorder
     _target.clear()
+    if files:
+        _target["files"] = True
     if session is not None:
         _target["session"] = session
     if store is not None:
@@ -197,8 +202,11 @@ def _set_target(session: Session[Any] | None, store: Store | str | None) -> None
 class _SessionOpener:
     """Opens the sessions that calls are recorded in, when the first one is made."""
 
-    def __init__(self, session: Session[Any] | None = None, store: Store | str | None = None) -> None:
+    def __init__(
+        self, session: Session[Any] | None = None, store: Store | str | None = None, files: bool = False
+    ) -> None:
         self._session = session
+        self._files = FileCapture() if files else None
         self._store = store if isinstance(store, Store) else None
         self._url = store if isinstance(store, str) else None
         self._name = LaneName(program_name(), os.getpid(), next(_runs))
@@ -210,7 +218,10 @@ class _SessionOpener:
             return self._session.store.session(f"{self._session.name or self._session.id}-{number}")
         if self._store is None:
             self._store = open_store(self._url)
-        return self._store.session(self._name(number), agent=self._name.program)
+        made = self._store.session(self._name(number), agent=self._name.program)
+        if self._files is not None:
+            self._files.start(made)
+        return made
 
 
 def program_name() -> str:

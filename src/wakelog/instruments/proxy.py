@@ -298,22 +298,27 @@ class _HeardAnswer:
             self._give_up("a stream that could not be read")
 
     def ended(self) -> None:
-        if self._call is None:
-            return
+        call = self._call
+        if call is not None:
+            self._end(call)
+            if self._recorder.holds_answers:
+                self._recorder.writer.wait(call.last)
+
+    def _end(self, call: PassingCall) -> None:
         if self._stream is not None:
             self._stream.ended()()
             return
         try:
             said = msgspec.json.decode(self._whole)
             if self._status >= 400:
-                self._call.refused(_failure(self._status, said))
+                call.refused(_failure(self._status, said))
             elif isinstance(said, list):  # Google's stream, where nobody asked for events
-                stream = self._call.stream()
+                stream = call.stream()
                 for part in said:
                     stream.take(part)
                 stream.ended()()
             else:
-                self._call.answered(said)
+                call.answered(said)
         except Exception:
             self._give_up("an answer that could not be read")
 

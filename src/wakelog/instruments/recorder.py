@@ -96,11 +96,14 @@ class ConversationRecorder:
         *,
         source: str,
         is_ours: bool = True,
+        holds_answers: bool = False,
         warn: Callable[[str], None] = warn_by_log,
     ) -> None:
         """`open_session` gives a session by its number, from 1, when something is to be recorded; with `is_ours` they
-        are made for this, and end with it. `source` says who saw it."""
+        are made for this, and end with it. `source` says who saw it. With `holds_answers` a proxy lets an answer go
+        when it is recorded: then the files are looked at before a tool can change them."""
         self.writer = RecordWriter()
+        self.holds_answers = holds_answers
         self._lanes = SessionLanes(open_session, is_ours=is_ours)
         self._conversations = Conversations()
         self._open: dict[int, PassingCall] = {}
@@ -136,7 +139,9 @@ class ConversationRecorder:
                     message = exc.message if isinstance(exc, WakelogError) else repr(exc)
                     self._warn(f"model calls go on but are not recorded: {message}")
 
-        done = self.writer.put(guarded)
+        done = None
+        with contextlib.suppress(RuntimeError):  # no thread can be started any more: the process ends
+            done = self.writer.put(guarded)
         if done is None:
             self._missed += 1
         return done

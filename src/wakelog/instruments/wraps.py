@@ -22,7 +22,7 @@ Take = Callable[[PassingCall, Any], Any]
 def watched(see: See, take: Take, function: Function) -> Function:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        seen = see(function, args, kwargs)
+        seen = looked(see, function, args, kwargs)
         if seen is None:
             return function(*args, **kwargs)
         token = patches.enter_call()
@@ -44,7 +44,7 @@ def watched(see: See, take: Take, function: Function) -> Function:
 def watched_async(see: See, take: Take, function: Function) -> Function:
     @functools.wraps(function)
     async def call(*args: Any, **kwargs: Any) -> Any:
-        seen = see(function, args, kwargs)
+        seen = looked(see, function, args, kwargs)
         if seen is None:
             return await function(*args, **kwargs)
         token = patches.enter_call()
@@ -62,6 +62,15 @@ def watched_async(see: See, take: Take, function: Function) -> Function:
         return result
 
     return call
+
+
+def looked(see: See, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PassingCall | None:
+    """What `see` says, if it can."""
+    try:
+        return see(function, args, kwargs)
+    except Exception as exc:  # arguments of a kind that nobody thought of
+        patches.warn_once(exc)
+        return None
 
 
 def _taken(take: Take, seen: PassingCall, result: Any) -> Any:

@@ -34,6 +34,7 @@ ALWAYS: Final = frozenset(
         "flag.cleared",
         "flag.raised",
         "gap.noted",
+        "git_commit.linked",
         "labels.set",
         "lease.released",
         "lease.taken",

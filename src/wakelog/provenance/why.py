@@ -21,6 +21,8 @@ from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, known_
 from wakelog.provenance.targets import Target, What, find, telling
 from wakelog.provenance.text_matches import is_target, match
 from wakelog.provenance.walk import Reach, Walk, walk_back
+from wakelog.timeline.slices import tool_of
+from wakelog.timeline.turn_words import TurnWords, words_of_turn
 
 DEPTH, STEPS = 12, 60
 FAN = 5
@@ -80,6 +82,10 @@ class Why(msgspec.Struct, frozen=True):
     reached: int
     limits: tuple[str, ...]
     """What was left out of the answer, in words."""
+    asked: TurnWords | None = None
+    """What the turn was asked for in which it happened; None where that is not known, or was the question."""
+    tool: str = ""
+    """What made it in that turn."""
 
     def __bool__(self) -> bool:
         """Whether anything was found that it depends on."""
@@ -110,6 +116,8 @@ def why(
     unknown = [
         s for s in walk.reached if graph.is_claim(s) and not (graph.edges(s) or extra.get(s) or graph.is_origin(s))
     ]
+    turn = log.entry(target.seqs[0]).header.turn if target.seqs else 0
+    asked = words_of_turn(log, turn)
     return Why(
         log.id,
         graph.head,
@@ -120,7 +128,17 @@ def why(
         tuple(unknown),
         len(walk.reached),
         tuple(limits),
+        asked if asked is not None and asked.seq not in target.seqs else None,
+        _tool(log, target, laid_out),
     )
+
+
+def _tool(log: Log, target: Target, steps: list[WhyStep]) -> str:
+    """The tool behind what was asked about: its own, or that of the call that made it."""
+    first = target.seqs[0] if target.seqs else 0
+    made = (s.seq for s in steps if s.parent == first and s.edge == "made")
+    names = (tool_of(log, log.entry(seq), {}) for seq in (first, *made) if seq)
+    return next(filter(None, names), "")
 
 
 # Walking, and looking for text where nothing is recorded

@@ -36,6 +36,7 @@ from wakelog.model.records import EventDraft
 from wakelog.monitors.budgets import check_budget
 from wakelog.runtime.ambient import TRUSTED, CurrentCall, Flow, TrustMark, inside, mark_here
 from wakelog.runtime.call_history import action_of_key, asked_at, by_key, check_same
+from wakelog.runtime.model_labels import ModelLabels
 from wakelog.runtime.operator import decide_approval, reconcile
 from wakelog.runtime.outcome import (
     Outcome,
@@ -72,6 +73,7 @@ class Runtime:
         self.log = log
         self.tools: dict[str, Tool] = {}
         self.flow = Flow(log)
+        self.model_labels = ModelLabels()
         self.turn: OpenTurn | None = None
         """The turn that is open in this process."""
         self.at_work: list[str] = []
@@ -213,7 +215,8 @@ class Runtime:
         if approval:
             running.asked = self.log.append(self.placed(draft), commit_id=commit_id, guard=self.guard).seq
             return Next.WAIT
-        self.start(running, draft, commit_id=commit_id)
+        changed = self.model_labels.changes(self.log, given.labels, self.turn)
+        self.start(running, *changed, draft, commit_id=commit_id)
         return Next.RUN
 
     def _is_untrusted(self, running: RunningCall) -> bool:

@@ -20,6 +20,7 @@ from wakelog.model.values import Value
 from wakelog.monitors.budgets import limits_money
 from wakelog.monitors.prices import Price, Prices, built_in
 from wakelog.runtime.ambient import Flow, TrustMark
+from wakelog.runtime.model_labels import labels_of
 from wakelog.runtime.policy import Policy
 from wakelog.runtime.tools import CallRequest, Tool
 from wakelog.runtime.values import bind, plain
@@ -60,10 +61,11 @@ def described_call(
 ) -> CallRequest:
     """A call of a model by its arguments: what is stored of them, and what it rests on."""
     shown = {name: plain(arguments[name]) for name in SHOWN if arguments.get(name) is not None}
+    told = {name: plain(value) for name, value in arguments.items() if value is not None and name not in shown} | shown
     params = {
-        name: value if _is_small(value := plain(argument)) else {"hash": hash_value(value)}
-        for name, argument in arguments.items()
-        if name not in SHOWN and argument is not None
+        name: value if _is_small(value) else {"hash": hash_value(value)}
+        for name, value in told.items()
+        if name not in SHOWN
     }
     context = next((a for a in (context, *arguments.values()) if hasattr(a, "ranges")), None)
     if context is None:
@@ -86,6 +88,7 @@ def described_call(
         context_hash=digest,
         derived_from=ranges,
         exposure=exposure,
+        labels=labels_of(str(arguments.get("model") or ""), told),
         check=check,
     )
 

@@ -283,6 +283,8 @@ class CallRequest(msgspec.Struct):
     derived_from: Ranges = ()
     exposure: TrustMark | None = None
     why: str = ""
+    labels: dict[str, str] = {}
+    """What a model call works with."""
     check: Callable[[], None] | None = None
     """Asked before something new begins, after the budget; it may refuse."""
 

@@ -14,6 +14,7 @@ from wakelog.monitors.prices import Prices, built_in
 from wakelog.runtime.ambient import TrustMark
 from wakelog.runtime.call import Runtime
 from wakelog.session.data import DataType
+from wakelog.session.git_place import GitPlace
 from wakelog.timeline.selectors import resolve_point
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Base(Generic[S]):
 
     store: Keeper | None = None
     """The store it came from; None when it was made from a bare log."""
+    _git_place = GitPlace()
 
     def __init__(self, log: Log, *, name: str = "", data_type: DataType[S] | None = None) -> None:
         self.log = log

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
+from wakelog.model.records import EventDraft
 from wakelog.session.base import Base, Where, check_text
 from wakelog.session.undo import project_of
 from wakelog.timeline.files import ChangedFiles, changed_files
@@ -17,6 +18,7 @@ from wakelog.timeline.selectors import resolve_change
 if TYPE_CHECKING:
     # Loaded by the verbs below: most sessions never touch a file.
     from wakelog.files.capture import Capture
+    from wakelog.files.commit_links import CommitLink
     from wakelog.files.file_diff import FileDiff
     from wakelog.files.restore import RestoredFiles
     from wakelog.files.restore_plan import RestorePlan
@@ -87,6 +89,56 @@ class Files:
             a, b = resolve_change(session.log, a)
         target = other or session
         return file_diff(session.log, 0 if a is None else session.seq(a), target.log, target.seq(b), paths=paths)
+
+    def link_commits(self, folder: str = "", *, notes: bool = False, dry_run: bool = False) -> list[CommitLink]:
+        """Finds the git commits that have work of this session's turns in them, and records each link once. Git is only
+        read. With `notes`, git gets a note on each commit too, in `refs/notes/wakelog`: `session@turn`.
+
+        `folder` is a folder of the repository; by default it is where the session worked."""
+        from wakelog.files.commit_links import find_links, repository_folder
+
+        session = self._session
+        place = repository_folder(session.log.part("labels"), folder)
+        found = find_links(session.log, place)
+        known = {(link.commit, link.turn) for link in self.commits()}
+        new = [link for link in found if (link.commit, link.turn) not in known]
+        if new and not dry_run:
+            events = (
+                ev.GitCommitLinked(
+                    commit=link.commit,
+                    turn=link.turn,
+                    on=link.on,
+                    known=link.known,
+                    subject=link.subject,
+                    repo=place,
+                    occurred_at=link.at_s * 1_000_000,
+                )
+                for link in new
+            )
+            session.append(*(EventDraft(event, actor="runtime") for event in events))
+        if notes and not dry_run:
+            from wakelog.files.git_commits import add_note
+
+            for link in found:
+                add_note(place, link.commit, [f"{session.name or session.id}@{link.turn}"])
+        return found
+
+    def commits(self) -> list[CommitLink]:
+        """Lists the git commits that are linked to turns of this session, in the order of linking."""
+        from wakelog.files.commit_links import CommitLink
+
+        found = (e for e in self._session.log.entries() if e.kind == "git_commit.linked" and e.is_intact)
+        return [
+            CommitLink(
+                str(e.body.get("commit", "")),
+                str(e.body.get("subject", "")),
+                e.body.get("turn", 0),
+                e.body.get("on", 0),
+                e.body.get("known", "derived"),
+                e.happened_at // 1_000_000,
+            )
+            for e in found
+        ]
 
     def change(self, entry: Entry) -> FileDiff | None:
         """What one `file.changed` event did, line by line; None where its contents were not captured."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from wakelog.errors import NotFoundError
+from wakelog.errors import NotFoundError, WakelogError
 from wakelog.index.finding_rows import FindingRow, load_findings, save_findings
 from wakelog.insight.blocks import Finding, TextSpan
 from wakelog.insight.derivation import make_insight
@@ -56,8 +56,15 @@ def _from_row(row: FindingRow) -> Finding:
 
 
 def insight_of(session: Session[Any], where: Where, *, everything: bool) -> Insight:
-    kept = KeptFindings(session.store.index, session.id) if session.store is not None else None
-    return make_insight(session.log, turns_at(session.log, where), everything=everything, kept=kept)
+    return make_insight(session.log, turns_at(session.log, where), everything=everything, kept=_kept(session))
+
+
+def _kept(session: Session[Any]) -> KeptFindings | None:
+    """Where findings are kept; None for a session without a store, or one whose index cannot be had."""
+    try:
+        return KeptFindings(session.store.index, session.id) if session.store is not None else None
+    except WakelogError:
+        return None
 
 
 def turns_at(log: Log, where: Where) -> list[int]:

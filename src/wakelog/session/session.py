@@ -194,6 +194,8 @@ class Session(Records[S], SessionReads[S]):
         replay = replaying()
         if replay is not None and replay is not self._runtime:
             replay.meets(self)
+        if replay is None and self._git_place.folder and (new := self._git_place.changes(self.log.part("labels"))):
+            said = [*said, EventDraft(ev.LabelsSet(labels=new), actor="runtime")]
         with self._turn_lock:
             if self._turn is not None:
                 raise NotAllowedError(
@@ -391,7 +393,7 @@ class Session(Records[S], SessionReads[S]):
             delete(log, why=f"the name {name} was taken meanwhile")
             raise _name_taken(name)
         child: Session[S] = Session(log, name=name, data_type=self._data_type)
-        child.store = self.store
+        child.store, child._git_place = self.store, self._git_place
         return child
 
     def adopt(self, fork: Base[Any], at: Where = None, *, why: str = "", force: bool = False) -> Head:

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
+from msgspec import structs
+
 from wakelog.config.folders import cached_index
 from wakelog.config.guards import Guards
 from wakelog.engine import Engine
@@ -21,12 +23,13 @@ from wakelog.log.removal import delete
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, is_session_id, root_id
 from wakelog.model.names import check_name
-from wakelog.model.records import EventDraft, Head
+from wakelog.model.records import Head
 from wakelog.model.values import check_text
 from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
 from wakelog.session.data import LABEL, DataType, Migrations, initial
-from wakelog.state.diff import diff
+from wakelog.session.git_place import GitPlace
+from wakelog.store.data_upgrade import bring_forward
 from wakelog.store.url import default_url, open_engine
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from wakelog.monitors.store_watch import Watcher
     from wakelog.store.bundles import ImportedBundle
     from wakelog.store.erasure import Erasure
+    from wakelog.store.git import StoreGit
     from wakelog.store.insight_search import DerivedHit
 
 S = TypeVar("S")
@@ -77,7 +81,7 @@ def open(
 
         engine = BlobEngine(engine, blobs)
     store = Store(engine, clock=clock, redact=redact)
-    store.has_settings = True
+    store.has_settings, store.folder = True, os.curdir
     return store
 
 
@@ -100,6 +104,7 @@ class SessionKeywords(TypedDict, total=False):
     limits: Mapping[str, Amount] | None
     spawner: str
     occurred_at: int
+    folder: str | None
 
 
 class Store:
@@ -111,6 +116,8 @@ class Store:
         self.redact = redact
         self.has_settings = False
         """Whether the settings give limits for new sessions and the rule for untrusted effects."""
+        self.folder = ""
+        """The folder that sessions work in: where it is in git, they have labels that say so. Empty: not known."""
 
     @overload
     def session(self, name: str, *, data: type[S], **opening: Unpack[SessionKeywords]) -> Session[S]: ...
@@ -133,13 +140,15 @@ class Store:
         limits: Mapping[str, Amount] | None = None,
         spawner: str = "",
         occurred_at: int = 0,
+        folder: str | None = None,
     ) -> Session[Any]:
         """Opens the session of that name, or creates it. Several processes may do this at the same time.
 
         `data` is the initial value of the session's own part, or its type (msgspec, dataclass, TypedDict, Pydantic,
         JSON Schema); on an existing session it only tells the type. `goal`, `labels` and `limits` count at creation;
         limits are as for `Session.budget.set`, and without them those of the settings hold. `occurred_at` (in
-        microseconds) is for who records afterwards.
+        microseconds) is for who records afterwards. `folder` is where it works, by default the current one: in git, the
+        session gets the labels `project`, `repo`, `branch` and `commit`. With an empty one it gets none.
         """
         kind, first = initial(data)
         data_type: DataType[Any] = DataType(kind, version=version, migrate=migrate)
@@ -155,14 +164,15 @@ class Store:
             spawner=spawner,
             occurred_at=occurred_at,
         )
-        log, is_new = self._open_or_create(name, opened)
+        place = GitPlace(self._labelled_folder if folder is None else folder)
+        log, is_new = self._open_or_create(name, opened, place)
         session: Session[Any] = Session(log, name=name, data_type=data_type)
-        session.store = self
+        session.store, session._git_place = self, place
         if not is_new:
-            _bring_forward(session)
+            bring_forward(session)
         return session
 
-    def _open_or_create(self, name: str, opened: ev.SessionOpened) -> tuple[Log, bool]:
+    def _open_or_create(self, name: str, opened: ev.SessionOpened, place: GitPlace) -> tuple[Log, bool]:
         session = self.engine.find(check_text(name, "a name"))
         if session is None:
             check_name(name)
@@ -174,6 +184,7 @@ class Store:
         except NotFoundError as exc:
             if exc.kind != "session-not-found":
                 raise
+        opened = structs.replace(opened, labels={**place.labels(), **opened.labels})
         try:
             return Log.create(self.engine, session, opened, clock=self.clock, redact=self.redact), True
         except ConflictError:
@@ -204,8 +215,8 @@ class Store:
         found: Session[Any] = Session(
             log, name=log.head().name, data_type=DataType(kind, version=version, migrate=migrate)
         )
-        found.store = self
-        _bring_forward(found)
+        found.store, found._git_place = self, GitPlace(self._labelled_folder)
+        bring_forward(found)
         return found
 
     def find_derived(
@@ -357,6 +368,13 @@ class Store:
         found = None if named is None else [self.find(each) for each in named]
         return self.index.costs(found, by=by, turns=turns, since=since, until=until, utc=utc)
 
+    @property
+    def git(self) -> StoreGit:
+        """Links commits in git to turns, over all sessions: link, turns_behind, commit_of_line."""
+        from wakelog.store.git import StoreGit
+
+        return StoreGit(self)
+
     def watch(
         self,
         *rules: Given,
@@ -395,6 +413,10 @@ class Store:
         from wakelog.config.settings import user_prices
 
         return user_prices()
+
+    @property
+    def _labelled_folder(self) -> str:
+        return self.folder if self.folder and self._guards.git_labels else ""
 
     @functools.cached_property
     def _guards(self) -> Guards:
@@ -469,23 +491,3 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _bring_forward(session: Session[Any]) -> None:
-    """Checks an existing session's data against the type it is opened with, and migrates older data."""
-    data_type = session._data_type
-    if data_type.kind is None:
-        return
-    state = session.log.state()
-    written_as = state["labels"].get(LABEL, "")
-    if written_as == data_type.label:
-        data_type.load(state["data"])
-        return
-    value = data_type.migrate(state["data"], written_as)
-    data_type.load(value)
-    patch = diff(state["data"], value, "/data")
-    why = f"data brought from {written_as or 'untyped'} to {data_type.label}"
-    changes: list[ev.Event] = [ev.LabelsSet(labels={LABEL: data_type.label}, why=why)]
-    if patch:
-        changes.insert(0, ev.StatePatched(patch=patch, why=why))
-    session.append(*(EventDraft(change, actor="runtime") for change in changes), expect=session.head.seq)

@@ -8,6 +8,7 @@ from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model import events as ev
+from wakelog.model.agent_words import is_aside
 from wakelog.model.calls import ASKS
 from wakelog.model.ids import Seq
 from wakelog.model.parts import Asked, Text, content_text, parts_of, reply_of, text_of
@@ -67,6 +68,13 @@ def read_messages(log: Log, at: Seq | None = None, *, compacted: bool = True) ->
         summary = _message(log, log.entry(each.seq), "summary")
         placed.append((each.first, msgspec.structs.replace(summary, role="summary")))
     return [message for _, message in sorted(placed, key=lambda p: p[0])]
+
+
+def is_input_said(log: Log, started: Entry) -> bool:
+    """Whether a message right after the beginning of a turn says its input. Asked of the log, because the message
+    itself may be out of view."""
+    following = log.entries(after=started.seq, upto=started.seq + 2)
+    return any(e.kind == "message.added" and e.body.get("role") == "user" and not is_aside(e.body) for e in following)
 
 
 def _asked_model(log: Log, entry: Entry) -> bool:

@@ -2,13 +2,16 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Cli
 from tests.hooks.conversation import CLAUDE, claude, spooled
+from wakelog.cli.background_intake import background_intake
 from wakelog.hooks import agents
+from wakelog.hooks.spool_files import is_waiting
 
 NAME = "claude-0a1b2c3d"
 
@@ -53,6 +56,18 @@ def test_nothing_is_written_without_consent(cli: Cli, home: Path) -> None:
     assert not list(home.iterdir())
 
 
+def test_programs_read_the_documented_fields(cli: Cli, home: Path) -> None:
+    fields = {"agents", "files", "done", "next"}
+    for command in (["enable", "codex", "--yes"], ["disable", "codex", "--yes"], ["enable", "codex", "--dry-run"]):
+        done = cli(*command, "--json")
+        assert done.json["schema"] == f"wakelog.{command[0]}/1"
+        assert done.data.keys() == fields
+        assert done.data["done"] is (command[-1] == "--yes")
+        assert {key for file in done.data["files"] for key in file} == {"agent", "file", "diff"}
+    spooled(claude()[:3])
+    assert cli("hook", "--drain", "--json").data.keys() == {"records", "sessions", "waiting", "broken", "troubles"}
+
+
 def test_codex_ends_with_the_advice_to_trust(cli: Cli, home: Path) -> None:
     done = cli("enable", "codex", "--mcp", "--yes")
     assert "/hooks" in done.lines[-1]
@@ -90,6 +105,16 @@ def test_drain_says_what_became_of_the_spool(cli: Cli, home: Path) -> None:
     assert done.out == f"3 records taken in: {NAME}\n"
     assert cli("--store", "here", "show", NAME, "--json").code == 0
     assert cli("hook").code == 2
+
+
+def test_a_long_command_takes_in_what_hooks_write_meanwhile(cli: Cli, home: Path) -> None:
+    with background_intake(every_s=0.01):
+        spooled(claude())
+        end = time.monotonic() + 60
+        while is_waiting() and time.monotonic() < end:
+            time.sleep(0.01)
+    assert not is_waiting()
+    assert NAME in cli("ls", "-A").out
 
 
 def test_a_store_that_cannot_be_opened_does_not_stop_a_command(cli: Cli, home: Path) -> None:

@@ -37,6 +37,10 @@ _COLUMNS = (
 )
 
 
+DERIVED_TURNS_MAX = 10
+"""Of so many turns at most it is told what is derived."""
+
+
 class _Pair(msgspec.Struct, frozen=True):
     """The two points to compare."""
 
@@ -173,8 +177,12 @@ def _file_lines(pair: _Pair) -> FileLines:
 
 
 def _derived(pair: _Pair) -> Insight | None:
-    """What can be derived of the turns between two points of one session."""
+    """What can be derived of the turns between two points of one session; of many turns it would be a list that
+    nobody reads."""
     if pair.session.id != pair.other.id or pair.b <= pair.a:
+        return None
+    first, last = (pair.session.state(seq).turn.number if seq else 0 for seq in (pair.a, pair.b))
+    if last - first > DERIVED_TURNS_MAX:
         return None
     return derived(pair.session, f"e{pair.a + 1}..e{pair.b}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,15 +14,21 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.output import STDOUT, Progress, is_url, refuse_existing, writing, writing_to
 from wakelog.cli.places import Place
+from wakelog.cli.render.mask_review import say_review
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert, size
 from wakelog.errors import CorruptLogError
+from wakelog.exporters.claude_code_file import claude_code_file, session_id
+from wakelog.exporters.html_page import html_page
+from wakelog.exporters.openai_chat import openai_chat
+from wakelog.exporters.share_mask import ShareMask
 from wakelog.log.damage import Hole, Told
 from wakelog.log.reader import Entry
+from wakelog.model.ids import Seq
 from wakelog.session import Session
 
-FORMATS = ("bundle", "ndjson", "json", "md", "pytest")
+FORMATS = ("bundle", "ndjson", "json", "md", "html", "openai", "claude-code", "pytest")
 READABLE = ("ndjson", "json", "md")
 """Those that hold what can be read of a damaged session; the others prove themselves, or are run."""
 CHUNK = 1 << 20
@@ -40,6 +46,15 @@ CHUNK = 1 << 20
     help="Write to a file, s3://bucket/name, or - for stdout (default).",
 )
 @click.option("--gzip", "zipped", is_flag=True, help="Compress the output.")
+@click.option("--redact", is_flag=True, help="Mask secrets, home folders and user names, and say what was masked.")
+@click.option(
+    "--redact-words",
+    "words",
+    multiple=True,
+    metavar="FILE|WORD",
+    help="With --redact: mask this too, or each line of a file.",
+)
+@click.option("--dry-run", is_flag=True, help="With --redact: only say what would be masked.")
 @click.option("--agent", default="", metavar="MODULE:FUNCTION", help="For pytest: the agent to replay.")
 @click.option("--beyond", is_flag=True, help="Include events of its ancestors after the fork point, where needed.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
@@ -50,6 +65,9 @@ def export_command(
     form: str | None,
     target: str,
     zipped: bool,
+    redact: bool,
+    words: tuple[str, ...],
+    dry_run: bool,
     agent: str,
     beyond: bool,
     force: bool,
@@ -58,14 +76,20 @@ def export_command(
     blob store is never replaced.
 
     A bundle holds the session with its ancestors and can be verified: `wakelog import` reads it elsewhere. ndjson is
-    one decoded event a line, json all events in one document, and md a page to read; these three also take a point or
-    range. pytest writes a test that replays a turn or range strictly, with the bundle that it needs beside it.
+    one decoded event a line, json all events in one document, and md and html are pages to read; these four also take
+    a point or range. openai is the conversation as OpenAI chat messages, and claude-code a transcript that Claude Code
+    can resume, both up to a point. pytest writes a test that replays a turn or range strictly, with the bundle that it
+    needs beside it.
+
+    With --redact, secrets are looked for once more, and home folders and user names in paths are masked. What was
+    masked, and in which events, is said on stderr: look the file through before you share it.
 
     \b
     Examples:
       wakelog export fix-bug -o fix-bug.wakelog
       wakelog export fix-bug -o s3://bucket/archive/fix-bug.wakelog
       wakelog export fix-bug@3..@5 --format md
+      wakelog export fix-bug --format html --redact -o fix-bug.html
       wakelog export fix-bug --format ndjson --gzip -o fix-bug.ndjson.gz
       wakelog export fix-bug@4 --format pytest --agent app:run -o tests/test_fix_bug.py
     """
@@ -73,6 +97,7 @@ def export_command(
         # Then the answer is the export itself.
         form, ctx.json, ctx.ndjson = form or ("json" if ctx.json else "ndjson"), False, False
     form = form or "bundle"
+    _check_redaction(form, redact, words, dry_run)
     ctx.even_damaged = form in READABLE
     place = ctx.place(selector)
     session = place.session
@@ -81,13 +106,19 @@ def export_command(
         return 0
     if form == "bundle" and place.text:
         raise click.UsageError(f"a bundle holds a whole session; wakelog fork {selector} makes one that ends there")
+    mask = None
+    if redact:
+        mask = ShareMask(_own_words(words))
+        say_review(ctx, mask.learn(session.log, lambda: _chosen(place, lambda _: None, form)), dry_run=dry_run)
+        if dry_run:
+            return 0
     if target != STDOUT and not is_url(target):
         refuse_existing(Path(target), force=force)
     with (
         Progress(ctx, "exported events", session.head.seq) as progress,
         writing_to(target, force=force, zipped=zipped) as out,
     ):
-        gone, holes = _write(place, form, out, progress, beyond)
+        gone, holes = _write(place, form, out, progress, beyond, mask)
         written = out.tell() if is_url(target) else 0
     if gone:
         ctx.warn(f"the content of {gone} events was erased or pruned before; their places are marked")
@@ -111,10 +142,35 @@ def export_command(
     ctx.answer("export", data, lambda: ctx.say(f"Wrote {name} as {form} to {target}  ({size(data['bytes'])})"))  # type: ignore[arg-type]
     if form == "bundle":
         ctx.suggest(f"wakelog import {target} --store ELSEWHERE")
+    elif form == "claude-code":
+        id = session_id(session, _end(place))
+        ctx.suggest(f"copy it to ~/.claude/projects/FOLDER/{id}.jsonl", f"claude --resume {id}")
     return INTEGRITY if holes else 0
 
 
-def _write(place: Place, form: str, out: IO[bytes], progress: Progress, beyond: bool) -> tuple[int, list[Hole]]:
+def _check_redaction(form: str, redact: bool, words: tuple[str, ...], dry_run: bool) -> None:
+    if (words or dry_run) and not redact:
+        raise click.UsageError("--redact-words and --dry-run belong to --redact")
+    if redact and form in ("bundle", "pytest"):
+        raise click.UsageError(
+            f"a {form} holds the log as it is, so nothing in it can be masked: choose another --format"
+            if form == "bundle"
+            else "a test replays the log as it is, so nothing in it can be masked: choose another --format"
+        )
+
+
+def _own_words(given: tuple[str, ...]) -> list[str]:
+    """Words as they are, and the lines of files."""
+    found: list[str] = []
+    for each in given:
+        path = Path(each)
+        found += path.read_text(encoding="utf-8").splitlines() if path.is_file() else [each]
+    return found
+
+
+def _write(
+    place: Place, form: str, out: IO[bytes], progress: Progress, beyond: bool, mask: ShareMask | None
+) -> tuple[int, list[Hole]]:
     """Writes, and returns how many events had lost their content before, and what could not be read."""
     session = place.session
     if form == "bundle":
@@ -126,25 +182,37 @@ def _write(place: Place, form: str, out: IO[bytes], progress: Progress, beyond: 
 
     def entries() -> Iterator[Entry]:
         nonlocal gone
-        for entry in _chosen(place, holes.append):
+        for entry in _chosen(place, holes.append, form):
             progress()
             gone += not entry.is_intact
             yield entry
 
-    if form == "md":
+    text, value = (mask.text, mask.value) if mask is not None else (str, _same)
+    if form in ("openai", "claude-code"):
+        at = _end(place)
+        progress(at)
+        if form == "openai":
+            _write_array([value(message) for message in openai_chat(session, at)], out)
+        else:
+            for made in claude_code_file(session, at):
+                out.write(msgspec.json.encode(value(made)) + b"\n")
+    elif form == "html":
+        for piece in html_page(session, entries(), text):
+            out.write(piece.encode(errors="replace"))
+    elif form == "md":
         from wakelog.cli.render.transcript import transcript
 
-        for line in transcript(session, entries()):
+        for line in transcript(session, entries(), text):
             out.write(line.encode() + b"\n")
         for hole in holes:
             out.write(f"\n> {hole.place} cannot be read: {inert(hole.why, lines=False)}\n".encode())
     elif form == "ndjson":
         for record in _records(session, entries()):
-            out.write(msgspec.json.encode({"schema": "wakelog.event/1", **record}) + b"\n")
+            out.write(msgspec.json.encode({"schema": "wakelog.event/1", **value(record)}) + b"\n")
         for hole in holes:
             out.write(msgspec.json.encode({"schema": "wakelog.hole/1", **msgspec.to_builtins(hole)}) + b"\n")
     else:
-        _write_json(session, entries(), holes, out)
+        _write_json(session, map(value, _records(session, entries())), holes, out, text)
     return gone, holes
 
 
@@ -162,12 +230,32 @@ def _write_bundle(session: Session[Any], out: IO[bytes], beyond: bool) -> None:
         ) from exc
 
 
-def _write_json(session: Session[Any], entries: Iterator[Entry], holes: list[Hole], out: IO[bytes]) -> None:
+def _end(place: Place) -> Seq:
+    return place.span.last if place.text else place.session.head.seq
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _write_array(items: list[dict[str, Any]], out: IO[bytes]) -> None:
+    lines = b",\n".join(map(msgspec.json.encode, items))
+    out.write(b"[\n" + lines + b"\n]\n")
+
+
+def _write_json(
+    session: Session[Any],
+    records: Iterator[dict[str, Any]],
+    holes: list[Hole],
+    out: IO[bytes],
+    mask: Callable[[str], str],
+) -> None:
     """One document, written event by event: it may be larger than memory."""
-    front = {"schema": "wakelog.export/1", "session": session.id, "name": session.name, "head": session.head.seq}
+    name = mask(session.name or "") or None
+    front = {"schema": "wakelog.export/1", "session": session.id, "name": name, "head": session.head.seq}
     out.write(msgspec.json.encode(front)[:-1] + b',"events":[')
     separator = b"\n"
-    for record in _records(session, entries):
+    for record in records:
         out.write(separator + msgspec.json.encode(record))
         separator = b",\n"
     said = b',"holes":' + msgspec.json.encode(holes) if holes else b""
@@ -182,10 +270,12 @@ def _records(session: Session[Any], entries: Iterator[Entry]) -> Iterator[dict[s
         yield record(session, entry, tools, 0)
 
 
-def _chosen(place: Place, told: Told) -> Iterator[Entry]:
+def _chosen(place: Place, told: Told, form: str) -> Iterator[Entry]:
     if not place.text:
         return place.session.log.entries(told=told)
     span = place.span
+    if form in ("openai", "claude-code"):  # a conversation begins at its beginning
+        return place.session.log.entries(upto=span.last, told=told)
     return place.session.log.entries(after=max(0, span.first - 1), upto=span.last, told=told)
 
 

@@ -14,6 +14,7 @@ from wakelog.cli.agent_commands import AGENTS, NATIVE, continuation, own_agent, 
 from wakelog.cli.context import CommandContext, common, why_option, yes_option
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.values import text_of
+from wakelog.cli.session_picker import picked_session
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import fit, glyph, inert, iso
 from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
@@ -171,7 +172,8 @@ def _move(
 def resume_command(
     ctx: CommandContext, session: str, last: bool, agent: str | None, only_print: bool, why: str
 ) -> None:
-    """Continue a session: lift a pause, and show its goal, last turn, facts and open calls.
+    """Continue a session: lift a pause, and show its goal, last turn, facts and open calls. On a terminal, without a
+    name, choose one of the newest; elsewhere the newest is meant.
 
     This is refused while another process is writing the session. A pause is lifted all the same, because that process
     may be waiting for it.
@@ -188,7 +190,7 @@ def resume_command(
     """
     if session and last:
         raise click.UsageError("name a session or say --last, not both")
-    found = ctx.session("." if last else session)
+    found = ctx.session("." if last else session) if session or last else picked_session(ctx)
     if agent:
         _go_on(ctx, found, agent, only_print)
         return

@@ -25,6 +25,7 @@ _SCRIPTS = (".py", ".js", ".mjs", ".ts", ".rb", ".sh")
 @click.command("record", context_settings={"ignore_unknown_options": True})
 @click.option("--name", metavar="N", help="Name the session after this (default: the command).")
 @click.option("--into", "into", metavar="SESSION", help="Record into this session (default: a new one for each run).")
+@click.option("--files", is_flag=True, help="Also record what tools change in the project's folder.")
 @click.option(
     "--env",
     "also",
@@ -35,7 +36,12 @@ _SCRIPTS = (".py", ".js", ".mjs", ".ts", ".rb", ".sh")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @common
 def record_command(
-    ctx: CommandContext, name: str | None, into: str | None, also: tuple[str, ...], command: tuple[str, ...]
+    ctx: CommandContext,
+    name: str | None,
+    into: str | None,
+    files: bool,
+    also: tuple[str, ...],
+    command: tuple[str, ...],
 ) -> None:
     """Run a command, and record every model call that it makes.
 
@@ -54,7 +60,7 @@ def record_command(
       wakelog record --env GROQ_BASE_URL=https://api.groq.com -- python agent.py
     """
     from wakelog.instruments.endpoints import Endpoints
-    from wakelog.instruments.lanes import LaneName
+    from wakelog.instruments.lanes import FileCapture, LaneName
     from wakelog.instruments.proxy import ModelProxy
     from wakelog.instruments.recorder import ConversationRecorder
 
@@ -62,15 +68,21 @@ def record_command(
     endpoints = Endpoints(os.environ, dict(_pair(each) for each in also))
 
     stores: list[Store] = []
+    capture = FileCapture()
 
     def open_session(number: int) -> Session[Any]:
         # In the recorder's thread, and again if it failed: the store may come back.
         if not stores:
             stores.append(ctx.new_store())
         made = lane_name(number) if into is None else into if number == 1 else f"{into}-{number}"
-        return stores[0].session(made, agent=lane_name.program)
+        session: Session[Any] = stores[0].session(made, agent=lane_name.program)
+        if files:
+            capture.start(session)
+        return session
 
-    recorder = ConversationRecorder(open_session, source="record", is_ours=into is None, warn=ctx.warn)
+    recorder = ConversationRecorder(
+        open_session, source="record", is_ours=into is None, holds_answers=files, warn=ctx.warn
+    )
     with SignalForwarding(shares_terminal=True) as signals:
         with ModelProxy(endpoints, recorder) as proxy:
             child = signals.start(command, env=endpoints.variables(proxy.address, os.environ))

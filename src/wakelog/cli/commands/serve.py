@@ -5,12 +5,13 @@ from __future__ import annotations
 import ipaddress
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from wakelog.cli.background_intake import background_intake
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.table import Column, say_table
@@ -121,7 +122,8 @@ def serve_command(
     _announce(ctx, server, f"{scheme}://{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}")
     if not is_local and not tls_cert:
         ctx.warn("keys and content go over the network unencrypted: use --tls-cert, or a proxy that does it")
-    serving.run(server, sock, tls=(str(tls_cert), str(tls_key or "")) if tls_cert else None)
+    with background_intake() if is_local else nullcontext():
+        serving.run(server, sock, tls=(str(tls_cert), str(tls_key or "")) if tls_cert else None)
 
 
 def _announce(ctx: CommandContext, server: Server, url: str) -> None:

@@ -101,9 +101,11 @@ def _show(ctx: CommandContext, shown: list[_Shown], raw: bool, with_output: bool
 
 def _find(ctx: CommandContext, places: tuple[str, ...]) -> list[_Shown]:
     found: list[_Shown] = []
-    for text in places or ("@",):
-        place = ctx.place(text)
+    given = [ctx.place(text) for text in places or ("@",)]
+    for place in given:
         found.append(_one(place.session if place.named or not found else found[-1].session, place.text))
+    if len(given) > 1 and given[0].named and not given[0].text and not given[1].named:
+        del found[0]  # a name alone, before positions, says whose they are
     # What a search prints, `fix-auth@7 e40`, means that event, not the turn as well.
     if len(found) == 2 and places[0][-1:].isdigit() and found[1].kind == "event" and found[0].kind == "turn":
         first, second = found

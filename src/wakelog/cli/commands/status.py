@@ -52,7 +52,7 @@ def _show(ctx: CommandContext, session: Session[Any], stand: Standing) -> None:
     facts = fit(f" {glyph('dot')} ".join(["", f"{place}{state}", f"e{stand.seq}", when]) + looked, room)
     ctx.say(f"{ctx.style(name, bold=True)}  {status_words(ctx, stand.status)}{facts}")
     room = ctx.columns - 13
-    for name, text in _lines(session, stand):
+    for name, text in _lines(session, stand, room):
         ctx.say(f"  {ctx.style(f'{name:<10}', dim=True)} {fit(text, room)}")
     for action, pending in list(stand.pending.items())[:_SHOWN]:
         line = f"{pending_text(action, pending)}  e{pending['seq']}"
@@ -72,7 +72,7 @@ def _more(ctx: CommandContext, total: int, what: str) -> None:
         ctx.say(f"             and {total - _SHOWN} more {what} (wakelog state)")
 
 
-def _lines(session: Session[Any], stand: Standing) -> list[tuple[str, str]]:
+def _lines(session: Session[Any], stand: Standing, room: int) -> list[tuple[str, str]]:
     document, head = stand.document, stand.head
     lines = [("id", session.id), ("head", f"e{head.seq}  {head.hash.hex()[:12]}")]
     if document["goal"] is not None:
@@ -80,7 +80,8 @@ def _lines(session: Session[Any], stand: Standing) -> list[tuple[str, str]]:
     if head.fork:
         lines.append(("fork of", f"{head.fork.parent} at e{head.fork.at}"))
     if document["labels"]:
-        lines.append(("labels", " ".join(f"{k}={text_of(v)}" for k, v in document["labels"].items())))
+        rows = _rows([f"{k}={text_of(v)}" for k, v in document["labels"].items()], room)
+        lines += [("" if number else "labels", row) for number, row in enumerate(rows)]
     if budget := _budget_text(document["budget"]):
         lines.append(("budget", budget))
     if stand.holder:
@@ -95,6 +96,17 @@ def _lines(session: Session[Any], stand: Standing) -> list[tuple[str, str]]:
             if named:
                 lines.append((trust, ", ".join(named[:_SHOWN]) + more))
     return lines
+
+
+def _rows(words: list[str], room: int) -> list[str]:
+    """Words on as few rows as hold them."""
+    rows: list[str] = []
+    for word in words:
+        if rows and width(rows[-1]) + 1 + width(word) <= room:
+            rows[-1] += f" {word}"
+        else:
+            rows.append(word)
+    return rows
 
 
 def _undo_advice(session: Session[Any], stand: Standing) -> str:

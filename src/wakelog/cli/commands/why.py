@@ -14,6 +14,7 @@ from wakelog.cli.places import find_subject, find_subject_in, find_subjects
 from wakelog.cli.render.events import Tools, show_line
 from wakelog.cli.render.insight import WHY, insight_lines, reasons_for
 from wakelog.cli.render.provenance import (
+    asked_line,
     plain_why,
     say_wrapped,
     touched_lines,
@@ -27,6 +28,7 @@ from wakelog.provenance.blast_radius import Blast, Kept
 from wakelog.provenance.taint import ITEMS, Part, Taint
 from wakelog.provenance.why import DEPTH, STEPS, Why
 from wakelog.session import Session
+from wakelog.store.line_commits import LineCommit
 
 SHOWN = 12
 SHOWN_ENDORSE = 20
@@ -65,10 +67,10 @@ def why_command(ctx: CommandContext, words: tuple[str, ...], at: str, depth: int
     session = place.session
     found = session.why(place.text, at=place.at, depth=depth, steps=steps, wide=wide)
     told = reasons_for(session, [step.seq for step in found.steps])
-    data = {**plain_why(session, found), "derived": plain(told.items if told else ())}
+    data = {**plain_why(session, found), "git": plain(place.git), "derived": plain(told.items if told else ())}
 
     def human() -> None:
-        _say(ctx, session, found)
+        _say(ctx, session, found, place.git)
         ctx.say_all(insight_lines(ctx, told, WHY, files=False) if told and told.items else ())
 
     ctx.answer("why", data, human, records=data["steps"])
@@ -79,9 +81,13 @@ def why_command(ctx: CommandContext, words: tuple[str, ...], at: str, depth: int
     return 0 if found else NO
 
 
-def _say(ctx: CommandContext, session: Session[Any], found: Why) -> None:
+def _say(ctx: CommandContext, session: Session[Any], found: Why, git: LineCommit | None) -> None:
     target, exposure = found.target, found.exposure
     ctx.say(f"{title(ctx, session)}  why {fit(target.what, ctx.columns // 2)}")
+    if asked := asked_line(ctx, found):
+        ctx.say(asked)
+    if git is not None:
+        say_wrapped(ctx, f'  found by git blame: {git.commit[:10]} "{git.subject}"', dim=True)
     way = {"lines": "found by following its lines back", "newest change": "found as the newest change of the file"}
     told = ": ".join(part for part in (way.get(target.way, ""), target.note) if part)
     if told:

@@ -47,7 +47,7 @@ class Scene:
     def session(self, name: str, *, labels: Mapping[str, str] | None = None, **opening: Any) -> Session[Any]:
         """Opens a session under a fixed id: the name is bound to it before the store would choose one."""
         self.store.engine.claim(name, self.id_of(name))
-        return self.store.session(name, labels={**(labels or {}), LABEL: self.name}, **opening)
+        return self.store.session(name, labels={**(labels or {}), LABEL: self.name}, **{"folder": "", **opening})
 
     def fork(self, session: Session[Any], at: Seq | str, name: str, why: str = "") -> Session[Any]:
         child = fork_id(session.id, hashlib.sha256(f"demo {name}".encode()).digest())

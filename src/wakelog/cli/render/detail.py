@@ -13,6 +13,7 @@ from wakelog.cli.render.turns import TurnSummary
 from wakelog.cli.render.values import fetched, is_short, mention, readable, scalar, text_of, tree
 from wakelog.cli.text import clock, count, duration, fit, glyph, inert, money, other_time, size, width
 from wakelog.log.reader import Entry
+from wakelog.model.agent_words import is_aside
 from wakelog.model.parts import content_text
 from wakelog.model.values import Value
 from wakelog.session import Session
@@ -64,7 +65,7 @@ def turn_lines(
         if entry.kind == "action.started" and entry.body.get("attempt", 1) == 1:
             continue  # the request says it
         yield show_line(ctx, session, entry, tools, turn=row is None)
-        names = _WITH_OUTPUT if with_output else _LONG.get(entry.kind, ())
+        names = _WITH_OUTPUT if with_output else () if is_aside(entry.body) else _LONG.get(entry.kind, ())
         diff = session.files.change(entry) if with_output else None
         if diff is not None:
             yield from _limited_diff(ctx, session, entry, diff, limit, " " * _MARGIN)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Container
 from typing import Any
 
 import msgspec
 
 from wakelog.cli.context import CommandContext
+from wakelog.cli.render.call_lines import asked_calls, call_text, said_by_model
 from wakelog.cli.render.money import cost_words, plain_cost
 from wakelog.cli.render.values import fetched, mention, plain_value, preview, text_of
 from wakelog.cli.text import clock, fit, glyph, iso, other_time, pad, width
 from wakelog.log.reader import Entry
+from wakelog.model.agent_words import ASIDES, is_aside, unwrapped
 from wakelog.model.document import decision_words
 from wakelog.model.values import Value
 from wakelog.session import Session
@@ -45,6 +48,9 @@ def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
     body = entry.body
     if entry.kind == "message.added":
         text = preview(session, entry, body.get("content"))
+        if is_aside(body):
+            word = ASIDES[text_of(body["name"])]
+            return EventLine("note", word, unwrapped(text) or "(nothing)", {"dim": True})
         return EventLine("call" if body.get("role") == "user" else "note", text_of(body.get("role", "")), text)
     word, say = _KINDS.get(entry.kind, (entry.kind, _unknown))
     sign = "note"
@@ -56,6 +62,8 @@ def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
     text = say(body) if body else "(pruned)"
     if entry.kind == "turn.started" and body.get("input") is not None:
         text = preview(session, entry, body["input"])
+    if entry.kind == "labels.set" and body:
+        text = ", ".join(label_changes(session, entry))
     if entry.kind == "state.patched":
         text = ", ".join(f"{op['op']} {op['path']}" for op in entry.delta[:20])
     why = body.get("why")
@@ -108,6 +116,10 @@ def _action_line(session: Session[Any], entry: Entry, tools: Tools) -> EventLine
         return EventLine("note", tool, "started" + (f", attempt {attempt}" if attempt != 1 else ""), {"dim": True})
     failed = is_error(entry)
     said = _outcome_text(session, entry)
+    if verb == "recorded" and body.get("effect") == "model":
+        said = said if failed else said_by_model(session, entry, said) or asked_calls(session, entry) or said
+    elif verb == "recorded":
+        said = call_text(session, entry, unwrapped(said), is_error=failed)
     text = f"{said}, will be tried again" if body.get("retry") else said
     sign = "warn" if verb == "uncertain" else "failed" if failed else "done"
     style = {"fg": "yellow" if verb == "uncertain" else "red"} if failed else {}
@@ -118,7 +130,8 @@ def _outcome_text(session: Session[Any], entry: Entry) -> str:
     body, verb = entry.body, entry.kind.partition(".")[2]
     error = body.get("error")
     if isinstance(error, dict):
-        return f"{text_of(error.get('type', 'error'))}: {text_of(error.get('message', ''))}"
+        parts = (text_of(error.get("type", "error")), unwrapped(text_of(error.get("message", ""))))
+        return ": ".join(part for part in parts if part)
     said = text_of(body.get("output_summary") or "")
     if not said or said.startswith("{"):  # a summary of before answers were read for what they say
         said = preview(session, entry, body.get("output")) or said
@@ -146,19 +159,65 @@ def _say(template: str) -> Callable[[dict[str, Value]], str]:
     return lambda body: template.format_map(Fields({k: text_of(v) for k, v in body.items()})).strip()
 
 
-def _labels(body: dict[str, Value]) -> str:
-    labels = body.get("labels")
-    return " ".join(f"{k}={text_of(v)}" for k, v in labels.items()) if isinstance(labels, dict) else ""
+def label_changes(session: Session[Any], entry: Entry, *, only: Container[str] | None = None) -> list[str]:
+    """What a `labels.set` says, in words: `model changed: a → b`, or `model=a` where it is the first. With `only`,
+    just what changed of these."""
+    labels = entry.body.get("labels")
+    if not isinstance(labels, dict) or (only is not None and not any(name in only for name in labels)):
+        return []
+    told = entry.body.get("before")
+    before = {**(told if isinstance(told, dict) else {}), **session.log.state(entry.seq - 1)["labels"]}
+    out = []
+    for name, value in labels.items():
+        old, new = before.get(name), None if value is None else _short(value)
+        word = name.replace("_", " ")
+        if old is None or old == value:
+            text = f"{name}={new}" if only is None else ""
+        else:
+            text = f"{word} changed: {_short(old)} {glyph('arrow')} {new if new is not None else 'none'}"
+        if text and (only is None or name in only):
+            out.append(text)
+    return out
+
+
+_HASH = re.compile(r"[0-9a-f]{40,64}")
+
+
+def _short(value: Value) -> str:
+    """A label's value; of a hash, what tells it from others."""
+    text = text_of(value)
+    return text[:10] if _HASH.fullmatch(text) else text
 
 
 def _file(body: dict[str, Value]) -> str:
     return f"{text_of(body.get('change', 'modified'))} {text_of(body.get('path', ''))}"
 
 
+def _commit(body: dict[str, Value]) -> str:
+    return f"{_short(body.get('commit', ''))} has work of @{body.get('turn')} ({body.get('known', 'derived')})  " + (
+        text_of(body.get("subject", ""))
+    )
+
+
 def _tail(kind: str, body: dict[str, Value]) -> tuple[str, ...]:
     if kind == "file.changed" and (body.get("added") or body.get("removed")):
         return (f"+{body.get('added', 0)} {glyph('minus')}{body.get('removed', 0)}",)
     return tuple(cost_words(body.get("cost")))
+
+
+def _imported(body: dict[str, Value]) -> str:
+    ids = body.get("ids")
+    count = len(ids) if isinstance(ids, list) else 0
+    name = text_of(body.get("source", "")).replace("\\", "/").rpartition("/")[2]
+    return f"{count} record{'s' if count != 1 else ''} of {text_of(body.get('format', ''))} from {name}"
+
+
+def _subagent(verb: str) -> Callable[[dict[str, Value]], str]:
+    def say(body: dict[str, Value]) -> str:
+        more = text_of(body.get("task" if verb == "started" else "outcome") or "")
+        return f"{verb} {text_of(body.get('session', ''))[:12]}" + (f": {more}" if more else "")
+
+    return say
 
 
 def _erased(body: dict[str, Value]) -> str:
@@ -175,7 +234,15 @@ def _ended(body: dict[str, Value]) -> str:
 
 
 _QUIET = frozenset(
-    {"turn.started", "lease.taken", "lease.released", "labels.set", "session.opened", "resource.touched"}
+    {
+        "turn.started",
+        "lease.taken",
+        "lease.released",
+        "labels.set",
+        "session.opened",
+        "resource.touched",
+        "records.imported",
+    }
 )
 
 _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
@@ -190,7 +257,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
     "lease.taken": ("lease", _say("taken by {holder}, epoch {epoch}")),
     "lease.released": ("lease", _say("released, epoch {epoch}")),
     "goal.set": ("goal", _say("{goal}")),
-    "labels.set": ("labels", _labels),
+    "labels.set": ("labels", _say("")),
     "turn.started": ("turn", _say("started")),
     "turn.ended": ("turn", _ended),
     "input.requested": ("input", _say("asked: {prompt}")),
@@ -202,8 +269,8 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
     "artefact.recorded": ("artefact", _say("{name}  {uri}")),
     "file.changed": ("file", _file),
     "resource.touched": ("resource", _say("{resource} {mode}")),
-    "subagent.spawned": ("sub-agent", _say("started {session}: {task}")),
-    "subagent.returned": ("sub-agent", _say("returned {session}: {outcome}")),
+    "subagent.spawned": ("sub-agent", _subagent("started")),
+    "subagent.returned": ("sub-agent", _subagent("returned")),
     "context.evicted": ("context", _say("evicted {key} (e{handle})")),
     "context.restored": ("context", _say("restored {key}")),
     "state.patched": ("data", _say("")),
@@ -224,6 +291,8 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
     "checkpoint.named": ("checkpoint", _say("{name} = e{at}")),
     "note.added": ("note", _say("{text}")),
     "gap.noted": ("gap", _say("{missed}")),
+    "git_commit.linked": ("commit", _commit),
+    "records.imported": ("import", _imported),
 }
 
 

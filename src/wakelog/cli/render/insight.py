@@ -78,7 +78,7 @@ def insight_lines(
     if writes:
         yield from _file_lines(ctx, writes, indent)
     yield from (f"{indent}{ctx.style(inert(note, lines=False), dim=True)}" for note in found.notes)
-    if footer and (told or found.hidden):
+    if footer and (told or (found.hidden and not kinds)):
         yield footer_line(ctx, found, indent)
 
 
@@ -89,7 +89,8 @@ def footer_line(ctx: CommandContext, found: Insight, indent: str = "  ") -> str:
 
 def _footer(found: Insight) -> str:
     count = found.hidden
-    hidden = f"{count} minor decision{'s' if count != 1 else ''} hidden (--all) {glyph('dot')} " if count else ""
+    more = f"{count} minor decision{'s' if count != 1 else ''} hidden (insight --all)"
+    hidden = f"{more} {glyph('dot')} " if count else ""
     return f"{hidden}~ derived by rules {found.rules} from words in the log; not recorded"
 
 

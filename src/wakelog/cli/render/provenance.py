@@ -13,7 +13,7 @@ from wakelog.cli.render.events import Tools, brief, line_of, sign
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import identity
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
-from wakelog.cli.text import fit, glyph, inert, width
+from wakelog.cli.text import day, fit, glyph, inert, iso, width
 from wakelog.provenance.event_index import Judgement
 from wakelog.provenance.graph import Edge
 from wakelog.provenance.taint import Hop, Touched
@@ -49,6 +49,19 @@ def say_wrapped(ctx: CommandContext, text: str, **style: Any) -> None:
 
 
 # The way back
+
+
+def asked_line(ctx: CommandContext, found: Why) -> str:
+    """Which turn it was, and who asked for it in which words: `@7 Edit ← "make sessions last a week" (you, 3 Nov)`."""
+    asked = found.asked
+    if asked is None:
+        return ""
+    who = "you" if asked.by == "user" else "the agent that started it"
+    front = " ".join(filter(None, (f"@{asked.turn}", found.tool, glyph("from"))))
+    tail = f"({who}, {day(asked.at, ctx.store.clock(), utc=ctx.utc)})"
+    words = fit(" ".join(asked.text.split()), max(16, ctx.columns - width(front) - width(tail) - 6))
+    said = ctx.style(f'"{words}"', bold=True)
+    return f"{ctx.style(front, fg='cyan')} {said} {ctx.style(tail, dim=True)}"
 
 
 def why_lines(ctx: CommandContext, session: Session[Any], found: Why) -> Iterator[str]:
@@ -187,12 +200,27 @@ def plain_why(session: Session[Any], found: Why) -> dict[str, Any]:
         "kind": found.target.kind,
         "way": found.target.way or None,
         "note": found.target.note or None,
+        "asked": _plain_asked(found),
         "exposure": _plain_exposure(found),
         "steps": list(plain_steps(session, found)),
         "origins": found.origins,
         "unknown": found.unknown,
         "reached": found.reached,
         "limits": found.limits,
+    }
+
+
+def _plain_asked(found: Why) -> dict[str, Any] | None:
+    asked = found.asked
+    if asked is None:
+        return None
+    return {
+        "turn": asked.turn,
+        "seq": asked.seq,
+        "text": asked.text,
+        "timestamp": iso(asked.at),
+        "by": asked.by,
+        "tool": found.tool or None,
     }
 
 

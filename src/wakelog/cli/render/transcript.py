@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from wakelog.cli.render.events import line_of
@@ -16,6 +16,7 @@ from wakelog.cli.render.values import fetched, readable, text_of
 from wakelog.cli.text import inert, iso
 from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
+from wakelog.model.agent_words import ASIDES, is_aside
 from wakelog.session import Session
 
 LONG = 4000
@@ -24,44 +25,60 @@ _QUIET = ("turn.ended", "action.started", "budget.spent", "lease.taken", "lease.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|])")
 
 
-def transcript(session: Session[Any], entries: Iterable[Entry]) -> Iterator[str]:
-    """The lines of the page."""
+Mask = Callable[[str], str]
+
+
+def transcript(session: Session[Any], entries: Iterable[Entry], mask: Mask = str) -> Iterator[str]:
+    """The lines of the page. `mask` is put over every recorded text, before it is cut."""
     head = session.head
-    yield f"# {_plain(session.name or session.id)}"
+    yield f"# {_plain(mask(session.name or session.id))}"
     yield ""
     goal = None
     with contextlib.suppress(CorruptLogError):  # of a damaged session the state may not be known
         goal = session.log.state()["goal"]
     if goal is not None:
-        yield f"Goal: {_plain(text_of(goal))}"
+        yield f"Goal: {_plain(mask(text_of(goal)))}"
         yield ""
     yield f"Session `{session.id}`, {head.status}, {head.seq:,} events, last at {iso(head.at)}."
     tools: dict[str, str] = {}
+    asked = ""
     for entry in entries:
+        if asked and not (
+            entry.kind == "message.added" and entry.body.get("role") == "user" and not is_aside(entry.body)
+        ):
+            # No message repeats what the turn began with.
+            yield from ("", "**You**", "", *_quoted(asked))
+        asked = ""
         if entry.kind == "turn.started":
             yield ""
             attempt = f", attempt {entry.header.attempt}" if entry.header.attempt > 1 else ""
             yield f"## Turn {entry.header.turn}{attempt}"
+            if entry.body.get("input") is not None:
+                asked = mask(readable(fetched(session, entry, entry.body["input"], 0)))
         elif entry.kind not in _QUIET:
-            yield from _event(session, entry, tools)
+            yield from _event(session, entry, tools, mask)
 
 
-def _event(session: Session[Any], entry: Entry, tools: dict[str, str]) -> Iterator[str]:
+def _event(session: Session[Any], entry: Entry, tools: dict[str, str], mask: Mask) -> Iterator[str]:
     header = entry.header
     trust = f" ⚠ {header.trust}, from {_plain(header.source or header.actor)}" if header.trust != "trusted" else ""
     if entry.kind == "action.requested" and entry.body.get("effect") == "model":
         return  # what it said follows
     yield ""
+    if is_aside(entry.body):
+        said = mask(line_of(session, entry, tools).text)[:SHORT]
+        yield f"- {ASIDES[entry.body['name']]}: {_plain(said)} (e{entry.seq})"
+        return
     if entry.kind == "message.added" and entry.record.body:
         who = {"user": "You", "assistant": "Agent"}.get(str(entry.body.get("role")), str(entry.body.get("role")))
         yield f"**{_plain(who)}**{trust} (e{entry.seq})"
         yield ""
-        yield from _quoted(readable(fetched(session, entry, entry.body.get("content"), 0)))
+        yield from _quoted(mask(readable(fetched(session, entry, entry.body.get("content"), 0))))
         return
     line = line_of(session, entry, tools)
-    yield f"- {_plain(line.word)}: {_plain(line.text[:SHORT])}{trust} (e{entry.seq})"
+    yield f"- {_plain(line.word)}: {_plain(mask(line.text)[:SHORT])}{trust} (e{entry.seq})"
     for field in ("input", "output") if entry.kind.startswith("action.") else ():
-        value = readable(fetched(session, entry, entry.body.get(field), 0))
+        value = mask(readable(fetched(session, entry, entry.body.get(field), 0)))
         if entry.body.get(field) is not None and (len(value) > SHORT or "\n" in value):
             yield ""
             yield from _fenced(value)

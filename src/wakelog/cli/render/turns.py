@@ -9,7 +9,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.changes import change_lines
-from wakelog.cli.render.events import is_error
+from wakelog.cli.render.events import is_error, label_changes
 from wakelog.cli.render.insight import WHY, derived, insight_lines
 from wakelog.cli.render.money import Spent, plain_cost
 from wakelog.cli.render.results import shape
@@ -23,6 +23,9 @@ from wakelog.model.document import decision_words
 from wakelog.model.ids import Seq
 from wakelog.model.turns import count_event
 from wakelog.session import Session
+
+WORKS_WITH = ("model", "branch", "repo", "agent_version", "system_prompt", "tools")
+"""Labels whose change may change how an agent behaves."""
 
 
 class TurnSummary(msgspec.Struct):
@@ -54,6 +57,8 @@ class TurnSummary(msgspec.Struct):
     untrusted: list[str] = []
     flags: list[str] = []
     """Those that stand and are about something in it."""
+    changed: list[str] = []
+    """What the agent works with that changed in it or before it, in words: model, branch …"""
 
     @property
     def title(self) -> str:
@@ -65,8 +70,11 @@ def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = Non
     """The turns among the events, oldest first. Memory follows one turn, not the history."""
     view = session.log.view(at)
     row: TurnSummary | None = None
+    changed: list[str] = []
     for entry in entries:
         number = entry.header.turn
+        if entry.kind == "labels.set":
+            changed += label_changes(session, entry, only=WORKS_WITH)
         if not number:
             continue
         if row is None or row.turn != number:
@@ -74,6 +82,7 @@ def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = Non
                 yield _finished(row, view)
             row = TurnSummary(number, entry.seq, entry.happened_at, entry.header.at, begin=entry.seq)
         _take(session, row, entry)
+        row.changed, changed = [*row.changed, *changed], []
     if row is not None:
         yield _finished(row, view)
 
@@ -171,7 +180,7 @@ shape(
     TurnSummary,
     "turn attempts outcome in_view first last started_at:iso stored_at:iso ended_at:iso? input? decision? events"
     " tools=tool_calls"
-    " model_calls errors files cost untrusted flags",
+    " model_calls errors files cost untrusted flags changed",
     files=lambda row: [{"path": path, "added": a, "removed": r} for path, (a, r) in row.files.items()],
     cost=lambda row: plain_cost(msgspec.to_builtins(row.spent)),
 )
@@ -275,6 +284,8 @@ def _lines(ctx: CommandContext, session: Session[Any], rows: Sequence[TurnSummar
 
 
 def _beneath(ctx: CommandContext, session: Session[Any], row: TurnSummary, look: TurnsLook) -> Iterator[str]:
+    for text in row.changed if not look.oneline else ():
+        yield ctx.style(fit(f"      {glyph('note')} {text}", ctx.columns), fg="yellow")
     if look.stat:
         for path, (added, removed) in list(row.files.items())[:50]:
             lines = f"  +{added} {glyph('minus')}{removed}"

@@ -134,6 +134,7 @@ def open_session(call: VerbRequest, body: NewSession) -> HeadAnswer:
         limits=body.limits.given() if body.limits is not None else None,
         data=body.data or None,
         spawner=body.spawner,
+        folder="",
     )
     return HeadAnswer.of(session.head)
 

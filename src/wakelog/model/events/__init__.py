@@ -20,6 +20,7 @@ from wakelog.model.events.base import KINDS, Cost, Effect, Event, Failure, Forei
 from wakelog.model.events.history import (
     CheckpointNamed,
     GapNoted,
+    GitCommitLinked,
     HistoryAdopted,
     HistoryCompacted,
     HistoryExpanded,
@@ -103,6 +104,7 @@ __all__ = [
     "FlagRaised",
     "Foreign",
     "GapNoted",
+    "GitCommitLinked",
     "GoalSet",
     "HistoryAdopted",
     "HistoryCompacted",

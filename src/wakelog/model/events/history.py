@@ -114,6 +114,20 @@ class GapNoted(Event, frozen=True, gc=False):
     source: str = ""
 
 
+@core("git_commit.linked")
+class GitCommitLinked(Event, frozen=True, gc=False):
+    """A commit in git has work of a turn in it. `on` is the event that shows it. `known` says how: `recorded` (a call
+    made the commit, and its output names it), `matched` (the commit has a file just as the turn left it), `derived` (it
+    was made during the turn, and has a file that the turn changed before)."""
+
+    commit: str
+    turn: int
+    on: int = 0
+    known: Literal["recorded", "matched", "derived"] = "derived"
+    subject: str = ""
+    repo: str = ""
+
+
 @core("records.imported", payloads=("rest",))
 class RecordsImported(Event, frozen=True, gc=False):
     """Which records of another program's transcript the events before it in this commit were made from: the id of each,

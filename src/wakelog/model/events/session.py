@@ -84,9 +84,10 @@ class GoalSet(Event, frozen=True, gc=False):
 
 @core("labels.set")
 class LabelsSet(Event, frozen=True, gc=False):
-    """Labels to write; a value of None removes one."""
+    """Labels to write; a value of None removes one. `before` is what was true where no label had said so."""
 
     labels: dict[str, str | None]
+    before: dict[str, str] = {}
 
 
 @core("turn.started", payloads=("input",))

@@ -1,0 +1,34 @@
+"""Taking in what hooks write while a long command runs, so that whoever looks at a live session sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+from wakelog.cli.context import open_store
+from wakelog.hooks.spool_files import is_waiting
+
+EVERY_S = 5.0
+
+
+@contextlib.contextmanager
+def background_intake(every_s: float = EVERY_S) -> Iterator[None]:
+    """Looks every few seconds, until the end. What cannot be taken in stays in the spool; the next command tells."""
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.wait(every_s):
+            if is_waiting():
+                from wakelog.hooks.intake import take_in
+
+                with contextlib.suppress(Exception):  # the command is about something else
+                    take_in(open_store)
+
+    thread = threading.Thread(target=work, name="wakelog intake", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

@@ -1,0 +1,157 @@
+"""`wakelog git`: which commits in git have work of which turns, and the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.errors import NO
+from wakelog.cli.render.results import shape
+from wakelog.cli.render.sessions import harmless, title
+from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.shell_completion import complete_session
+from wakelog.cli.text import fit, iso
+from wakelog.files.commit_links import CommitLink
+from wakelog.store.commit_turns import CommitTurn, SessionCommits
+
+SHORT = 10
+_LINKS = (Column(), Column(), Column(), Column(least=16))
+_TURNS = (Column(least=12), Column(), Column(least=24))
+_HOW = {
+    "recorded": "a recorded call made it",
+    "matched": "it has a file just as the turn left it",
+    "derived": "it was made during the turn, with a file that the turn changed",
+    "noted": "a note in git says so",
+}
+
+
+@click.group("git")
+def git_command() -> None:
+    """Link the commits of a repository to the turns whose work they have. Git is only read, unless you ask for notes.
+
+    \b
+    Examples:
+      wakelog git link --all
+      wakelog git show HEAD
+    """
+
+
+@git_command.command("link")
+@click.argument("name", metavar="[SESSION]", required=False, default="", shell_complete=complete_session)
+@click.option("--all", "everything", is_flag=True, help="Link all sessions that worked in this repository.")
+@click.option(
+    "--repo", "folder", metavar="DIR", default="", help="A folder of the repository (default: the session's)."
+)
+@click.option("--notes", "notes", is_flag=True, help="Write each link to git too, as a note in refs/notes/wakelog.")
+@click.option("--dry-run", "dry_run", is_flag=True, help="Show what would be linked; write nothing.")
+@common
+def link(ctx: CommandContext, name: str, everything: bool, folder: str, notes: bool, dry_run: bool) -> int:
+    """Find the commits that have work of a session, and record each link in its log, once.
+
+    A link says how it is known. recorded: a call of the turn made the commit. matched: the commit has a file just as
+    the turn left it. derived: the commit was made during the turn, with a file that the turn changed. With --notes, git
+    gets a note of its own on each commit; HEAD, branches, index and messages are never touched. The exit code is 1 when
+    there is no such commit.
+
+    \b
+    Examples:
+      wakelog git link fix-bug
+      wakelog git link --all --notes
+    """
+    if everything and name:
+        raise click.UsageError("name a session, or use --all")
+    if everything:
+        found = ctx.store.git.link(folder or ".", notes=notes, dry_run=dry_run)
+    else:
+        session = ctx.session(name)
+        links = session.files.link_commits(folder, notes=notes, dry_run=dry_run)
+        found = [SessionCommits(session.id, session.name, tuple(links))]
+
+    def human() -> None:
+        for each in found:
+            ctx.say(title(ctx, ctx.store.resume(each.session)))
+            say_table(ctx, _LINKS, list(_link_rows(each.links)), titles=False)
+        if not any(each.links for each in found):
+            ctx.say("no commit has work of a turn, as far as can be seen")
+        elif dry_run:
+            ctx.say(ctx.style("nothing was written", dim=True))
+
+    ctx.answer("git-links", found, human)
+    newest = next((each.links[-1] for each in reversed(found) if each.links), None)
+    if newest:
+        ctx.suggest(f"wakelog git show {newest.commit[:SHORT]}")
+    return 0 if newest else NO
+
+
+def _link_rows(links: Iterable[CommitLink]) -> Iterable[Row]:
+    for each in links:
+        yield (
+            Cell(f"  @{each.turn}", {"fg": "cyan"}),
+            Cell(each.commit[:SHORT], {"fg": "yellow"}),
+            Cell(each.known, {"dim": True}),
+            each.subject,
+        )
+
+
+@git_command.command("show")
+@click.argument("revision", metavar="REV", default="HEAD")
+@click.option("--repo", "folder", metavar="DIR", default=".", help="A folder of the repository (default: this one).")
+@common
+def show(ctx: CommandContext, revision: str, folder: str) -> int:
+    """List the turns behind a commit, with the words that each was asked for. They are known after `wakelog git link`.
+    The exit code is 1 when there is none.
+
+    \b
+    Examples:
+      wakelog git show HEAD~2
+    """
+    found = ctx.store.git.turns_behind(revision, folder=folder)
+    commit = found.commit
+
+    def human() -> None:
+        front = ctx.style(commit.hash[:SHORT], fg="yellow")
+        ctx.say(f"{front} {fit(commit.subject, ctx.columns - SHORT - 1)}")
+        if not found.turns:
+            ctx.say("  no turn is linked to it")
+            return
+        say_table(ctx, _TURNS, [_turn_row(each) for each in found.turns], titles=False)
+
+    data: dict[str, Any] = {
+        "commit": commit.hash,
+        "subject": commit.subject,
+        "committed_at": iso(commit.at_s * 1_000_000),
+        "turns": found.turns,
+    }
+    ctx.answer("git-turns", data, human, records=found.turns)
+    here = next((each for each in found.turns if each.is_here), None)
+    if here:
+        ctx.suggest(f"wakelog show {harmless(here.name) or here.session}@{here.turn}")
+    elif not found.turns:
+        ctx.suggest("wakelog git link --all")
+    return 0 if found.turns else NO
+
+
+def _turn_row(turn: CommitTurn) -> Row:
+    asked = " ".join(turn.words.text.split()) if turn.words else ""
+    text = f'"{asked}"' if asked else "" if turn.is_here else "the session is not in this store"
+    return (
+        Cell(f"  {turn.name or turn.session}@{turn.turn}", {"fg": "cyan"}),
+        Cell(_HOW[turn.known], {"dim": True}),
+        Cell(text, {"bold": True}),
+    )
+
+
+shape(SessionCommits, "session name? links")
+shape(
+    CommitLink,
+    "commit subject turn event=on known committed_at",
+    committed_at=lambda link: iso(link.at_s * 1_000_000) if link.at_s else None,
+)
+shape(
+    CommitTurn,
+    "session name? turn known event=on? words in_store=is_here",
+    words=lambda turn: turn.words.text if turn.words else None,
+)

@@ -1,0 +1,290 @@
+"""A session as one page for a browser: no script, nothing from the network, everything that was recorded escaped.
+
+It reads from the top: who asked what, what the agent said and did, and what changed on disk, as diffs. What is long,
+and what the model thought, is folded. What was derived by rules is marked with ~, and what is not trusted with its
+source.
+The page says in its head that a browser may load nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import html
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from wakelog.errors import CorruptLogError, NotFoundError
+from wakelog.exporters.claude_blocks import ENDS
+from wakelog.exporters.page_style import STYLE
+from wakelog.log.reader import Entry
+from wakelog.model.agent_words import ASIDES, is_aside, numbered_lines, unwrapped
+from wakelog.model.call_gist import call_gist
+from wakelog.model.calls import ASKS
+from wakelog.model.parts import Text as TextPart
+from wakelog.model.parts import content_text, is_answer, parts_of, text_of
+from wakelog.session import Session
+from wakelog.timeline.messages import content_of, is_input_said
+
+SHORT = 600
+"""A text up to so many characters is shown open."""
+LONG = 200_000
+"""Of a longer one, so much is on the page."""
+_HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+_KINDS = {"approach_change": "change", "dead_end": "dead end", "failure_report": "failure report"}
+_NOTES = {
+    "decision.made": ("decision", "choice", "because"),
+    "fact.recorded": ("fact", "key", "value"),
+    "dead_end.noted": ("dead end", "tried", "learned"),
+    "goal.set": ("goal", "goal", ""),
+    "note.added": ("note", "text", ""),
+    "gap.noted": ("gap", "missed", ""),
+    "flag.raised": ("flag", "flag", "message"),
+    "checkpoint.named": ("checkpoint", "name", ""),
+    "history.rewound": ("rewound", "mode", "why"),
+    "subagent.spawned": ("sub-agent", "task", ""),
+}
+
+
+Mask = Callable[[str], str]
+
+
+def html_page(session: Session[Any], entries: Iterable[Entry], mask: Mask = str) -> Iterator[str]:
+    """The page, in pieces. `mask` is put over every recorded text, before it is cut."""
+    name = mask(session.name or session.id)
+    yield f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{_safe(name)}</title>\n'
+    yield "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+    yield f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{_safe(name)}</h1>\n"
+    yield from _about(session, mask)
+    yield from _Page(session, mask).body(entries)
+    yield "</main>\n</body>\n</html>\n"
+
+
+def _about(session: Session[Any], mask: Mask) -> Iterator[str]:
+    head = session.head
+    facts = [f"session <code>{_safe(session.id)}</code>", _safe(head.status), f"{head.seq:,} events"]
+    try:
+        document = session.log.state()
+    except CorruptLogError:  # of a damaged session the state may not be known
+        document = {"labels": {}, "goal": None}
+    facts += [f"{_safe(k)} <b>{_safe(mask(text_of(v)))}</b>" for k, v in document["labels"].items() if k != "origin"]
+    yield f'<p class="facts">{" · ".join(facts)}</p>\n'
+    if document["goal"] is not None:
+        yield f"<p>Goal: {_safe(mask(text_of(document['goal'])))}</p>\n"
+
+
+class _Page:
+    def __init__(self, session: Session[Any], mask: Mask) -> None:
+        self._session = session
+        self._mask = mask
+        self._log = session.log
+        self._tools: dict[str, str] = {}
+
+    def body(self, entries: Iterable[Entry]) -> Iterator[str]:
+        for entry in entries:
+            if entry.kind == "turn.started":
+                yield from self._turn(entry)
+            elif not entry.record.body:
+                yield self._row(entry, "gone", "the content was pruned")
+            else:
+                yield from self._event(entry)
+
+    def _read(self, entry: Entry, field: str) -> Any:
+        return _masked(content_of(self._log, entry, field), self._mask)
+
+    def _turn(self, entry: Entry) -> Iterator[str]:
+        number, attempt = entry.header.turn, entry.header.attempt
+        again = f", attempt {attempt}" if attempt > 1 else ""
+        yield f'<h2 id="t{number}-{attempt}">Turn {number}{again}<small>{_when(entry)}</small></h2>\n'
+        if entry.body.get("input") is not None and not is_input_said(self._log, entry):
+            yield self._said(entry, "user", "You", _words(self._read(entry, "input")))
+        yield from self._derived(number)
+
+    def _derived(self, turn: int) -> Iterator[str]:
+        try:
+            found = self._session.insight(f"@{turn}").items
+        except (NotFoundError, CorruptLogError):
+            return
+        rows = [i for i in found if i.quote and i.kind not in ("goal", "check", "file")]
+        if rows:
+            inside = "".join(
+                f"<li><b>~ {_safe(_KINDS.get(i.kind, i.kind))}</b> “{_safe(self._mask(i.quote))}”"
+                + (f" <i>why</i> “{_safe(self._mask(i.reason))}”" if i.reason else "")
+                + f' <a href="#e{i.seq}">e{i.seq}</a></li>'
+                for i in rows
+            )
+            yield f'<ul class="derived" title="derived by rules from words in the log">{inside}</ul>\n'
+
+    def _event(self, entry: Entry) -> Iterator[str]:
+        body, kind = entry.body, entry.kind
+        if kind in ASKS:
+            self._tools[text_of(body.get("action", ""))] = text_of(body.get("tool", ""))
+        if kind == "message.added":
+            yield self._message(entry)
+        elif kind == "file.changed":
+            yield self._change(entry)
+        elif kind in ENDS and self._tool(entry) == "model":
+            yield from self._answer(entry)
+        elif kind in ENDS or (kind == "action.requested" and body.get("effect") != "model"):
+            yield self._call(entry)
+        elif kind == "history.compacted":
+            yield self._fold(entry, "summary", _words(self._read(entry, "summary")))
+        elif kind in _NOTES:
+            word, *names = _NOTES[kind]
+            text = self._mask(": ".join(text_of(self._read(entry, n)) for n in names if n and body.get(n)))
+            yield self._row(entry, word, text)
+        elif kind == "turn.ended" and body.get("outcome", "completed") != "completed":
+            yield self._row(entry, "turn", text_of(body["outcome"]), bad=True)
+
+    def _tool(self, entry: Entry) -> str:
+        if entry.body.get("effect") == "model":
+            return "model"
+        tool = self._session.tool_of(entry, self._tools)
+        cause = entry.header.cause
+        is_model = entry.kind != "action.recorded" and cause and self._log.entry(cause).body.get("effect") == "model"
+        return "model" if is_model else tool
+
+    def _message(self, entry: Entry) -> str:
+        body = entry.body
+        text = _words(self._read(entry, "content"))
+        if is_aside(body):
+            return self._fold(entry, ASIDES[text_of(body["name"])], unwrapped(text))
+        role = text_of(body.get("role", ""))
+        return self._said(entry, role, {"user": "You", "assistant": "Agent"}.get(role, role), text)
+
+    def _answer(self, entry: Entry) -> Iterator[str]:
+        answer = self._read(entry, "output") if entry.body.get("output") is not None else None
+        if answer is None:
+            yield self._call(entry)
+            return
+        thought = _thoughts(answer)
+        if is_answer(answer):
+            text = "\n".join(part.text for part in parts_of(answer) if isinstance(part, TextPart))
+        else:
+            text = _words(answer)
+        if thought:
+            # What is quoted from an answer links to it, also when it only thought.
+            yield self._fold(entry, "thinking", thought, named=not text.strip())
+        if text.strip():
+            yield self._said(entry, "assistant", "Agent", text)
+
+    def _call(self, entry: Entry) -> str:
+        body = entry.body
+        bad = entry.kind in ("action.failed", "action.timed_out") or body.get("outcome", "succeeded") != "succeeded"
+        parts = []
+        given = self._read(entry, "input") if body.get("input") is not None else None
+        if given is not None:
+            parts.append(f"<h4>input</h4>{_pre(_arguments(given))}")
+        said = ""
+        if body.get("output") is not None:
+            said = unwrapped(_words(self._read(entry, "output")))
+            parts.append(f"<h4>output</h4>{_pre(said)}")
+        elif isinstance(error := body.get("error"), dict):
+            said = self._mask(f"{text_of(error.get('type', ''))}: {text_of(error.get('message', ''))}")
+            parts.append(f"<h4>error</h4>{_pre(said)}")
+        lines = numbered_lines(said) or said.count("\n") + bool(said)
+        result = "failed" if bad else f"{lines} line{'s' if lines != 1 else ''}" if said else ""
+        tool, about = self._tool(entry) or "call", call_gist(given)
+        head = f"<b>{_safe(tool)}</b> <code>{_safe(about)}</code> <small>{result}</small>{_trust(entry)}"
+        state = ' class="bad"' if bad else ""
+        return f'<details id="e{entry.seq}"{state}><summary>{head}{_place(entry)}</summary>{"".join(parts)}</details>\n'
+
+    def _change(self, entry: Entry) -> str:
+        body, path = entry.body, self._mask(text_of(entry.body.get("path", "")))
+        counts = f"+{body.get('added', 0)} −{body.get('removed', 0)}"
+        head = f"{_safe(text_of(body.get('change', 'modified')))} <code>{_safe(path)}</code>"
+        diff = self._session.files.change(entry)
+        text = self._mask(diff.text) if diff is not None else ""
+        rows = _diff_rows(text) if text else ""
+        if not rows:
+            why = diff.note if diff is not None else "its content was not captured"
+            return self._row(entry, "file", f"{path} {counts}  ({why})")
+        opened = " open" if len(text) <= 4 * SHORT else ""
+        small = f"<small>{counts}</small>{_place(entry)}"
+        return (
+            f'<details id="e{entry.seq}" class="file"{opened}><summary>{head} {small}</summary>'
+            f'<pre class="diff">{rows}</pre></details>\n'
+        )
+
+    def _said(self, entry: Entry, role: str, who: str, text: str) -> str:
+        style = role if role in ("user", "assistant") else "other"
+        front = f"<b>{_safe(who)}</b>{_trust(entry)}{_place(entry)}"
+        shown = _pre(text) if len(text) <= 10 * SHORT else _folded(text)
+        return f'<section class="{style}" id="e{entry.seq}"><header>{front}</header>{shown}</section>\n'
+
+    def _fold(self, entry: Entry, word: str, text: str, *, named: bool = True) -> str:
+        gist = " ".join(text.split())[:100]
+        head = f"<b>{_safe(word)}</b> {_safe(gist)}{_trust(entry)}{_place(entry)}"
+        id = f' id="e{entry.seq}"' if named else ""
+        return f'<details class="aside"{id}><summary>{head}</summary>{_pre(text)}</details>\n'
+
+    def _row(self, entry: Entry, word: str, text: str, *, bad: bool = False) -> str:
+        style = "row bad" if bad else "row"
+        return f'<p class="{style}" id="e{entry.seq}"><b>{_safe(word)}</b> {_safe(text[:LONG])}{_place(entry)}</p>\n'
+
+
+def _masked(value: Any, mask: Mask) -> Any:
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {key: _masked(item, mask) for key, item in value.items()}
+    return [_masked(item, mask) for item in value] if isinstance(value, list) else value
+
+
+def _safe(text: str) -> str:
+    return html.escape(_HOSTILE.sub(lambda m: f"⟦U+{ord(m[0]):04X}⟧", text))
+
+
+def _pre(text: str) -> str:
+    if len(text) > LONG:
+        text = f"{text[:LONG]}\n… {len(text) - LONG:,} more characters"
+    return f"<pre>{_safe(text)}</pre>"
+
+
+def _folded(text: str) -> str:
+    return f"{_pre(text[:SHORT] + ' …')}<details><summary>all {len(text):,} characters</summary>{_pre(text)}</details>"
+
+
+def _words(value: Any) -> str:
+    return content_text(value) or text_of(value)
+
+
+def _arguments(given: Any) -> str:
+    """A call's input, an argument at a time, so that texts keep their lines."""
+    if not isinstance(given, dict):
+        return text_of(given)
+    return "\n".join(
+        f"{k}:\n{v}" if isinstance(v, str) and "\n" in v else f"{k}: {text_of(v)}" for k, v in given.items()
+    )
+
+
+def _thoughts(answer: Any) -> str:
+    blocks = answer.get("content") if isinstance(answer, dict) else None
+    thinking = [b for b in blocks if isinstance(b, dict)] if isinstance(blocks, list) else []
+    return "\n\n".join(b["thinking"] for b in thinking if isinstance(b.get("thinking"), str) and b["thinking"].strip())
+
+
+def _diff_rows(text: str) -> str:
+    marks = {"+": "ins", "-": "del"}
+    rows = []
+    for line in text[:LONG].splitlines():
+        mark = marks.get(line[:1])
+        rows.append(f"<{mark}>{_safe(line)}</{mark}>" if mark else f"<span>{_safe(line)}</span>")
+    return "\n".join(rows)
+
+
+def _trust(entry: Entry) -> str:
+    header = entry.header
+    if header.trust == "trusted":
+        return ""
+    return f' <mark title="where this is from">{_safe(header.trust)}, {_safe(header.source or header.actor)}</mark>'
+
+
+def _place(entry: Entry) -> str:
+    return f' <a class="place" href="#e{entry.seq}">e{entry.seq}</a>'
+
+
+def _when(entry: Entry) -> str:
+    at = datetime.datetime.fromtimestamp(entry.happened_at / 1e6, datetime.UTC)
+    return at.strftime("%Y-%m-%d %H:%M UTC")

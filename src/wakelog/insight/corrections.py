@@ -1,0 +1,150 @@
+"""Corrections and wishes: how the user took what the agent did, and what he wants beyond the next step.
+
+A correction rejects or contradicts, a redirect wants it done another way, a report of failure says that it does not
+work. "No, that's all" rejects nothing, and "if that fails, use the backup instead" is no redirect.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from wakelog.insight.blocks import Finding, TextSpan, TurnBlocks
+from wakelog.insight.cues import phrases
+from wakelog.insight.sentences import sentences_of
+from wakelog.insight.user_words import ASKED, words_of
+
+SENTENCES_MAX: Final = 12
+"""So many sentences at the beginning of the user's words are looked at."""
+_SHOWN: Final = 3
+
+_FAILS: Final = phrases(
+    r"""
+    (?:still|again)\b.{0,40}\b<bad>
+    (?:does|did|do|is|are|was|were|has|have)(?: not|n't)\b.{0,30}\b<does>
+    (?:is|are|'s|'re) not \w+ing
+    not (?:working|loading|showing|building|passing)
+    no \w+(?: or \w+)? (?:is|are|was|were) \w+ing
+    (?:^|it |this |now )(?:fails|failed|crashes|crashed|broke|breaks)
+    (?:is|are) (?:gone|missing|broken|empty) (?:now|again)|disappeared|works,? but
+    getting (?:this|an?|the) (?:error|exception|warning|[45]\d\d)
+    (?:i|we) (?:get|got|see|saw) (?:this|an?|the)(?: \w+)? (?:error|exception|failure)
+    (?:the )?same (?:error|problem|issue|result)
+    tests? (?:is|are|still)? ?fail(?:s|ed|ing)? (?:now|again|with)|tests? (?:is|are) (?:now |still )?failing
+    there(?:'s| is) (?:an?|still) (?:error|problem|issue|bug)
+    nothing (?:happens|happened)
+    """,
+    bad="not, n't, fail\\w*, broken, wrong, error, nothing, no, same, get\\w*, see\\w*, happen\\w*, empty, blank,"
+    "missing",
+    does="work\\w*, load\\w*, show\\w*, compil\\w*, build\\w*, run\\w*, pass\\w*, appear\\w*, happen\\w*, start\\w*,"
+    "render\\w*, open\\w*",
+)
+_NO: Final = re.compile(r"(?:no|nope|nah)\b", re.IGNORECASE)
+_WANT: Final = phrases(r"i (?:don't|do not) want (?:a|an|the|you|any|it|this|that)")
+_REJECTS: Final = phrases(
+    r"""
+    ^(?:no|nope|nah|stop|hold on|hmm+,? no|not quite|wrong)
+    ^wait[,.!]
+    ^not (?:that|this|the|like|what)
+    that(?:'s| is) (?:not|n't|wrong|incorrect|the wrong)
+    this (?:is|isn't) (?:wrong|incorrect|not (?:what|right|correct)|what i)
+    not what i|i (?:meant|said|told you)|as i said
+    i (?:didn't|did not|never) (?:ask|want|say|mean)
+    i (?:don't|do not) want (?:a|an|the|you|any|it|this|that)
+    you (?:should(?:n't| not)|must not|didn't|did not|forgot|missed|misunderstood|removed|broke|deleted|ignored)
+    ^(?:please )?(?:don't|do not|never) (?!<mild>)\w+
+    ^(?:please |now |then )?(?:revert|undo|roll back|restore)
+    put (?:it|that|this) back
+    neither of (?:those|these|them)
+    doesn't (?:make sense|seem right|look right)
+    why (?:did|are|do) you
+    i(?:'m| am) not (?:happy|satisfied|interested)
+    that doesn't|isn't (?:right|correct|true|what)
+    i(?:'ve| have)? (?:already|previously) (?:told|said|mentioned|provided|gave)
+    unacceptable|i disagree|there must be
+    (?:don't|do not) (?:rename|touch|change|remove) (?:it|that|this|them)
+    """,
+    mild="worry, forget, hesitate, mind, know, have, think, see, need, like, remember, care, want",
+)
+_REDIRECTS: Final = phrases(
+    r"""
+    instead(?: of)?|rather than
+    ^actually
+    let's (?:only|just|not)
+    but (?:leave|keep)
+    i(?:'d| would) (?:rather|prefer)
+    change of plan|on second thought|changed my mind
+    """
+)
+_PREFERS: Final = phrases(r"i(?:'d| would) (?:rather|prefer)|^actually")
+_NOT_REJECTED: Final = phrases(
+    r"""
+    ^(?:no|nope)[,.]?\s+that's (?:all|it|fine|ok|okay|good|everything|correct|right)
+    ^(?:no|nope)[,.]?\s+(?:thanks?|thank you|problem|worries|need|other|further|more|nothing|i think)
+    ^(?:no|nope)[,.]?\s+i(?:'m| am) (?:good|fine|all set)
+    ^(?:no|nope)[,.]?\s+(?:not (?:at the moment|right now|for now|needed)|it's (?:fine|ok|all))
+    ^no,? (?:i (?:do not|don't|won't) (?:want|need|have)|preference)
+    """
+)
+_ASKS_HOW: Final = re.compile(r"(?:how|what|can|could|is|are|does|where|when|should)\b.*\?$", re.IGNORECASE | re.DOTALL)
+_IF_INSTEAD: Final = re.compile(
+    r"\b(?:if|whether|could|can|would|is it possible|possible|in case)\b[^.;\n]*\binstead\b|\binstead\b[^.\n]*\?", re.I
+)
+_WISH: Final = phrases(
+    r"""
+    always|never|from now on|in (?:the )?future|going forward|every time|whenever|by default|as a rule|for the rest of
+    i (?:really |strongly |always |would |do |don't |do not )?(?:prefer|like it when|don't like|hate|want to use)
+    i (?:do not|don't) want|i'd (?:prefer|rather)
+    make sure (?:to|you|that you)
+    (?:don't|do not|never) (?:ever )?(?:use|commit|push|touch|modify|add|create|run)
+    as long as|must (?:not|be|have)|only (?:use|if|want)
+    please (?:always|never|don't|avoid|keep|use)
+    prefer(?:ably|ence|red)?
+    i think (?:we|it|you|the \w+) should|is (?:less|more) important
+    no (?:comments|emojis?|mocks?|insurance)
+    budget|at most|no more than|cheapest
+    first,? and (?:if|then)
+    """
+)
+
+
+def find_corrections(turn: TurnBlocks, is_first: bool, asked: str) -> Iterator[Finding]:
+    """How the user took what the agent did before: one finding at most. `asked` is what the agent said last."""
+    block, start, end = words_of(turn)
+    if block is None or is_first:
+        return
+    best: tuple[int, str, TextSpan] | None = None
+    is_answer = bool(ASKED.search(asked[-300:]))
+    for place, piece in enumerate(sentences_of(block.text[start:end])[:SENTENCES_MAX]):
+        score, kind = max(_scored(piece.text, place, is_answer=is_answer), default=(0, ""))
+        if score and (best is None or score > best[0]):
+            best = (score, kind, TextSpan(block.seq, block.block, start + piece.start, start + piece.end))
+    if best is not None and best[0] >= _SHOWN:
+        yield Finding(best[1], best[2], score=best[0])
+
+
+def _scored(text: str, place: int, *, is_answer: bool) -> Iterator[tuple[int, str]]:
+    """How much speaks for each kind. A "no" to what the agent asked is an answer first."""
+    if _ASKS_HOW.match(text):
+        return
+    if _FAILS.search(text) and not text.lower().startswith(("if ", "in case")):
+        yield (3 if place < 3 else 1), "failure_report"
+    if _REJECTS.search(text) and not (place == 0 and _NOT_REJECTED.search(text)):
+        is_no = bool(_NO.match(text)) or not _REJECTS.search(_WANT.sub(" ", text))
+        yield (1 if is_no and (is_answer or text.count(" ") < 2) else 3), "correction"
+    if _REDIRECTS.search(text) and not _IF_INSTEAD.search(text):
+        yield (1 if is_answer and _PREFERS.search(text) else 3), "redirect"
+
+
+def find_preferences(turn: TurnBlocks) -> Iterator[Finding]:
+    """Wishes that hold beyond the next step: the first of a turn."""
+    block, start, end = words_of(turn)
+    if block is None or end - start > 2000:
+        return
+    for piece in sentences_of(block.text[start:end]):
+        if _WISH.search(piece.text) and not piece.text.endswith("?"):
+            yield Finding(
+                "preference", TextSpan(block.seq, block.block, start + piece.start, start + piece.end), score=2
+            )
+            return

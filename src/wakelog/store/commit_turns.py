@@ -1,0 +1,99 @@
+"""Commits in git over all sessions of a store: linking them, and the turns behind one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from wakelog.files.commit_links import CommitLink, repository_folder
+from wakelog.files.git_commits import GitCommit, find_commit, notes_of
+from wakelog.files.git_head import git_labels
+from wakelog.model.ids import SessionId
+from wakelog.timeline.turn_words import TurnWords, words_of_turn
+
+if TYPE_CHECKING:
+    from wakelog.store import Store
+
+PAGE = 500
+TIMEOUT_S = 30.0
+_LINKED = "select session, seq from events where kind = 'git_commit.linked' and key = ? and gone = '' order by 1, 2"
+
+
+class CommitTurn(msgspec.Struct, frozen=True):
+    """A turn whose work a commit has. `known` says how that is known; `noted` when only a note in git tells it."""
+
+    session: str
+    name: str
+    turn: int
+    known: str
+    on: int = 0
+    words: TurnWords | None = None
+    """What the turn was asked for."""
+    is_here: bool = True
+    """Whether the session is in this store."""
+
+
+class CommitTurns(msgspec.Struct, frozen=True):
+    """A commit, and the turns behind it."""
+
+    commit: GitCommit
+    turns: tuple[CommitTurn, ...]
+
+
+class SessionCommits(msgspec.Struct, frozen=True):
+    """A session, and the commits that have its work."""
+
+    session: SessionId
+    name: str
+    links: tuple[CommitLink, ...]
+
+
+def link_all(store: Store, folder: str, *, notes: bool, dry_run: bool) -> list[SessionCommits]:
+    """Links the commits of a folder's repository to all sessions that worked there. Those without any are left out."""
+    place = repository_folder({}, folder)
+    main = git_labels(place).get("repo", os.path.realpath(place))
+    out = []
+    # All first: linking writes, which moves a session to the front of the list.
+    for id, name in list(_sessions_in(store, main)):
+        links = store.resume(id).files.link_commits(place, notes=notes, dry_run=dry_run)
+        if links:
+            out.append(SessionCommits(id, name, tuple(links)))
+    return out
+
+
+def _sessions_in(store: Store, main: str) -> Iterator[tuple[SessionId, str]]:
+    """The sessions whose labels say that they worked in a repository, or below its main folder."""
+    after, more = "", True
+    while more:
+        page = store.index.sessions(after=after, limit=PAGE)
+        for info in page:
+            folder = info.labels.get("repo") or info.labels.get("project") or ""
+            if folder and f"{os.path.realpath(folder)}/".startswith(f"{main}/"):
+                yield info.id, info.name
+        after, more = page.next, bool(page.next)
+
+
+def turns_behind(store: Store, revision: str, folder: str) -> CommitTurns:
+    """The turns that are linked to a commit here, and those that notes in git name."""
+    commit = find_commit(folder, revision)
+    found: dict[tuple[str, int], CommitTurn] = {}
+    for session, seq in store.index.query_sql(_LINKED, [commit.hash], timeout_s=TIMEOUT_S).rows:
+        log = store.resume(session).log
+        body = log.entry(seq).body
+        turn = int(body.get("turn", 0))
+        found[session, turn] = CommitTurn(
+            session, log.head().name, turn, body.get("known", "derived"), body.get("on", 0), words_of_turn(log, turn)
+        )
+    for line in notes_of(folder, commit.hash):
+        name, _, number = line.rpartition("@")
+        if not name or not number.isdecimal():
+            continue
+        is_here = store.is_open(name)
+        session = store.find(name) if is_here else name
+        if (session, int(number)) not in found:
+            words = words_of_turn(store.resume(session).log, int(number)) if is_here else None
+            found[session, int(number)] = CommitTurn(session, name, int(number), "noted", 0, words, is_here)
+    return CommitTurns(commit, tuple(found.values()))

@@ -1,0 +1,30 @@
+"""`store.git`: commits in git and the turns behind them, over all sessions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wakelog.store.commit_turns import CommitTurns, SessionCommits, link_all, turns_behind
+from wakelog.store.line_commits import LineCommit, commit_of_line
+
+if TYPE_CHECKING:
+    from wakelog.store import Store
+
+
+class StoreGit:
+    """Links commits to turns, and finds the turns behind a commit or a line."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def link(self, folder: str = ".", *, notes: bool = False, dry_run: bool = False) -> list[SessionCommits]:
+        """Does what `Session.files.link_commits` does for all sessions that worked in a folder's repository."""
+        return link_all(self._store, folder, notes=notes, dry_run=dry_run)
+
+    def turns_behind(self, revision: str, *, folder: str = ".") -> CommitTurns:
+        """Lists the turns whose work a commit has, as far as they were linked. `folder` is in its repository."""
+        return turns_behind(self._store, revision, folder)
+
+    def commit_of_line(self, path: str, line: int) -> LineCommit | None:
+        """Finds, by `git blame`, which session to ask about a line of a committed file; None where git cannot tell."""
+        return commit_of_line(self._store, path, line)

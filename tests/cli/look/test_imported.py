@@ -1,0 +1,90 @@
+"""Imported sessions read well: calls say what they are about, and nobody's words pass for the user's."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.exporters.transcripts import till, written
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain_terminal: None, cli: Cli) -> str:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WAKELOG_STORE", str(tmp_path / "own"))
+    assert cli("import", str(written(till(), tmp_path)), "--yes").code == 0
+    (row,) = cli("ls", "--json").data
+    return str(row["name"])
+
+
+def rows(cli: Cli, shop: str) -> dict[str, list[str]]:
+    """What the events of the first turn say, by their word."""
+    found: dict[str, list[str]] = {}
+    for line in cli("show", f"{shop}@1").lines:
+        if line[:1] == "e" and line[1:2].isdigit():
+            _, word, text = line[18:].split(maxsplit=2) if len(line[18:].split(maxsplit=2)) == 3 else ("", "", "")
+            found.setdefault(word, []).append(text)
+    return found
+
+
+def test_a_call_says_what_it_is_about_and_what_came_of_it(cli: Cli, shop: str) -> None:
+    found = rows(cli, shop)
+    assert found["Read"][0].startswith("/home/mira/work/till/src/total.py → 2 lines")
+    assert found["Edit"] == ["/home/mira/work/till/src/total.py"]
+    assert found["Bash"][0].startswith("pytest -q → error: Exit code 1 1 failed")
+    assert found["Grep"][0].startswith('"total" in ')
+
+
+def test_an_answer_without_words_says_what_it_asks_for(cli: Cli, shop: str) -> None:
+    found = rows(cli, shop)["model"]
+    assert found[0].startswith("→ Read /home/mira/work/till/src/total.py")
+    assert found[2].startswith('→ Bash pytest -q, Grep "total" in ')
+    assert found[3].startswith("Done: totals are rounded")
+    assert "asks for" not in cli("show", f"{shop}@1").out
+
+
+def test_words_of_the_program_are_no_prompts(cli: Cli, shop: str) -> None:
+    shown = cli("show", f"{shop}@1").out
+    assert "agent's note" in shown
+    assert "Follow these steps" in shown
+    assert "2. tell" not in shown.replace("1. look 2. tell", "")
+    assert "tool_use_error" not in shown
+
+
+def test_a_command_of_the_program_is_no_turn(cli: Cli, shop: str) -> None:
+    assert [turn["input"] for turn in cli("log", shop, "--json").data["turns"]] == [
+        "thanks, and now the tax",
+        "/review 12",
+    ]
+    shown = cli("log", shop, "--events").out
+    assert "command" in shown
+    assert "/clear" in shown
+    assert "<command" not in shown
+
+
+def test_the_import_is_told_in_words(cli: Cli, shop: str) -> None:
+    shown = cli("log", shop, "--events").out
+    assert "records of claude-code from" in shown
+    assert '"format"' not in shown
+
+
+def test_the_brief_says_what_the_user_asked_last(cli: Cli, shop: str) -> None:
+    brief = cli("brief", shop).out
+    assert "asked: thanks, and now the tax" in brief
+    assert "You review code" not in brief
+
+
+def test_a_prompt_with_a_note_behind_it_is_in_the_window(cli: Cli, shop: str) -> None:
+    assert "/review 12" in cli("context", shop, "--json").out
+
+
+def test_a_name_before_a_position_says_only_whose_it_is(cli: Cli, shop: str) -> None:
+    one = cli("show", shop, "e5").out
+    assert one == cli("show", "-s", shop, "e5").out
+
+
+def test_labels_take_the_rows_they_need(cli: Cli, shop: str) -> None:
+    shown = cli("status", shop).out
+    for label in ("agent=claude-code", "project=/home/mira/work/till", "branch=mira/rounding", "model=claude-test"):
+        assert label in shown
+    assert all(len(line) <= 100 for line in shown.splitlines())

@@ -1,0 +1,151 @@
+"""`wakelog git`, and `why` about a line that is committed."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+import wakelog
+from tests.cli.conftest import Cli
+from tests.files.repository import GitRepository, needs_git
+from wakelog.session import Session
+
+pytestmark = needs_git
+FIRST = "def week():\n    return 6\n"
+SECOND = "def week():\n    return 7\n"
+
+
+class World:
+    """A repository where an agent works, and the store of its sessions."""
+
+    def __init__(self, folder: Path) -> None:
+        self.repo = GitRepository(folder / "shop")
+        self.repo.write("src/week.py", FIRST)
+        self.repo.commit("begin")
+        self.repo.wait(60)
+        self.url = str(folder / "store")
+        self.store = wakelog.open(self.url, clock=self.repo.clock)
+
+    def work(self, name: str, asked: str, path: str, text: str) -> Session:
+        session = self.store.session(name, folder=str(self.repo.folder))
+        file = self.repo.folder / path
+        before = file.read_text() if file.exists() else ""
+        with session.turn(asked):
+            self.repo.write(path, text)
+            session.files.record(
+                path,
+                before=before,
+                after=text,
+                after_hash=hashlib.sha256(text.encode()).hexdigest(),
+                folder=str(self.repo.folder),
+            )
+        self.repo.wait(5)
+        return session
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World(tmp_path)
+    monkeypatch.chdir(made.repo.folder)
+    monkeypatch.setenv("WAKELOG_STORE", made.url)
+    return made
+
+
+def test_link_and_show_go_both_ways(cli: Cli, world: World) -> None:
+    world.work("weeks", "make sessions last a week", "src/week.py", SECOND)
+    made = world.repo.commit("seven days")
+    world.store.close()
+    linked = cli("git", "link", "weeks")
+    assert linked.code == 0
+    assert f"@1  {made[:10]}  matched  seven days" in linked.out
+    shown = cli("git", "show", "HEAD")
+    assert (shown.code, shown.lines[0]) == (0, f"{made[:10]} seven days")
+    assert "weeks@1" in shown.lines[1]
+    assert '"make sessions last a week"' in shown.lines[1]
+    [turn] = cli("git", "show", "--json").data["turns"]
+    assert (turn["name"], turn["turn"], turn["known"], turn["words"]) == (
+        "weeks",
+        1,
+        "matched",
+        "make sessions last a week",
+    )
+    assert cli("git", "show", "HEAD~1").code == 1
+    assert made[:10] in cli("log", "weeks", "--events").out
+
+
+def test_link_all_takes_the_sessions_of_this_repository(cli: Cli, world: World) -> None:
+    world.work("weeks", "a week", "src/week.py", SECOND)
+    world.work("days", "a day", "src/day.py", "1\n")
+    world.store.session("elsewhere", folder="")
+    world.repo.commit("both")
+    world.store.close()
+    dry = cli("git", "link", "--all", "--dry-run", "--json").data
+    assert {each["name"] for each in dry} == {"weeks", "days"}
+    assert cli("git", "show", "HEAD").code == 1
+    cli("git", "link", "--all", "--notes")
+    assert {turn["name"] for turn in cli("git", "show", "--json").data["turns"]} == {"weeks", "days"}
+    assert set(world.repo.git("notes", "--ref=wakelog", "show", "HEAD").split()) == {"weeks@1", "days@1"}
+
+
+def test_link_without_a_repository_says_what_to_name(cli: Cli, world: World) -> None:
+    world.store.session("elsewhere", folder="")
+    world.store.close()
+    result = cli("git", "link", "elsewhere")
+    assert result.code == 3
+    assert "--repo" in result.err
+
+
+def test_why_of_a_committed_line_goes_by_its_commit(cli: Cli, world: World) -> None:
+    """Another session changed the file since, so the newest change is not the answer, and lines have moved."""
+    world.work("weeks", "make sessions last a week", "src/week.py", SECOND)
+    made = world.repo.commit("seven days")
+    world.work("docs", "say what it is", "src/week.py", f'"""Weeks."""\n\n{SECOND}')
+    world.repo.commit("words")
+    world.store.close()
+    asked = cli("why", "src/week.py:4", "--json").data
+    assert (asked["name"], asked["asked"]["text"]) == ("weeks", "make sessions last a week")
+    assert (asked["git"]["commit"], asked["way"]) == (made, "lines")
+    lines = cli("why", "src/week.py:4").lines
+    assert lines[1].startswith('@1 ← "make sessions last a week" (you, ')
+    assert f'found by git blame: {made[:10]} "seven days"' in lines[2]
+    assert cli("why", "src/week.py:1", "--json").data["name"] == "docs"
+
+
+def test_why_of_a_line_that_is_not_committed_goes_by_the_newest_change(cli: Cli, world: World) -> None:
+    world.work("weeks", "make sessions last a week", "src/week.py", SECOND)
+    world.store.close()
+    asked = cli("why", "src/week.py:2", "--json").data
+    assert (asked["name"], asked["git"], asked["asked"]["text"]) == ("weeks", None, "make sessions last a week")
+
+
+def test_why_of_a_line_edited_by_hand_before_the_commit_goes_by_the_link(cli: Cli, world: World) -> None:
+    session = world.work("weeks", "make sessions last a week", "src/week.py", SECOND)
+    with session.turn("commit it"):
+        session.files.record("src/week.py", folder=str(world.repo.folder))
+        world.repo.write("src/week.py", SECOND + "# by hand\n")
+        made = world.repo.commit("seven days")
+        session.note("done")
+    session.files.link_commits()
+    world.store.close()
+    asked = cli("why", "src/week.py:2", "--json").data
+    assert (asked["git"]["commit"], asked["asked"]["text"]) == (made, "commit it")
+
+
+def test_why_by_a_note_when_no_change_of_the_file_is_recorded(cli: Cli, world: World) -> None:
+    session = world.store.session("bare", folder=str(world.repo.folder))
+    with session.turn("begin the shop") as turn:
+        turn.session.decide("weeks have six days")
+    world.store.close()
+    world.repo.git("notes", "--ref=wakelog", "add", "-m", "bare@1", "HEAD")
+    assert cli("why", "src/week.py:2", "--json").data["asked"]["text"] == "begin the shop"
+
+
+def test_a_file_that_git_does_not_know_is_answered_as_before(
+    cli: Cli, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.work("weeks", "make sessions last a week", "src/week.py", SECOND)
+    world.repo.commit("seven days")
+    world.store.close()
+    monkeypatch.chdir(tmp_path)
+    asked = cli("why", "src/week.py:2", "--json").data
+    assert (asked["name"], asked["git"]) == ("weeks", None)
