@@ -37,7 +37,7 @@ from wakelog.importers.steps import (
     Words,
 )
 from wakelog.importers.tools import effect_of
-from wakelog.model.usage import usage_of
+from wakelog.model.usage import Usage, usage_of
 from wakelog.model.values import Value
 
 NAME = "claude-code"
@@ -117,6 +117,8 @@ class _Reader:
         self._has_parents = False
         self._last: dict[str, Any] = {}
         """Of the fields that become labels, their last values."""
+        self._told: Any = None
+        self._usage = Usage()
         self._lanes: dict[str, str] = {}
         self._tasks: dict[str, str] = {}
         """Calls that start a sub-agent, by the words that they give it,"""
@@ -253,6 +255,12 @@ class _Reader:
         if back and self._path[back] < self._said:
             yield Rewind(back)
 
+    def _usage_of(self, told: Any) -> Usage:
+        """Every line of an answer repeats what it used."""
+        if told != self._told:
+            self._told, self._usage = told, usage_of({"usage": told})
+        return self._usage
+
     def _ancestor(self, uuid: str) -> str:
         """The nearest record of the conversation on the way up from here."""
         while uuid and uuid not in self._path:
@@ -277,7 +285,7 @@ class _Reader:
             id,
             kept,
             model=model,
-            usage=usage_of({"usage": message.get("usage")}),
+            usage=self._usage_of(message.get("usage")),
             stop_reason=stop,
             is_last=stop in ("end_turn", "stop_sequence"),
         )
