@@ -37,7 +37,8 @@ def test_the_goal_is_what_the_user_wrote_without_wrappers(prompt: str, goal: str
 
 
 @pytest.mark.parametrize(
-    "prompt", ["[Request interrupted by user]", "<command-name>/exit</command-name>", "/exit", "/model opus", "  \n"]
+    "prompt",
+    ["[Request interrupted by user]", "<command-name>/exit</command-name>", "/exit", "/model opus", "  \n"],
 )
 def test_a_prompt_without_words_sets_no_goal(prompt: str) -> None:
     assert not [f for f in derive(Scene().user(prompt).done(), Carry()) if f.kind == "goal"]

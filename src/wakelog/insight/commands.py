@@ -15,6 +15,9 @@ import msgspec
 
 from wakelog.model.values import Value
 
+LINE_MAX: Final = 20_000
+"""Of a longer command line only the beginning is read."""
+
 _HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(.*?)\n\s*\2(?=\s|$)", re.DOTALL)
 _SPLIT: Final = frozenset({"&&", "||", ";", "|", "&", "|&", "(", ")", "\n", ";;"})
 _ASSIGN: Final = re.compile(r"[A-Za-z_]\w*=")
@@ -82,7 +85,7 @@ def shell_commands(line: str) -> tuple[ShellCommand, ...]:
         documents.append(match[4])
         return f" __HERE{len(documents) - 1}__ {match[3]}\n"
 
-    line = _HEREDOC.sub(keep, line).replace("\\\n", " ")
+    line = _HEREDOC.sub(keep, line[:LINE_MAX]).replace("\\\n", " ")
     found: list[ShellCommand] = []
     words: list[str] = []
     for token in [*_tokens(line), ";"]:

@@ -13,6 +13,10 @@ from typing import Final
 
 import msgspec
 
+TEXT_MAX: Final = 30_000
+SENTENCE_MAX: Final = 1200
+"""Limits, in characters, that no honest text meets: patterns are not tried on more than this."""
+
 _FENCE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LINE: Final = re.compile(r"[^\n]+")
 _ITEM: Final = re.compile(r"\s*(?:[-*•+]\s+|\d{1,2}[.)]\s+|#{1,6}\s+|>\s*)*")
@@ -50,8 +54,9 @@ class Sentence(msgspec.Struct, frozen=True, gc=False):
 
 @functools.lru_cache(maxsize=64)
 def sentences_of(text: str) -> tuple[Sentence, ...]:
-    """The sentences of a text in order; code and tables left out."""
-    return tuple(_sentences(text))
+    """The sentences of a text in order; code and tables left out, and what is too long to be one. Of a very long text
+    only the beginning is read."""
+    return tuple(s for s in _sentences(text[:TEXT_MAX]) if len(s.text) <= SENTENCE_MAX)
 
 
 def _sentences(text: str) -> Iterator[Sentence]:
@@ -90,7 +95,7 @@ def _blank(code: str) -> str:
 @functools.lru_cache(maxsize=256)
 def is_english(text: str) -> bool:
     """Whether a text is English, by its small words. One that is too short to tell counts as English."""
-    prose = _CODE.sub(" ", _FENCE.sub(" ", text))
+    prose = _CODE.sub(" ", _FENCE.sub(" ", text[:5000]))
     words = [w.lower() for w in _WORD.findall(prose)]
     letters = [c for c in prose if c.isalpha()]
     if letters and sum(c.isascii() for c in letters) < 0.8 * len(letters):
@@ -111,4 +116,4 @@ _CONTENT: Final = re.compile(r"[A-Za-z_][\w.]{2,}")
 
 def content_words(text: str) -> frozenset[str]:
     """The words of a text that carry its subject, in lower case."""
-    return frozenset(w.lower().strip(".") for w in _CONTENT.findall(text)) - _SMALL
+    return frozenset(w.lower().strip(".") for w in _CONTENT.findall(text[:TEXT_MAX])) - _SMALL

@@ -11,7 +11,10 @@ import re
 from typing import Final
 
 from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
-from wakelog.insight.sentences import content_words
+from wakelog.insight.sentences import TEXT_MAX, content_words
+
+ASIDES_MAX: Final = 20
+"""So many asides of a prompt are taken out."""
 
 _STARTS: Final = (
     re.compile(r"^## My request for [^\n]*:\s*\n", re.MULTILINE),
@@ -98,13 +101,16 @@ def own_words(text: str) -> tuple[int, int]:
     found = _ENDS.search(text, start)
     if found:
         end = found.start()
-    while aside := _ASIDE.search(text, start, end):
+    for _ in range(ASIDES_MAX):
+        aside = _ASIDE.search(text, start, min(end, start + TEXT_MAX))
+        if aside is None:
+            break
         before, after = text[start : aside.start()].strip(), text[aside.end() : end].strip()
         if (before and after and len(after) <= len(before)) or (before and not after):
             end = aside.start()
         else:
             start = aside.end()
-    stop = _STOP.search(text, start, end)
+    stop = _STOP.search(text, max(start, end - 40), end)
     end = stop.start() if stop else end
     start += len(text[start:end]) - len(text[start:end].lstrip())
     end -= len(text[start:end]) - len(text[start:end].rstrip())
@@ -113,6 +119,7 @@ def own_words(text: str) -> tuple[int, int]:
 
 def is_going_on(words: str, asked: str) -> bool:
     """Whether the words only agree, thank, tell the agent to go on, or answer what it `asked` last."""
+    words = words[:TEXT_MAX]
     rest = _AGREES.match(words)
     left = words[rest.end() :] if rest else words
     going = _GO_ON.match(left)
