@@ -37,11 +37,6 @@ EXCEPTIONS = {
         "wakelog.engines.sqlite.inspection",
         "file_system",
     ): "there may be no store yet",
-    (
-        "cli/render/derived_hits.py",
-        "wakelog.index.search",
-        "terms_of",
-    ): "the words of a search are told as the index does",
     ("cli/commands/replay.py", "wakelog.replay.agent_run", "load_agent"): USERS_CODE,
     ("cli/commands/watch.py", "wakelog.monitors.rules", "load_rules"): USERS_CODE,
 }
