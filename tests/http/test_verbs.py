@@ -38,10 +38,10 @@ NOT_ROUTED = {
         ("files.capture", "files.plan", "files.plan_diff", "files.restore", "monitors.add", "monitors.guards"),
         IN_PROCESS,
     ),
-    **dict.fromkeys(("attempts", "recording", "replay", "run_turn", "turn"), IN_PROCESS),
+    **dict.fromkeys(("attempts", "files.link_commits", "recording", "replay", "run_turn", "turn"), IN_PROCESS),
     **dict.fromkeys(("seq", "store", "id", "status"), PLUMBING),
     **dict.fromkeys(("data", "context.replaced", "budget.spent", "budget.left", "calls.pending"), PART),
-    **dict.fromkeys(("commit", "files.change", "tool_of"), PART),
+    **dict.fromkeys(("commit", "files.change", "files.commits", "tool_of"), PART),
     **dict.fromkeys(("context.seen", "preview_adopt"), NOT_YET),
 }
 ROUTED_AS = {
