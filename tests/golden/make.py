@@ -273,12 +273,29 @@ def files(log: Log) -> Log:
     return log
 
 
+def elsewhere(log: Log) -> Log:
+    """What other programs know of the session: records of a transcript, commits in git; and labels that change."""
+    log.append(ev.TurnStarted(input="fix it"), ev.FileChanged(path="a.py", after_hash="0" * 64))
+    log.append(
+        ev.LabelsSet(labels={"model": "b"}, before={"model": "a"}),
+        ev.ActionRequested(action="m", tool="b", effect="model", params={"model": "b"}, prompt_hash="1" * 64),
+        ev.ActionSucceeded(action="m", output="done"),
+        ev.TurnEnded(),
+        ev.RecordsImported(format="x", source="s.jsonl", ids=("1", "2"), counts=(2, 4), rest=LONG, size=9, changed=1),
+    )
+    log.append(ev.SessionClosed())
+    link = ev.GitCommitLinked(commit="c" * 40, turn=1, on=3, known="matched", subject="fix it", repo="/shop")
+    log.append(EventDraft(link, actor="runtime"))
+    return log
+
+
 GOLDEN: dict[str, Callable[[Log], Log]] = {
     "every-kind": every_kind,
     "removed": removed,
     "forked": forked,
     "resumed": resumed,
     "files": files,
+    "elsewhere": elsewhere,
 }
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def records_of(session: Session[Any]) -> list[tuple[str, int, Value]]:
         if entry.kind == "records.imported":
             body = entry.body
             rests = rests_of(session.log.value(entry, body["rest"]))
-            found += zip(body["ids"], body["counts"], rests, strict=True)
+            found += zip(body.get("ids", ()), body.get("counts", ()), rests, strict=True)
     return found
 
 

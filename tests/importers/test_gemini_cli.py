@@ -129,6 +129,12 @@ def test_context_that_the_program_put_in_begins_no_turn(tmp_path: Path) -> None:
     assert [c[:10] for c in found.named("context")] == ["<session_c", "Look at a."]
 
 
+@pytest.mark.parametrize("part", [{"type": "text"}, {"type": "text", "text": None}, {"text": 1}])
+def test_a_part_without_its_text_stops_nothing(tmp_path: Path, part: dict[str, Any]) -> None:
+    typed = {"id": "u", "type": "user", "content": [part, {"text": "Go"}]}
+    assert "Go" in str(seen(tmp_path, [typed]).prompts())
+
+
 def test_a_summary_becomes_the_title(tmp_path: Path) -> None:
     store = wakelog.open("memory:")
     report = import_transcript(store, write_lines(tmp_path / "session.jsonl", gemini_log()))

@@ -111,7 +111,7 @@ def test_labels_can_be_left_out(repo: GitRepository, how: str, tmp_path: Path, m
     if how == "outside":
         monkeypatch.chdir(tmp_path)
     with wakelog.open("memory:") as store:
-        session = store.session("fix", **({"folder": ""} if how == "keyword" else {}))
+        session = store.session("fix", folder="" if how == "keyword" else None)
         repo.git("checkout", "-q", "-b", "other")
         with session.turn("one"):
             pass

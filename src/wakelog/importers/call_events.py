@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from wakelog.codec.canonical import hash_value
+from wakelog.errors import WakelogError
+from wakelog.importers.files import storable
 from wakelog.importers.steps import Answer, Ask
 from wakelog.model import events as ev
 from wakelog.model.values import Value
+
+UNVERIFIED = ("read", "external")
 
 
 def recorded_call(ask: Ask, answer: Answer, output: Value) -> ev.ActionRecorded:
@@ -16,7 +22,7 @@ def recorded_call(ask: Ask, answer: Answer, output: Value) -> ev.ActionRecorded:
         effect=ask.effect,
         outcome=answer.outcome,
         input=ask.input,
-        input_hash=hash_value(ask.input),
+        input_hash=_hash(ask.input),
         output=output,
         error=_failure(answer),
         cost=answer.cost,
@@ -32,7 +38,7 @@ def requested_call(ask: Ask) -> ev.ActionRequested:
         tool=ask.tool,
         effect=ask.effect,
         input=ask.input,
-        input_hash=hash_value(ask.input),
+        input_hash=_hash(ask.input),
         group=ask.group,
         inside=ask.inside,
     )
@@ -48,7 +54,23 @@ def settled_call(answer: Answer, output: Value) -> ev.Event:
     return ev.ActionFailed(action=answer.id, error=failure, output=output, cost=answer.cost)
 
 
+def trust_of(ask: Ask) -> Literal["trusted", "unverified"]:
+    """What a tool brought from outside is not to be trusted."""
+    return "unverified" if ask.effect in UNVERIFIED else "trusted"
+
+
+def source_of(ask: Ask) -> str:
+    return ask.tool if ask.effect in UNVERIFIED else ""
+
+
 def _failure(answer: Answer) -> ev.Failure | None:
     if answer.outcome == "succeeded":
         return None
     return ev.Failure(answer.outcome if answer.outcome != "failed" else "error", answer.error)
+
+
+def _hash(value: Value) -> str:
+    try:
+        return hash_value(value)
+    except (WakelogError, ValueError, OverflowError, RecursionError):
+        return hash_value(storable(value))

@@ -17,10 +17,12 @@ from typing import Any
 
 import msgspec
 
-from wakelog.importers.claude_results import answer_of
+from wakelog.importers.claude_results import answer_of, beyond_answer, is_id
 from wakelog.importers.files import JsonLine, RecordIds, Sample, digest, json_lines
+from wakelog.importers.imported_records import COMMON
 from wakelog.importers.moments import microseconds
 from wakelog.importers.steps import (
+    Answer,
     Ask,
     Compaction,
     Labels,
@@ -35,15 +37,16 @@ from wakelog.importers.steps import (
     Words,
 )
 from wakelog.importers.tools import effect_of
-from wakelog.model.usage import usage_of
+from wakelog.model.usage import Usage, usage_of
 from wakelog.model.values import Value
 
 NAME = "claude-code"
 TITLE = "Claude Code"
 _TYPES = frozenset({"user", "assistant", "system", "summary", "progress", "file-history-snapshot", "queue-operation"})
 _AGENT_FILE = re.compile(r"agent-([0-9A-Za-z_-]+)$")
-_STICKY = ("sessionId", "cwd", "version", "gitBranch", "userType", "isSidechain", "entrypoint", "slug", "agentId")
-_HELD = frozenset({"uuid", "type", "timestamp", "message", *_STICKY})
+_COMMON = ("sessionId", "cwd", "version", "gitBranch", "userType", "isSidechain", "entrypoint", "slug", "agentId")
+_HELD = frozenset({"uuid", "message", *_COMMON})
+_SAID = frozenset({"role", "model", "type", "content"})
 _LABELS = {"cwd": "project", "gitBranch": "branch", "version": "agent_version"}
 _ASIDE = re.compile(
     r"\s*<(local-command-stdout|local-command-stderr|local-command-caveat|bash-input|bash-stdout|bash-stderr"
@@ -52,7 +55,6 @@ _ASIDE = re.compile(
 _COMMAND = re.compile(r"\s*<command-(name|message)>")
 _NAME = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
 _GIVEN = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
-_ARGS = re.compile(r"<command-args>\s*[^\s<]")
 _BUILT_IN = re.compile(
     r"<command-name>/?(clear|compact|model|config|cost|login|logout|mcp|resume|status|help|exit|doctor|memory|hooks"
     r"|permissions|agents|vim|theme|terminal-setup|context|usage|plugin|ide|add-dir|export|rename|fast)\s*</command-name>"
@@ -90,7 +92,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
             first.setdefault("isSidechain", value["isSidechain"])
         if number > 200 or {"sessionId", "cwd", "version"} <= first.keys():
             break
-    session = first.get("sessionId") or path.stem
+    session = first["sessionId"] if is_id(first.get("sessionId")) else path.stem
     agent = _AGENT_FILE.search(path.stem)
     labels = {label: first[key] for key, label in _LABELS.items() if first.get(key)}
     if agent and (first.get("isSidechain") or first.get("agentId")):
@@ -109,55 +111,43 @@ class _Reader:
         self._ids = RecordIds()
         self._parents: dict[str, str] = {}
         self._path: dict[str, int] = {}
-        """Records of the conversation, by the number of the prompt that they follow."""
-        self._prompts = 0
+        """The lines of the conversation, numbered,"""
+        self._said = 0
+        """and the number of the last one in which something was said."""
+        self._has_parents = False
         self._last: dict[str, Any] = {}
-        self._before = ""
+        """Of the fields that become labels, their last values."""
+        self._told: Any = None
+        self._usage = Usage()
         self._lanes: dict[str, str] = {}
+        self._tasks: dict[str, str] = {}
+        """Calls that start a sub-agent, by the words that they give it,"""
+        self._children: dict[str, str] = {}
+        """and the side chains that began with those words, by call."""
 
     def records(self, path: Path) -> Iterator[tuple[SourceRecord, int]]:
         for line in json_lines(path):
             yield (self._broken(line) if line.broken else self._record(line)), len(line.raw)
 
     def _broken(self, line: JsonLine) -> SourceRecord:
-        return SourceRecord(self._ids.unique(digest(line.raw)), rest=line.text, broken=line.broken)
+        id = self._ids.unique(digest(line.raw))
+        return SourceRecord(id, rest=line.text, broken=line.broken, is_partial=line.is_partial)
 
     def _record(self, line: JsonLine) -> SourceRecord:
         value: dict[str, Any] = line.value
         uuid = value.get("uuid")
-        id = self._ids.unique(uuid if isinstance(uuid, str) else digest(line.raw))
+        is_named = is_id(uuid)
+        id = self._ids.unique(str(uuid) if is_named else digest(line.raw))
         lane = self._lane(value)
-        steps = [] if id != uuid and isinstance(uuid, str) else self._steps(value, lane)
+        # A line that says the same uuid again is kept as it is, and says nothing.
+        steps = [] if is_named and id != uuid else self._steps(value, lane)
         self._remember(value, steps)
-        at = microseconds(value.get("timestamp"))
-        if steps and value.get("type") in ("user", "assistant"):
-            return SourceRecord(id, tuple(steps), at, self._rest(value), lane)
-        for key in _STICKY:
-            if key in value:
-                self._last[key] = value[key]
-        self._before = uuid if isinstance(uuid, str) else self._before
-        return SourceRecord(id, tuple(steps), at, msgspec.Raw(line.raw), lane)
-
-    def _rest(self, value: dict[str, Any]) -> dict[str, Value]:
-        """What the steps do not hold. Fields that every line repeats are there when they change."""
-        rest = {k: v for k, v in value.items() if k not in _HELD}
-        for key in _STICKY:
-            if key in value and self._last.get(key) != value[key]:
-                rest[key] = self._last[key] = value[key]
-        if rest.get("parentUuid") == self._before:
-            del rest["parentUuid"]
-        self._before = value.get("uuid") or self._before
-        rest["type"] = value["type"]
-        message = value.get("message")
-        if isinstance(message, dict):
-            is_typed = isinstance(message.get("content"), str) and _COMMAND.match(message["content"])
-            inside = {"role", "model", "type", "id"} | (set() if is_typed else {"content"})
-            about = {k: v for k, v in message.items() if k not in inside}
-            if about:
-                rest["message"] = about
-        if "toolUseResult" in rest:
-            rest["toolUseResult"] = _without_content(rest["toolUseResult"])
-        return rest
+        rest: Any = msgspec.Raw(line.raw)
+        if line.is_odd:
+            rest = line.text
+        elif steps and value.get("type") in ("user", "assistant"):
+            rest = _rest(value, steps)
+        return SourceRecord(id, tuple(steps), microseconds(value.get("timestamp")), rest, lane)
 
     def _lane(self, value: dict[str, Any]) -> str:
         """The side chain that a line is in, told by its first line."""
@@ -165,33 +155,37 @@ class _Reader:
             return ""
         uuid, parent = str(value.get("uuid")), value.get("parentUuid")
         agent = value.get("agentId")
-        lane = f"{self._origin}/agent-{agent}" if agent else self._lanes.get(str(parent))
-        self._lanes[uuid] = lane or f"{self._origin}/side-{uuid[:8]}"
-        return self._lanes[uuid]
+        lane = f"{self._origin}/agent-{agent}" if is_id(agent) else self._lanes.get(str(parent))
+        if lane is None:
+            lane = f"{self._origin}/side-{uuid[:8]}"
+            message = value.get("message")
+            words = message.get("content") if isinstance(message, dict) else None
+            if isinstance(words, str) and (call := self._tasks.pop(words, "")):
+                self._children[call] = lane
+        self._lanes[uuid] = lane
+        return lane
 
     def _remember(self, value: dict[str, Any], steps: list[Step]) -> None:
         uuid = value.get("uuid")
         if not isinstance(uuid, str):
             return
-        self._parents[uuid] = str(value.get("parentUuid") or value.get("logicalParentUuid") or "")
+        parent = str(value.get("parentUuid") or value.get("logicalParentUuid") or "")
+        self._parents[uuid] = parent
         if steps and value.get("isSidechain") is not True:
-            self._path[uuid] = self._prompts
+            self._has_parents = self._has_parents or bool(parent)
+            self._path[uuid] = len(self._path) + 1
+            if any(isinstance(step, Prompt | Reply | Answer) for step in steps):
+                self._said = self._path[uuid]
 
     def _steps(self, value: dict[str, Any], lane: str) -> list[Step]:
         steps: list[Step] = []
         if not lane:
-            changed = {
-                label: value[key]
-                for key, label in _LABELS.items()
-                if isinstance(value.get(key), str) and value[key] and self._last.get(key) not in (None, value[key])
-            }
-            if changed:
-                steps.append(Labels(changed))
+            self._see_labels(value, steps)
         match value.get("type"):
             case "user":
                 steps += self._user(value, lane)
             case "assistant":
-                steps += _assistant(value)
+                steps += self._assistant(value)
             case "system" if value.get("subtype") == "turn_duration":
                 steps.append(TurnDone())
             case "system" if value.get("subtype") == "local_command" and isinstance(value.get("content"), str):
@@ -201,6 +195,18 @@ class _Reader:
             case "queue-operation" if value.get("operation") == "enqueue" and isinstance(value.get("content"), str):
                 steps.append(Words("user", value["content"], name="queued"))
         return steps
+
+    def _see_labels(self, value: dict[str, Any], steps: list[Step]) -> None:
+        last = self._last
+        changed: dict[str, str] = {}
+        for key, label in _LABELS.items():
+            given = value.get(key)
+            if given != last.get(key) and isinstance(given, str) and given:
+                if key in last:
+                    changed[label] = given
+                last[key] = given
+        if changed:
+            steps.append(Labels(changed))
 
     def _user(self, value: dict[str, Any], lane: str) -> Iterator[Step]:
         message = value.get("message")
@@ -212,10 +218,14 @@ class _Reader:
         results = [b for b in blocks if isinstance(b, dict) and b.get("type") == "tool_result"]
         for block in results:
             structured = value.get("toolUseResult") if len(results) == 1 else None
-            yield answer_of(block, structured, self._last.get("cwd") or str(value.get("cwd") or ""), self._origin)
-        words: Any = [b for b in blocks if b not in results] if blocks else content
+            folder = self._last.get("cwd") or str(value.get("cwd") or "")
+            answer = answer_of(block, structured, folder, self._origin)
+            if not answer.child and answer.id in self._children:
+                answer = msgspec.structs.replace(answer, child=self._children[answer.id])
+            yield answer
+        words: Any = [b for b in blocks if not _is_result(b)] if results else content
         text = words if isinstance(words, str) else _text(words)
-        if not words or not (text.strip() or _has_image(words)):
+        if not words or not (text.strip() or _has_more(words)):
             return
         if text.lstrip().startswith(INTERRUPTED):
             yield Words("user", words, name="interrupt")
@@ -229,13 +239,27 @@ class _Reader:
 
     def _prompt(self, value: dict[str, Any], words: Value, lane: str) -> Iterator[Step]:
         if not lane:
-            back = self._ancestor(str(value.get("parentUuid") or ""))
-            if back and self._path[back] < self._prompts:
-                yield Rewind(back)
-            self._prompts += 1
+            yield from self._way_back(value)
         if isinstance(words, str) and _COMMAND.match(words):
             words = _typed(words)
         yield Prompt(words, id=str(value.get("promptId") or value.get("uuid") or ""))
+
+    def _way_back(self, value: dict[str, Any]) -> Iterator[Step]:
+        """Whether a prompt follows an earlier place than the one before it. One that follows nothing, in a file whose
+        other lines name what they follow, is at the beginning again."""
+        parent = value.get("parentUuid")
+        if parent is None and "parentUuid" in value and self._said and self._has_parents:
+            yield Rewind("")
+            return
+        back = self._ancestor(str(parent or ""))
+        if back and self._path[back] < self._said:
+            yield Rewind(back)
+
+    def _usage_of(self, told: Any) -> Usage:
+        """Every line of an answer repeats what it used."""
+        if told != self._told:
+            self._told, self._usage = told, usage_of({"usage": told})
+        return self._usage
 
     def _ancestor(self, uuid: str) -> str:
         """The nearest record of the conversation on the way up from here."""
@@ -243,33 +267,34 @@ class _Reader:
             uuid = self._parents.get(uuid, "")
         return uuid
 
-
-def _assistant(value: dict[str, Any]) -> Iterator[Step]:
-    message = value.get("message")
-    if not isinstance(message, dict):
-        return
-    content = message.get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    blocks = [b for b in blocks if isinstance(b, dict)] if isinstance(blocks, list) else []
-    id = str(message.get("id") or value.get("uuid") or "")
-    model = str(message.get("model") or "")
-    if model == "<synthetic>" or value.get("isApiErrorMessage"):
-        yield Words("assistant", _text(blocks), name="error")
-        return
-    calls = [b for b in blocks if b.get("type") == "tool_use"]
-    kept = [_call_mention(b) if b in calls else b for b in blocks]
-    stop = str(message.get("stop_reason") or "")
-    yield Reply(
-        id,
-        kept,
-        model=model,
-        usage=usage_of({"usage": message.get("usage")}),
-        stop_reason=stop,
-        is_last=stop in ("end_turn", "stop_sequence"),
-    )
-    for block in calls:
-        tool, given = str(block.get("name") or "unknown"), block.get("input")
-        yield Ask(str(block.get("id") or ""), tool, given, effect_of(tool, given), group=id)
+    def _assistant(self, value: dict[str, Any]) -> Iterator[Step]:
+        message = value.get("message")
+        if not isinstance(message, dict):
+            return
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        blocks = [b for b in blocks if isinstance(b, dict)] if isinstance(blocks, list) else []
+        id = str(message.get("id") or value.get("uuid") or "")
+        model = str(message.get("model") or "")
+        if model == "<synthetic>" or value.get("isApiErrorMessage"):
+            yield Words("assistant", _text(blocks), name="error")
+            return
+        kept = [_call_mention(b) if b.get("type") == "tool_use" else b for b in blocks]
+        stop = str(message.get("stop_reason") or "")
+        yield Reply(
+            id,
+            kept,
+            model=model,
+            usage=self._usage_of(message.get("usage")),
+            stop_reason=stop,
+            is_last=stop in ("end_turn", "stop_sequence"),
+        )
+        for block in blocks:
+            if block.get("type") == "tool_use":
+                tool, given, call = str(block.get("name") or "unknown"), block.get("input"), str(block.get("id") or "")
+                if tool in ("Task", "Agent") and isinstance(given, dict) and isinstance(given.get("prompt"), str):
+                    self._tasks[given["prompt"]] = call
+                yield Ask(call, tool, given, effect_of(tool, given), group=id)
 
 
 def _call_mention(block: dict[str, Any]) -> dict[str, Value]:
@@ -284,7 +309,8 @@ def _typed(text: str) -> str:
 
 def _is_aside(text: str) -> bool:
     """A command of the program itself, which no model sees: it asks the agent for nothing."""
-    return bool(_BUILT_IN.search(text)) and not _ARGS.search(text)
+    given = _GIVEN.search(text)
+    return bool(_BUILT_IN.search(text)) and not (given and given[1])
 
 
 def _text(blocks: Any) -> str:
@@ -293,23 +319,43 @@ def _text(blocks: Any) -> str:
     return "\n".join(b["text"] for b in blocks if isinstance(b, dict) and isinstance(b.get("text"), str))
 
 
-def _has_image(words: Any) -> bool:
-    return isinstance(words, list) and any(isinstance(b, dict) and b.get("type") == "image" for b in words)
+def _is_result(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_result"
 
 
-def _without_content(result: Any) -> Value:
-    """A tool's structured result without what the answer and the file changes hold."""
-    if not isinstance(result, dict):
-        return None if isinstance(result, str) else result
-    drop = {
-        "originalFile",
-        "originalFileContents",
-        "content",
-        "oldString",
-        "newString",
-        "stdout",
-        "stderr",
-        "file",
-        "edits",
-    }
-    return {k: v for k, v in result.items() if k not in drop}
+def _has_more(words: Any) -> bool:
+    """Whether there is something other than text: an image, a document."""
+    return isinstance(words, list) and any(not isinstance(b, dict) or b.get("type") != "text" for b in words)
+
+
+def _rest(value: dict[str, Any], steps: list[Step]) -> dict[str, Value]:
+    """What the steps do not hold of a line."""
+    rest = {k: v for k, v in value.items() if k not in _HELD}
+    rest[COMMON] = {k: value[k] for k in _COMMON if k in value}
+    message = value.get("message")
+    if isinstance(message, dict):
+        rest["message"] = {k: v for k, v in message.items() if k not in _SAID}
+        if "content" in message and not _is_held(message["content"], steps):
+            rest["message"]["content"] = message["content"]
+    elif message is not None:
+        rest["message"] = message
+    if "toolUseResult" in rest:
+        answers = [step for step in steps if isinstance(step, Answer)]
+        rest["toolUseResult"] = beyond_answer(rest["toolUseResult"], answers[0] if len(answers) == 1 else None)
+    return rest
+
+
+def _is_held(content: Any, steps: list[Step]) -> bool:
+    """Whether the steps hold a message's content as it was."""
+    for step in steps:
+        match step:
+            case Reply():
+                return isinstance(content, str) or _are_dicts(content)
+            case Prompt() | Words() | Compaction():
+                held = step.summary if isinstance(step, Compaction) else step.content
+                return held == content or any(isinstance(s, Answer) for s in steps)
+    return any(isinstance(step, Answer) for step in steps) and all(map(_is_result, content))
+
+
+def _are_dicts(content: Any) -> bool:
+    return isinstance(content, list) and all(isinstance(block, dict) for block in content)

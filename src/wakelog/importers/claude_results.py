@@ -17,11 +17,18 @@ _DENIED = re.compile(
 _SIBLING = re.compile(r"<tool_use_error>Sibling tool call errored|Sibling tool call errored")
 _INTERRUPTED = re.compile(r"\[Request interrupted by user")
 ERROR_MAX = 2000
+_ID_MAX = 128
+
+
+def is_id(given: Any) -> bool:
+    """Whether something can name a thing: it has to be the same wherever it is stored."""
+    return isinstance(given, str) and given.isascii() and 0 < len(given) <= _ID_MAX
 
 
 def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) -> Answer:
     """A tool_result with its `toolUseResult`."""
     output = _plain(block.get("content"))
+    output = "" if output is None else output  # so that it is told from a call without an answer
     text = output if isinstance(output, str) else ""
     outcome = _outcome(block, structured, text)
     details = structured if isinstance(structured, dict) else {}
@@ -35,8 +42,57 @@ def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) 
         files=_files(details, folder) if outcome == "succeeded" else (),
         cost=Cost(duration_us=int(duration * 1000)) if isinstance(duration, int | float) else Cost(),
         by="user" if outcome == "denied" else "",
-        child=f"{origin}/agent-{agent}" if isinstance(agent, str) and agent else "",
+        child=f"{origin}/agent-{agent}" if is_id(agent) else "",
     )
+
+
+def beyond_answer(result: Any, answer: Answer | None) -> Value:
+    """A structured result without what the call's answer and its file changes hold word for word."""
+    if answer is None:
+        return result
+    text = answer.output if isinstance(answer.output, str) else ""
+    if isinstance(result, str):
+        return None if result in (text, f"Error: {text}") else result
+    if not isinstance(result, dict):
+        return result
+    kept = {k: v for k, v in result.items() if not _is_told(k, v, text, answer)}
+    file = kept.get("file")
+    if isinstance(file, dict) and _is_shown(file, text, answer.output):
+        kept["file"] = {k: v for k, v in file.items() if k not in ("content", "base64")}
+    return kept
+
+
+def _is_told(field: str, value: Any, text: str, answer: Answer) -> bool:
+    change = answer.files[0] if answer.files else None
+    match field:
+        case "originalFile" | "originalFileContents":
+            return change is not None and value == change.before
+        case "oldString" | "newString" | "edits":
+            # The call's own input has them, and the two contents show what they did.
+            return change is not None and change.after is not None
+        case "content" if change is not None and value == change.after:
+            return True
+        case "content" if isinstance(value, list):
+            return bool(value == answer.output) or _plain(value) == text
+        case "content" | "stdout" | "stderr":
+            return isinstance(value, str) and value.strip("\n") in text
+    return False
+
+
+def _is_shown(file: dict[str, Any], text: str, output: Value) -> bool:
+    """Whether what was read of a file is what the tool showed, which numbers the lines."""
+    content, first = file.get("content"), file.get("startLine", 1)
+    if isinstance(content, str) and isinstance(first, int):
+        lines = content.split("\n")
+        return any(
+            text.startswith("\n".join([f"{n:>6}{mark}{line}" for n, line in enumerate(lines, first)]))
+            for mark in ("→", "\t")
+            if mark in text[:12]
+        )
+    data = file.get("base64")
+    blocks = output if isinstance(output, list) else ()
+    sources = [b.get("source") for b in blocks if isinstance(b, dict)]
+    return isinstance(data, str) and any(isinstance(s, dict) and s.get("data") == data for s in sources)
 
 
 def _outcome(block: dict[str, Any], structured: Any, text: str) -> Outcome:

@@ -6,6 +6,7 @@ last line without its end may be half written; it is kept as it is, and read aga
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
@@ -108,19 +109,23 @@ class JsonLine(msgspec.Struct, frozen=True, gc=False):
     raw: bytes
     value: Any = None
     broken: str = ""
+    is_odd: bool = False
+    """It is JSON only for a lenient reader: it holds half a surrogate pair, or a number that is none."""
+    is_partial: bool = False
+    """A broken last line without its end: it may still be being written."""
 
     @property
     def whole(self) -> Value | msgspec.Raw:
         """A line as it was, where it says nothing that became events."""
-        return self.value if _HALF.search(self.raw) else msgspec.Raw(self.raw)
+        return self.text if self.is_odd else msgspec.Raw(self.raw)
 
     @property
     def text(self) -> Value:
-        """A broken line as it is stored: text, or bytes where it is none."""
+        """The line as it is stored where it cannot be stored as JSON: text, or its bytes in base64 where it is none."""
         try:
             return self.raw.decode()
         except UnicodeDecodeError:
-            return self.raw
+            return {"base64": base64.b64encode(self.raw).decode()}
 
 
 def json_lines(path: Path) -> Iterator[JsonLine]:
@@ -129,18 +134,24 @@ def json_lines(path: Path) -> Iterator[JsonLine]:
     with open_source(path) as file:
         while raw := file.readline(LINE_MAX):
             number += 1
+            is_whole = raw.endswith(b"\n")
             raw = raw.strip()
             if not raw:
                 continue
+            is_odd = False
             try:
-                value = decoded(raw)
-            except ValueError as exc:
-                yield JsonLine(number, raw, broken=f"line {number} is not JSON: {exc}")
-                continue
+                value = _decode(raw)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+                try:
+                    value, is_odd = storable(json.loads(raw)), True
+                except (ValueError, RecursionError):
+                    why = f"line {number} is not JSON: {exc}"
+                    yield JsonLine(number, raw, broken=why, is_partial=not is_whole)
+                    continue
             if not isinstance(value, dict):
                 yield JsonLine(number, raw, broken=f"line {number} is not an object")
             else:
-                yield JsonLine(number, raw, value)
+                yield JsonLine(number, raw, value, is_odd=is_odd)
 
 
 def is_document(lines: Sequence[JsonLine]) -> bool:
@@ -182,15 +193,15 @@ class RecordIds:
 def storable(value: Any, depth: int = 0) -> Value:
     """A decoded value that the log can hold: numbers beyond what every reader reads exactly become text, and so does
     what is nested too deep; keys that the log keeps for itself are marked."""
-    if isinstance(value, dict | list) and depth >= NESTED_MAX:
-        return json.dumps(value)
+    if isinstance(value, dict | list | tuple) and depth >= NESTED_MAX:
+        return _text(json.dumps(value))
     if isinstance(value, dict):
         return {_text(f"_{k}" if k in RESERVED_KEYS else k): storable(v, depth + 1) for k, v in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [storable(v, depth + 1) for v in value]
     if isinstance(value, str):
         return _text(value)
-    if isinstance(value, bool) or value is None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     return value if -INT_MAX <= value <= INT_MAX else str(value)
 

@@ -199,8 +199,8 @@ def _words(content: Any) -> Value:
     if isinstance(content, str):
         return content if content.strip() else None
     blocks = [_picture(p) for p in _parts(content) if "functionResponse" not in p and "functionCall" not in p]
-    blocks = [b for b in blocks if b.get("type") != "text" or b["text"].strip()]
-    if blocks and all(b.get("type") == "text" for b in blocks):
+    blocks = [b for b in blocks if not isinstance(b.get("text"), str) or b["text"].strip()]
+    if blocks and all(isinstance(b.get("text"), str) for b in blocks):
         return "\n".join(b["text"] for b in blocks)
     return blocks or None
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
+from wakelog.importers.files import storable
 from wakelog.importers.steps import SourceRecord, Step
 from wakelog.log import Log
 from wakelog.model.ids import Seq
@@ -17,6 +20,12 @@ LOG_OWN = frozenset(
     ("payload.redacted", "records.imported", "session.opened", "session.closed", "session.reopened", "history.rewound")
 )
 """Events that no record gave: the log's own and the import's, between those of records."""
+SAID = ("turn.started", "message.added", "history.compacted", "history.rewound", "action.recorded", "action.requested")
+"""Events by which a conversation goes on."""
+COMMON = "common"
+"""Fields that a program repeats in every record stand under this key,"""
+SAME = "same"
+"""or this, when they are as in the last record that has the key."""
 
 
 class ImportedRecords:
@@ -28,22 +37,43 @@ class ImportedRecords:
         self.steps: set[str] = set()
         """Steps of records that the tool writes again, by their names: those of earlier imports."""
         self._taken: set[str] = set()
-        self.turn_ends: list[Seq] = []
         self.turn_ids: set[str] = {""}
         self.compacted: Seq = 0
         """The last event that a summary stands for."""
         self.stat: tuple[str, int, int] = ("", 0, 0)
         """File, size and time of change when it was last read."""
+        self._last: Seq = 0
+        self.pruned_at = 0
+        """When the newest event whose content was pruned or erased was written. Which records it was made from is no
+        longer known, so nothing that happened until then is taken in again."""
 
     def __contains__(self, id: str) -> bool:
         return id in self.seqs
+
+    def has(self, id: str, at: int) -> bool:
+        """Whether a record is here, or may have been. `at` is when it happened."""
+        return id in self.seqs or (self.pruned_at > 0 and at <= self.pruned_at)
 
     def add(self, ids: Sequence[str], counts: Sequence[int], seqs: Sequence[Seq]) -> None:
         """Records of one commit, in order, how many events each gave, and the seqs of those events."""
         place = 0
         for id, count in zip(ids, counts, strict=True):
             place += count
-            self.seqs[id] = seqs[place - 1] if 0 < place <= len(seqs) else 0
+            self.seqs[id] = seqs[place - 1] if 0 < place <= len(seqs) else self._last
+        self._last = seqs[-1] if seqs else self._last
+
+    def place(self, log: Log, to: str) -> Seq | None:
+        """Where the view goes back to for the record `to`: its last event, or the end of its turn where nothing was
+        said in between; before the first turn when there is no record. None when that is not known."""
+        if not to:
+            return next((e.seq - 1 for e in log.entries() if e.kind == "turn.started"), None)
+        seq = self.seqs.get(to)
+        for entry in log.entries(after=seq) if seq else ():
+            if entry.kind == "turn.ended":
+                return entry.seq
+            if entry.kind in SAID:
+                break
+        return seq or None
 
     def split(self, record: SourceRecord) -> tuple[list[Step], list[Step], list[str]]:
         """The steps of a record that an earlier import took from a version of it, those that are new, and the names of
@@ -67,14 +97,14 @@ def read_imported(log: Log) -> ImportedRecords:
         if entry.commit_id != commit:
             # Hooks and people write into these sessions too: what they wrote stands in commits of its own.
             commit, seqs = entry.commit_id, []
-        if kind == "turn.ended":
-            known.turn_ends.append(entry.seq)
-        elif kind == "turn.started":
+        if kind == "turn.started":
             known.turn_ids.add(str(entry.body.get("id", "")))
         elif kind == "history.compacted":
             known.compacted = max(known.compacted, int(entry.body.get("last") or 0))
         if kind == "records.imported":
             body = entry.body
+            if "ids" not in body and not entry.is_intact:
+                known.pruned_at = max(known.pruned_at, entry.header.at)
             known.add(body.get("ids") or (), body.get("counts") or (), seqs)
             known.steps.update(body.get("steps") or ())
             known.stat = (str(body.get("source", "")), int(body.get("size") or 0), int(body.get("changed") or 0))
@@ -86,9 +116,33 @@ def read_imported(log: Log) -> ImportedRecords:
 
 def rest_text(rests: Sequence[Value | msgspec.Raw]) -> str:
     """What records hold beyond their events, as the text that is stored: a line of JSON each."""
-    return b"\n".join(map(_encode, rests)).decode()
+    lines: list[bytes] = []
+    before: Any = None
+    for rest in rests:
+        if type(rest) is dict and COMMON in rest:
+            if rest[COMMON] == before:
+                rest = {**rest, COMMON: SAME}
+            else:
+                before = rest[COMMON]
+        try:
+            lines.append(_encode(rest))
+        except (ValueError, OverflowError, RecursionError):
+            lines.append(_encode(storable(rest)))
+    return b"\n".join(lines).decode()
 
 
 def rests_of(text: Value) -> list[Value]:
     """The same, read back."""
-    return [_decode(line) for line in text.split("\n")] if isinstance(text, str) and text else []
+    found: list[Value] = []
+    before: Any = None
+    for line in text.split("\n") if isinstance(text, str) and text else ():
+        try:
+            rest = _decode(line)
+        except msgspec.DecodeError:
+            rest = json.loads(line)
+        if isinstance(rest, dict) and COMMON in rest:
+            if rest[COMMON] == SAME:
+                rest[COMMON] = before
+            before = rest[COMMON]
+        found.append(rest)
+    return found

@@ -15,11 +15,13 @@ from typing import Any
 
 import msgspec
 
-from wakelog.importers.call_events import recorded_call, requested_call, settled_call
+from wakelog.importers.call_events import recorded_call, requested_call, settled_call, source_of, trust_of
+from wakelog.importers.files import storable
 from wakelog.importers.image_artefacts import take_images
-from wakelog.importers.imported_records import LOG_OWN, ImportedRecords, read_imported, rest_text
-from wakelog.importers.model_costs import ModelCosts
+from wakelog.importers.import_commit import ImportCommit
+from wakelog.importers.imported_records import ImportedRecords, read_imported
 from wakelog.importers.origins import session_name
+from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.importers.steps import (
     Answer,
     Ask,
@@ -41,20 +43,15 @@ from wakelog.importers.steps import (
 )
 from wakelog.importers.turn_signs import TurnSigns
 from wakelog.model import events as ev
-from wakelog.model.ids import Seq
+from wakelog.model.events import Cost
 from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.store import Store
 
-EVENTS_MAX = 400
-"""A commit has about so many events at most,"""
-WEIGHT_MAX = 1 << 20
-"""and so many bytes of source."""
 FileChanges = dict[str, list[ev.FileChanged]]
 """By action: files that a call changed, as somebody else than its transcript tells."""
-UNVERIFIED = ("read", "external")
 
 
 class SessionWriter:
@@ -83,79 +80,90 @@ class SessionWriter:
             self.session = store.resume(self.name)
             self.known = read_imported(self.session.log)
         self.changes: FileChanges = {}
+        self.broken: list[str] = []
+        """Why new records could not be read."""
         self.new_records = 0
         self.new_events = 0
         self.turns = 0
-        self._drafts: list[EventDraft] = []
-        self._ids: list[str] = []
-        self._counts: list[int] = []
-        self._step_names: list[str] = []
-        self._rests: list[Value | msgspec.Raw] = []
-        self._weight = 0
+        self._commit = ImportCommit()
+        self._partial: tuple[SourceRecord, int] | None = None
         self._asked: dict[str, Ask] = {}
         self._settled: set[str] = set()
         self._reply: Reply | None = None
         self._reply_at = self._reply_in = 0
-        self._parts: dict[str, int] = {}
         self._signs = TurnSigns()
         self._at = self._first_at = 0
         self._closing = ""
         self._opening: dict[str, str] = {}
         self._lanes: dict[str, SessionWriter] = {}
-        self._costs = ModelCosts(store)
+        self._costs = ReplyCosts(store)
         self._images: set[str] = set()
         self._turn = self._state("turn", {}).get("status") == "open"
         self._pending: set[str] = set(self._state("pending_actions", {}))
         self._labels: dict[str, str] = dict(self._state("labels", {}))
-        self._ends: list[Seq] = list(self.known.turn_ends)
 
     def _state(self, part: str, default: Any) -> Any:
         return self.session.log.part(part) if self.session is not None else default
 
     def is_unchanged(self) -> bool:
-        """Whether the file is as it was when it was last taken in."""
-        return self.known.stat == (self._source, *self._stat)
+        """Whether the file is as it was when it was last taken in, and nothing is open that time alone may end."""
+        return self.known.stat == (self._source, *self._stat) and not self._turn
 
     def take(self, record: SourceRecord, weight: int = 0) -> None:
         """One record more, in the file's order. `weight` is its size in the file."""
         if record.lane:
             self._lane(record.lane).take(msgspec.structs.replace(record, lane=""), weight)
             return
-        is_new = record.id not in self.known
+        if record.is_partial:
+            self._partial = record, weight
+            return
         if record.at:
             self._at = record.at
             self._first_at = self._first_at or record.at
-        if not is_new:
+        if self.known.has(record.id, self._at):
             self._pass_all(record.steps, is_named=bool(record.step_ids))
             return
+        self._take_new(record, weight)
+
+    def _take_new(self, record: SourceRecord, weight: int) -> None:
         old, steps, names = self.known.split(record)
         self._pass_all(old, is_named=True)
         if steps and not self._goes_on(steps[0]):
             self._put_reply()
-        before = len(self._drafts)
+        before = len(self._commit.drafts)
         for step in steps:
             self._write(step)
+        if record.broken:
+            self.broken.append(record.broken)
         self.new_records += 1
-        self._ids.append(record.id)
-        self._step_names += names
-        self._counts.append(len(self._drafts) - before)
-        self._rests.append(record.rest)
-        self._weight += weight
-        if len(self._drafts) >= EVENTS_MAX or self._weight >= WEIGHT_MAX:
+        self._commit.add(record, len(self._commit.drafts) - before, weight, names)
+        if self._commit.is_full:
             self.flush()
 
     def close(self, *, is_cold: bool = False, is_quiet: bool = False) -> None:
         """After the last record. A turn that the agent said it ended is over. One that only looks so is over when the
         file is quiet, and one that was left when it is cold: nobody has written to it for a day."""
         self._put_reply()
+        if self._partial is not None:
+            self._take_partial(is_quiet or is_cold)
         is_over = self._signs.is_done or (is_quiet and self._signs.seems_done)
         if self._turn and (is_over or is_cold):
             self._end_turn("completed" if is_over else "interrupted")
-        elif self._ids:
+        elif self._commit.ids:
             self._wait_for_answers()
         self.flush()
         for lane in self._lanes.values():
             lane.close(is_cold=is_cold, is_quiet=is_quiet)
+
+    def _take_partial(self, is_over: bool) -> None:
+        """The file ends in the middle of a record. It is left for the next time, unless nobody writes there any more;
+        so the file does not count as read."""
+        assert self._partial is not None
+        record, weight = self._partial
+        if not is_over:
+            self._stat = (0, 0)
+        elif not self.known.has(record.id, self._at):
+            self._take_new(record, weight)
 
     @property
     def last_at(self) -> int:
@@ -179,10 +187,9 @@ class SessionWriter:
     def _pass(self, step: Step) -> None:
         match step:
             case Reply():
-                self._costs.more(step)
-                self._parts[step.id] = self._parts.get(step.id, 0) + bool(step.content)
+                self._costs.skip(step)
                 self._signs.look(step)
-            case Ask() if step.id not in self._pending:
+            case Ask():
                 self._asked[step.id] = step
             case Answer():
                 self._asked.pop(step.id, None)
@@ -236,7 +243,7 @@ class SessionWriter:
     def _put(self, event: ev.Event, *, actor: str = "agent", trust: Any = "trusted", source: str = "") -> None:
         if self._at and not event.occurred_at:
             event = msgspec.structs.replace(event, occurred_at=self._at)
-        self._drafts.append(EventDraft(event, actor=actor, trust=trust, source=source))
+        self._commit.drafts.append(EventDraft(event, actor=actor, trust=trust, source=source))
 
     def _plain(self, content: Value) -> Value:
         """Content without its pictures, which are kept once each, by hash."""
@@ -250,14 +257,17 @@ class SessionWriter:
     # Turns
 
     def _begin_turn(self, prompt: Prompt) -> None:
-        if self._turn:
-            self._end_turn("completed" if self._signs.is_done or self._signs.seems_done else "interrupted")
+        self._leave_turn()
         self._asked.clear()
         event = ev.TurnStarted(input=self._plain(prompt.content), id=prompt.id if self._is_free(prompt.id) else "")
         self._put(event, actor="user")
         self._turn = True
         self._signs.clear()
         self.turns += 1
+
+    def _leave_turn(self) -> None:
+        if self._turn:
+            self._end_turn("completed" if self._signs.is_done or self._signs.seems_done else "interrupted")
 
     def _is_free(self, turn: str) -> bool:
         """A turn's id is given once: a prompt that is sent again after going back is another turn."""
@@ -269,7 +279,8 @@ class SessionWriter:
     def _end_turn(self, outcome: Any, error: str = "") -> None:
         self._put_reply()
         for ask in self._asked.values():
-            self._record(ask, Answer(ask.id, None, "interrupted"))
+            if ask.id not in self._pending:
+                self._record(ask, Answer(ask.id, None, "interrupted"))
         self._asked.clear()
         for action in self._pending:
             self._put(ev.ActionAbandoned(action=action), actor="runtime")
@@ -278,7 +289,6 @@ class SessionWriter:
         self._put(ev.TurnEnded(outcome=outcome, error=failure), actor="runtime")
         self._turn = False
         self._signs.clear()
-        self._ends.append(-len(self._drafts))
 
     def _finish(self, step: Finish) -> None:
         if self._turn:
@@ -298,27 +308,27 @@ class SessionWriter:
         else:
             self._put_reply()
             self._reply_at = self._at
-        self._reply, self._reply_in = step, len(self._ids)
+        self._reply, self._reply_in = step, len(self._commit.ids)
 
     def _put_reply(self) -> None:
         """Writes the reply at hand. It counts for the last record that it was made from."""
         step, self._reply = self._reply, None
         if step is None:
             return
-        before = len(self._drafts)
+        before = len(self._commit.drafts)
         self._put_answer(step)
-        if self._reply_in < len(self._ids):
-            self._counts[self._reply_in] += len(self._drafts) - before
+        if self._reply_in < len(self._commit.ids):
+            self._commit.counts[self._reply_in] += len(self._commit.drafts) - before
 
     def _put_answer(self, step: Reply) -> None:
-        usage, paid = self._costs.more(step)
+        cost = self._costs.take(step, self._at)
         if not step.content:
             # Only what it used is told here; what it said stands in other records.
-            if usage.is_known or paid:
-                self._put(ev.BudgetSpent(cost=self._costs.cost(step.model, usage, paid, self._at)), actor="runtime")
+            if cost != Cost():
+                self._put(ev.BudgetSpent(cost=cost), actor="runtime")
             return
         content = self._plain(step.content)
-        part = self._parts[step.id] = self._parts.get(step.id, 0) + 1
+        part = self._costs.part(step.id)
         answer: dict[str, Value] = {"type": "message", "role": "assistant", "content": content}
         if step.model:
             answer["model"] = step.model
@@ -327,7 +337,7 @@ class SessionWriter:
             tool="model",
             effect="model",
             output=answer,
-            cost=self._costs.cost(step.model, usage, paid, self._at),
+            cost=cost,
             params={"model": step.model} if step.model else {},
             stop_reason=step.stop_reason,
             inside=step.inside,
@@ -340,11 +350,11 @@ class SessionWriter:
 
     def _answer(self, step: Answer) -> None:
         ask = self._asked.pop(step.id, None)
-        if ask is not None:
-            self._record(ask, step)
-        elif step.id in self._pending:
+        if step.id in self._pending:
             self._pending.discard(step.id)
-            self._settle(step)
+            self._settle(step, ask or Ask(step.id, self._head.agent, None))
+        elif ask is not None:
+            self._record(ask, step)
         else:
             # Its call stands in no record that is here.
             self._record(Ask(step.id, "unknown", None), step)
@@ -354,22 +364,25 @@ class SessionWriter:
     def _record(self, ask: Ask, step: Answer) -> None:
         if step.child:
             self._spawn(ask, step)
-        trust = "unverified" if ask.effect in UNVERIFIED else "trusted"
         event = recorded_call(ask, step, self._plain(step.output))
-        self._put(event, actor="tool", trust=trust, source=ask.tool if trust != "trusted" else "")
+        self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
         if step.child:
             self._returned(step)
 
-    def _settle(self, step: Answer) -> None:
+    def _settle(self, step: Answer, ask: Ask) -> None:
         """The answer of a call that was pending when it was last looked at."""
+        if step.child:
+            self._spawn(ask, step)
         event = settled_call(step, self._plain(step.output))
-        self._put(event, actor="tool", trust="unverified", source=self._head.agent)
+        self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
         if step.child:
             self._returned(step)
 
     def _wait_for_answers(self) -> None:
         """At the file's end: a call without an answer is pending, not lost."""
         for ask in self._asked.values():
+            if ask.id in self._pending:
+                continue
             self._put(requested_call(ask))
             self._put(ev.ActionStarted(action=ask.id), actor="runtime")
             self._pending.add(ask.id)
@@ -403,15 +416,13 @@ class SessionWriter:
     # What moves or sums up history
 
     def _rewind(self, to: str) -> None:
-        """Going back ends at the turn that the record is in: its end is where the next one begins."""
-        if self._turn:
-            self._end_turn("interrupted")
+        self._leave_turn()
         self.flush()
-        seq = self.known.seqs.get(to)
-        end = next((e for e in self._ends if seq is not None and e >= seq), None)
-        if seq is None or end is None or self.session is None or end >= self.session.head.seq:
+        place = self.known.place(self.session.log, to) if self.session is not None else None
+        if self.session is None or place is None or place >= self.session.head.seq:
             return
-        self.session.log.rewind(end, why=f"the user went back in {self._head.agent}")
+        self.session.log.rewind(place, why=f"the user went back in {self._head.agent}")
+        self._labels = dict(self._state("labels", {}))
         self.new_events += 1
 
     def _compact(self, step: Compaction) -> None:
@@ -425,7 +436,7 @@ class SessionWriter:
         if not new:
             return
         self._labels.update(labels)
-        if self.session is not None or self._drafts:
+        if self.session is not None or self._commit.drafts:
             self._put(ev.LabelsSet(labels=new), actor="runtime")
         else:
             self._opening.update(labels)
@@ -440,7 +451,7 @@ class SessionWriter:
                 self.name,
                 goal=head.goal or None,
                 agent=head.agent,
-                labels={k: v for k, v in labels.items() if v},
+                labels={k: storable(v) for k, v in labels.items() if v},
                 limits={},
                 spawner=self._parent() if head.parent else "",
                 occurred_at=self._first_at,
@@ -456,45 +467,22 @@ class SessionWriter:
     def flush(self) -> None:
         """Writes what was taken in since the last time, as one commit."""
         self._put_reply()
-        if not self._drafts and not self._ids:
+        commit = self._commit
+        if not commit.drafts and not commit.ids:
             return
+        self._commit = ImportCommit()
         if self._dry_run:
-            self.new_events += len(self._drafts) + 1
-            self._forget()
+            self.new_events += len(commit.drafts) + 1
             return
         session = self._open()
         size, changed = self._stat
-        mark = ev.RecordsImported(
-            format=self._format,
-            source=self._source,
-            ids=tuple(self._ids),
-            counts=tuple(self._counts),
-            rest=rest_text(self._rests),
-            size=size,
-            changed=changed,
-            steps=tuple(self._step_names),
-            occurred_at=self._at,
+        about = ev.RecordsImported(
+            format=self._format, source=self._source, size=size, changed=changed, occurred_at=self._at
         )
         if session.status in ("closed", "archived"):
             session.append(EventDraft(ev.SessionReopened(), actor="runtime"))
         before = session.head.seq
-        own: list[ev.Event] = [mark, ev.SessionClosed(outcome=self._closing)] if self._closing else [mark]
-        head = session.log.append(*self._drafts, *(EventDraft(event, actor="runtime") for event in own))
-        self._closing = ""
-        self.new_events += head.seq - before
-        seqs = self._places(session, before, head.seq, len(own))
-        self._ends = [seqs[-e - 1] if e < 0 else e for e in self._ends]
-        self.known.add(self._ids, self._counts, seqs)
-        self._forget()
-
-    def _forget(self) -> None:
-        """What is written is no longer at hand."""
-        self._drafts, self._ids, self._counts, self._rests, self._weight = [], [], [], [], 0
-        self._step_names = []
-
-    def _places(self, session: Session[Any], before: Seq, last: Seq, own: int) -> list[Seq]:
-        """The seq of each draft. The log may have put events of its own between them, where it masked a secret."""
-        if last - before == len(self._drafts) + own:
-            return list(range(before + 1, last - own + 1))
-        entries = session.log.entries(after=before, upto=last)
-        return [e.seq for e in entries if e.kind not in LOG_OWN]
+        commit.closing, self._closing = self._closing, ""
+        seqs = commit.append(session.log, about)
+        self.new_events += session.head.seq - before
+        self.known.add(commit.ids, commit.counts, seqs)

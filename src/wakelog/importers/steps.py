@@ -4,7 +4,7 @@ A reader of a format yields one `SourceRecord` for each record of the file, in t
 a message, a step. Its `steps` say what happened; most records have one, and one that says nothing new has none. What
 the steps do not hold stays in `rest`, as it was, so that nothing of the file is lost.
 
-Readers are pure: they know nothing of stores, and give the same steps for the same file every time. import_session.py
+Readers are pure: they know nothing of stores, and give the same steps for the same file every time. session_writer.py
 makes events of them.
 """
 
@@ -170,6 +170,8 @@ class SourceRecord(msgspec.Struct, frozen=True, gc=False):
     """The sub-agent whose record it is, by origin, where a file holds those of several."""
     broken: str = ""
     """Why the record could not be read; then `rest` is all there is of it."""
+    is_partial: bool = False
+    """The file ends in the middle of it: it may still be being written."""
     step_ids: tuple[str, ...] = ()
     """For a record that the tool writes again when there is more of it: a name for each step. A step that an earlier
     version gave is not taken again."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -66,7 +65,7 @@ def import_transcript(
     sessions: list[ImportedSession] = []
     broken: list[str] = []
     count = 0
-    now = time.time_ns() // 1000
+    now = store.clock()
     for transcript in found.transcripts(path):
         stat = transcript.stat or of_file
         writer = SessionWriter(store, transcript.head, format=found.NAME, source=str(path), stat=stat, dry_run=dry_run)
@@ -74,26 +73,22 @@ def import_transcript(
         if writer.is_unchanged():
             sessions.append(_session(writer))
             continue
-        for why in _write(writer, transcript, told):
+        _write(writer, transcript, told)
+        age = now - (writer.last_at or stat[1])
+        writer.close(is_cold=age > COLD_US, is_quiet=age > QUIET_US)
+        for why in [why for w in (writer, *writer.lanes) for why in w.broken]:
             count += 1
             if len(broken) < BROKEN_MAX:
                 broken.append(why)
-        age = now - (writer.last_at or stat[1])
-        writer.close(is_cold=age > COLD_US, is_quiet=age > QUIET_US)
         sessions += [_session(w) for w in (writer, *writer.lanes) if w.session is not None or dry_run]
     return ImportReport(str(path), found.NAME, tuple(sessions), tuple(broken), count)
 
 
-def _write(writer: SessionWriter, transcript: Transcript, told: Told | None) -> list[str]:
-    """Takes in all records; why some of them could not be read."""
-    broken = []
+def _write(writer: SessionWriter, transcript: Transcript, told: Told | None) -> None:
     for record, weight in transcript.read():
-        if record.broken and record.id not in writer.known:
-            broken.append(record.broken)
         writer.take(record, weight)
         if told is not None:
             told(weight)
-    return broken
 
 
 def _session(writer: SessionWriter) -> ImportedSession:

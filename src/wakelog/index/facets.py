@@ -55,8 +55,13 @@ _UNSAID_ONCE_ERASED = _UNSAID | {
     "tool",
 }
 # A message is its content, so that it reads as it was written. A patch is stored as its delta. Of a turn, who has it is
-# a process, and nothing anybody said.
-_SAID = {"message.added": ("content",), "state.patched": ("delta", "why"), "turn.started": ("input", "id")}
+# a process, and nothing anybody said. What imported records say is in the events that were made from them.
+_SAID = {
+    "message.added": ("content",),
+    "records.imported": ("format", "source"),
+    "state.patched": ("delta", "why"),
+    "turn.started": ("input", "id"),
+}
 
 # What the event is about, when that is a name.
 _KEY = {

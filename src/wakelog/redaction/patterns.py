@@ -215,14 +215,14 @@ PATTERNS: tuple[Pattern, ...] = (
         "azure-client-secret",
         "gitleaks: azure-ad-client-secret",
         r"Q~(?<=[A-Za-z0-9_~.\-]{3}\dQ~)[A-Za-z0-9_~.\-]{31,34}(?![A-Za-z0-9_~\-])",
-        "~",
+        "Q~",
         lead=4,
     ),
     _text(
         "azure-sas",
         "Azure Storage",
         r"sig=(?<=[?&;]sig=)(?P<secret>(?:[A-Za-z0-9+/]|%[0-9A-Fa-f]{2}){43,140}+=?)",
-        "&",
+        "sig=",
         check=is_signature,
     ),
     _word(

@@ -4,7 +4,7 @@ Almost no text holds a secret, so what counts is how soon that is known. Three l
 
     name endings  three searches in the text in lower case, for the endings of names that say "secret" (assignments.py)
     long words    two passes find the words that may be tokens; only those are searched for literals (words.py)
-    `@`, `~`, `&`  addresses with a login or a signature; one character is found at the speed of memory
+    `@`, `Q~`, `sig=`  addresses with a login or a signature; so short a text is found at the speed of memory
 
 Measured with CPython 3.11 over 400 different texts of 2 KB, code and prose, on a busy machine of two cores: 14 to 17
 µs. One search for one short literal takes 1.7 µs there, so this is the price of nine. The literals of the table one by

@@ -105,12 +105,18 @@ def _gather(redactor: Redactor, value: Value, key: str, texts: list[str], depth:
         return bool(key) and is_named_secret(key, value)
     found = False
     if isinstance(value, dict):
+        # Most of what is here is text, which needs no call of its own.
         for k, v in value.items():
-            if type(v) not in _SCALARS:
+            if type(v) is str and depth < DEPTH_MAX:
+                texts.append(v)
+                found = found or is_named_secret(_key_in(value, k), v)
+            elif type(v) not in _SCALARS:
                 found = _gather(redactor, v, _key_in(value, k), texts, depth + 1) or found
     elif isinstance(value, list | tuple):
         for v in value:
-            if type(v) not in _SCALARS:
+            if type(v) is str and not key and depth < DEPTH_MAX:
+                texts.append(v)
+            elif type(v) not in _SCALARS:
                 found = _gather(redactor, v, key, texts, depth + 1) or found
     elif isinstance(value, msgspec.Struct):
         for name in _fields_of(type(value)):

@@ -10,7 +10,9 @@ Finding the words is two passes at the speed of memory: translate every characte
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 from wakelog.redaction.patterns import Pattern
 
@@ -52,42 +54,47 @@ def find_long_words(text: str, raw: bytes) -> list[Place]:
 class WordPatterns:
     """Patterns to be run around long words."""
 
-    __slots__ = ("_before", "_marked", "_patterns", "_plain")
+    __slots__ = ("_before", "_gate", "_patterns")
 
     def __init__(self, patterns: Iterable[Pattern], *, before: int = 0) -> None:
         self._before = before
         self._patterns = tuple(patterns)
-        literals = {literal for pattern in self._patterns for literal in pattern.literals}
-        marked = {literal for literal in literals if "_" in literal or "-" in literal}
-        self._marked, self._plain = _gate(marked), _gate(literals - marked)
+        self._gate = _gate({literal for pattern in self._patterns for literal in pattern.literals})
 
     def around(self, text: str, words: list[Place]) -> Iterator[tuple[Pattern, int, int]]:
         """Each pattern to be tried, with the stretch of text to try it on."""
         before = self._before
         if before:
-            places = ["\n" + text[max(0, at - before) : at] for at, _ in words]
+            places = ["\n" + text[at - before if at > before else 0 : at] for at, _ in words]
         else:
             places = ["\n" + text[at:end] for at, end in words]
-        if not self._may_hold("".join(places)):
-            return
         done: dict[int, int] = {}
-        for place, (at, end) in zip(places, words, strict=True):
-            if not self._may_hold(place):
-                continue
-            for number, pattern in enumerate(self._patterns):
+        for number in self._holders(places):
+            place, (at, end) = places[number], words[number]
+            for each, pattern in enumerate(self._patterns):
                 if not any(literal in place for literal in pattern.literals):
                     continue
                 # Stretches of neighbouring words overlap; each is looked at once, however many words it has.
-                if end > done.get(number, -1):
+                if end > done.get(each, -1):
                     rest = _REST.match(text, end, end + _AFTER)
-                    done[number] = stop = rest.end() if rest else end
+                    done[each] = stop = rest.end() if rest else end
                     yield pattern, max(0, at - _AROUND), stop + 1
 
-    def _may_hold(self, place: str) -> bool:
-        """Whether any literal is there. Most have a mark in them that ids of one piece have not."""
-        if ("_" in place or "-" in place) and self._marked.search(place) is not None:
-            return True
-        return self._plain.search(place) is not None
+    def _holders(self, places: list[str]) -> Iterable[int]:
+        """The numbers of the places that hold a literal, in order. They are searched as one, since most hold none."""
+        joined = "".join(places)
+        match = self._gate.search(joined)
+        if match is None:
+            return ()
+        if not match[0]:  # some pattern has no literal, and is to be tried everywhere
+            return range(len(places))
+        ends = list(accumulate(map(len, places)))
+        found: list[int] = []
+        while match is not None:
+            number = bisect_right(ends, match.start())
+            found.append(number)
+            match = self._gate.search(joined, ends[number])
+        return found
 
 
 def _gate(literals: Iterable[str]) -> re.Pattern[str]:

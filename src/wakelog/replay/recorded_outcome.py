@@ -108,9 +108,21 @@ def record_again(
     """Appends a step that was answered; returns the seq of its outcome."""
     if not whole:
         return log.record(flow.draft(_in_one(step, recalled, origin), mark=recalled.mark))
-    drafts = [_again(flow, given, entry, origin) for entry in recalled.entries]
+    entries = (*_relabelled(origin, step.seqs[0]), *recalled.entries)
+    drafts = [_again(flow, given, entry, origin) for entry in entries]
     first = log.record(drafts[0], *drafts[1:])
-    return first + next((i for i, e in enumerate(recalled.entries) if e.seq == step.outcome), 0)
+    return first + next((i for i, e in enumerate(entries) if e.seq == step.outcome), 0)
+
+
+def _relabelled(origin: Log, request: Seq) -> list[Entry]:
+    """What the runtime said just before a call: that the branch, or what a model works with, is another one now."""
+    found: list[Entry] = []
+    while request - len(found) > 1:
+        entry = origin.entry(request - len(found) - 1)
+        if entry.kind != "labels.set" or entry.header.actor != "runtime":
+            break
+        found.insert(0, entry)
+    return found
 
 
 def _again(flow: Flow, given: CallRequest, entry: Entry, origin: Log) -> EventDraft:

@@ -36,7 +36,7 @@ from wakelog.model.records import EventDraft
 from wakelog.monitors.budgets import check_budget
 from wakelog.runtime.ambient import TRUSTED, CurrentCall, Flow, TrustMark, inside, mark_here
 from wakelog.runtime.call_history import action_of_key, asked_at, by_key, check_same
-from wakelog.runtime.model_labels import ModelLabels
+from wakelog.runtime.model_labels import PROMPT, ModelLabels
 from wakelog.runtime.operator import decide_approval, reconcile
 from wakelog.runtime.outcome import (
     Outcome,
@@ -207,6 +207,7 @@ class Runtime:
             policy={**policy.stored(), **self._captures(given), "runner": f"{os.getpid()}-{secrets.token_hex(4)}"},
             params=given.params,
             context_hash=given.context_hash,
+            prompt_hash=given.labels.get(PROMPT, ""),
             inside=inside(),
             why=given.why,
         )
@@ -215,8 +216,7 @@ class Runtime:
         if approval:
             running.asked = self.log.append(self.placed(draft), commit_id=commit_id, guard=self.guard).seq
             return Next.WAIT
-        changed = self.model_labels.changes(self.log, given.labels, self.turn)
-        self.start(running, *changed, draft, commit_id=commit_id)
+        self.start(running, *self.model_labels.changes(self.log, given.labels, self.turn), draft, commit_id=commit_id)
         return Next.RUN
 
     def _is_untrusted(self, running: RunningCall) -> bool:

@@ -88,7 +88,7 @@ def described_call(
         context_hash=digest,
         derived_from=ranges,
         exposure=exposure,
-        labels=labels_of(str(arguments.get("model") or ""), told),
+        labels=labels_of(str(arguments.get("model") or ""), told, is_window=context is not None),
         check=check,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -54,24 +54,33 @@ class SessionCommits(msgspec.Struct, frozen=True):
 def link_all(store: Store, folder: str, *, notes: bool, dry_run: bool) -> list[SessionCommits]:
     """Links the commits of a folder's repository to all sessions that worked there. Those without any are left out."""
     place = repository_folder({}, folder)
-    main = git_labels(place).get("repo", os.path.realpath(place))
     out = []
     # All first: linking writes, which moves a session to the front of the list.
-    for id, name in list(_sessions_in(store, main)):
+    for id, name in list(_sessions_in(store, place)):
         links = store.resume(id).files.link_commits(place, notes=notes, dry_run=dry_run)
         if links:
             out.append(SessionCommits(id, name, tuple(links)))
     return out
 
 
-def _sessions_in(store: Store, main: str) -> Iterator[tuple[SessionId, str]]:
-    """The sessions whose labels say that they worked in a repository, or below its main folder."""
+def worked_in(folder: str) -> Callable[[Mapping[str, str]], bool]:
+    """Tells from its labels whether a session worked in the repository of a folder, or below its main folder."""
+    main = git_labels(folder).get("repo", os.path.realpath(folder))
+
+    def is_there(labels: Mapping[str, str]) -> bool:
+        place = labels.get("repo") or labels.get("project") or ""
+        return bool(place) and f"{os.path.realpath(place)}/".startswith(f"{main}/")
+
+    return is_there
+
+
+def _sessions_in(store: Store, folder: str) -> Iterator[tuple[SessionId, str]]:
+    is_there = worked_in(folder)
     after, more = "", True
     while more:
         page = store.index.sessions(after=after, limit=PAGE)
         for info in page:
-            folder = info.labels.get("repo") or info.labels.get("project") or ""
-            if folder and f"{os.path.realpath(folder)}/".startswith(f"{main}/"):
+            if is_there(info.labels):
                 yield info.id, info.name
         after, more = page.next, bool(page.next)
 

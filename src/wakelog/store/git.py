@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from wakelog.store.commit_turns import CommitTurns, SessionCommits, link_all, turns_behind
+from wakelog.store.commit_turns import CommitTurns, SessionCommits, link_all, turns_behind, worked_in
 from wakelog.store.line_commits import LineCommit, commit_of_line
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ class StoreGit:
     def link(self, folder: str = ".", *, notes: bool = False, dry_run: bool = False) -> list[SessionCommits]:
         """Does what `Session.files.link_commits` does for all sessions that worked in a folder's repository."""
         return link_all(self._store, folder, notes=notes, dry_run=dry_run)
+
+    def worked_in(self, folder: str = ".") -> Callable[[Mapping[str, str]], bool]:
+        """Returns a test for labels: whether a session worked in the repository of a folder, in any worktree."""
+        return worked_in(folder)
 
     def turns_behind(self, revision: str, *, folder: str = ".") -> CommitTurns:
         """Lists the turns whose work a commit has, as far as they were linked. `folder` is in its repository."""

@@ -87,6 +87,42 @@ def test_link_all_takes_the_sessions_of_this_repository(cli: Cli, world: World) 
     assert set(world.repo.git("notes", "--ref=wakelog", "show", "HEAD").split()) == {"weeks@1", "days@1"}
 
 
+def test_ls_lists_the_sessions_of_a_repository_and_of_an_agent(cli: Cli, world: World, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    world.repo.git("worktree", "add", "-q", "-b", "feature", str(tree))
+    world.store.session("in-tree", folder=str(tree), agent="codex")
+    world.store.session("imported", labels={"project": str(world.repo.folder / "src")}, folder="")
+    world.store.session("elsewhere", labels={"project": "/elsewhere"}, folder="", agent="codex")
+    world.store.close()
+
+    def names(*args: str) -> set[str]:
+        return {each["name"] for each in cli("ls", *args, "--json").data}
+
+    assert names("--repo", "src") == names("--repo", str(tree)) == {"in-tree", "imported"}
+    assert names("--agent", "codex") == {"in-tree", "elsewhere"}
+    assert names("--agent", "codex", "--repo", ".") == {"in-tree"}
+
+
+def test_log_and_show_say_what_changed_in_between(cli: Cli, world: World) -> None:
+    session = world.store.session("weeks", folder=str(world.repo.folder), labels={"model": "a"})
+    with session.turn("one"):
+        pass
+    session.label({"model": "b", "team": "web"})
+    world.repo.git("checkout", "-q", "-b", "other")
+    with session.turn("two"):
+        pass
+    world.store.close()
+    assert [line.strip() for line in cli("log", "weeks").lines if "changed" in line] == [
+        "◦ model changed: a → b",
+        "◦ branch changed: main → other",
+    ]
+    [second, first] = cli("log", "weeks", "--json").data["turns"]
+    assert (first["changed"], len(second["changed"])) == ([], 2)
+    assert "changed" not in cli("log", "weeks", "--oneline").out
+    assert "branch changed: main → other" in cli("show", "weeks@2").out
+    assert "model changed: a → b, team=web" in cli("log", "weeks", "--events").out
+
+
 def test_link_without_a_repository_says_what_to_name(cli: Cli, world: World) -> None:
     world.store.session("elsewhere", folder="")
     world.store.close()

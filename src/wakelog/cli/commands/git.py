@@ -97,7 +97,7 @@ def _link_rows(links: Iterable[CommitLink]) -> Iterable[Row]:
 
 
 @git_command.command("show")
-@click.argument("revision", metavar="REV", default="HEAD")
+@click.argument("revision", metavar="[REV]", default="HEAD")
 @click.option("--repo", "folder", metavar="DIR", default=".", help="A folder of the repository (default: this one).")
 @common
 def show(ctx: CommandContext, revision: str, folder: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -43,6 +43,8 @@ _COLUMNS = (
     help="List sessions with that status.",
 )
 @click.option("--label", "label", metavar="K[=V]", help="List sessions with that label.")
+@click.option("--agent", "agent", metavar="NAME", help="List sessions of that agent: claude-code, codex …")
+@click.option("--repo", "repo", metavar="DIR", help="List sessions that worked in the repository of this folder.")
 @click.option("--failed", "failed", is_flag=True, help="List sessions that failed, or whose last turn did.")
 @click.option("--live", "live", is_flag=True, help="List sessions that are not closed.")
 @click.option("--name", "name", metavar="GLOB", help="List sessions with that name: fix-*.")
@@ -56,6 +58,8 @@ def ls_command(
     since: str | None,
     status: str | None,
     label: str | None,
+    agent: str | None,
+    repo: str | None,
     failed: bool,
     live: bool,
     name: str | None,
@@ -73,15 +77,18 @@ def ls_command(
     filters = {
         "status": status,
         "label": label,
+        "agent": agent,
         "failed": True if failed else None,
         "live": True if live else None,
         "name_glob": name,
         "since": find_time(ctx, since),
     }
     # A filter may be about the oldest session; without one, the first page is known before the rest is.
-    is_first_page = bool(limit) and limit <= PAGE and not any(filters.values()) and ctx.store.is_index_behind
+    is_there = ctx.store.git.worked_in(repo) if repo else None
+    is_filtered = any(filters.values()) or is_there is not None
+    is_first_page = bool(limit) and limit <= PAGE and not is_filtered and ctx.store.is_index_behind
     with _index(ctx, limit if is_first_page else 0) as index:
-        found, more = _find(index, everything or status == "archived", limit, **filters)
+        found, more = _find(index, everything or status == "archived", limit, is_there, **filters)
 
     def human() -> None:
         if not found:
@@ -109,11 +116,13 @@ def _index(ctx: CommandContext, most: int) -> Iterator[Index]:
         yield index
 
 
-def _find(index: Index, archived: bool, limit: int, **filters: Any) -> tuple[list[SessionInfo], str]:
+def _find(
+    index: Index, archived: bool, limit: int, is_there: Callable[[dict[str, str]], bool] | None, **filters: Any
+) -> tuple[list[SessionInfo], str]:
     """The sessions asked for, and where to go on."""
     found: list[SessionInfo] = []
     for info in list_sessions(index, **filters):
-        if info.status == "archived" and not archived:
+        if (info.status == "archived" and not archived) or (is_there is not None and not is_there(info.labels)):
             continue
         if limit and len(found) == limit:
             return found, f"{found[-1].last_at}:{found[-1].id}"

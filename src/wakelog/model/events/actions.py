@@ -22,6 +22,8 @@ class ActionRequested(Event, frozen=True, gc=False):
     params: dict[str, Value] = {}
     """For a model call: model and parameters."""
     context_hash: str = ""
+    prompt_hash: str = ""
+    """For a model call: the hash of its system prompt, if it has one."""
     inside: str = ""
     """The action whose tool made this call."""
     group: str = ""

@@ -132,8 +132,10 @@ class GitCommitLinked(Event, frozen=True, gc=False):
 class RecordsImported(Event, frozen=True, gc=False):
     """Which records of another program's transcript the events before it in this commit were made from: the id of each,
     and how many events it gave. `rest` is a text with one line of JSON for each record: what those events do not hold
-    of it, as it was. `size` and `changed` are those of the file when it was read. `steps` are names of what was taken
-    from records that the program writes again when there is more of them: it is not taken a second time."""
+    of it, as it was. Fields that every record repeats may stand under `common`, which is `"same"` where they are as in
+    the record before that has it. A record whose events the log refused has `refused`, `record` and `events` instead.
+    `size` and `changed` are those of the file when it was read. `steps` are names of what was taken from records that
+    the program writes again when there is more of them: it is not taken a second time."""
 
     format: str
     source: str = ""
