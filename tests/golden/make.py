@@ -283,9 +283,9 @@ def elsewhere(log: Log) -> Log:
         ev.TurnEnded(),
         ev.RecordsImported(format="x", source="s.jsonl", ids=("1", "2"), counts=(2, 4), rest=LONG, size=9, changed=1),
     )
-    log.append(ev.SessionClosed())
+    log.append(ev.SessionPaused())
     link = ev.GitCommitLinked(commit="c" * 40, turn=1, on=3, known="matched", subject="fix it", repo="/shop")
-    log.append(EventDraft(link, actor="runtime"))
+    log.append(EventDraft(link, actor="runtime"), ev.SessionResumed())
     return log
 
 

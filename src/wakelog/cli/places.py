@@ -223,10 +223,11 @@ def find_subject(ctx: CommandContext, text: str, at: str = "") -> Place:
                 kind="no-target",
                 hint=f"{text}@3, or -s {text} e12",
             )
-    if not at and (blamed := _blamed(ctx, text)) is not None:
+    blamed = _blamed(ctx, text) if not at else None
+    if blamed is not None and blamed.session:
         return Place(ctx.store.resume(blamed.session), blamed.what, at=blamed.at or None, git=blamed)
     here = _that_changed(ctx, text) or ctx.session()
-    return Place(here, text, at=_as_of(ctx, here, at))
+    return Place(here, text, at=_as_of(ctx, here, at), git=blamed)
 
 
 def _blamed(ctx: CommandContext, text: str) -> LineCommit | None:

@@ -31,5 +31,5 @@ class StoreGit:
         return turns_behind(self._store, revision, folder)
 
     def commit_of_line(self, path: str, line: int) -> LineCommit | None:
-        """Finds, by `git blame`, which session to ask about a line of a committed file; None where git cannot tell."""
+        """Finds, by `git blame`, which session to ask about a line of a file; None where it is not committed."""
         return commit_of_line(self._store, path, line)

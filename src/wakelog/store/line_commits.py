@@ -31,13 +31,14 @@ class LineCommit(msgspec.Struct, frozen=True):
     commit: str
     subject: str
     session: str
+    """Empty: no session is known to be behind the commit."""
     what: str
     at: int = 0
     """0: as of now."""
 
 
 def commit_of_line(store: Store, path: str, line: int) -> LineCommit | None:
-    """How git leads from a line of a file on disk to a session; None where it does not."""
+    """How git leads from a line of a file on disk to a session; None where the line is not committed."""
     whole = os.path.realpath(path)
     folder = os.path.dirname(whole)
     if not os.path.isfile(whole) or not (top := top_of(folder)):
@@ -61,10 +62,10 @@ def commit_of_line(store: Store, path: str, line: int) -> LineCommit | None:
         name, _, turn = note.rpartition("@")
         if turn.isdecimal() and name and store.is_open(name):
             return _found(blamed, store.find(name), f"@{turn}")
-    return None
+    return _found(blamed)
 
 
-def _found(blamed: BlamedLine, session: str, what: str, at: int = 0) -> LineCommit:
+def _found(blamed: BlamedLine, session: str = "", what: str = "", at: int = 0) -> LineCommit:
     return LineCommit(blamed.commit, blamed.subject, session, what, at)
 
 

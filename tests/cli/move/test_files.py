@@ -36,7 +36,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plain_terminal: None) 
     identity = "-c user.name=Ann -c user.email=ann@example.com"
     run(f"git init -q; git add -A; git {identity} commit -qm start", folder)
     with wakelog.open(".wakelog", clock=lambda: NOW_US) as store:
-        _work(store.session("fix-auth"), folder)
+        _work(store.session("fix-auth", folder=""), folder)
     with (folder / "db/schema.sql").open("a") as file:
         file.write("-- mine\n")
     return folder

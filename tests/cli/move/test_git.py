@@ -147,6 +147,19 @@ def test_why_of_a_committed_line_goes_by_its_commit(cli: Cli, world: World) -> N
     assert cli("why", "src/week.py:1", "--json").data["name"] == "docs"
 
 
+def test_why_of_a_line_that_somebody_committed_by_hand_says_so(cli: Cli, world: World) -> None:
+    world.work("weeks", "make sessions last a week", "src/week.py", SECOND)
+    world.repo.commit("seven days")
+    world.repo.write("src/week.py", f"# by hand\n{SECOND}")
+    made = world.repo.commit("a remark")
+    world.store.close()
+    result = cli("why", "src/week.py:1")
+    assert f'the line is of {made[:10]} "a remark", and no session is known to be behind it' in " ".join(
+        result.out.split()
+    )
+    assert cli("why", "src/week.py:1", "--json").data["git"]["session"] == ""
+
+
 def test_why_of_a_line_that_is_not_committed_goes_by_the_newest_change(cli: Cli, world: World) -> None:
     world.work("weeks", "make sessions last a week", "src/week.py", SECOND)
     world.store.close()

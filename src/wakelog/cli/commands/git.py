@@ -79,7 +79,7 @@ def link(ctx: CommandContext, name: str, everything: bool, folder: str, notes: b
         elif dry_run:
             ctx.say(ctx.style("nothing was written", dim=True))
 
-    ctx.answer("git-links", found, human)
+    ctx.answer("gitlinks", found, human)
     newest = next((each.links[-1] for each in reversed(found) if each.links), None)
     if newest:
         ctx.suggest(f"wakelog git show {newest.commit[:SHORT]}")
@@ -125,7 +125,7 @@ def show(ctx: CommandContext, revision: str, folder: str) -> int:
         "committed_at": iso(commit.at_s * 1_000_000),
         "turns": found.turns,
     }
-    ctx.answer("git-turns", data, human, records=found.turns)
+    ctx.answer("gitturns", data, human, records=found.turns)
     here = next((each for each in found.turns if each.is_here), None)
     if here:
         ctx.suggest(f"wakelog show {harmless(here.name) or here.session}@{here.turn}")

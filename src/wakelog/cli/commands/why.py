@@ -87,7 +87,12 @@ def _say(ctx: CommandContext, session: Session[Any], found: Why, git: LineCommit
     if asked := asked_line(ctx, found):
         ctx.say(asked)
     if git is not None:
-        say_wrapped(ctx, f'  found by git blame: {git.commit[:10]} "{git.subject}"', dim=True)
+        commit = f'{git.commit[:10]} "{git.subject}"'
+        if git.session:
+            say_wrapped(ctx, f"  found by git blame: {commit}", dim=True)
+        else:
+            said = f"  the line is of {commit}, and no session is known to be behind it; this is what the log has"
+            say_wrapped(ctx, said, fg="yellow")
     way = {"lines": "found by following its lines back", "newest change": "found as the newest change of the file"}
     told = ": ".join(part for part in (way.get(target.way, ""), target.note) if part)
     if told:
