@@ -88,3 +88,7 @@ def test_labels_take_the_rows_they_need(cli: Cli, shop: str) -> None:
     for label in ("agent=claude-code", "project=/home/mira/code/till", "branch=mira/rounding", "model=claude-test"):
         assert label in shown
     assert all(len(line) <= 100 for line in shown.splitlines())
+
+
+def test_resume_tells_the_prompt_and_not_the_programs_words(cli: Cli, shop: str) -> None:
+    assert cli("resume", shop, "--json").data["last_user"] == "thanks, and now the tax"
