@@ -28,7 +28,7 @@ from benchmarks.scratch import FOLDER, empty_folder
 from wakelog.importers.transcript_import import import_transcript
 
 MODEL = "claude-sonnet-4-5-20250929"
-CWD = "/home/ada/work/shop"
+CWD = "/home/ada/shop"
 _TEXT = (
     "the parser reads a header and then every record of the file until the end of input or an error that says where "
     "request response handler cache index value result self return import class def None True False error test assert "

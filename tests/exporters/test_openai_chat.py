@@ -34,3 +34,8 @@ def test_what_is_not_trusted_stands_as_it_was_said(tmp_path: Path) -> None:
 def test_it_ends_at_the_point_that_is_asked_for(tmp_path: Path) -> None:
     session = import_one(till(), tmp_path)
     assert "the tax" not in json.dumps(openai_chat(session, session.seq("@1")))
+
+
+def test_prompts_are_among_the_messages_of_an_imported_session(tmp_path: Path) -> None:
+    asked = [m.text for m in import_one(till(), tmp_path).messages() if m.role == "user" and not m.name]
+    assert asked == ["/review 12", "thanks, and now the tax"]

@@ -23,7 +23,7 @@ def learned(session: Session, *words: str) -> ShareMask:
 
 def test_home_folders_keep_their_place_and_lose_their_name(tmp_path: Path) -> None:
     mask = learned(import_one(till(), tmp_path))
-    assert mask.text("cd /home/mira/work && ls") == "cd /home/[redacted:user]/work && ls"
+    assert mask.text("cd /home/mira/code && ls") == "cd /home/[redacted:user]/code && ls"
     assert mask.text("C:\\Users\\Mira Z\\x") == "C:\\Users\\[redacted:user] Z\\x"
 
 
@@ -35,7 +35,7 @@ def test_a_name_known_by_a_home_folder_is_masked_in_other_paths_and_not_in_words
 
 
 def test_folders_of_nobody_stay() -> None:
-    assert ShareMask().text("/home/runner/work /Users/Shared/x") == "/home/runner/work /Users/Shared/x"
+    assert ShareMask().text("/home/runner/code /Users/Shared/x") == "/home/runner/code /Users/Shared/x"
 
 
 def test_own_words_are_masked_in_any_case_but_not_inside_others() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 SESSION = "0b7c1a52-9d1e-4c39-8f0e-5a2d7f3b6c10"
-FOLDER = "/home/mira/work/till"
+FOLDER = "/home/mira/code/till"
 BEFORE = "def total(items):\n    return sum(items)\n"
 AFTER = "def total(items):\n    return round(sum(items), 2)\n"
 

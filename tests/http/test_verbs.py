@@ -31,6 +31,9 @@ PART = "a part of what another route answers"
 NOT_YET = "the server does not offer this look yet; the library and the command line do"
 PLUMBING = "a building block without an answer of its own"
 NOT_ROUTED = {
+    **dict.fromkeys(
+        ("files.commits", "files.link_commits"), "they read a git repository, which is where the agent ran"
+    ),
     **dict.fromkeys(("artefact", "dead_end", "decide", "fact", "label", "message", "retract", "set_goal"), RECORDING),
     **dict.fromkeys(("calls.returned", "calls.spawned", "context.touch", "files.record"), RECORDING),
     **dict.fromkeys(("aio", "budget.limit", "call", "calls.bind", "calls.workflow", "model", "tool"), IN_PROCESS),

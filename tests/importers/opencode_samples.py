@@ -9,7 +9,7 @@ from typing import Any
 SESSION = "ses_0001"
 INFO: dict[str, Any] = {
     "id": SESSION,
-    "directory": "/work/app",
+    "directory": "/srv/app",
     "title": "Write a file",
     "version": "1.1.0",
     "time": {"created": 1_767_600_000_000, "updated": 1_767_600_009_000},
@@ -45,9 +45,9 @@ def messages() -> list[Stored]:
         "role": "assistant",
         "modelID": "claude-sonnet-4-5",
         "providerID": "anthropic",
-        "path": {"cwd": "/work/app"},
+        "path": {"cwd": "/srv/app"},
     }
-    diff = {"file": "/work/app/a.txt", "before": "", "after": "one\ntwo\n", "additions": 2, "deletions": 0}
+    diff = {"file": "/srv/app/a.txt", "before": "", "after": "one\ntwo\n", "additions": 2, "deletions": 0}
     return [
         (
             {"id": "msg_1", "role": "user", "time": {"created": T + 1000}},
@@ -63,7 +63,7 @@ def messages() -> list[Stored]:
                 part("prt_4", "reasoning", text="One file.", time={"start": T + 2000, "end": T + 2100}),
                 part("prt_5", "text", text="I write it.", time={"start": T + 2100, "end": T + 2200}),
                 tool(
-                    "prt_6", "c1", "write", {"filePath": "/work/app/a.txt", "content": "one\ntwo\n"}, "", filediff=diff
+                    "prt_6", "c1", "write", {"filePath": "/srv/app/a.txt", "content": "one\ntwo\n"}, "", filediff=diff
                 ),
                 tool("prt_7", "c2", "bash", {"command": "false"}, "no", exit=1),
                 finish("prt_8", 100),

@@ -52,7 +52,7 @@ def result(id: str, output: Any, second: int = 0) -> dict[str, Any]:
 
 
 def meta(id: str = THREAD, **more: Any) -> dict[str, Any]:
-    payload = {"id": id, "cwd": "/work/app", "cli_version": "0.104.0", "git": {"branch": "main"}, **more}
+    payload = {"id": id, "cwd": "/srv/app", "cli_version": "0.104.0", "git": {"branch": "main"}, **more}
     return rollout("session_meta", payload)
 
 
@@ -61,7 +61,7 @@ def prompt(text: str, turn: str, second: int = 0) -> list[dict[str, Any]]:
         event("task_started", second, turn_id=turn),
         message("user", text, second),
         event("user_message", second, message=text, images=[]),
-        rollout("turn_context", {"turn_id": turn, "cwd": "/work/app", "model": "gpt-5.3-codex"}, second),
+        rollout("turn_context", {"turn_id": turn, "cwd": "/srv/app", "model": "gpt-5.3-codex"}, second),
     ]
 
 
@@ -71,8 +71,8 @@ def codex() -> list[dict[str, Any]]:
     return [
         meta(),
         message("developer", "<permissions instructions>ask first</permissions instructions>"),
-        message("user", "# AGENTS.md instructions for /work/app\n\nBe brief."),
-        message("user", "<environment_context>\n  <cwd>/work/app</cwd>\n</environment_context>"),
+        message("user", "# AGENTS.md instructions for /srv/app\n\nBe brief."),
+        message("user", "<environment_context>\n  <cwd>/srv/app</cwd>\n</environment_context>"),
         *prompt("Make a.txt", first, 1),
         event("token_count", 1, info=None),
         event("agent_reasoning", 2, text="**Looking**"),
@@ -83,7 +83,7 @@ def codex() -> list[dict[str, Any]]:
         call("c2", "exec_command", {"cmd": "pwd"}, 4),
         tokens(1000, 1000, 5),
         result("c1", "Chunk ID: 1\nWall time: 0.5 seconds\nProcess exited with code 2\nOutput:\nls: no such file", 6),
-        result("c2", "Chunk ID: 2\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n/work/app", 6),
+        result("c2", "Chunk ID: 2\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n/srv/app", 6),
         tokens(1000, 1000, 6),
         item("custom_tool_call", 7, status="completed", call_id="c3", name="apply_patch", input=PATCH),
         tokens(3000, 2000, 8),
@@ -116,7 +116,7 @@ def codex_exec() -> list[dict[str, Any]]:
             "item": {
                 "id": "item_2",
                 "type": "file_change",
-                "changes": [{"path": "/work/b.txt", "kind": "add"}],
+                "changes": [{"path": "/srv/b.txt", "kind": "add"}],
                 "status": "completed",
             },
         },
@@ -143,8 +143,8 @@ def gemini() -> dict[str, Any]:
 
 
 def gemini_messages() -> list[dict[str, Any]]:
-    write = {"file_path": "/work/a.txt", "content": "hello\n"}
-    replace = {"file_path": "/work/a.txt", "old_string": "hello", "new_string": "goodbye"}
+    write = {"file_path": "/srv/a.txt", "content": "hello\n"}
+    replace = {"file_path": "/srv/a.txt", "old_string": "hello", "new_string": "goodbye"}
     return [
         {"id": "u1", "timestamp": "2026-01-05T10:00:01.000Z", "type": "user", "content": "Write a.txt"},
         {
@@ -156,7 +156,7 @@ def gemini_messages() -> list[dict[str, Any]]:
             "tokens": {"input": 100, "output": 10, "cached": 40, "thoughts": 5, "tool": 0, "total": 115},
             "model": "gemini-2.5-pro",
             "toolCalls": [
-                gemini_call("w1", "write_file", write, "Successfully created and wrote to new file: /work/a.txt."),
+                gemini_call("w1", "write_file", write, "Successfully created and wrote to new file: /srv/a.txt."),
                 gemini_call("s1", "run_shell_command", {"command": "nope"}, "Output: (empty)\nExit Code: 127"),
             ],
         },
@@ -167,7 +167,7 @@ def gemini_messages() -> list[dict[str, Any]]:
             "content": "",
             "tokens": {"input": 200, "output": 20, "cached": 0, "thoughts": 0, "tool": 0, "total": 220},
             "model": "gemini-2.5-pro",
-            "toolCalls": [gemini_call("r1", "replace", replace, "Successfully modified file: /work/a.txt")],
+            "toolCalls": [gemini_call("r1", "replace", replace, "Successfully modified file: /srv/a.txt")],
         },
         {"id": "i1", "timestamp": "2026-01-05T10:00:06.000Z", "type": "info", "content": "Update available"},
         {
@@ -211,9 +211,9 @@ def pi_message(id: str, parent: str | None, second: int, **message: Any) -> dict
 def pi() -> list[dict[str, Any]]:
     usage = {"input": 10, "output": 5, "cacheRead": 90, "cacheWrite": 0, "totalTokens": 105, "cost": {"total": 0.001}}
     said = {"provider": "anthropic", "model": "claude-sonnet-4-5", "usage": usage}
-    edit = {"path": "/work/a.txt", "oldText": "x", "newText": "y\nz"}
+    edit = {"path": "/srv/a.txt", "oldText": "x", "newText": "y\nz"}
     return [
-        {"type": "session", "version": 3, "id": "pi-1", "timestamp": "2026-01-05T10:00:00.000Z", "cwd": "/work"},
+        {"type": "session", "version": 3, "id": "pi-1", "timestamp": "2026-01-05T10:00:00.000Z", "cwd": "/srv"},
         {"type": "model_change", "id": "m0", "parentId": None, "provider": "anthropic", "modelId": "claude-sonnet-4-5"},
         pi_message("m1", "m0", 1, role="user", content="Change a.txt"),
         pi_message(

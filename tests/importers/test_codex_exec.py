@@ -22,7 +22,7 @@ def test_a_run_is_a_turn_with_its_calls_answer_and_usage(tmp_path: Path) -> None
         "item_1": ("exec_command", "succeeded", "a.txt\n"),
         "item_2": ("apply_patch", "succeeded", None),
     }
-    assert seen.files == [("/work/b.txt", "created", 0, 0)]
+    assert seen.files == [("/srv/b.txt", "created", 0, 0)]
     assert (seen.cost["tokens_in"], seen.cost["tokens_out"]) == (100, 7)
 
 

@@ -180,7 +180,7 @@ def test_patches_are_changes_of_files_whose_contents_are_followed(tmp_path: Path
     ]
     assert session.log.value(changes[1], changes[1].body["after"]) == "one\nthree\nfour\n"
     assert session.log.value(changes[2], changes[2].body["before"]) == "one\nthree\nfour\n"
-    assert changes[0].body["folder"] == "/work/app"
+    assert changes[0].body["folder"] == "/srv/app"
     assert [c.body["action"] for c in changes] == ["p1", "p2", "p3", "p3", "p3"]
 
 

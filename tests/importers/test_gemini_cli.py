@@ -69,7 +69,7 @@ def test_edits_are_changes_of_files_whose_contents_are_followed(tmp_path: Path) 
     report = import_transcript(store, write_document(tmp_path / "session.json", gemini()))
     session = store.resume(report.sessions[0].name)
     changes = [e for e in session.log.entries() if e.kind == "file.changed"]
-    assert Seen(session).files == [("/work/a.txt", "created", 1, 0), ("/work/a.txt", "modified", 1, 1)]
+    assert Seen(session).files == [("/srv/a.txt", "created", 1, 0), ("/srv/a.txt", "modified", 1, 1)]
     assert session.log.value(changes[1], changes[1].body["after"]) == "goodbye\n"
 
 
@@ -177,7 +177,7 @@ def test_sub_agents_belong_to_their_session(tmp_path: Path) -> None:
     chats = tmp_path / ".gemini" / "tmp" / "app" / "chats"
     parent = gemini()["sessionId"]
     (chats / parent).mkdir(parents=True)
-    (chats.parent / ".project_root").write_text("/work/app\n")
+    (chats.parent / ".project_root").write_text("/srv/app\n")
     call = gemini_call("c", "investigator", {"prompt": "Look"}, "Found it", agentId="agent-1")
     asked = {"id": "g", "type": "gemini", "content": "", "toolCalls": [call]}
     write_lines(chats / "session-2026-01-05T10-00-11111111.jsonl", [*gemini_log()[:2], asked])
@@ -189,4 +189,4 @@ def test_sub_agents_belong_to_their_session(tmp_path: Path) -> None:
     sessions = {p.name[:5]: store.resume(import_transcript(store, p).sessions[0].name) for p in found}
     spawned = [e.body["session"] for e in sessions["sessi"].log.entries() if e.kind == "subagent.spawned"]
     assert spawned == [sessions["agent"].id]
-    assert sessions["sessi"].log.part("labels")["project"] == "/work/app"
+    assert sessions["sessi"].log.part("labels")["project"] == "/srv/app"

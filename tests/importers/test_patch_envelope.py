@@ -37,6 +37,6 @@ def test_a_patch_is_found_inside_a_command() -> None:
 
 def test_a_file_that_is_not_known_has_counts_and_no_contents() -> None:
     patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-x\n+y\n+z\n*** End of File\n*** End Patch"
-    (change,) = PatchedFiles().apply(patch, "/work")
-    assert (change.path, change.folder, change.added, change.removed) == ("a.txt", "/work", 2, 1)
+    (change,) = PatchedFiles().apply(patch, "/srv")
+    assert (change.path, change.folder, change.added, change.removed) == ("a.txt", "/srv", 2, 1)
     assert set(change.missing) == {"before", "after"}

@@ -22,7 +22,7 @@ def test_messages_calls_and_costs_are_there(tmp_path: Path) -> None:
         "t1": ("edit", "succeeded"),
         "t2": ("bash", "failed"),
     }
-    assert seen.files == [("/work/a.txt", "modified", 2, 1)]
+    assert seen.files == [("/srv/a.txt", "modified", 2, 1)]
     assert seen.cost == {"tokens_in": 300, "tokens_out": 15, "usd_micros": 3000}
 
 

@@ -27,6 +27,10 @@ from wakelog.insight.commands import command_line, shell_commands, written_files
         ("./gradlew test", "test pass"),
         ("python tests/runtests.py pagination", "test pass"),
         ("tsc --noEmit", "types pass"),
+        ("bash -lc 'cd app && pytest'", "test pass"),
+        ("ruff format --check .", "lint pass"),
+        ("bin/test sympy/core", "test pass"),
+        ("node --test", "test pass"),
     ],
 )
 def test_a_check_is_known_by_its_program(command: str, detail: str) -> None:
@@ -82,6 +86,9 @@ def test_a_check_that_did_not_start_has_no_result() -> None:
             ["a.ts", "b.ts"],
         ),
         ("git checkout -- a.py", ["a.py"]),
+        ("git checkout src/a.py", ["src/a.py"]),
+        ("git checkout -b fix/a.b", []),
+        ("git checkout feature/login", []),
         ("python - <<'E'\nopen('made.txt', 'w').write('x')\nE", ["made.txt"]),
         ("grep -rn 'a > b' src | head", []),
     ],

@@ -157,6 +157,8 @@ def _claude(text: str) -> Transcript:
         if not isinstance(blocks, list):
             continue
         for index, block in enumerate(blocks):
+            if not isinstance(block, dict):
+                continue
             at = f"L{number}" if len(blocks) == 1 else f"L{number}#b{index}"
             if kind == "user":
                 if block.get("type") == "text" and not record.get("isCompactSummary"):

@@ -117,7 +117,7 @@ def test_what_only_the_server_can_answer_waits_for_it(frame: Frame) -> None:
 
 
 def test_a_request_that_is_too_long_to_be_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wakelog.mcp.frames.LINE_MAX", 1000)
+    monkeypatch.setattr("wakelog.codec.lines.LINE_MAX", 1000)
     long = request(1, "tools/call", name="x", arguments={"text": "x" * 2000})
     answered, kept = ask_front([long, request(2, "tools/list")])
     assert [json.loads(line)["id"] for line in kept] == [2]

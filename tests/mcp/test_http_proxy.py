@@ -157,7 +157,7 @@ async def test_an_answer_that_is_too_large_to_be_recorded_is_told(
     store: wakelog.Store, monkeypatch: pytest.MonkeyPatch, json_response: bool
 ) -> None:
     monkeypatch.setattr("wakelog.mcp.http_proxy.BODY_MAX", 1000)
-    monkeypatch.setattr("wakelog.mcp.frames.LINE_MAX", 1000)
+    monkeypatch.setattr("wakelog.codec.lines.LINE_MAX", 1000)
     warned: list[str] = []
     recorder = Recorder(lambda: store.session("rec"), name="things", warn=warned.append)
     app = things().streamable_http_app(json_response=json_response)

@@ -25,7 +25,7 @@ from wakelog.model.parts import Part, Text, flat, parts_of, text_of
 from wakelog.model.payloads import as_ref
 from wakelog.model.trust import Trust, least_trusted
 from wakelog.model.values import Value
-from wakelog.timeline.messages import content_of
+from wakelog.timeline.messages import content_of, is_input_said
 
 Kind = Literal["message", "call", "summary", "gone"]
 Role = Literal["system", "user", "assistant"]
@@ -177,9 +177,7 @@ class Builder:
         began, self._input = self._input, None
         if began is None:
             return
-        # Asked of the log, because the message itself may have left the window.
-        following = self._log.entries(after=began.seq, upto=began.seq + 2)
-        if not any(e.kind == "message.added" and _role(e.body) == "user" and not is_aside(e.body) for e in following):
+        if not is_input_said(self._log, began):
             self._slots.append(_Slot("input", began, began.seq))
 
     def _message(self, entry: Entry) -> None:

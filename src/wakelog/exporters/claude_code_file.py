@@ -19,7 +19,7 @@ from wakelog.context.shapes import shape_items
 from wakelog.context.window import read_window
 from wakelog.exporters.claude_blocks import ENDS, Block, CallBlocks
 from wakelog.exporters.openai_chat import plain_item
-from wakelog.importers.imported_records import LOG_OWN, rests_of
+from wakelog.importers.imported_records import COMMON, LOG_OWN, rests_of
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
@@ -94,9 +94,10 @@ class _Transcript:
             self._time = max([self._time, *(e.happened_at for e in own)])
             if not isinstance(rest, dict) or (view is not None and own and not _is_in(view, own[-1].seq)):
                 continue  # a line that was broken, or was rewound
-            if rest.get("type") not in ("user", "assistant") or "uuid" in rest or "timestamp" in rest:
+            if COMMON not in rest:
                 yield self._kept(rest)
                 continue
+            rest = {**rest.pop(COMMON), **rest}
             for key in _STICKY:
                 if key in rest:
                     self._fields[key] = rest[key]

@@ -210,6 +210,7 @@ class _Page:
     def _said(self, entry: Entry, role: str, who: str, text: str) -> str:
         style = role if role in ("user", "assistant") else "other"
         front = f"<b>{_safe(who)}</b>{_trust(entry)}{_place(entry)}"
+        text = text.strip("\n")
         shown = _pre(text) if len(text) <= 10 * SHORT else _folded(text)
         return f'<section class="{style}" id="e{entry.seq}"><header>{front}</header>{shown}</section>\n'
 

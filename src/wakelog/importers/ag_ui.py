@@ -19,16 +19,16 @@ from wakelog.importers.files import RecordIds, Sample, digest, document, is_docu
 from wakelog.importers.foreign_state import ForeignState
 from wakelog.importers.moments import microseconds
 from wakelog.importers.steps import (
-    Answer,
-    Ask,
-    Prompt,
-    Reply,
+    AnswerStep,
+    AskStep,
+    PromptStep,
+    ReplyStep,
     SourceRecord,
     Step,
     Transcript,
     TranscriptHead,
-    TurnDone,
-    Words,
+    TurnDoneStep,
+    WordsStep,
 )
 from wakelog.importers.tools import effect_of
 
@@ -127,7 +127,7 @@ class _ThreadReader:
                 continue
             steps = tuple(self._steps(event))
             for step in steps:
-                self._is_open = isinstance(step, Prompt) or (self._is_open and not isinstance(step, TurnDone))
+                self._is_open = isinstance(step, PromptStep) or (self._is_open and not isinstance(step, TurnDoneStep))
             yield SourceRecord(id, steps, microseconds(event.get("timestamp")), rest=event), size
 
     def _steps(self, event: dict[str, Any]) -> Iterator[Step]:
@@ -147,10 +147,10 @@ class _ThreadReader:
             case "RUN_FINISHED":
                 yield from self._begun()
                 if not self._asked - set(self._spans.values()):
-                    yield TurnDone()
+                    yield TurnDoneStep()
             case "RUN_ERROR":
                 yield from self._begun()
-                yield TurnDone("failed", words(event.get("message"))[:ERROR_MAX] or "error")
+                yield TurnDoneStep("failed", words(event.get("message"))[:ERROR_MAX] or "error")
             case "MESSAGES_SNAPSHOT":
                 yield from self._snapshot(event.get("messages"))
             case "STATE_SNAPSHOT":
@@ -166,7 +166,7 @@ class _ThreadReader:
         """A run whose stream does not say what the user asked is a turn all the same."""
         if self._run:
             run, self._run = self._run, ""
-            yield Prompt("", id=run)
+            yield PromptStep("", id=run)
 
     # Pieces
 
@@ -193,13 +193,13 @@ class _ThreadReader:
         self._seen.add(id)
         if role == "user":
             self._run = ""
-            yield Prompt(text, id=id)
+            yield PromptStep(text, id=id)
         elif text and role in ("assistant", "reasoning"):
             yield from self._begun()
             block = {"type": "thinking", "thinking": text} if role == "reasoning" else {"type": "text", "text": text}
-            yield Reply(id, [block])
+            yield ReplyStep(id, [block])
         elif text:
-            yield Words("system", text, name="instructions")
+            yield WordsStep("system", text, name="instructions")
 
     def _call(self, kind: str, event: dict[str, Any]) -> Iterator[Step]:
         id = _word(event, "toolCallId", "tool_call_id") or self._chunk
@@ -225,20 +225,20 @@ class _ThreadReader:
         yield from self._begun()
         self._asked.add(id)
         self._seen.add(id)
-        yield Reply(message, [{"type": "tool_use", "id": id, "name": tool}])
-        yield Ask(id, tool, given, effect_of(tool, given), group=message)
+        yield ReplyStep(message, [{"type": "tool_use", "id": id, "name": tool}])
+        yield AskStep(id, tool, given, effect_of(tool, given), group=message)
 
-    def _answer(self, id: str, content: Any, error: str) -> Answer:
+    def _answer(self, id: str, content: Any, error: str) -> AnswerStep:
         self._asked.discard(id)
         self._seen.add(f"{id} answered")
-        return Answer(id, content, "failed" if error else "succeeded", error[:ERROR_MAX])
+        return AnswerStep(id, content, "failed" if error else "succeeded", error[:ERROR_MAX])
 
     def _step(self, kind: str, name: str) -> Iterator[Step]:
         if kind == "STEP_STARTED":
             yield from self._begun()
             id = self._spans[name] = self._calls.unique(f"step-{name}")
             self._asked.add(id)
-            yield Ask(id, f"step:{name}", {"span": name}, "pure")
+            yield AskStep(id, f"step:{name}", {"span": name}, "pure")
         elif (id := self._spans.pop(name, "")) in self._asked:
             yield self._answer(id, None, "")
 
@@ -261,19 +261,19 @@ class _ThreadReader:
             if role == "user":
                 if number == last:
                     self._run = ""
-                    yield Prompt(content, id=id)
+                    yield PromptStep(content, id=id)
                 else:
-                    yield Words("user", content, name="history")
+                    yield WordsStep("user", content, name="history")
             elif role == "assistant":
                 yield from self._past(id, message)
             elif role in ("system", "developer"):
-                yield Words("system", content, name="instructions")
+                yield WordsStep("system", content, name="instructions")
 
     def _past(self, id: str, message: dict[str, Any]) -> Iterator[Step]:
         """An answer that the stream did not have."""
         text = text_of(message.get("content"))
         if text:
-            yield Reply(id, [{"type": "text", "text": text}])
+            yield ReplyStep(id, [{"type": "text", "text": text}])
         for call in items(message.get("toolCalls", message.get("tool_calls"))):
             about = fields(call)
             own, function = words(about.get("id")), fields(about.get("function"))

@@ -7,14 +7,14 @@ from typing import Literal
 from wakelog.codec.canonical import hash_value
 from wakelog.errors import WakelogError
 from wakelog.importers.files import storable
-from wakelog.importers.steps import Answer, Ask
+from wakelog.importers.steps import AnswerStep, AskStep
 from wakelog.model import events as ev
 from wakelog.model.values import Value
 
 UNVERIFIED = ("read", "external")
 
 
-def recorded_call(ask: Ask, answer: Answer, output: Value) -> ev.ActionRecorded:
+def recorded_call(ask: AskStep, answer: AnswerStep, output: Value) -> ev.ActionRecorded:
     """A call and its answer."""
     return ev.ActionRecorded(
         action=ask.id,
@@ -31,7 +31,7 @@ def recorded_call(ask: Ask, answer: Answer, output: Value) -> ev.ActionRecorded:
     )
 
 
-def requested_call(ask: Ask) -> ev.ActionRequested:
+def requested_call(ask: AskStep) -> ev.ActionRequested:
     """A call that has no answer yet."""
     return ev.ActionRequested(
         action=ask.id,
@@ -44,7 +44,7 @@ def requested_call(ask: Ask) -> ev.ActionRequested:
     )
 
 
-def settled_call(answer: Answer, output: Value) -> ev.Event:
+def settled_call(answer: AnswerStep, output: Value) -> ev.Event:
     """The answer of a call that was pending when it was last looked at."""
     if answer.outcome == "succeeded":
         return ev.ActionSucceeded(action=answer.id, output=output, cost=answer.cost)
@@ -54,16 +54,16 @@ def settled_call(answer: Answer, output: Value) -> ev.Event:
     return ev.ActionFailed(action=answer.id, error=failure, output=output, cost=answer.cost)
 
 
-def trust_of(ask: Ask) -> Literal["trusted", "unverified"]:
+def trust_of(ask: AskStep) -> Literal["trusted", "unverified"]:
     """What a tool brought from outside is not to be trusted."""
     return "unverified" if ask.effect in UNVERIFIED else "trusted"
 
 
-def source_of(ask: Ask) -> str:
+def source_of(ask: AskStep) -> str:
     return ask.tool if ask.effect in UNVERIFIED else ""
 
 
-def _failure(answer: Answer) -> ev.Failure | None:
+def _failure(answer: AnswerStep) -> ev.Failure | None:
     if answer.outcome == "succeeded":
         return None
     return ev.Failure(answer.outcome if answer.outcome != "failed" else "error", answer.error)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from wakelog.importers.files import storable
-from wakelog.importers.steps import Ask
+from wakelog.importers.steps import AskStep
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import Effect
 from wakelog.model.values import Value
@@ -48,7 +48,7 @@ def json_or_text(given: object) -> Value:
         return given
 
 
-def asks_of(message: dict[str, Any], group: str, effects: dict[str, Effect] | None = None) -> list[Ask]:
+def asks_of(message: dict[str, Any], group: str, effects: dict[str, Effect] | None = None) -> list[AskStep]:
     """The calls that a message of a model asks for."""
     asks = []
     for number, call in enumerate(items(message.get("tool_calls"))):
@@ -57,11 +57,11 @@ def asks_of(message: dict[str, Any], group: str, effects: dict[str, Effect] | No
         given = json_or_text(function.get("arguments"))
         id = words(fields(call).get("id")) or f"{group}.{number}"
         effect = (effects or {}).get(tool) or effect_of(tool, given)
-        asks.append(Ask(id, tool, given, effect, group=group))
+        asks.append(AskStep(id, tool, given, effect, group=group))
     return asks
 
 
-def blocks_of(text: str, asks: list[Ask], thinking: str = "") -> list[dict[str, Value]]:
+def blocks_of(text: str, asks: list[AskStep], thinking: str = "") -> list[dict[str, Value]]:
     """The content of a reply: what was thought and said, and a mention of each call."""
     blocks: list[dict[str, Value]] = [{"type": "thinking", "thinking": thinking}] if thinking else []
     if text.strip() or not (asks or blocks):

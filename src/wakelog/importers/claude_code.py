@@ -22,19 +22,19 @@ from wakelog.importers.files import JsonLine, RecordIds, Sample, digest, json_li
 from wakelog.importers.imported_records import COMMON
 from wakelog.importers.moments import microseconds
 from wakelog.importers.steps import (
-    Answer,
-    Ask,
-    Compaction,
-    Labels,
-    Prompt,
-    Reply,
-    Rewind,
+    AnswerStep,
+    AskStep,
+    CompactionStep,
+    LabelsStep,
+    PromptStep,
+    ReplyStep,
+    RewindStep,
     SourceRecord,
     Step,
     Transcript,
     TranscriptHead,
-    TurnDone,
-    Words,
+    TurnDoneStep,
+    WordsStep,
 )
 from wakelog.importers.tools import effect_of
 from wakelog.model.usage import Usage, usage_of
@@ -174,7 +174,7 @@ class _Reader:
         if steps and value.get("isSidechain") is not True:
             self._has_parents = self._has_parents or bool(parent)
             self._path[uuid] = len(self._path) + 1
-            if any(isinstance(step, Prompt | Reply | Answer) for step in steps):
+            if any(isinstance(step, PromptStep | ReplyStep | AnswerStep) for step in steps):
                 self._said = self._path[uuid]
 
     def _steps(self, value: dict[str, Any], lane: str) -> list[Step]:
@@ -187,13 +187,13 @@ class _Reader:
             case "assistant":
                 steps += self._assistant(value)
             case "system" if value.get("subtype") == "turn_duration":
-                steps.append(TurnDone())
+                steps.append(TurnDoneStep())
             case "system" if value.get("subtype") == "local_command" and isinstance(value.get("content"), str):
-                steps.append(Words("system", value["content"], name="command"))
+                steps.append(WordsStep("system", value["content"], name="command"))
             case "summary" if isinstance(value.get("summary"), str):
-                steps.append(Labels({"title": value["summary"][:200]}))
+                steps.append(LabelsStep({"title": value["summary"][:200]}))
             case "queue-operation" if value.get("operation") == "enqueue" and isinstance(value.get("content"), str):
-                steps.append(Words("user", value["content"], name="queued"))
+                steps.append(WordsStep("user", value["content"], name="queued"))
         return steps
 
     def _see_labels(self, value: dict[str, Any], steps: list[Step]) -> None:
@@ -206,13 +206,13 @@ class _Reader:
                     changed[label] = given
                 last[key] = given
         if changed:
-            steps.append(Labels(changed))
+            steps.append(LabelsStep(changed))
 
     def _user(self, value: dict[str, Any], lane: str) -> Iterator[Step]:
         message = value.get("message")
         content = message.get("content") if isinstance(message, dict) else message
         if value.get("isCompactSummary"):
-            yield Compaction(content)
+            yield CompactionStep(content)
             return
         blocks = content if isinstance(content, list) else []
         results = [b for b in blocks if isinstance(b, dict) and b.get("type") == "tool_result"]
@@ -228,12 +228,12 @@ class _Reader:
         if not words or not (text.strip() or _has_more(words)):
             return
         if text.lstrip().startswith(INTERRUPTED):
-            yield Words("user", words, name="interrupt")
-            yield TurnDone("interrupted")
+            yield WordsStep("user", words, name="interrupt")
+            yield TurnDoneStep("interrupted")
         elif value.get("isMeta") or results:
-            yield Words("user", words, name="meta", trust="unverified")
+            yield WordsStep("user", words, name="meta", trust="unverified")
         elif _ASIDE.match(text) or (_COMMAND.match(text) and _is_aside(text)):
-            yield Words("user", words, name="command")
+            yield WordsStep("user", words, name="command")
         else:
             yield from self._prompt(value, words, lane)
 
@@ -242,18 +242,18 @@ class _Reader:
             yield from self._way_back(value)
         if isinstance(words, str) and _COMMAND.match(words):
             words = _typed(words)
-        yield Prompt(words, id=str(value.get("promptId") or value.get("uuid") or ""))
+        yield PromptStep(words, id=str(value.get("promptId") or value.get("uuid") or ""))
 
     def _way_back(self, value: dict[str, Any]) -> Iterator[Step]:
         """Whether a prompt follows an earlier place than the one before it. One that follows nothing, in a file whose
         other lines name what they follow, is at the beginning again."""
         parent = value.get("parentUuid")
         if parent is None and "parentUuid" in value and self._said and self._has_parents:
-            yield Rewind("")
+            yield RewindStep("")
             return
         back = self._ancestor(str(parent or ""))
         if back and self._path[back] < self._said:
-            yield Rewind(back)
+            yield RewindStep(back)
 
     def _usage_of(self, told: Any) -> Usage:
         """Every line of an answer repeats what it used."""
@@ -277,11 +277,11 @@ class _Reader:
         id = str(message.get("id") or value.get("uuid") or "")
         model = str(message.get("model") or "")
         if model == "<synthetic>" or value.get("isApiErrorMessage"):
-            yield Words("assistant", _text(blocks), name="error")
+            yield WordsStep("assistant", _text(blocks), name="error")
             return
         kept = [_call_mention(b) if b.get("type") == "tool_use" else b for b in blocks]
         stop = str(message.get("stop_reason") or "")
-        yield Reply(
+        yield ReplyStep(
             id,
             kept,
             model=model,
@@ -294,7 +294,7 @@ class _Reader:
                 tool, given, call = str(block.get("name") or "unknown"), block.get("input"), str(block.get("id") or "")
                 if tool in ("Task", "Agent") and isinstance(given, dict) and isinstance(given.get("prompt"), str):
                     self._tasks[given["prompt"]] = call
-                yield Ask(call, tool, given, effect_of(tool, given), group=id)
+                yield AskStep(call, tool, given, effect_of(tool, given), group=id)
 
 
 def _call_mention(block: dict[str, Any]) -> dict[str, Value]:
@@ -340,7 +340,7 @@ def _rest(value: dict[str, Any], steps: list[Step]) -> dict[str, Value]:
     elif message is not None:
         rest["message"] = message
     if "toolUseResult" in rest:
-        answers = [step for step in steps if isinstance(step, Answer)]
+        answers = [step for step in steps if isinstance(step, AnswerStep)]
         rest["toolUseResult"] = beyond_answer(rest["toolUseResult"], answers[0] if len(answers) == 1 else None)
     return rest
 
@@ -349,12 +349,12 @@ def _is_held(content: Any, steps: list[Step]) -> bool:
     """Whether the steps hold a message's content as it was."""
     for step in steps:
         match step:
-            case Reply():
+            case ReplyStep():
                 return isinstance(content, str) or _are_dicts(content)
-            case Prompt() | Words() | Compaction():
-                held = step.summary if isinstance(step, Compaction) else step.content
-                return held == content or any(isinstance(s, Answer) for s in steps)
-    return any(isinstance(step, Answer) for step in steps) and all(map(_is_result, content))
+            case PromptStep() | WordsStep() | CompactionStep():
+                held = step.summary if isinstance(step, CompactionStep) else step.content
+                return held == content or any(isinstance(s, AnswerStep) for s in steps)
+    return any(isinstance(step, AnswerStep) for step in steps) and all(map(_is_result, content))
 
 
 def _are_dicts(content: Any) -> bool:

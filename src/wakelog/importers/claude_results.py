@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from wakelog.importers.file_changes import file_change, patch_counts, replaced
-from wakelog.importers.steps import Answer, Outcome
+from wakelog.importers.steps import AnswerStep, Outcome
 from wakelog.model.events import Cost, FileChanged
 from wakelog.model.values import Value
 
@@ -25,7 +25,7 @@ def is_id(given: Any) -> bool:
     return isinstance(given, str) and given.isascii() and 0 < len(given) <= _ID_MAX
 
 
-def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) -> Answer:
+def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) -> AnswerStep:
     """A tool_result with its `toolUseResult`."""
     output = _plain(block.get("content"))
     output = "" if output is None else output  # so that it is told from a call without an answer
@@ -34,7 +34,7 @@ def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) 
     details = structured if isinstance(structured, dict) else {}
     agent = details.get("agentId")
     duration = details.get("totalDurationMs") or details.get("durationMs")
-    return Answer(
+    return AnswerStep(
         str(block.get("tool_use_id") or ""),
         output,
         outcome,
@@ -46,7 +46,7 @@ def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) 
     )
 
 
-def beyond_answer(result: Any, answer: Answer | None) -> Value:
+def beyond_answer(result: Any, answer: AnswerStep | None) -> Value:
     """A structured result without what the call's answer and its file changes hold word for word."""
     if answer is None:
         return result
@@ -62,7 +62,7 @@ def beyond_answer(result: Any, answer: Answer | None) -> Value:
     return kept
 
 
-def _is_told(field: str, value: Any, text: str, answer: Answer) -> bool:
+def _is_told(field: str, value: Any, text: str, answer: AnswerStep) -> bool:
     change = answer.files[0] if answer.files else None
     match field:
         case "originalFile" | "originalFileContents":

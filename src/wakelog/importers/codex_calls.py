@@ -2,7 +2,7 @@
 
 Its versions write a result in different ways: a JSON text with `metadata.exit_code`, a text that begins with
 `Exit code: 1` or says `Process exited with code 1`, a list of content blocks, or a plain sentence for a call that was
-refused, was stopped or never ran. All of them are read into an `Answer`.
+refused, was stopped or never ran. All of them are read into an `AnswerStep`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from wakelog.importers.files import decoded
 from wakelog.importers.patch_envelope import BEGIN
-from wakelog.importers.steps import Answer, Ask, Outcome
+from wakelog.importers.steps import AnswerStep, AskStep, Outcome
 from wakelog.importers.tools import effect_of, is_shell, shell_command
 from wakelog.model.events import Cost
 from wakelog.model.values import Value
@@ -44,9 +44,9 @@ _FAILED = re.compile(
 """Sentences of Codex itself, at the very start of a result that is no command's output."""
 
 
-def ask_of(id: str, tool: str, given: Value, group: str, inside: str = "") -> Ask:
+def ask_of(id: str, tool: str, given: Value, group: str, inside: str = "") -> AskStep:
     effect = "write" if patch_of(tool, given) else effect_of(tool, given)
-    return Ask(id, tool, given, effect, group=group, inside=inside)
+    return AskStep(id, tool, given, effect, group=group, inside=inside)
 
 
 def arguments_of(given: Any) -> Value:
@@ -80,7 +80,7 @@ def _shell_words(given: Value) -> str:
     return text if re.search(r"(?:^|[\n;&|(]\s*)(?:cd \S+\s*(?:&&|;)\s*)?apply_?patch\b", text.lstrip()) else ""
 
 
-def answer_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple[Answer, Value]:
+def answer_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple[AnswerStep, Value]:
     """What a result says, with what the events beside it said (`details`); and what of it the answer does not hold."""
     plain, metadata = _unwrap(output)
     text = plain if isinstance(plain, str) else text_of(plain)
@@ -91,7 +91,7 @@ def answer_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple
         seconds = found[1]
     if isinstance(plain, str) and metadata is None and (about := _ABOUT.match(text)):
         plain, metadata, text = text[about.end() :], {"about": about[0]}, text[about.end() :]
-    answer = Answer(
+    answer = AnswerStep(
         id,
         plain,
         outcome,

@@ -15,15 +15,15 @@ from wakelog.importers.codex_usage import usage_of
 from wakelog.importers.file_changes import file_change
 from wakelog.importers.files import JsonLine, RecordIds, Sample, digest, json_lines
 from wakelog.importers.steps import (
-    Answer,
-    Prompt,
-    Reply,
+    AnswerStep,
+    PromptStep,
+    ReplyStep,
     SourceRecord,
     Step,
     Transcript,
     TranscriptHead,
-    TurnDone,
-    Words,
+    TurnDoneStep,
+    WordsStep,
 )
 from wakelog.model.events import FileChanged
 from wakelog.model.usage import Usage
@@ -110,23 +110,23 @@ class _Reader:
         match value.get("type"):
             case "turn.started":
                 self._is_new_reply = True
-                yield Prompt(PROMPT)
+                yield PromptStep(PROMPT)
             case "turn.completed":
                 yield self._say(usage=usage_of(value.get("usage")))
-                yield TurnDone()
+                yield TurnDoneStep()
             case "turn.failed":
-                yield TurnDone("failed", _message(value.get("error")) or "the turn failed")
+                yield TurnDoneStep("failed", _message(value.get("error")) or "the turn failed")
             case "error":
-                yield Words("system", _message(value), name="error")
+                yield WordsStep("system", _message(value), name="error")
             case "item.started" if isinstance(item, dict) and _text(item.get("type")) in _CALLS:
                 yield from self._ask(item)
             case "item.completed" if isinstance(item, dict):
                 yield from self._completed(item)
 
-    def _say(self, *blocks: dict[str, Value], usage: Usage | None = None) -> Reply:
+    def _say(self, *blocks: dict[str, Value], usage: Usage | None = None) -> ReplyStep:
         if self._is_new_reply:
             self._reply, self._is_new_reply = self._reply + 1, False
-        return Reply(f"reply-{self._reply}", list(blocks), usage=usage or Usage())
+        return ReplyStep(f"reply-{self._reply}", list(blocks), usage=usage or Usage())
 
     def _completed(self, item: dict[str, Any]) -> Iterator[Step]:
         text = _text(item.get("text"))
@@ -136,7 +136,7 @@ class _Reader:
             case "reasoning":
                 yield self._say({"type": "thinking", "thinking": text})
             case "error":
-                yield Words("system", _message(item), name="error")
+                yield WordsStep("system", _message(item), name="error")
             case kind if kind in _CALLS:
                 if _text(item.get("id")) not in self._open:
                     yield from self._ask(item)
@@ -149,7 +149,7 @@ class _Reader:
         yield self._say({"type": "tool_use", "id": id, "name": tool})
         yield ask_of(id, tool, given, f"reply-{self._reply}")
 
-    def _answer(self, item: dict[str, Any]) -> Answer:
+    def _answer(self, item: dict[str, Any]) -> AnswerStep:
         id = self._open.pop(_text(item.get("id")))
         tool, _ = _tool(item)
         output = item.get("aggregated_output", item.get("result"))
@@ -159,7 +159,7 @@ class _Reader:
         files = tuple(_changes(item.get("changes"))) if answer.outcome == "succeeded" else ()
         self._is_new_reply = True
         error = answer.error or _message(item.get("error")) if answer.outcome != "succeeded" else ""
-        return Answer(id, answer.output, answer.outcome, error, files, answer.cost, answer.by)
+        return AnswerStep(id, answer.output, answer.outcome, error, files, answer.cost, answer.by)
 
 
 def _tool(item: dict[str, Any]) -> tuple[str, Value]:

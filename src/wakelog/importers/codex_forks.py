@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from wakelog.importers.steps import Step, Words
+from wakelog.importers.steps import Step, WordsStep
 
 REPLAY_US = 2_000_000
 
@@ -55,7 +55,7 @@ class ReplayedHistory:
         if self._count and not self._is_on:
             text = f"This session goes on from {self._parent}: {self._count} records of that one's history come first."
             self._count = 0
-            yield Words("system", text, name="fork")
+            yield WordsStep("system", text, name="fork")
 
 
 def _born(id: str) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wakelog.importers.codex_calls import plain_content, text_of
-from wakelog.importers.steps import Prompt, Step, Words
+from wakelog.importers.steps import PromptStep, Step, WordsStep
 from wakelog.model.values import Value
 
 _CONTEXT = re.compile(
@@ -81,18 +81,18 @@ class PromptQueue:
     def _prompt(self, content: Value, turn: str, *, is_queued: bool) -> Iterator[Step]:
         self._last = text_of(content)
         setup, words = _split_request(content)
-        yield Words("user", words, name="queued") if is_queued else Prompt(words, id=turn)
+        yield WordsStep("user", words, name="queued") if is_queued else PromptStep(words, id=turn)
         # After the prompt, though the model read it before: it belongs to the turn that the prompt begins.
         if setup:
-            yield Words("user", setup, name="context", trust="unverified")
+            yield WordsStep("user", setup, name="context", trust="unverified")
 
 
 def is_context(text: str) -> bool:
     return bool(_CONTEXT.match(text))
 
 
-def context_of(role: str, content: Any) -> Words:
-    return Words(
+def context_of(role: str, content: Any) -> WordsStep:
+    return WordsStep(
         "user" if role == "user" else "system",
         content,
         name="context",

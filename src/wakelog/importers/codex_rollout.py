@@ -25,18 +25,18 @@ from wakelog.importers.files import JsonLine, RecordIds, Sample, digest, json_li
 from wakelog.importers.moments import microseconds
 from wakelog.importers.patch_envelope import PatchedFiles
 from wakelog.importers.steps import (
-    Answer,
-    Compaction,
-    Labels,
-    Prompt,
-    Reply,
-    Rewind,
+    AnswerStep,
+    CompactionStep,
+    LabelsStep,
+    PromptStep,
+    ReplyStep,
+    RewindStep,
     SourceRecord,
     Step,
     Transcript,
     TranscriptHead,
-    TurnDone,
-    Words,
+    TurnDoneStep,
+    WordsStep,
 )
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
@@ -130,7 +130,7 @@ class _Reader:
                 self._tokens.count(payload.get("info"), is_replayed=True)
             return SourceRecord(self._record_id, (), at, line.whole)
         steps = [*self._replay.note(), *self._steps(kind, payload)]
-        if any(isinstance(step, Prompt) for step in steps):
+        if any(isinstance(step, PromptStep) for step in steps):
             self._before_prompts.append(before)
         return SourceRecord(self._record_id, tuple(steps), at, self._rest(line, kind, payload, bool(steps)))
 
@@ -158,11 +158,11 @@ class _Reader:
                 folder = _text(payload.get("cwd"))
                 if folder and folder != self._folder:
                     self._folder = folder
-                    yield Labels({"project": folder})
+                    yield LabelsStep({"project": folder})
             case "compacted":
                 yield from self._prompts.settle(self._turn)
                 self._is_new_reply = True
-                yield Compaction(_summary(payload))
+                yield CompactionStep(_summary(payload))
             case "token_usage_record":
                 yield from self._used(self._tokens.record(payload.get("usage")))
 
@@ -181,7 +181,7 @@ class _Reader:
                 self._unsaid.remove(text if text in self._unsaid else self._unsaid[0])
             yield self._say({"type": "text", "text": text})
         elif kind == "agent_message":
-            yield Words("user", plain_content(item.get("content")), name="agent", trust="unverified")
+            yield WordsStep("user", plain_content(item.get("content")), name="agent", trust="unverified")
         elif kind == "reasoning":
             thought = "\n\n".join(t for t in (text_of(item.get("summary")), text_of(item.get("content"))) if t)
             yield self._say(*([{"type": "thinking", "thinking": thought}] if thought else []))
@@ -190,10 +190,10 @@ class _Reader:
         elif kind in _RESULTS:
             yield from self._result(item)
 
-    def _say(self, *blocks: dict[str, Value]) -> Reply:
+    def _say(self, *blocks: dict[str, Value]) -> ReplyStep:
         if self._is_new_reply:
             self._reply, self._is_new_reply, self._usage = self._reply + 1, False, Usage()
-        return Reply(f"reply-{self._reply}", list(blocks), model=self._model, usage=self._usage)
+        return ReplyStep(f"reply-{self._reply}", list(blocks), model=self._model, usage=self._usage)
 
     def _call(self, kind: str, item: dict[str, Any]) -> Iterator[Step]:
         known = _text(item.get("call_id")) or _text(item.get("id")) or f"call-{self._record_id}"
@@ -204,7 +204,7 @@ class _Reader:
         if kind in _DONE_AT_ONCE:
             status = item.get("status")
             outcome: Any = "failed" if status == "failed" else "succeeded"
-            yield self._answer(known, Answer("", item.get("result"), outcome))
+            yield self._answer(known, AnswerStep("", item.get("result"), outcome))
 
     def _asked(self, known: str, tool: str, given: Value, inside: str = "") -> Iterator[Step]:
         id = self._call_ids.unique(known)
@@ -221,11 +221,11 @@ class _Reader:
         self._is_new_reply = True
         yield self._answer(known, answer)
 
-    def _answer(self, known: str, answer: Answer) -> Answer:
+    def _answer(self, known: str, answer: AnswerStep) -> AnswerStep:
         id, _, patch, folder = self._calls.pop(known, (known or f"call-{self._record_id}", "", "", ""))
         self._answered.add(known)
         files = self._files.apply(patch, folder) if patch and answer.outcome == "succeeded" else ()
-        return Answer(id, answer.output, answer.outcome, answer.error, files, answer.cost, answer.by, answer.child)
+        return AnswerStep(id, answer.output, answer.outcome, answer.error, files, answer.cost, answer.by, answer.child)
 
     # What only the events know
 
@@ -244,17 +244,17 @@ class _Reader:
             case "task_complete" | "turn_complete":
                 yield from self._prompts.settle(self._turn)
                 yield from self._say_the_rest()
-                yield TurnDone()
+                yield TurnDoneStep()
             case "turn_aborted":
                 yield from self._prompts.settle(self._turn)
                 self._is_new_reply = True
-                yield TurnDone("interrupted")
+                yield TurnDoneStep("interrupted")
             case "thread_rolled_back":
                 yield from self._roll_back(event.get("num_turns"))
             case "thread_name_updated" if isinstance(event.get("thread_name"), str):
-                yield Labels({"title": event["thread_name"][:200]})
+                yield LabelsStep({"title": event["thread_name"][:200]})
             case "error" | "stream_error" if isinstance(event.get("message"), str):
-                yield Words("system", event["message"], name="error")
+                yield WordsStep("system", event["message"], name="error")
             case "exec_command_end" | "mcp_tool_call_end" | "patch_apply_end":
                 self._details[_text(event.get("call_id"))] = details_of(event)
             case "item_completed" if isinstance(event.get("item"), dict):
@@ -305,9 +305,9 @@ class _Reader:
         if 0 < count < len(self._before_prompts):
             to = self._before_prompts[-count]
             del self._before_prompts[-count:]
-            yield Rewind(to)
+            yield RewindStep(to)
         elif count:
-            yield Words("system", "The user took back every turn so far.", name="rollback")
+            yield WordsStep("system", "The user took back every turn so far.", name="rollback")
 
 
 _CALLS = {

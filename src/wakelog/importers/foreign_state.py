@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from wakelog.errors import WakelogError
-from wakelog.importers.steps import StateDelta
+from wakelog.importers.steps import StateDeltaStep
 from wakelog.model.values import Value
 from wakelog.state.patch import escape, resolve
 
@@ -22,11 +22,11 @@ class ForeignState:
     def __init__(self) -> None:
         self._doc: Value = {}
 
-    def put(self, key: str, value: Value) -> StateDelta | None:
+    def put(self, key: str, value: Value) -> StateDeltaStep | None:
         """A part of the state is now this."""
         return self._take([{"op": "add", "path": f"/{escape(key)}", "value": value}])
 
-    def patch(self, changes: Any, under: str = "") -> StateDelta | None:
+    def patch(self, changes: Any, under: str = "") -> StateDeltaStep | None:
         """A change of the part `under`; None where it does not fit."""
         if not isinstance(changes, list) or not changes:
             return None
@@ -42,7 +42,7 @@ class ForeignState:
             patch.append(op)
         return self._take(patch)
 
-    def _take(self, patch: list[dict[str, Any]]) -> StateDelta | None:
+    def _take(self, patch: list[dict[str, Any]]) -> StateDeltaStep | None:
         try:
             doc, delta = resolve(self._doc, patch)
         except WakelogError:
@@ -50,4 +50,4 @@ class ForeignState:
         if not isinstance(doc, dict) or not delta or any(op["path"] == "" for op in delta):
             return None
         self._doc = doc
-        return StateDelta(delta)
+        return StateDeltaStep(delta)

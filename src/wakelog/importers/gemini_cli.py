@@ -20,7 +20,7 @@ from wakelog.errors import InvalidInputError
 from wakelog.importers.files import JsonLine, RecordIds, Sample, digest, document, json_lines
 from wakelog.importers.gemini_messages import MessageReader, Named
 from wakelog.importers.moments import microseconds
-from wakelog.importers.steps import Labels, Rewind, SourceRecord, Step, Transcript, TranscriptHead, Words
+from wakelog.importers.steps import LabelsStep, RewindStep, SourceRecord, Step, Transcript, TranscriptHead, WordsStep
 from wakelog.model.values import Value
 
 NAME = "gemini-cli"
@@ -149,9 +149,9 @@ class _LogReader:
         kept = ids[: ids.index(to)] if to in self._order else []
         self._order = {id: self._order[id] for id in kept}
         if kept:
-            yield Rewind(self._order[kept[-1]])
+            yield RewindStep(self._order[kept[-1]])
         else:
-            yield Words("system", "The user took back every message so far.", name="rollback")
+            yield WordsStep("system", "The user took back every message so far.", name="rollback")
 
 
 def _record(id: str, named: list[Named], message: dict[str, Any]) -> SourceRecord:
@@ -172,7 +172,7 @@ def _record(id: str, named: list[Named], message: dict[str, Any]) -> SourceRecor
 def _told(about: dict[str, Any]) -> Iterator[Step]:
     summary = about.get("summary")
     if isinstance(summary, str) and summary.strip():
-        yield Labels({"title": summary.strip()[:200]})
+        yield LabelsStep({"title": summary.strip()[:200]})
 
 
 def _is_log(path: Path) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from wakelog.importers.file_changes import diff_counts, file_change, replaced
 from wakelog.importers.followed_files import FollowedFiles
-from wakelog.importers.steps import Answer, Ask, Compaction, Outcome, Prompt, Reply, Step, Words
+from wakelog.importers.steps import AnswerStep, AskStep, CompactionStep, Outcome, PromptStep, ReplyStep, Step, WordsStep
 from wakelog.importers.tools import effect_of, is_shell
 from wakelog.model.events import FileChanged
 from wakelog.model.usage import Usage
@@ -48,7 +48,7 @@ class MessageReader:
         if kind in _MODEL:
             return list(self._model(id, message))
         text = text_of(message.get("content"))
-        return [(f"{id}/note", Words("system", text, name=str(kind)))] if kind and text else []
+        return [(f"{id}/note", WordsStep("system", text, name=str(kind)))] if kind and text else []
 
     def _user(self, id: str, message: dict[str, Any]) -> Iterator[Named]:
         content, shown = message.get("content"), message.get("displayContent")
@@ -61,14 +61,14 @@ class MessageReader:
         if not words:
             return
         if _SNAPSHOT in text:
-            yield f"{id}/summary", Compaction(text)
+            yield f"{id}/summary", CompactionStep(text)
         elif _CONTEXT.match(text):
-            yield f"{id}/context", Words("user", words, name="context", trust="unverified")
+            yield f"{id}/context", WordsStep("user", words, name="context", trust="unverified")
         elif shown and text_of(shown) and text_of(shown) != text:
-            yield f"{id}/prompt", Prompt(_words(shown), id=id)
-            yield f"{id}/context", Words("user", words, name="context", trust="unverified")
+            yield f"{id}/prompt", PromptStep(_words(shown), id=id)
+            yield f"{id}/context", WordsStep("user", words, name="context", trust="unverified")
         else:
-            yield f"{id}/prompt", Prompt(words, id=id)
+            yield f"{id}/prompt", PromptStep(words, id=id)
 
     def _response(self, response: dict[str, Any]) -> Iterator[Named]:
         call = str(response.get("id") or "")
@@ -81,8 +81,8 @@ class MessageReader:
         model = message["model"] if isinstance(message.get("model"), str) else ""
         usage = _usage(message.get("tokens"))
 
-        def reply(*blocks: dict[str, Value]) -> Reply:
-            return Reply(id, list(blocks), model=model, usage=usage)
+        def reply(*blocks: dict[str, Value]) -> ReplyStep:
+            return ReplyStep(id, list(blocks), model=model, usage=usage)
 
         thoughts = [{"type": "thinking", "thinking": t} for t in _thoughts(message.get("thoughts"))]
         if thoughts:
@@ -93,7 +93,7 @@ class MessageReader:
         for call, name, given, _ in calls:
             self._asked[call] = name, given
             yield f"mention/{call}", reply({"type": "tool_use", "id": call, "name": name})
-            yield f"ask/{call}", Ask(call, name, given, effect_of(name, given), group=id)
+            yield f"ask/{call}", AskStep(call, name, given, effect_of(name, given), group=id)
         if usage.is_known:
             yield f"{id}/used/{usage.tokens_in}/{usage.tokens_out}", reply()
         for call, _, _, record in calls:
@@ -103,7 +103,7 @@ class MessageReader:
             if record.get("result") or record.get("status") in ("success", "error", "cancelled"):
                 yield f"answer/{call}", self._answer(call, record)
 
-    def _answer(self, call: str, record: dict[str, Any]) -> Answer:
+    def _answer(self, call: str, record: dict[str, Any]) -> AnswerStep:
         tool, given = self._asked[call]
         output, is_error = _output(record.get("result"))
         display = record.get("resultDisplay")
@@ -113,7 +113,7 @@ class MessageReader:
         outcome = _outcome(tool, text, record.get("status"), is_error)
         files = self._changes(tool, given, text, display) if outcome == "succeeded" else ()
         agent = record.get("agentId")
-        return Answer(
+        return AnswerStep(
             call,
             output,
             outcome,

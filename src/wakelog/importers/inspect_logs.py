@@ -21,16 +21,16 @@ from wakelog.importers.files import DOCUMENT_MAX, Sample, digest, document, stor
 from wakelog.importers.inspect_samples import SampleReader, label_of
 from wakelog.importers.moments import microseconds
 from wakelog.importers.steps import (
-    Answer,
-    Ask,
-    Finish,
-    Prompt,
-    Remark,
+    AnswerStep,
+    AskStep,
+    FinishStep,
+    PromptStep,
+    RemarkStep,
     SourceRecord,
     Step,
     Transcript,
     TranscriptHead,
-    TurnDone,
+    TurnDoneStep,
 )
 
 NAME = "inspect"
@@ -189,7 +189,7 @@ def _eval_records(log: _Log, path: Path) -> Iterator[tuple[SourceRecord, int]]:
         broken = words(fields(value).get("broken")) if set(fields(value)) == {"broken"} else ""
         steps: list[Step] = []
         if number == 0 and fields(log.header.get("eval")):
-            steps.append(Prompt(_task(log.header)))
+            steps.append(PromptStep(_task(log.header)))
         if key is not None:
             steps += _sampled(log, path, key)
             value = {"sample": _sample_origin(log.header, path, key)}
@@ -209,8 +209,8 @@ def _sampled(log: _Log, path: Path, key: tuple[str, str]) -> Iterator[Step]:
     id = f"sample-{key[0]}-{key[1]}"
     failure = words(fields(sample.get("error")).get("message"))
     scores = {name: label_of(score) for name, score in fields(sample.get("scores")).items()}
-    yield Ask(id, "sample", {"id": key[0], "epoch": key[1], "description": f"sample {key[0]}"}, "pure")
-    yield Answer(
+    yield AskStep(id, "sample", {"id": key[0], "epoch": key[1], "description": f"sample {key[0]}"}, "pure")
+    yield AnswerStep(
         id,
         scores or sample.get("score"),
         "failed" if failure else "succeeded",
@@ -224,14 +224,14 @@ def _ending(header: dict[str, Any]) -> Iterator[Step]:
         metrics = [fields(m) for m in fields(fields(score).get("metrics")).values()]
         told = ", ".join(f"{words(m.get('name'))} {label_of(m)}" for m in metrics)
         if told:
-            yield Remark(f"{words(fields(score).get('name'))}: {told}")
+            yield RemarkStep(f"{words(fields(score).get('name'))}: {told}")
     status = words(header.get("status"))
     if status in _ENDS:
         failure = words(fields(header.get("error")).get("message"))
-        yield TurnDone(
+        yield TurnDoneStep(
             "completed" if status == "success" else "interrupted" if status == "cancelled" else "failed", failure
         )
-        yield Finish(_ENDS[status])
+        yield FinishStep(_ENDS[status])
 
 
 # Its samples

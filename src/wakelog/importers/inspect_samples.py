@@ -18,19 +18,19 @@ from wakelog.importers.files import RecordIds, digest
 from wakelog.importers.foreign_state import ForeignState
 from wakelog.importers.moments import microseconds
 from wakelog.importers.steps import (
-    Answer,
-    Ask,
-    Finish,
-    Labels,
+    AnswerStep,
+    AskStep,
+    FinishStep,
+    LabelsStep,
     Outcome,
-    Prompt,
-    Remark,
-    Reply,
+    PromptStep,
+    RemarkStep,
+    ReplyStep,
     SourceRecord,
-    Spent,
+    SpentStep,
     Step,
-    TurnDone,
-    Words,
+    TurnDoneStep,
+    WordsStep,
 )
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import Cost
@@ -99,12 +99,12 @@ class SampleReader:
             self._seen.add(_name(message))
             content = self._whole(message.get("content"))
             if number == last:
-                yield Prompt(content)
+                yield PromptStep(content)
             else:
-                yield Words(words(message.get("role")) or "user", content, name="context")
+                yield WordsStep(words(message.get("role")) or "user", content, name="context")
         if last is None and isinstance(given, str):
             self._seen.add(_name({"role": "user", "content": given}))
-            yield Prompt(self._whole(given))
+            yield PromptStep(self._whole(given))
 
     # Events
 
@@ -136,16 +136,18 @@ class SampleReader:
             case "sandbox":
                 yield from self._sandbox(id, event)
             case "score" | "score_edit":
-                yield Remark(_verdict(fields(event.get("score") or event.get("edit")), words(event.get("score_name"))))
+                yield RemarkStep(
+                    _verdict(fields(event.get("score") or event.get("edit")), words(event.get("score_name")))
+                )
             case "error":
-                yield Remark(f"error: {words(fields(event.get('error')).get('message'))[:ERROR_MAX]}")
+                yield RemarkStep(f"error: {words(fields(event.get('error')).get('message'))[:ERROR_MAX]}")
             case "sample_limit":
-                yield Remark(f"limit reached: {words(event.get('type'))} {words(event.get('message'))[:ERROR_MAX]}")
+                yield RemarkStep(f"limit reached: {words(event.get('type'))} {words(event.get('message'))[:ERROR_MAX]}")
             case "input" if words(event.get("input")):
-                yield Words("user", event["input"], name="input")
+                yield WordsStep("user", event["input"], name="input")
             case "approval" if words(event.get("decision")):
                 call = words(fields(event.get("call")).get("function"))
-                yield Remark(f"{words(event.get('approver'))}: {event['decision']} {call}")
+                yield RemarkStep(f"{words(event.get('approver'))}: {event['decision']} {call}")
 
     def _model(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
         inside = self._inside(event)
@@ -159,7 +161,7 @@ class SampleReader:
         self._seen.add(_name(message))
         if not message:
             if failure := words(event.get("error")) or words(output.get("error")):
-                yield Words("assistant", failure[:ERROR_MAX], name="error")
+                yield WordsStep("assistant", failure[:ERROR_MAX], name="error")
             return
         model = words(output.get("model")) or words(event.get("model"))
         stop = words(choice.get("stop_reason"))
@@ -169,9 +171,9 @@ class SampleReader:
         """A message that a model was shown, and that nobody said before."""
         role, content = words(message.get("role")), self._whole(message.get("content"))
         if role == "system":
-            yield Words("system", content, name="instructions")
+            yield WordsStep("system", content, name="instructions")
         elif role == "user":
-            yield Words("user", content, name="inner" if inside else "context")
+            yield WordsStep("user", content, name="inner" if inside else "context")
 
     def _reply(
         self, id: str, message: dict[str, Any], model: str, usage: Usage, stop: str, inside: str
@@ -182,11 +184,11 @@ class SampleReader:
             tool = words(about.get("function")) or words(fields(about.get("function")).get("name")) or "unknown"
             given = about.get("arguments")
             call_id = words(about.get("id")) or f"{id}.{number}"
-            asks.append(Ask(call_id, tool, given, effect_of(tool, given), group=id, inside=inside))
+            asks.append(AskStep(call_id, tool, given, effect_of(tool, given), group=id, inside=inside))
             self._asked.add(call_id)
         content = self._whole(message.get("content"))
         thinking = "\n".join(words(fields(b).get("reasoning")) for b in items(content) if fields(b).get("reasoning"))
-        yield Reply(
+        yield ReplyStep(
             id,
             blocks_of(text_of(content), asks, thinking),
             model=model.rpartition("/")[2] if model.count("/") == 1 else model,
@@ -204,7 +206,7 @@ class SampleReader:
             event.get("arguments"),
         )
         if call not in self._asked:
-            yield Ask(call, tool, given, effect_of(tool, given), inside=self._inside(event))
+            yield AskStep(call, tool, given, effect_of(tool, given), inside=self._inside(event))
         self._asked.discard(call)
         for number, nested in enumerate(items(event.get("events"))):
             if isinstance(nested, dict):
@@ -213,7 +215,7 @@ class SampleReader:
         output = self._whole(event.get("result"))
         if (output is None or output == "") and error:
             output = error
-        yield Answer(call, output, outcome, error, cost=_took(event), by="approver" if outcome == "denied" else "")
+        yield AnswerStep(call, output, outcome, error, cost=_took(event), by="approver" if outcome == "denied" else "")
 
     # Spans, and what older versions had for them
 
@@ -232,30 +234,30 @@ class SampleReader:
             self._spans[id] = around
             return
         self._spans[id] = id
-        yield Ask(id, f"{kind}:{name}" if kind else name, {"span": kind or name}, "pure", inside=around)
+        yield AskStep(id, f"{kind}:{name}" if kind else name, {"span": kind or name}, "pure", inside=around)
         self._asked.add(id)
 
     def _ended(self, id: str) -> Iterator[Step]:
         if id in self._asked:
             self._asked.discard(id)
-            yield Answer(id, None)
+            yield AnswerStep(id, None)
 
     def _legacy_step(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
         if event.get("action") == "begin":
             name = words(event.get("name")) or "step"
             around = self._stack[-1] if self._stack else ""
-            yield Ask(id, f"{words(event.get('type')) or 'step'}:{name}", {"span": name}, "pure", inside=around)
+            yield AskStep(id, f"{words(event.get('type')) or 'step'}:{name}", {"span": name}, "pure", inside=around)
             self._asked.add(id)
             self._stack.append(id)
         elif event.get("action") == "end" and self._stack:
             yield from self._ended(self._stack.pop())
 
     def _subtask(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
-        yield Ask(id, f"subtask:{words(event.get('name'))}", event.get("input"), "pure", inside=self._inside(event))
+        yield AskStep(id, f"subtask:{words(event.get('name'))}", event.get("input"), "pure", inside=self._inside(event))
         for number, nested in enumerate(items(event.get("events"))):
             if isinstance(nested, dict):
                 yield from self._steps(f"{id}.{number}", nested)
-        yield Answer(id, event.get("result"), cost=_took(event))
+        yield AnswerStep(id, event.get("result"), cost=_took(event))
 
     def _sandbox(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
         action = words(event.get("action")) or "exec"
@@ -265,12 +267,12 @@ class SampleReader:
         is_failed = isinstance(result, int) and not isinstance(result, bool) and result != 0
         path = words(event.get("file"))
         files = (file_change(path),) if action == "write_file" and path and not is_failed else ()
-        yield Ask(
+        yield AskStep(
             id, f"sandbox:{action}", given, effect_of(effect, {"command": event.get("cmd")}), inside=self._inside(event)
         )
         output = event.get("output")
         error = text_of(output)[-ERROR_MAX:] if is_failed else ""
-        yield Answer(id, output, "failed" if is_failed else "succeeded", error, files)
+        yield AnswerStep(id, output, "failed" if is_failed else "succeeded", error, files)
 
     # Messages, where there are no events
 
@@ -278,22 +280,22 @@ class SampleReader:
         content = self._whole(message.get("content"))
         match message.get("role"):
             case "system":
-                yield Words("system", content, name="instructions")
+                yield WordsStep("system", content, name="instructions")
             case "user" if not self._is_begun:
                 self._is_begun = True
-                yield Prompt(content)
+                yield PromptStep(content)
             case "user":
-                yield Words("user", content, name="message")
+                yield WordsStep("user", content, name="message")
             case "assistant":
                 yield from self._begun()
                 yield from self._reply(id, message, words(message.get("model")), Usage(), "", "")
             case "tool":
                 call = words(message.get("tool_call_id")) or id
                 if call not in self._asked:
-                    yield Ask(call, words(message.get("function")) or "unknown", None)
+                    yield AskStep(call, words(message.get("function")) or "unknown", None)
                 self._asked.discard(call)
                 outcome, error = _outcome(message.get("error") or message.get("tool_error"))
-                yield Answer(call, content if content not in (None, "") else error or content, outcome, error)
+                yield AnswerStep(call, content if content not in (None, "") else error or content, outcome, error)
 
     # How it ends
 
@@ -301,21 +303,21 @@ class SampleReader:
         sample = self._sample
         if not has_events:
             for model, used in fields(sample.get("model_usage")).items():
-                yield Spent(model.rpartition("/")[2], _usage(fields(used)))
+                yield SpentStep(model.rpartition("/")[2], _usage(fields(used)))
         scores = fields(sample.get("scores")) or ({"score": sample["score"]} if sample.get("score") is not None else {})
         labels = {f"score.{name}"[:100]: label_of(score) for name, score in scores.items()}
         if len(scores) == 1:
             labels["score"] = next(iter(labels.values()))
         if labels:
-            yield Labels({k: v for k, v in labels.items() if v})
+            yield LabelsStep({k: v for k, v in labels.items() if v})
         if not any(fields(e).get("event") == "score" for e in items(sample.get("events"))):
-            yield from (Remark(_verdict(fields(score), name)) for name, score in scores.items())
+            yield from (RemarkStep(_verdict(fields(score), name)) for name, score in scores.items())
         if "id" not in sample:
             return  # events alone: nothing says whether that was all
         failure = words(fields(sample.get("error")).get("message"))
         limit = words(fields(sample.get("limit")).get("type"))
-        yield TurnDone("failed" if failure else "interrupted" if limit else "completed", failure[:ERROR_MAX])
-        yield Finish("failed" if failure else f"{limit} limit" if limit else "completed")
+        yield TurnDoneStep("failed" if failure else "interrupted" if limit else "completed", failure[:ERROR_MAX])
+        yield FinishStep("failed" if failure else f"{limit} limit" if limit else "completed")
 
     def _whole(self, value: Any) -> Any:
         """A value with the attachments that it mentions."""

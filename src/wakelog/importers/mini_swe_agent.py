@@ -20,19 +20,19 @@ from wakelog.importers.files import Sample, digest, document, storable
 from wakelog.importers.moments import microseconds
 from wakelog.importers.shell_writes import shell_writes
 from wakelog.importers.steps import (
-    Answer,
-    Ask,
-    Finish,
+    AnswerStep,
+    AskStep,
+    FinishStep,
     Outcome,
-    Prompt,
-    Reply,
+    PromptStep,
+    ReplyStep,
     SourceRecord,
-    Spent,
+    SpentStep,
     Step,
     Transcript,
     TranscriptHead,
-    TurnDone,
-    Words,
+    TurnDoneStep,
+    WordsStep,
 )
 from wakelog.importers.tools import effect_of, shell_command
 from wakelog.model.events import FileChanged
@@ -118,10 +118,10 @@ def _ending(reader: _RunReader, info: dict[str, Any]) -> Iterator[Step]:
         return
     told = micros(fields(info.get("model_stats")).get("instance_cost"))
     if told and not reader.is_priced:
-        yield Spent("", Usage(), told)
+        yield SpentStep("", Usage(), told)
     is_done = reader.status == "Submitted"
-    yield TurnDone("completed" if is_done else "failed", "" if is_done else reader.status[:ERROR_MAX])
-    yield Finish("submitted" if is_done else reader.status[:100])
+    yield TurnDoneStep("completed" if is_done else "failed", "" if is_done else reader.status[:ERROR_MAX])
+    yield FinishStep("submitted" if is_done else reader.status[:100])
 
 
 class _RunReader:
@@ -133,7 +133,7 @@ class _RunReader:
         self._is_begun = False
         # The first messages have no time; they were written just before the first answer.
         self._at = next((at for at in map(_time, messages) if at), 0)
-        self._asked: list[Ask] = []
+        self._asked: list[AskStep] = []
         self._names: dict[str, str] = {}
         self._known: dict[str, str] = {}
 
@@ -155,9 +155,9 @@ class _RunReader:
     def _wrapping(self, message: dict[str, Any], steps: list[Step]) -> dict[str, Any]:
         """What stands around the words of a message that the steps hold without it."""
         text = text_of(message.get("content"))
-        if len(steps) == 2 and isinstance(steps[0], Prompt) and (issue := _ISSUE.search(text)):
+        if len(steps) == 2 and isinstance(steps[0], PromptStep) and (issue := _ISSUE.search(text)):
             return {"prompt_at": [issue.start(1), issue.end(1)]}
-        if isinstance(steps[0], Answer) and (code := _CODE.match(text)):
+        if isinstance(steps[0], AnswerStep) and (code := _CODE.match(text)):
             return {"returncode": code[1], "form": "output" if _OUTPUT.fullmatch(text, code.end()) else "text"}
         return {}
 
@@ -165,7 +165,7 @@ class _RunReader:
         content, text = message.get("content"), text_of(message.get("content"))
         match message.get("role"):
             case "system":
-                yield Words("system", content, name="instructions")
+                yield WordsStep("system", content, name="instructions")
             case "assistant":
                 yield from self._reply(number, message)
             case "tool":
@@ -178,7 +178,7 @@ class _RunReader:
             case "user" if self._asked and self._is_result(number, text):
                 yield self._answer(text, content, "", {})
             case "user":
-                yield Words("user", content, name="meta")
+                yield WordsStep("user", content, name="meta")
 
     def _is_result(self, number: int, text: str) -> bool:
         """What is no output of a command complains of an answer. The last message of a submitted run is one."""
@@ -193,14 +193,14 @@ class _RunReader:
         asks = asks_of(message, id)
         if not asks and len(found := _ACTION.findall(text)) == 1:
             given = {"command": found[0].strip()}
-            asks = [Ask(f"{id}.0", "bash", given, effect_of("bash", given), group=id)]
+            asks = [AskStep(f"{id}.0", "bash", given, effect_of("bash", given), group=id)]
         # A call that nothing answered was refused by the harness: its complaint is the next message.
         self._asked = [msgspec.structs.replace(a, id=f"{id}.{n}") for n, a in enumerate(asks)]
         self._names = {told.id: ask.id for told, ask in zip(asks, self._asked, strict=True)}
         said = fields(fields(next(iter(items(response.get("choices"))), None)).get("message"))
         cost = micros(extra.get("cost")) or micros(usage.get("cost"))
         self.is_priced = self.is_priced or bool(cost)
-        yield Reply(
+        yield ReplyStep(
             id,
             blocks_of(text, self._asked, words(said.get("reasoning")) or words(said.get("reasoning_content"))),
             model=words(response.get("model")),
@@ -210,7 +210,7 @@ class _RunReader:
         )
         yield from self._asked
 
-    def _answer(self, text: str, content: Any, told: str, extra: dict[str, Any]) -> Answer:
+    def _answer(self, text: str, content: Any, told: str, extra: dict[str, Any]) -> AnswerStep:
         id = self._names.get(told, "")
         ask = next((a for a in self._asked if a.id == id), self._asked[0] if self._asked and not told else None)
         if ask is not None:
@@ -227,24 +227,24 @@ class _RunReader:
         if code is not None:
             shown = _OUTPUT.fullmatch(text, code.end())
             content = shown[1] if shown else text[code.end() :]
-        return Answer(ask.id if ask else told or "unknown", content, outcome, error, files)
+        return AnswerStep(ask.id if ask else told or "unknown", content, outcome, error, files)
 
     def _exit(self, text: str, extra: dict[str, Any]) -> Iterator[Step]:
         self.status = self.status or words(extra.get("exit_status"))
         if self._asked:
             yield self._answer(text, text, "", {"returncode": 0})
         else:
-            yield Words("user", text, name="exit")
+            yield WordsStep("user", text, name="exit")
 
 
 def _prompt(text: str, content: Any) -> Iterator[Step]:
     """The task. What the harness says about how to work stands around it, and is not the user's."""
     issue = _ISSUE.search(text)
     if issue is None or not issue[1] or not isinstance(content, str):
-        yield Prompt(content)
+        yield PromptStep(content)
         return
-    yield Prompt(issue[1])
-    yield Words("user", text[: issue.start(1)] + text[issue.end(1) :], name="context")
+    yield PromptStep(issue[1])
+    yield WordsStep("user", text[: issue.start(1)] + text[issue.end(1) :], name="context")
 
 
 def _time(message: Any) -> int:

@@ -24,7 +24,7 @@ from wakelog.importers.opencode_store import (
     sessions_in,
     tables,
 )
-from wakelog.importers.steps import Labels, SourceRecord, Transcript, TranscriptHead
+from wakelog.importers.steps import LabelsStep, SourceRecord, Transcript, TranscriptHead
 from wakelog.model.values import Value
 
 NAME = "opencode"
@@ -70,7 +70,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
 
 def _records(session: StoredSession) -> Iterator[tuple[SourceRecord, int]]:
     title = _text(session.info.get("title"))
-    named: list[Named] = [(f"title/{title}", Labels({"title": title[:200]}))] if title else []
+    named: list[Named] = [(f"title/{title}", LabelsStep({"title": title[:200]}))] if title else []
     time = session.info.get("time")
     at = time.get("created") if isinstance(time, dict) else session.info.get("time_created")
     yield _record(session.id, named, microseconds(at), session.info), 0

@@ -13,16 +13,16 @@ from typing import Any
 
 from wakelog.importers.opencode_files import changes_of
 from wakelog.importers.steps import (
-    Answer,
-    Ask,
-    Compaction,
-    Labels,
+    AnswerStep,
+    AskStep,
+    CompactionStep,
+    LabelsStep,
     Outcome,
-    Prompt,
-    Reply,
+    PromptStep,
+    ReplyStep,
     Step,
-    TurnDone,
-    Words,
+    TurnDoneStep,
+    WordsStep,
 )
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import Cost
@@ -56,9 +56,9 @@ def user_steps(id: str, parts: list[dict[str, Any]]) -> Iterator[Named]:
                 own.append(_file(part))
     if own:
         is_text = all(b.get("type") == "text" for b in own)
-        yield f"{id}/prompt", Prompt("\n".join(b["text"] for b in own) if is_text else own, id=id)
+        yield f"{id}/prompt", PromptStep("\n".join(b["text"] for b in own) if is_text else own, id=id)
     for number, note in enumerate(notes):
-        yield f"{id}/note/{number}", Words("user", note, name="context", trust="unverified")
+        yield f"{id}/note/{number}", WordsStep("user", note, name="context", trust="unverified")
 
 
 class AnswerReader:
@@ -74,10 +74,10 @@ class AnswerReader:
         self._step = 0
         self._texts = 0
 
-    def _reply(self, *blocks: dict[str, Value]) -> Reply:
+    def _reply(self, *blocks: dict[str, Value]) -> ReplyStep:
         usage, paid = self._steps[min(self._step, len(self._steps) - 1)]
         id = self._id if not self._step else f"{self._id}.{self._step + 1}"
-        return Reply(id, list(blocks), model=self._model, usage=usage, cost_micros=paid)
+        return ReplyStep(id, list(blocks), model=self._model, usage=usage, cost_micros=paid)
 
     def parts(self, parts: list[dict[str, Any]]) -> list[tuple[list[Named], bool]]:
         """The steps of each part, and whether any were taken from it. What the model said and asked for in one go
@@ -92,9 +92,9 @@ class AnswerReader:
             elif first is None:
                 first = named if named else None
             else:
-                early = [n for n in named if not isinstance(n[1], Answer)]
-                named[:] = [n for n in named if isinstance(n[1], Answer)]
-                place = next((i for i, n in enumerate(first) if isinstance(n[1], Answer)), len(first))
+                early = [n for n in named if not isinstance(n[1], AnswerStep)]
+                named[:] = [n for n in named if isinstance(n[1], AnswerStep)]
+                place = next((i for i, n in enumerate(first) if isinstance(n[1], AnswerStep)), len(first))
                 first[place:place] = early
         return found
 
@@ -109,7 +109,7 @@ class AnswerReader:
                 self._texts += 1
                 name = f"{self._id}/{kind}/{self._texts}"
                 if self._is_summary and kind == "text":
-                    yield name, Compaction(text)
+                    yield name, CompactionStep(text)
                 else:
                     is_text = kind == "text"
                     block = {"type": "text", "text": text} if is_text else {"type": "thinking", "thinking": text}
@@ -128,11 +128,11 @@ class AnswerReader:
             return
         reply = self._reply({"type": "tool_use", "id": call, "name": tool})
         yield f"mention/{call}", reply
-        yield f"ask/{call}", Ask(call, tool, given, effect_of(tool, given), group=reply.id)
+        yield f"ask/{call}", AskStep(call, tool, given, effect_of(tool, given), group=reply.id)
         if status != "running":
             yield f"answer/{call}", self._answer(call, tool, given, state)
 
-    def _answer(self, call: str, tool: str, given: Value, state: dict[str, Any]) -> Answer:
+    def _answer(self, call: str, tool: str, given: Value, state: dict[str, Any]) -> AnswerStep:
         output = _output(state)
         text = output if isinstance(output, str) else ""
         metadata, time = _dict(state.get("metadata")), _dict(state.get("time"))
@@ -141,7 +141,7 @@ class AnswerReader:
         child = metadata.get("sessionId") or metadata.get("sessionID")
         start, end = time.get("start"), time.get("end")
         took = end - start if isinstance(start, int | float) and isinstance(end, int | float) else 0
-        return Answer(
+        return AnswerStep(
             call,
             output if output is not None else error or None,
             outcome,
@@ -161,11 +161,14 @@ class AnswerReader:
         if error:
             name = _text(_dict(error).get("name")) or _text(_dict(error).get("type"))
             if _STOPPED.search(name):
-                yield f"{self._id}/done", TurnDone("interrupted")
+                yield f"{self._id}/done", TurnDoneStep("interrupted")
             else:
-                yield f"{self._id}/error", Words("system", _error(error) or name or "the model failed", name="error")
+                yield (
+                    f"{self._id}/error",
+                    WordsStep("system", _error(error) or name or "the model failed", name="error"),
+                )
         elif self._is_over and info.get("finish") in ("stop", "length") and not self._is_summary:
-            yield f"{self._id}/done", TurnDone()
+            yield f"{self._id}/done", TurnDoneStep()
 
 
 def whole_steps(id: str, row: dict[str, Any]) -> Iterator[Named]:
@@ -178,13 +181,13 @@ def whole_steps(id: str, row: dict[str, Any]) -> Iterator[Named]:
             parts += [{"type": "file"} | f for f in files if isinstance(f, dict)] if isinstance(files, list) else []
             yield from user_steps(id, parts)
         case "synthetic" | "skill" if isinstance(text, str):
-            yield f"{id}/note/0", Words("user", text, name="context", trust="unverified")
+            yield f"{id}/note/0", WordsStep("user", text, name="context", trust="unverified")
         case "system" if isinstance(text, str):
-            yield f"{id}/note/0", Words("system", text, name="context")
+            yield f"{id}/note/0", WordsStep("system", text, name="context")
         case "shell" if row.get("status") != "running":
             shown = _text(_dict(row.get("output")).get("output")) or _text(row.get("output"))
             words = f"!{_text(row.get('command'))}\n{shown}".strip()
-            yield f"{id}/shell", Words("user", words, name="command", trust="unverified")
+            yield f"{id}/shell", WordsStep("user", words, name="command", trust="unverified")
         case "assistant":
             content = row.get("content")
             parts = [p for p in content if isinstance(p, dict)] if isinstance(content, list) else []
@@ -193,14 +196,14 @@ def whole_steps(id: str, row: dict[str, Any]) -> Iterator[Named]:
                 yield from named
             yield from reader.end(row | {"finish": None})
         case "compaction" if row.get("status") == "completed" and isinstance(row.get("summary"), str):
-            yield f"{id}/summary", Compaction(row["summary"])
+            yield f"{id}/summary", CompactionStep(row["summary"])
         case "model-switched":
             model = _text(_dict(row.get("model")).get("id"))
             if model:
-                yield f"{id}/model", Labels({"model": model})
+                yield f"{id}/model", LabelsStep({"model": model})
         case "idle":
             outcomes: dict[Any, Any] = {"succeeded": "completed", "failed": "failed", "interrupted": "interrupted"}
-            yield f"{id}/done", TurnDone(outcomes.get(_text(row.get("outcome")), "completed"))
+            yield f"{id}/done", TurnDoneStep(outcomes.get(_text(row.get("outcome")), "completed"))
 
 
 def _with_times(part: dict[str, Any]) -> dict[str, Any]:

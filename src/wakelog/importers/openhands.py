@@ -22,18 +22,18 @@ from wakelog.importers.files import RecordIds, Sample, digest, document, is_docu
 from wakelog.importers.moments import microseconds
 from wakelog.importers.openhands_v1 import EventReader
 from wakelog.importers.steps import (
-    Answer,
-    Ask,
-    Compaction,
+    AnswerStep,
+    AskStep,
+    CompactionStep,
     Outcome,
-    Prompt,
-    Reply,
+    PromptStep,
+    ReplyStep,
     SourceRecord,
     Step,
     Transcript,
     TranscriptHead,
-    TurnDone,
-    Words,
+    TurnDoneStep,
+    WordsStep,
 )
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import FileChanged
@@ -130,7 +130,7 @@ class _ArrayReader:
         if metadata:
             # The answer of the model is in the reply, and what else is told of it with the first event of it.
             response = fields(metadata.get("model_response"))
-            is_first = any(isinstance(step, Reply) for step in steps)
+            is_first = any(isinstance(step, ReplyStep) for step in steps)
             about = {k: v for k, v in response.items() if k != "choices"} if is_first else response.get("id")
             rest["tool_call_metadata"] = metadata | {"model_response": about}
         return steps, rest
@@ -142,12 +142,12 @@ class _ArrayReader:
             match action:
                 case "message" if source == "user":
                     self._is_begun = True
-                    yield Prompt(args.get("content", event.get("message")), id=id)
+                    yield PromptStep(args.get("content", event.get("message")), id=id)
                 case "message":
                     text = words(args.get("content")) or words(event.get("message"))
-                    yield Reply(f"e{id}", [{"type": "text", "text": text}], is_last=True)
+                    yield ReplyStep(f"e{id}", [{"type": "text", "text": text}], is_last=True)
                 case "system":
-                    yield Words("system", args.get("content"), name="instructions")
+                    yield WordsStep("system", args.get("content"), name="instructions")
                 case "finish" | "reject":
                     yield from self._finish(id, event, args)
                 case _ if action in _ASIDE:
@@ -158,9 +158,9 @@ class _ArrayReader:
             if observation in ("agent_state_changed", "null", ""):
                 yield from _state(fields(event.get("extras")))
             elif observation == "condense":
-                yield Compaction(event.get("content"))
+                yield CompactionStep(event.get("content"))
             elif observation == "recall":
-                yield Words("user", event.get("content"), name="context", trust="unverified")
+                yield WordsStep("user", event.get("content"), name="context", trust="unverified")
             else:
                 yield from self._answered(event, observation)
 
@@ -179,7 +179,7 @@ class _ArrayReader:
             yield _reply(reply, response, words(args.get("thought")), [(call, tool)])
         if event.get("source") == "user":
             tool = f"user:{tool}"
-        yield Ask(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
+        yield AskStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
 
     def _answered(self, event: dict[str, Any], observation: str) -> Iterator[Step]:
         metadata, extras = fields(event.get("tool_call_metadata")), fields(event.get("extras"))
@@ -187,12 +187,12 @@ class _ArrayReader:
         content = event.get("content")
         if not call:
             if text_of(content).strip():
-                yield Words("user", content, name=observation[:60], trust="unverified")
+                yield WordsStep("user", content, name=observation[:60], trust="unverified")
             return
         outcome = _outcome(event, observation, extras)
         files = _files(extras) if outcome == "succeeded" else ()
         shown = extras.get("formatted_output_and_error") if files else None
-        yield Answer(
+        yield AnswerStep(
             call,
             shown if isinstance(shown, str) and shown else content,
             outcome,
@@ -209,7 +209,7 @@ class _ArrayReader:
         if reply not in self._replies:
             self._replies.add(reply)
             yield msgspec.structs.replace(_reply(reply, response, text, []), is_last=True)
-        yield TurnDone("completed" if event.get("action") == "finish" else "failed")
+        yield TurnDoneStep("completed" if event.get("action") == "finish" else "failed")
 
 
 def _key(value: Any) -> Any:
@@ -225,7 +225,7 @@ def _given(response: dict[str, Any], call: str) -> Any:
     return None
 
 
-def _reply(id: str, response: dict[str, Any], thought: str, calls: list[tuple[str, str]]) -> Reply:
+def _reply(id: str, response: dict[str, Any], thought: str, calls: list[tuple[str, str]]) -> ReplyStep:
     choice = fields(next(iter(items(response.get("choices"))), None))
     said = fields(choice.get("message"))
     text = text_of(said.get("content")) or thought
@@ -235,7 +235,7 @@ def _reply(id: str, response: dict[str, Any], thought: str, calls: list[tuple[st
     ] or calls
     blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text.strip() else []
     blocks += [{"type": "tool_use", "id": call, "name": tool} for call, tool in asked]
-    return Reply(
+    return ReplyStep(
         id,
         blocks,
         model=words(response.get("model")),
@@ -254,13 +254,13 @@ def _state(about: dict[str, Any]) -> Iterator[Step]:
     """What the agent's state became. Only where it says that a turn is over is it more than what the rest says."""
     match about.get("agent_state"):
         case "finished":
-            yield TurnDone()
+            yield TurnDoneStep()
         case "error":
-            yield TurnDone("failed", words(about.get("reason"))[:ERROR_MAX] or "error")
+            yield TurnDoneStep("failed", words(about.get("reason"))[:ERROR_MAX] or "error")
         case "stopped":
-            yield TurnDone("interrupted")
+            yield TurnDoneStep("interrupted")
         case "rejected":
-            yield TurnDone("failed", "rejected")
+            yield TurnDoneStep("failed", "rejected")
 
 
 def _outcome(event: dict[str, Any], observation: str, extras: dict[str, Any]) -> Outcome:

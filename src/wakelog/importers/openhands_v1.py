@@ -12,7 +12,18 @@ from typing import Any
 from wakelog.importers.chat import fields, items, json_or_text, micros, text_of, words
 from wakelog.importers.file_changes import file_change
 from wakelog.importers.foreign_state import ForeignState
-from wakelog.importers.steps import Answer, Ask, Compaction, Outcome, Prompt, Reply, Spent, Step, TurnDone, Words
+from wakelog.importers.steps import (
+    AnswerStep,
+    AskStep,
+    CompactionStep,
+    Outcome,
+    PromptStep,
+    ReplyStep,
+    SpentStep,
+    Step,
+    TurnDoneStep,
+    WordsStep,
+)
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import FileChanged
 from wakelog.model.usage import Usage
@@ -25,7 +36,11 @@ _EFFECTS = {
     "task_tracker": "update_plan",
 }
 _LOOKS = frozenset({"view", "undo_edit"})
-_STATUS = {"finished": TurnDone(), "error": TurnDone("failed", "error"), "stuck": TurnDone("failed", "stuck")}
+_STATUS = {
+    "finished": TurnDoneStep(),
+    "error": TurnDoneStep("failed", "error"),
+    "stuck": TurnDoneStep("failed", "stuck"),
+}
 ERROR_MAX = 2000
 
 
@@ -68,15 +83,15 @@ class EventReader:
             case "MessageEvent":
                 yield from self._said(id, event)
             case "SystemPromptEvent":
-                yield Words("system", text_of(fields(event.get("system_prompt")).get("text")), name="instructions")
+                yield WordsStep("system", text_of(fields(event.get("system_prompt")).get("text")), name="instructions")
             case "ConversationStateUpdateEvent":
                 yield from self._updated(event)
             case "Condensation" | "CondensationSummaryEvent" if words(event.get("summary")):
-                yield Compaction(event["summary"])
+                yield CompactionStep(event["summary"])
             case "PauseEvent":
-                yield TurnDone("interrupted")
+                yield TurnDoneStep("interrupted")
             case "ConversationErrorEvent":
-                yield TurnDone("failed", (words(event.get("detail")) or words(event.get("code")))[:ERROR_MAX])
+                yield TurnDoneStep("failed", (words(event.get("detail")) or words(event.get("code")))[:ERROR_MAX])
 
     def _asked(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
         tool = words(event.get("tool_name")) or "unknown"
@@ -89,16 +104,16 @@ class EventReader:
         # The calls of one answer come as events of their own; the first has what was thought and said.
         if reply not in self._replies:
             self._replies.add(reply)
-            yield Reply(reply, _blocks(event, call, tool))
-        yield Ask(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
+            yield ReplyStep(reply, _blocks(event, call, tool))
+        yield AskStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
 
-    def _answered(self, event: dict[str, Any]) -> Answer:
+    def _answered(self, event: dict[str, Any]) -> AnswerStep:
         call = words(event.get("tool_call_id")) or self._calls.get(words(event.get("action_id")), "unknown")
         seen = fields(event.get("observation"))
         output = _output(event, seen)
         text = text_of(output)
         outcome = _outcome(event, seen)
-        return Answer(
+        return AnswerStep(
             call,
             output,
             outcome,
@@ -112,15 +127,15 @@ class EventReader:
         content = message.get("content")
         blocks: Value = content if isinstance(content, str) else text_of(content)
         if event.get("source") == "user":
-            yield Prompt(blocks, id=id)
+            yield PromptStep(blocks, id=id)
             if extended := text_of(event.get("extended_content")):
-                yield Words("user", extended, name="context", trust="unverified")
+                yield WordsStep("user", extended, name="context", trust="unverified")
         elif event.get("source") == "agent":
-            yield Reply(
+            yield ReplyStep(
                 words(event.get("llm_response_id")) or f"e-{id}", [{"type": "text", "text": blocks}], is_last=True
             )
         else:
-            yield Words("user", blocks, name="meta", trust="unverified")
+            yield WordsStep("user", blocks, name="meta", trust="unverified")
 
     def _updated(self, event: dict[str, Any]) -> Iterator[Step]:
         key, value = words(event.get("key")), event.get("value")
@@ -143,7 +158,7 @@ class EventReader:
         new = Usage(**{f: max(0, getattr(used, f) - getattr(before, f)) for f in Usage.__struct_fields__})
         if new.is_known or cost > paid:
             self._sum = (used, max(cost, paid))
-            yield Spent("", new, max(0, cost - paid))
+            yield SpentStep("", new, max(0, cost - paid))
 
 
 def _blocks(event: dict[str, Any], call: str, tool: str) -> list[dict[str, Value]]:

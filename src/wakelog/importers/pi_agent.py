@@ -17,20 +17,20 @@ from wakelog.importers.files import JsonLine, RecordIds, Sample, digest, json_li
 from wakelog.importers.followed_files import FollowedFiles
 from wakelog.importers.moments import microseconds
 from wakelog.importers.steps import (
-    Answer,
-    Ask,
-    Compaction,
-    Labels,
+    AnswerStep,
+    AskStep,
+    CompactionStep,
+    LabelsStep,
     Outcome,
-    Prompt,
-    Reply,
-    Rewind,
+    PromptStep,
+    ReplyStep,
+    RewindStep,
     SourceRecord,
     Step,
     Transcript,
     TranscriptHead,
-    TurnDone,
-    Words,
+    TurnDoneStep,
+    WordsStep,
 )
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import FileChanged
@@ -108,14 +108,14 @@ class _Reader:
         if self._copied and value.get("type") != "session":
             text = f"This session goes on from {self._forked}: {self._copied} entries of that one come first."
             self._copied, self._born = 0, 0
-            yield Words("system", text, name="fork")
+            yield WordsStep("system", text, name="fork")
         parent = value.get("parentId")
         if not own or "parentId" not in value or self._leaf is None or parent == self._leaf:
             return
         if isinstance(parent, str) and parent in self._entries:
-            yield Rewind(parent)
+            yield RewindStep(parent)
         elif parent is None:
-            yield Words("system", "The user went back to the beginning.", name="rollback")
+            yield WordsStep("system", "The user went back to the beginning.", name="rollback")
 
     def _steps(self, id: str, value: dict[str, Any]) -> Iterator[Step]:
         message, summary = value.get("message"), value.get("summary")
@@ -123,32 +123,32 @@ class _Reader:
             case "message" if isinstance(message, dict):
                 yield from self._message(id, message)
             case "custom_message":
-                yield Words("user", _content(value.get("content")), name="context", trust="unverified")
+                yield WordsStep("user", _content(value.get("content")), name="context", trust="unverified")
             case "compaction" if isinstance(summary, str):
-                yield Compaction(summary)
+                yield CompactionStep(summary)
             case "branch_summary" if isinstance(summary, str):
-                yield Words("system", summary, name="summary")
+                yield WordsStep("system", summary, name="summary")
             case "model_change" if isinstance(value.get("modelId"), str):
-                yield Labels({"model": value["modelId"]})
+                yield LabelsStep({"model": value["modelId"]})
             case "session_info" if isinstance(value.get("name"), str):
-                yield Labels({"title": value["name"][:200]})
+                yield LabelsStep({"title": value["name"][:200]})
 
     def _message(self, id: str, message: dict[str, Any]) -> Iterator[Step]:
         content = message.get("content")
         match message.get("role"):
             case "user":
-                yield Prompt(_content(content), id=id)
+                yield PromptStep(_content(content), id=id)
             case "assistant":
                 yield from self._assistant(id, message)
             case "toolResult":
                 yield self._result(message)
             case "bashExecution":
                 words = f"!{_text(message.get('command'))}\n{_text(message.get('output'))}".strip()
-                yield Words("user", words, name="command", trust="unverified")
+                yield WordsStep("user", words, name="command", trust="unverified")
             case "custom" | "hookMessage":
-                yield Words("user", _content(content), name="context", trust="unverified")
+                yield WordsStep("user", _content(content), name="context", trust="unverified")
             case "branchSummary" | "compactionSummary" if isinstance(message.get("summary"), str):
-                yield Words("system", message["summary"], name="summary")
+                yield WordsStep("system", message["summary"], name="summary")
 
     def _assistant(self, id: str, message: dict[str, Any]) -> Iterator[Step]:
         content = message.get("content")
@@ -166,8 +166,8 @@ class _Reader:
             given = block.get("arguments")
             self._inputs[call] = tool, given
             said.append({"type": "tool_use", "id": call, "name": tool})
-            asks.append(Ask(call, tool, given, effect_of(tool, given), group=id))
-        yield Reply(
+            asks.append(AskStep(call, tool, given, effect_of(tool, given), group=id))
+        yield ReplyStep(
             id,
             said,
             model=_text(message.get("model")),
@@ -178,11 +178,11 @@ class _Reader:
         )
         yield from asks
         if isinstance(message.get("errorMessage"), str):
-            yield Words("system", message["errorMessage"], name="error")
+            yield WordsStep("system", message["errorMessage"], name="error")
         if stop == "aborted":
-            yield TurnDone("interrupted")
+            yield TurnDoneStep("interrupted")
 
-    def _result(self, message: dict[str, Any]) -> Answer:
+    def _result(self, message: dict[str, Any]) -> AnswerStep:
         call = _text(message.get("toolCallId"))
         output = _content(message.get("content"))
         text = output if isinstance(output, str) else ""
@@ -193,7 +193,7 @@ class _Reader:
         details = message.get("details") if isinstance(message.get("details"), dict) else {}
         files = tuple(self._changes(tool, given, details)) if outcome == "succeeded" else ()
         error = "" if outcome == "succeeded" else text[:ERROR_MAX]
-        return Answer(call, output, outcome, error, files, by="user" if outcome == "denied" else "")
+        return AnswerStep(call, output, outcome, error, files, by="user" if outcome == "denied" else "")
 
     def _changes(self, tool: str, given: Value, details: Any) -> Iterator[FileChanged]:
         path = given.get("path") or given.get("file_path") if isinstance(given, dict) else None

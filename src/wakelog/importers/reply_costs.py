@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from wakelog.importers.steps import Reply
+from wakelog.importers.steps import ReplyStep
 from wakelog.model.events import Cost
 from wakelog.model.usage import Usage
 from wakelog.monitors.prices import Price
@@ -28,12 +28,12 @@ class ReplyCosts:
         self._parts: dict[str, int] = {}
         self._prices: dict[tuple[str, int], Price | None] = {}
 
-    def take(self, reply: Reply, at: int) -> Cost:
+    def take(self, reply: ReplyStep, at: int) -> Cost:
         """What a reply adds to what was told of it before. `at` is when it came, because prices change."""
         usage, paid = self._new(reply)
         return self.cost(reply.model, usage, paid, at)
 
-    def skip(self, reply: Reply) -> None:
+    def skip(self, reply: ReplyStep) -> None:
         """A reply that was counted before."""
         self._new(reply)
         if reply.content:
@@ -44,7 +44,7 @@ class ReplyCosts:
         self._parts[id] = self._parts.get(id, 0) + 1
         return self._parts[id]
 
-    def _new(self, reply: Reply) -> tuple[Usage, int]:
+    def _new(self, reply: ReplyStep) -> tuple[Usage, int]:
         usage, cost = reply.usage, reply.cost_micros
         if not usage.is_known and not cost:
             return usage, 0

@@ -23,23 +23,23 @@ from wakelog.importers.imported_records import ImportedRecords, read_imported
 from wakelog.importers.origins import session_name
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.importers.steps import (
-    Answer,
-    Ask,
-    Compaction,
-    Finish,
-    Labels,
-    Missing,
-    Prompt,
-    Remark,
-    Reply,
-    Rewind,
+    AnswerStep,
+    AskStep,
+    CompactionStep,
+    FinishStep,
+    LabelsStep,
+    MissingStep,
+    PromptStep,
+    RemarkStep,
+    ReplyStep,
+    RewindStep,
     SourceRecord,
-    Spent,
-    StateDelta,
+    SpentStep,
+    StateDeltaStep,
     Step,
     TranscriptHead,
-    TurnDone,
-    Words,
+    TurnDoneStep,
+    WordsStep,
 )
 from wakelog.importers.turn_signs import TurnSigns
 from wakelog.model import events as ev
@@ -87,9 +87,9 @@ class SessionWriter:
         self.turns = 0
         self._commit = ImportCommit()
         self._partial: tuple[SourceRecord, int] | None = None
-        self._asked: dict[str, Ask] = {}
+        self._asked: dict[str, AskStep] = {}
         self._settled: set[str] = set()
-        self._reply: Reply | None = None
+        self._reply: ReplyStep | None = None
         self._reply_at = self._reply_in = 0
         self._signs = TurnSigns()
         self._at = self._first_at = 0
@@ -178,66 +178,66 @@ class SessionWriter:
 
     def _pass_all(self, steps: Iterable[Step], *, is_named: bool) -> None:
         for step in steps:
-            if is_named and isinstance(step, Reply) and step.content:
+            if is_named and isinstance(step, ReplyStep) and step.content:
                 # Its usage may not have been known when these words were taken: it is told by another step.
                 step = msgspec.structs.replace(step, usage=Usage(), cost_micros=0)
-            if not is_named or not isinstance(step, Ask) or step.id not in self._settled:
+            if not is_named or not isinstance(step, AskStep) or step.id not in self._settled:
                 self._pass(step)
 
     def _pass(self, step: Step) -> None:
         match step:
-            case Reply():
+            case ReplyStep():
                 self._costs.skip(step)
                 self._signs.look(step)
-            case Ask():
+            case AskStep():
                 self._asked[step.id] = step
-            case Answer():
+            case AnswerStep():
                 self._asked.pop(step.id, None)
                 self._settled.add(step.id)
-            case Prompt() | TurnDone() | Finish():
+            case PromptStep() | TurnDoneStep() | FinishStep():
                 self._asked.clear()
                 self._signs.clear()
 
     # New ones
 
     def _write(self, step: Step) -> None:
-        if not isinstance(step, Reply | Ask):
+        if not isinstance(step, ReplyStep | AskStep):
             self._put_reply()
         match step:
-            case Prompt():
+            case PromptStep():
                 self._begin_turn(step)
-            case Words():
+            case WordsStep():
                 actor = "user" if step.role == "user" else "agent" if step.role == "assistant" else "runtime"
                 event = ev.MessageAdded(role=step.role, content=self._plain(step.content), name=step.name)
                 self._put(event, actor=actor, trust=step.trust, source=step.name if step.trust != "trusted" else "")
-            case Reply():
+            case ReplyStep():
                 self._take_reply(step)
-            case Ask():
+            case AskStep():
                 self._asked[step.id] = step
-            case Answer():
+            case AnswerStep():
                 self._answer(step)
-            case TurnDone():
+            case TurnDoneStep():
                 if self._turn:
                     self._end_turn(step.outcome, step.error)
-            case Rewind():
+            case RewindStep():
                 self._rewind(step.to)
-            case Compaction():
+            case CompactionStep():
                 self._compact(step)
-            case Labels():
+            case LabelsStep():
                 self._label(step.labels)
-            case Missing():
+            case MissingStep():
                 self._put(ev.GapNoted(missed=step.what, source=self._head.agent), actor="runtime")
-            case Spent():
+            case SpentStep():
                 self._put(
                     ev.BudgetSpent(cost=self._costs.cost(step.model, step.usage, step.cost_micros, self._at)),
                     actor="runtime",
                 )
-            case StateDelta():
+            case StateDeltaStep():
                 delta = [op | {"path": f"/data{op['path']}"} for op in step.delta]
                 self._put(ev.StatePatched(patch=delta))
-            case Remark():
+            case RemarkStep():
                 self._put(ev.NoteAdded(text=step.text), actor="runtime")
-            case Finish():
+            case FinishStep():
                 self._finish(step)
 
     def _put(self, event: ev.Event, *, actor: str = "agent", trust: Any = "trusted", source: str = "") -> None:
@@ -256,7 +256,7 @@ class SessionWriter:
 
     # Turns
 
-    def _begin_turn(self, prompt: Prompt) -> None:
+    def _begin_turn(self, prompt: PromptStep) -> None:
         self._leave_turn()
         self._asked.clear()
         event = ev.TurnStarted(input=self._plain(prompt.content), id=prompt.id if self._is_free(prompt.id) else "")
@@ -280,7 +280,7 @@ class SessionWriter:
         self._put_reply()
         for ask in self._asked.values():
             if ask.id not in self._pending:
-                self._record(ask, Answer(ask.id, None, "interrupted"))
+                self._record(ask, AnswerStep(ask.id, None, "interrupted"))
         self._asked.clear()
         for action in self._pending:
             self._put(ev.ActionAbandoned(action=action), actor="runtime")
@@ -290,7 +290,7 @@ class SessionWriter:
         self._turn = False
         self._signs.clear()
 
-    def _finish(self, step: Finish) -> None:
+    def _finish(self, step: FinishStep) -> None:
         if self._turn:
             self._end_turn("completed" if step.outcome in ("completed", "submitted") else "failed")
         self._closing = step.outcome
@@ -299,9 +299,9 @@ class SessionWriter:
 
     def _goes_on(self, step: Step) -> bool:
         """Whether a step is more of the reply that is at hand."""
-        return isinstance(step, Reply) and self._reply is not None and self._reply.id == step.id
+        return isinstance(step, ReplyStep) and self._reply is not None and self._reply.id == step.id
 
-    def _take_reply(self, step: Reply) -> None:
+    def _take_reply(self, step: ReplyStep) -> None:
         if self._goes_on(step):
             assert self._reply is not None
             step = msgspec.structs.replace(step, content=[*self._reply.content, *step.content])
@@ -320,7 +320,7 @@ class SessionWriter:
         if self._reply_in < len(self._commit.ids):
             self._commit.counts[self._reply_in] += len(self._commit.drafts) - before
 
-    def _put_answer(self, step: Reply) -> None:
+    def _put_answer(self, step: ReplyStep) -> None:
         cost = self._costs.take(step, self._at)
         if not step.content:
             # Only what it used is told here; what it said stands in other records.
@@ -348,20 +348,20 @@ class SessionWriter:
         if step.model and step.model != self._labels.get("model"):
             self._label({"model": step.model})
 
-    def _answer(self, step: Answer) -> None:
+    def _answer(self, step: AnswerStep) -> None:
         ask = self._asked.pop(step.id, None)
         if step.id in self._pending:
             self._pending.discard(step.id)
-            self._settle(step, ask or Ask(step.id, self._head.agent, None))
+            self._settle(step, ask or AskStep(step.id, self._head.agent, None))
         elif ask is not None:
             self._record(ask, step)
         else:
             # Its call stands in no record that is here.
-            self._record(Ask(step.id, "unknown", None), step)
+            self._record(AskStep(step.id, "unknown", None), step)
         for file in (*step.files, *self.changes.pop(step.id, ())):
             self._put(file if file.action else msgspec.structs.replace(file, action=step.id))
 
-    def _record(self, ask: Ask, step: Answer) -> None:
+    def _record(self, ask: AskStep, step: AnswerStep) -> None:
         if step.child:
             self._spawn(ask, step)
         event = recorded_call(ask, step, self._plain(step.output))
@@ -369,7 +369,7 @@ class SessionWriter:
         if step.child:
             self._returned(step)
 
-    def _settle(self, step: Answer, ask: Ask) -> None:
+    def _settle(self, step: AnswerStep, ask: AskStep) -> None:
         """The answer of a call that was pending when it was last looked at."""
         if step.child:
             self._spawn(ask, step)
@@ -396,11 +396,11 @@ class SessionWriter:
             return ""
         return self._store.reserve(session_name(self._store, self._head.agent, origin))
 
-    def _spawn(self, ask: Ask, step: Answer) -> None:
+    def _spawn(self, ask: AskStep, step: AnswerStep) -> None:
         task = ask.input.get("description") or ask.input.get("prompt") if isinstance(ask.input, dict) else ""
         self._put(ev.SubagentSpawned(session=self._child(step.child), task=str(task or "")[:500]))
 
-    def _returned(self, step: Answer) -> None:
+    def _returned(self, step: AnswerStep) -> None:
         self._put(ev.SubagentReturned(session=self._child(step.child), outcome=step.outcome), actor="runtime")
 
     def _lane(self, lane: str) -> SessionWriter:
@@ -425,7 +425,7 @@ class SessionWriter:
         self._labels = dict(self._state("labels", {}))
         self.new_events += 1
 
-    def _compact(self, step: Compaction) -> None:
+    def _compact(self, step: CompactionStep) -> None:
         self.flush()
         first, last = self.known.compacted + 1, 0 if self._dry_run else self._open().head.seq
         self._put(ev.HistoryCompacted(first=first, last=last, summary=step.summary), actor="runtime")

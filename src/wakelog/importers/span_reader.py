@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from wakelog.importers.chat import fields, items, json_or_text, words
-from wakelog.importers.steps import Answer, Ask, Missing, Outcome, Prompt, Reply, Step, TurnDone, Words
+from wakelog.importers.steps import (
+    AnswerStep,
+    AskStep,
+    MissingStep,
+    Outcome,
+    PromptStep,
+    ReplyStep,
+    Step,
+    TurnDoneStep,
+    WordsStep,
+)
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import Cost
 from wakelog.model.usage import Usage
@@ -84,7 +94,7 @@ class SpanReader:
             name = words(about.get("gen_ai.agent.name")) or words(span.get("name")) or "agent"
             asked: Value = {"prompt": _text(given[-1])} if given else None
             self._asked.add(agents[0])
-            yield Ask(agents[0], f"agent:{name}", asked, "pure", inside=inside)
+            yield AskStep(agents[0], f"agent:{name}", asked, "pure", inside=inside)
             return
         yield from self._instructed(about)
         self._is_open = False
@@ -103,20 +113,20 @@ class SpanReader:
             self._asked.discard(id)
             answer = _messages(span["attributes"].get("gen_ai.output.messages"))
             output = _text(answer[-1]) if answer else None
-            yield Answer(id, output, "failed" if failure else "succeeded", failure, cost=_took(span))
+            yield AnswerStep(id, output, "failed" if failure else "succeeded", failure, cost=_took(span))
         elif len(self._agents(span)) == 1:
             yield from self._begun()
-            yield TurnDone("failed" if failure else "completed", failure)
+            yield TurnDoneStep("failed" if failure else "completed", failure)
             self._is_open = False
 
     def _begun(self) -> Iterator[Step]:
         """A turn whose words were not recorded."""
         if not self._is_told and not self._is_noted:
             self._is_noted = True
-            yield Missing("what was said: these spans hold no messages")
+            yield MissingStep("what was said: these spans hold no messages")
         if not self._is_open:
             self._is_open = True
-            yield Prompt("")
+            yield PromptStep("")
 
     # Answers of models
 
@@ -128,7 +138,7 @@ class SpanReader:
             call = words(part.get("id"))
             if call in self._asked:
                 self._asked.discard(call)
-                yield Answer(call, part.get("response", part.get("result")))
+                yield AnswerStep(call, part.get("response", part.get("result")))
         if not inside:
             yield from self._instructed(about)
             yield from self._prompted(given)
@@ -139,13 +149,13 @@ class SpanReader:
         for number, part in enumerate(p for p in said if p.get("type") == "tool_call"):
             call, tool = words(part.get("id")) or f"{id}.{number}", words(part.get("name")) or "unknown"
             asked = json_or_text(part.get("arguments"))
-            asks.append(Ask(call, tool, asked, effect_of(tool, asked), group=id, inside=inside))
+            asks.append(AskStep(call, tool, asked, effect_of(tool, asked), group=id, inside=inside))
             self._asked.add(call)
         if failure and not said:
-            yield Words("assistant", failure, name="error")
+            yield WordsStep("assistant", failure, name="error")
             return
         stops = [words(s) for s in items(about.get("gen_ai.response.finish_reasons"))]
-        yield Reply(
+        yield ReplyStep(
             id,
             [*_blocks(said), *({"type": "tool_use", "id": a.id, "name": a.tool} for a in asks)] or _NOTHING,
             model=words(about.get("gen_ai.response.model")) or words(about.get("gen_ai.request.model")),
@@ -160,7 +170,7 @@ class SpanReader:
         text = "\n".join(words(p.get("content")) for p in parts if words(p.get("content")))
         if text and text not in self._asked:
             self._asked.add(text)
-            yield Words("system", text, name="instructions")
+            yield WordsStep("system", text, name="instructions")
 
     def _prompted(self, given: list[dict[str, Any]]) -> Iterator[Step]:
         """The user's words that were not there at the last call: each is shown the whole conversation again."""
@@ -170,7 +180,7 @@ class SpanReader:
             return
         self._users = len(users)
         self._is_open = True
-        yield Prompt(_text(users[-1]))
+        yield PromptStep(_text(users[-1]))
 
     # Calls
 
@@ -181,13 +191,13 @@ class SpanReader:
         yield from self._begun()
         if call not in self._asked:
             given = json_or_text(about.get("gen_ai.tool.call.arguments"))
-            yield Ask(call, tool, given, effect_of(tool, given), inside=inside)
+            yield AskStep(call, tool, given, effect_of(tool, given), inside=inside)
         self._asked.discard(call)
         failure = _failure(span)
         outcome: Outcome = "failed" if failure else "succeeded"
         if failure and "timeout" in words(about.get("error.type")).lower():
             outcome = "timed_out"
-        yield Answer(call, json_or_text(about.get("gen_ai.tool.call.result")), outcome, failure, cost=_took(span))
+        yield AnswerStep(call, json_or_text(about.get("gen_ai.tool.call.result")), outcome, failure, cost=_took(span))
 
 
 def _messages(given: Any) -> list[dict[str, Any]]:

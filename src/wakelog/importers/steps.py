@@ -22,14 +22,14 @@ from wakelog.model.values import Value
 Outcome = Literal["succeeded", "failed", "timed_out", "denied", "cancelled", "interrupted"]
 
 
-class Prompt(msgspec.Struct, frozen=True, gc=False):
+class PromptStep(msgspec.Struct, frozen=True, gc=False):
     """A person's words that begin a turn. `id` is the tool's own name of the turn, if it has one."""
 
     content: Value
     id: str = ""
 
 
-class Words(msgspec.Struct, frozen=True, gc=False):
+class WordsStep(msgspec.Struct, frozen=True, gc=False):
     """A message that begins no turn: injected context, a system prompt, a queued prompt (`name` tells which)."""
 
     role: str
@@ -38,13 +38,13 @@ class Words(msgspec.Struct, frozen=True, gc=False):
     trust: Literal["trusted", "unverified"] = "trusted"
 
 
-class Reply(msgspec.Struct, frozen=True, gc=False):
+class ReplyStep(msgspec.Struct, frozen=True, gc=False):
     """What a model said in one answer. A tool may write one answer in several records: they have the same `id`, and
     `usage` is what the whole answer has used so far, so that it is counted once."""
 
     id: str
     content: list[dict[str, Value]]
-    """Content blocks: text, thinking, tool_use {id, name}; the input of a call is in its `Asked`."""
+    """Content blocks: text, thinking, tool_use {id, name}; the input of a call is in its `AskStep`."""
     model: str = ""
     usage: Usage = Usage()
     cost_micros: int = 0
@@ -56,7 +56,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     """The call that it was made for, if it was not the agent's own."""
 
 
-class Ask(msgspec.Struct, frozen=True, gc=False):
+class AskStep(msgspec.Struct, frozen=True, gc=False):
     """A call that was asked for. `group` is the id of the reply that asked for it, with others perhaps."""
 
     id: str
@@ -67,7 +67,7 @@ class Ask(msgspec.Struct, frozen=True, gc=False):
     inside: str = ""
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False):
+class AnswerStep(msgspec.Struct, frozen=True, gc=False):
     """What came of a call, and the files it changed."""
 
     id: str
@@ -82,38 +82,38 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     """The transcript of the sub-agent that it was, by origin."""
 
 
-class TurnDone(msgspec.Struct, frozen=True, gc=False):
+class TurnDoneStep(msgspec.Struct, frozen=True, gc=False):
     """The turn ended, as far as the tool says so."""
 
     outcome: Literal["completed", "failed", "interrupted"] = "completed"
     error: str = ""
 
 
-class Rewind(msgspec.Struct, frozen=True, gc=False):
+class RewindStep(msgspec.Struct, frozen=True, gc=False):
     """The person went back: what follows goes on from the record `to`."""
 
     to: str
 
 
-class Compaction(msgspec.Struct, frozen=True, gc=False):
+class CompactionStep(msgspec.Struct, frozen=True, gc=False):
     """What was said before is now stood for by a summary."""
 
     summary: Value
 
 
-class Labels(msgspec.Struct, frozen=True, gc=False):
+class LabelsStep(msgspec.Struct, frozen=True, gc=False):
     """Something that is known of the session from here on: branch, model, agent version …"""
 
     labels: dict[str, str]
 
 
-class Missing(msgspec.Struct, frozen=True, gc=False):
+class MissingStep(msgspec.Struct, frozen=True, gc=False):
     """Something that the transcript does not hold though it happened."""
 
     what: str
 
 
-class Spent(msgspec.Struct, frozen=True, gc=False):
+class SpentStep(msgspec.Struct, frozen=True, gc=False):
     """Use that is told apart from any reply."""
 
     model: str
@@ -121,39 +121,39 @@ class Spent(msgspec.Struct, frozen=True, gc=False):
     cost_micros: int = 0
 
 
-class StateDelta(msgspec.Struct, frozen=True, gc=False):
+class StateDeltaStep(msgspec.Struct, frozen=True, gc=False):
     """A change of the program's own state: operations of a stored delta, with paths below the root of that state."""
 
     delta: list[dict[str, Value]]
 
 
-class Remark(msgspec.Struct, frozen=True, gc=False):
+class RemarkStep(msgspec.Struct, frozen=True, gc=False):
     """What was said about the run by no part of it: a verdict, a score."""
 
     text: str
 
 
-class Finish(msgspec.Struct, frozen=True, gc=False):
+class FinishStep(msgspec.Struct, frozen=True, gc=False):
     """The run is over for good."""
 
     outcome: str = "completed"
 
 
 Step = (
-    Prompt
-    | Words
-    | Reply
-    | Ask
-    | Answer
-    | TurnDone
-    | Rewind
-    | Compaction
-    | Labels
-    | Missing
-    | Spent
-    | StateDelta
-    | Remark
-    | Finish
+    PromptStep
+    | WordsStep
+    | ReplyStep
+    | AskStep
+    | AnswerStep
+    | TurnDoneStep
+    | RewindStep
+    | CompactionStep
+    | LabelsStep
+    | MissingStep
+    | SpentStep
+    | StateDeltaStep
+    | RemarkStep
+    | FinishStep
 )
 
 

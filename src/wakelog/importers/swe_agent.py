@@ -19,19 +19,19 @@ from wakelog.errors import InvalidInputError
 from wakelog.importers.chat import asks_of, blocks_of, fields, items, json_or_text, micros, text_of, words
 from wakelog.importers.files import Sample, digest, document, storable
 from wakelog.importers.steps import (
-    Answer,
-    Ask,
-    Finish,
+    AnswerStep,
+    AskStep,
+    FinishStep,
     Outcome,
-    Prompt,
-    Reply,
+    PromptStep,
+    ReplyStep,
     SourceRecord,
-    Spent,
+    SpentStep,
     Step,
     Transcript,
     TranscriptHead,
-    TurnDone,
-    Words,
+    TurnDoneStep,
+    WordsStep,
 )
 from wakelog.importers.swe_agent_files import EDITS, REFUSED, OpenFiles
 from wakelog.importers.tools import effect_of
@@ -115,7 +115,7 @@ class _RunReader:
         self._steps = items(run.get("trajectory"))
         self._next = 0
         self._files = OpenFiles()
-        self._ask: Ask | None = None
+        self._ask: AskStep | None = None
         self._action = self._said = ""
         self._is_begun = False
         self._places: dict[bytes, int] = {}
@@ -177,16 +177,16 @@ class _RunReader:
         rest = {k: v for k, v in item.items() if k != "content"}
         match item.get("role"):
             case "system":
-                return SourceRecord(id, (Words("system", content, name="instructions"),), rest=rest)
+                return SourceRecord(id, (WordsStep("system", content, name="instructions"),), rest=rest)
             case "user" | "assistant" if self._is_shown(item):
-                return SourceRecord(id, (Words("user", content, name="demonstration"),), rest=rest)
+                return SourceRecord(id, (WordsStep("user", content, name="demonstration"),), rest=rest)
             case "user" if not self._is_begun:
                 self._is_begun = True
                 return self._task(id, content, rest)
             case "user" | "tool" if self._ask is not None:
                 return SourceRecord(id, (self._observed(self._ask, text, {}, {}),), rest=rest)
             case "user" if not self._is_observed(text):
-                return SourceRecord(id, (Words("user", content, name="meta"),), rest=rest)
+                return SourceRecord(id, (WordsStep("user", content, name="meta"),), rest=rest)
         # The step has the same observation, without the prompt of the shell after it.
         return SourceRecord(id, rest=item)
 
@@ -194,9 +194,9 @@ class _RunReader:
         """The task. What the harness says about how to work stands around it, and is not the user's."""
         issue = _ISSUE.search(content) if isinstance(content, str) else None
         if issue is None or not issue[1].strip():
-            return SourceRecord(id, (Prompt(content),), rest=rest)
+            return SourceRecord(id, (PromptStep(content),), rest=rest)
         around = content[: issue.start(1)] + content[issue.end(1) :]
-        steps = (Prompt(issue[1]), Words("user", around, name="context"))
+        steps = (PromptStep(issue[1]), WordsStep("user", around, name="context"))
         return SourceRecord(id, steps, rest=rest | {"prompt_at": [issue.start(1), issue.end(1)]})
 
     def _is_observed(self, text: str) -> bool:
@@ -263,18 +263,18 @@ class _RunReader:
             tool = action.split()[0]
             tool = tool if tool in _TOOLS else "bash"
             given = {"command": action.strip("\n")}
-            asks = [Ask(f"{id}.0", tool, given, effect_of(tool, given), group=id)]
+            asks = [AskStep(f"{id}.0", tool, given, effect_of(tool, given), group=id)]
         self._ask = asks[0] if asks else None
         self._action, self._said = action, text
-        return [Reply(id, blocks_of(text, asks)), *asks]
+        return [ReplyStep(id, blocks_of(text, asks)), *asks]
 
-    def _observed(self, ask: Ask, text: str, step: dict[str, Any], state: dict[str, Any]) -> Answer:
+    def _observed(self, ask: AskStep, text: str, step: dict[str, Any], state: dict[str, Any]) -> AnswerStep:
         self._ask = None
         outcome = _outcome(ask, text)
         files = self._files.changes(ask, self._action, text, state) if outcome == "succeeded" else ()
         took = step.get("execution_time")
         is_time = isinstance(took, int | float) and not isinstance(took, bool) and 0 < took < 1e9
-        return Answer(
+        return AnswerStep(
             ask.id,
             text,
             outcome,
@@ -296,13 +296,13 @@ class _RunReader:
         usage = Usage(input=_count(sent), output=_count(got))
         cost = micros(stats.get("instance_cost"))
         if usage.is_known or cost:
-            yield Spent("", usage, cost)
+            yield SpentStep("", usage, cost)
         is_done = status.startswith("submitted")
-        yield TurnDone("completed" if is_done else "failed", "" if is_done else status[:ERROR_MAX])
-        yield Finish(status[:100])
+        yield TurnDoneStep("completed" if is_done else "failed", "" if is_done else status[:ERROR_MAX])
+        yield FinishStep(status[:100])
 
 
-def _outcome(ask: Ask, text: str) -> Outcome:
+def _outcome(ask: AskStep, text: str) -> Outcome:
     if _TIMED_OUT.search(text[:2000]):
         return "timed_out"
     if _BLOCKED.search(text[:2000]):

@@ -14,7 +14,7 @@ from typing import Any
 from wakelog.importers.chat import fields, items, words
 from wakelog.importers.file_changes import file_change, replaced
 from wakelog.importers.shell_writes import shell_writes
-from wakelog.importers.steps import Ask
+from wakelog.importers.steps import AskStep
 from wakelog.model.events import FileChanged
 
 _WINDOW = re.compile(r"^\[File: (?P<path>.+?) \((?P<count>\d+) lines total\)\]$", re.MULTILINE)
@@ -37,7 +37,7 @@ class OpenFiles:
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
-    def changes(self, ask: Ask, command: str, observation: str, state: dict[str, Any]) -> tuple[FileChanged, ...]:
+    def changes(self, ask: AskStep, command: str, observation: str, state: dict[str, Any]) -> tuple[FileChanged, ...]:
         """The changes that a call which succeeded made."""
         folder = words(state.get("working_dir"))
         found: tuple[FileChanged, ...] = ()
@@ -51,7 +51,7 @@ class OpenFiles:
         return found
 
     def _edited(
-        self, ask: Ask, command: str, observation: str, state: dict[str, Any], folder: str
+        self, ask: AskStep, command: str, observation: str, state: dict[str, Any], folder: str
     ) -> tuple[FileChanged, ...]:
         path, shown = _window(observation)
         is_new = ask.tool == "create"
@@ -119,7 +119,7 @@ def _window(observation: str) -> tuple[str, str | None]:
     return found[-1]["path"], "\n".join(lines) if whole else None
 
 
-def _counts(ask: Ask, command: str) -> tuple[int, int]:
+def _counts(ask: AskStep, command: str) -> tuple[int, int]:
     """Lines that an edit put in and took out, as its words say."""
     given = fields(ask.input)
     if "replace" in given or "search" in given:

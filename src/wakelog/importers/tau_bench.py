@@ -17,18 +17,18 @@ from wakelog.errors import InvalidInputError
 from wakelog.importers.chat import asks_of, blocks_of, fields, items, text_of, words
 from wakelog.importers.files import RecordIds, Sample, digest, document, storable
 from wakelog.importers.steps import (
-    Answer,
-    Finish,
-    Labels,
-    Prompt,
-    Remark,
-    Reply,
+    AnswerStep,
+    FinishStep,
+    LabelsStep,
+    PromptStep,
+    RemarkStep,
+    ReplyStep,
     SourceRecord,
     Step,
     Transcript,
     TranscriptHead,
-    TurnDone,
-    Words,
+    TurnDoneStep,
+    WordsStep,
 )
 from wakelog.model.events import Effect
 
@@ -104,32 +104,32 @@ class _RunReader:
         match message.get("role"):
             case "user" if _STOP in text_of(content):
                 # The customer says goodbye: nobody answers.
-                return [Words("user", content, name="stop")]
+                return [WordsStep("user", content, name="stop")]
             case "user":
-                return [Prompt(content)]
+                return [PromptStep(content)]
             case "assistant":
                 return self._reply(id, message)
             case "tool":
                 return [self._answer(message)]
             case "system":
-                return [Words("system", content, name="instructions")]
+                return [WordsStep("system", content, name="instructions")]
         return []
 
     def _reply(self, id: str, message: dict[str, Any]) -> list[Step]:
         asks = [self._named(ask.id, ask) for ask in asks_of(message, id, _effects(message))]
         blocks = blocks_of(text_of(message.get("content")), asks)
-        return [Reply(id, blocks, is_last=not asks), *asks]
+        return [ReplyStep(id, blocks, is_last=not asks), *asks]
 
     def _named(self, told: str, ask: Any) -> Any:
         self._open[told] = self._calls.unique(told)
         return msgspec.structs.replace(ask, id=self._open[told])
 
-    def _answer(self, message: dict[str, Any]) -> Answer:
+    def _answer(self, message: dict[str, Any]) -> AnswerStep:
         told = words(message.get("tool_call_id"))
         text = text_of(message.get("content"))
         is_error = text.startswith("Error")
         id = self._open.pop(told, None) or self._calls.unique(told or "unknown")
-        return Answer(
+        return AnswerStep(
             id,
             message.get("content"),
             "failed" if is_error else "succeeded",
@@ -147,13 +147,13 @@ def _effects(message: dict[str, Any]) -> dict[str, Effect]:
 def _ending(run: dict[str, Any]) -> Iterator[Step]:
     reward = run.get("reward")
     if not isinstance(reward, int | float) or isinstance(reward, bool):
-        yield Finish("ended")
+        yield FinishStep("ended")
         return
     about = fields(run.get("info"))
     wanted = [words(fields(a).get("name")) or "?" for a in items(fields(about.get("task")).get("actions"))]
-    yield Labels({"reward": f"{reward:g}"})
-    yield TurnDone("failed" if "error" in about else "completed")
+    yield LabelsStep({"reward": f"{reward:g}"})
+    yield TurnDoneStep("failed" if "error" in about else "completed")
     if "error" in about:
-        yield Remark(f"the run broke off: {words(about.get('error'))[:ERROR_MAX]}")
-    yield Remark(f"reward {reward:g}; the task expected {', '.join(wanted[:20]) or 'no action'}")
-    yield Finish("completed" if reward == 1 else "failed")
+        yield RemarkStep(f"the run broke off: {words(about.get('error'))[:ERROR_MAX]}")
+    yield RemarkStep(f"reward {reward:g}; the task expected {', '.join(wanted[:20]) or 'no action'}")
+    yield FinishStep("completed" if reward == 1 else "failed")

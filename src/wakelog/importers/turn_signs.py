@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wakelog.importers.steps import Reply
+from wakelog.importers.steps import ReplyStep
 
 
 class TurnSigns:
@@ -15,7 +15,7 @@ class TurnSigns:
         """Its last answer asked for nothing."""
         self._last = ""
 
-    def look(self, reply: Reply) -> None:
+    def look(self, reply: ReplyStep) -> None:
         if reply.content:
             asks = any(block.get("type") == "tool_use" for block in reply.content)
             self.is_done = reply.is_last

@@ -79,6 +79,7 @@ _MODULES: Final = {
     "mypy": "types",
 }
 
+_FORMATTERS: Final = word_set("black prettier gofmt isort rustfmt ruff")
 _LOOKS: Final = word_set(
     "ls cat head tail grep egrep rg ag ack find fd wc pwd which whereis type file stat du df tree less more nl od xxd "
     "hexdump strings jq yq sort uniq cut awk tr diff cmp comm date whoami id env printenv uname ps top lsof man echo "
@@ -173,12 +174,16 @@ def _check(command: ShellCommand) -> str:
         return _python_check(words)
     if program in _BY_PROGRAM:
         return _BY_PROGRAM[program]
+    if program in _FORMATTERS and {"--check", "-l", "--diff", "--list-different"} & set(words):
+        return "lint" if "-w" not in words else ""
+    if command.words[0].endswith("bin/test") or (program == "node" and "--test" in words):
+        return "test"
+    if program == "php" and plain[:2] == ["artisan", "test"]:
+        return "test"
     if program in _BY_VERB and plain:
         if program == "docker" and plain[0] == "compose":
             plain = plain[1:]
         return _BY_VERB[program].get(plain[0], "") if plain else ""
-    if program in ("black", "prettier", "gofmt", "isort", "rustfmt", "ruff"):
-        return "lint" if {"--check", "-l", "--diff", "--list-different"} & set(words) and "-w" not in words else ""
     if program in _NAMED:
         return _named_check([w for w in plain if w not in ("run", "run-script", "exec", "-s")])
     if re.search(r"(^|[_-])(run)?_?tests?(\.(sh|py|js|ts|rb))?$", program) and program != "test":

@@ -97,7 +97,15 @@ def shell_commands(line: str) -> tuple[ShellCommand, ...]:
             words.append(token)
     if found:
         found[-1] = msgspec.structs.replace(found[-1], is_piped=False)
-    return tuple(c for c in found if c.words)
+    return tuple(each for c in found if c.words for each in _unwrapped(c))
+
+
+def _unwrapped(command: ShellCommand) -> tuple[ShellCommand, ...]:
+    """What a shell inside a shell runs: the commands of `bash -c "…"`."""
+    words = command.words
+    if command.program in _SHELLS and len(words) == 3 and re.fullmatch(r"-\w*c", words[1]):
+        return shell_commands(words[2]) or (command,)
+    return (command,)
 
 
 def _tokens(line: str) -> list[str]:
@@ -195,4 +203,6 @@ def _written_by(command: ShellCommand) -> list[str]:
             return rest[:1] or ["(a patch)"]
         if verb == "checkout" and "--" in words:
             return list(words[words.index("--") + 1 :])
+        if verb == "checkout" and "-b" not in words:
+            return [path for path in rest if re.search(r"\.\w{1,5}$", path)]
     return []

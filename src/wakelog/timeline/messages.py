@@ -45,8 +45,9 @@ def ModelMessage(content: Value, *, name: str = "") -> ev.MessageAdded:
 
 def read_messages(log: Log, at: Seq | None = None, *, compacted: bool = True) -> list[Message]:
     """The messages in view at a point. A compacted range is given as its summary (role "summary"), unless `compacted`
-    is false. Model answers are included, each once: if the agent also recorded the answer as a message of the same
-    turn, that message is used. An erased or pruned message says so and is not skipped."""
+    is false. A turn's input that no message says is a message of the user, as in an imported session. Model answers are
+    included, each once: if the agent also recorded the answer as a message of the same turn, that message is used. An
+    erased or pruned message says so and is not skipped."""
     at, state = log.now() if at is None else (at, log.state(at))
     summaries = outermost(compactions_in(state["evicted_keys"])) if compacted else []
     placed: list[tuple[Seq, Message]] = []
@@ -54,7 +55,10 @@ def read_messages(log: Log, at: Seq | None = None, *, compacted: bool = True) ->
     is_model: dict[Value, bool] = {}
     for first, last in subtract(log.view(at, state=state), [(c.first, c.last) for c in summaries]):
         for entry in log.entries(after=first - 1, upto=last, payloads=True):
-            if entry.kind == "message.added":
+            if entry.kind == "turn.started" and entry.body.get("input") is not None and not is_input_said(log, entry):
+                asked = _message(log, entry, "input")
+                placed.append((entry.seq, msgspec.structs.replace(asked, role="user")))
+            elif entry.kind == "message.added":
                 placed.append((entry.seq, _message(log, entry, "content")))
             elif entry.kind in ASKS:
                 is_model[entry.body.get("action")] = entry.body.get("effect") == "model"

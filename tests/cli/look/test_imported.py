@@ -29,15 +29,15 @@ def rows(cli: Cli, shop: str) -> dict[str, list[str]]:
 
 def test_a_call_says_what_it_is_about_and_what_came_of_it(cli: Cli, shop: str) -> None:
     found = rows(cli, shop)
-    assert found["Read"][0].startswith("/home/mira/work/till/src/total.py → 2 lines")
-    assert found["Edit"] == ["/home/mira/work/till/src/total.py"]
+    assert found["Read"][0].startswith("/home/mira/code/till/src/total.py → 2 lines")
+    assert found["Edit"] == ["/home/mira/code/till/src/total.py"]
     assert found["Bash"][0].startswith("pytest -q → error: Exit code 1 1 failed")
     assert found["Grep"][0].startswith('"total" in ')
 
 
 def test_an_answer_without_words_says_what_it_asks_for(cli: Cli, shop: str) -> None:
     found = rows(cli, shop)["model"]
-    assert found[0].startswith("→ Read /home/mira/work/till/src/total.py")
+    assert found[0].startswith("→ Read /home/mira/code/till/src/total.py")
     assert found[2].startswith('→ Bash pytest -q, Grep "total" in ')
     assert found[3].startswith("Done: totals are rounded")
     assert "asks for" not in cli("show", f"{shop}@1").out
@@ -85,6 +85,10 @@ def test_a_name_before_a_position_says_only_whose_it_is(cli: Cli, shop: str) -> 
 
 def test_labels_take_the_rows_they_need(cli: Cli, shop: str) -> None:
     shown = cli("status", shop).out
-    for label in ("agent=claude-code", "project=/home/mira/work/till", "branch=mira/rounding", "model=claude-test"):
+    for label in ("agent=claude-code", "project=/home/mira/code/till", "branch=mira/rounding", "model=claude-test"):
         assert label in shown
     assert all(len(line) <= 100 for line in shown.splitlines())
+
+
+def test_resume_tells_the_prompt_and_not_the_programs_words(cli: Cli, shop: str) -> None:
+    assert cli("resume", shop, "--json").data["last_user"] == "thanks, and now the tax"

@@ -102,3 +102,11 @@ def test_what_cannot_be_masked_is_refused(cli: Cli, shop: str, args: tuple[str, 
     done = cli("export", shop, *args)
     assert done.code == 2
     assert "masked" in done.err or "belong to --redact" in done.err
+
+
+def test_the_markdown_page_has_prompts_and_answers_as_they_were_said(cli: Cli, shop: str) -> None:
+    page = cli("export", shop, "--format", "md").out
+    assert "**You**\n\n> /review 12\n" in page
+    assert "> Done: totals are rounded & \\<b\\>shown\\</b\\>." in page
+    assert "asks for" not in page
+    assert "- model: → Read" in page

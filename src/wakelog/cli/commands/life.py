@@ -18,6 +18,7 @@ from wakelog.cli.session_picker import picked_session
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import fit, glyph, inert, iso
 from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
+from wakelog.model.agent_words import ASIDES
 from wakelog.session import Session
 from wakelog.store.erasure import refuse_any_held
 
@@ -232,7 +233,7 @@ def _go_on(ctx: CommandContext, session: Session[Any], wanted: str, only_print: 
 
 def _standing(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
     state, head = session.log.state(), session.head
-    messages = session.messages()
+    messages = [m for m in session.messages() if m.role != "user" or m.name not in ASIDES]
     said = {role: next((m for m in reversed(messages) if m.role == role), None) for role in ("user", "assistant")}
     return {
         "session": session.id,

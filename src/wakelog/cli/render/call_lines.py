@@ -16,6 +16,7 @@ from wakelog.model.agent_words import numbered_lines
 from wakelog.model.call_gist import call_gist
 from wakelog.model.calls import ASKS
 from wakelog.model.parts import Asked, Text, is_answer, parts_of
+from wakelog.model.values import Value
 from wakelog.session import Session
 
 AHEAD = 24
@@ -36,10 +37,14 @@ def call_text(session: Session[Any], entry: Entry, said: str, *, is_error: bool)
 
 def said_by_model(session: Session[Any], entry: Entry, otherwise: str) -> str:
     """What a model's answer says, without the calls that it asks for."""
-    answer = fetched(session, entry, entry.body.get("output"))
+    return words_of(fetched(session, entry, entry.body.get("output")), otherwise)[:2000]
+
+
+def words_of(answer: Value, otherwise: str = "") -> str:
+    """The words in a model's whole answer; `otherwise` for any other value."""
     if not is_answer(answer):
         return otherwise
-    return "\n".join(part.text for part in parts_of(answer) if isinstance(part, Text))[:2000]
+    return "\n".join(part.text for part in parts_of(answer) if isinstance(part, Text))
 
 
 def asked_calls(session: Session[Any], entry: Entry) -> str:

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from wakelog.cli.render.events import line_of
+from wakelog.cli.render.call_lines import words_of
+from wakelog.cli.render.events import is_error, line_of
 from wakelog.cli.render.values import fetched, readable, text_of
 from wakelog.cli.text import inert, iso
 from wakelog.errors import CorruptLogError
@@ -21,7 +22,10 @@ from wakelog.session import Session
 
 LONG = 4000
 SHORT = 200
-_QUIET = ("turn.ended", "action.started", "budget.spent", "lease.taken", "lease.released")
+_QUIET = (
+    *("turn.ended", "action.started", "budget.spent", "lease.taken", "lease.released"),
+    *("labels.set", "records.imported"),
+)
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|])")
 
 
@@ -75,10 +79,19 @@ def _event(session: Session[Any], entry: Entry, tools: dict[str, str], mask: Mas
         yield ""
         yield from _quoted(mask(readable(fetched(session, entry, entry.body.get("content"), 0))))
         return
+    if entry.kind == "action.recorded" and entry.body.get("effect") == "model" and not is_error(entry):
+        answer = fetched(session, entry, entry.body.get("output"), 0)
+        if said := words_of(answer).strip():
+            yield f"**Agent**{trust} (e{entry.seq})"
+            yield ""
+            yield from _quoted(mask(said))
+            return
     line = line_of(session, entry, tools)
     yield f"- {_plain(line.word)}: {_plain(mask(line.text)[:SHORT])}{trust} (e{entry.seq})"
     for field in ("input", "output") if entry.kind.startswith("action.") else ():
         value = mask(readable(fetched(session, entry, entry.body.get(field), 0)))
+        if line.text.startswith("→"):
+            continue  # an answer that only asks for calls, which follow
         if entry.body.get(field) is not None and (len(value) > SHORT or "\n" in value):
             yield ""
             yield from _fenced(value)
