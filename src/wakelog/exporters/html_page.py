@@ -185,8 +185,8 @@ class _Page:
             parts.append(f"<h4>error</h4>{_pre(said)}")
         lines = numbered_lines(said) or said.count("\n") + bool(said)
         result = "failed" if bad else f"{lines} line{'s' if lines != 1 else ''}" if said else ""
-        tool, about = self._tool(entry) or "call", call_gist(given)
-        head = f"<b>{_safe(tool)}</b> <code>{_safe(about)}</code> <small>{result}</small>{_trust(entry)}"
+        tool, about = self._mask(self._tool(entry)) or "call", call_gist(given)
+        head = f"<b>{_safe(tool)}</b> <code>{_safe(about)}</code> <small>{result}</small>{self._trust(entry)}"
         state = ' class="bad"' if bad else ""
         return f'<details id="e{entry.seq}"{state}><summary>{head}{_place(entry)}</summary>{"".join(parts)}</details>\n'
 
@@ -209,16 +209,23 @@ class _Page:
 
     def _said(self, entry: Entry, role: str, who: str, text: str) -> str:
         style = role if role in ("user", "assistant") else "other"
-        front = f"<b>{_safe(who)}</b>{_trust(entry)}{_place(entry)}"
+        front = f"<b>{_safe(who)}</b>{self._trust(entry)}{_place(entry)}"
         text = text.strip("\n")
         shown = _pre(text) if len(text) <= 10 * SHORT else _folded(text)
         return f'<section class="{style}" id="e{entry.seq}"><header>{front}</header>{shown}</section>\n'
 
     def _fold(self, entry: Entry, word: str, text: str, *, named: bool = True) -> str:
         gist = " ".join(text.split())[:100]
-        head = f"<b>{_safe(word)}</b> {_safe(gist)}{_trust(entry)}{_place(entry)}"
+        head = f"<b>{_safe(word)}</b> {_safe(gist)}{self._trust(entry)}{_place(entry)}"
         id = f' id="e{entry.seq}"' if named else ""
         return f'<details class="aside"{id}><summary>{head}</summary>{_pre(text)}</details>\n'
+
+    def _trust(self, entry: Entry) -> str:
+        header = entry.header
+        if header.trust == "trusted":
+            return ""
+        source = self._mask(header.source or header.actor)
+        return f' <mark title="where this is from">{_safe(header.trust)}, {_safe(source)}</mark>'
 
     def _row(self, entry: Entry, word: str, text: str, *, bad: bool = False) -> str:
         style = "row bad" if bad else "row"
@@ -273,13 +280,6 @@ def _diff_rows(text: str) -> str:
         mark = marks.get(line[:1])
         rows.append(f"<{mark}>{_safe(line)}</{mark}>" if mark else f"<span>{_safe(line)}</span>")
     return "\n".join(rows)
-
-
-def _trust(entry: Entry) -> str:
-    header = entry.header
-    if header.trust == "trusted":
-        return ""
-    return f' <mark title="where this is from">{_safe(header.trust)}, {_safe(header.source or header.actor)}</mark>'
 
 
 def _place(entry: Entry) -> str:

@@ -8,6 +8,7 @@ import pytest
 import wakelog
 from tests.cli.conftest import Cli
 from tests.exporters.transcripts import till, written
+from wakelog.model.records import EventDraft
 
 TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 READABLE = ("md", "html", "json", "ndjson", "openai", "claude-code")
@@ -64,6 +65,24 @@ def test_with_redact_neither_secrets_nor_names_nor_own_words_are_written(cli: Cl
     leaky = cli("export", "leaky", "--format", form, "--redact")
     assert TOKEN[:12] in cli("export", "leaky", "--format", form).out.replace("\\_", "_")
     assert TOKEN[4:16] not in leaky.out
+
+
+@pytest.mark.parametrize("form", READABLE)
+def test_own_words_are_masked_in_tools_sources_names_and_paths_too(cli: Cli, shop: str, form: str) -> None:
+    with wakelog.open("own") as store:
+        session = store.session("acme-run", goal="for acme", labels={"customer": "acme"})
+
+        @session.tool(name="acme-search")
+        def search(q: str) -> str:
+            return f"{q} at /srv/acme/x"
+
+        with session.turn("ask acme"):
+            search("acme")
+        message = wakelog.UserMessage("from outside")
+        session.append(EventDraft(message, trust="untrusted", source="acme.example"))
+    masked = cli("export", "acme-run", "--format", form, "--redact", "--redact-words", "acme")
+    assert masked.code == 0
+    assert "acme" not in masked.out.lower()
 
 
 def test_the_review_tells_kinds_numbers_and_events_on_stderr(cli: Cli, shop: str) -> None:

@@ -65,7 +65,9 @@ def transcript(session: Session[Any], entries: Iterable[Entry], mask: Mask = str
 
 def _event(session: Session[Any], entry: Entry, tools: dict[str, str], mask: Mask) -> Iterator[str]:
     header = entry.header
-    trust = f" ⚠ {header.trust}, from {_plain(header.source or header.actor)}" if header.trust != "trusted" else ""
+    trust = (
+        f" ⚠ {header.trust}, from {_plain(mask(header.source or header.actor))}" if header.trust != "trusted" else ""
+    )
     if entry.kind == "action.requested" and entry.body.get("effect") == "model":
         return  # what it said follows
     yield ""
@@ -87,7 +89,7 @@ def _event(session: Session[Any], entry: Entry, tools: dict[str, str], mask: Mas
             yield from _quoted(mask(said))
             return
     line = line_of(session, entry, tools)
-    yield f"- {_plain(line.word)}: {_plain(mask(line.text)[:SHORT])}{trust} (e{entry.seq})"
+    yield f"- {_plain(mask(line.word))}: {_plain(mask(line.text)[:SHORT])}{trust} (e{entry.seq})"
     for field in ("input", "output") if entry.kind.startswith("action.") else ():
         value = mask(readable(fetched(session, entry, entry.body.get(field), 0)))
         if line.text.startswith("→"):
