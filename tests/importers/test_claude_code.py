@@ -256,8 +256,8 @@ def test_a_summary_stands_for_what_was_said_before(tmp_path: Path) -> None:
     lines.prompt("Go on.")
     lines.reply("m2", text("I go on."))
     session = bring_in(lines, tmp_path)
-    assert [m.text for m in session.messages()] == ["They talked.", "I go on."]
-    assert [m.text for m in session.messages(compacted=False)] == ["Indeed.", "I go on."]
+    assert [m.text for m in session.messages()] == ["They talked.", "Go on.", "I go on."]
+    assert [m.text for m in session.messages(compacted=False)] == ["A long story.", "Indeed.", "Go on.", "I go on."]
     assert seen(session)[-2:] == ["Go on.", "I go on."]
 
 

@@ -315,7 +315,7 @@ def test_turns_that_were_taken_back_are_out_of_view(tmp_path: Path) -> None:
     lines.append(message("assistant", "Three!"))
     store = wakelog.open("memory:")
     report = import_transcript(store, write_lines(tmp_path / "rollout.jsonl", lines))
-    assert [m.text for m in store.resume(report.sessions[0].name).messages()] == ["One!", "Three!"]
+    assert [m.text for m in store.resume(report.sessions[0].name).messages()] == ["One", "One!", "Three", "Three!"]
 
 
 def test_words_that_were_shown_and_never_came_as_an_item_are_kept(tmp_path: Path) -> None:

@@ -118,7 +118,12 @@ def test_messages_that_were_taken_back_are_out_of_view(tmp_path: Path) -> None:
     lines = [gemini_log()[0], *turn(1), *turn(2), {"$rewindTo": "u2"}, *turn(3)]
     store = wakelog.open("memory:")
     report = import_transcript(store, write_lines(tmp_path / "session.jsonl", lines))
-    assert [m.text for m in store.resume(report.sessions[0].name).messages()] == ["Answer 1", "Answer 3"]
+    assert [m.text for m in store.resume(report.sessions[0].name).messages()] == [
+        "Question 1",
+        "Answer 1",
+        "Question 3",
+        "Answer 3",
+    ]
 
 
 def test_context_that_the_program_put_in_begins_no_turn(tmp_path: Path) -> None:

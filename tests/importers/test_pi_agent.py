@@ -49,7 +49,7 @@ def test_going_back_in_the_tree_leaves_a_branch_out_of_view(tmp_path: Path) -> N
     store = wakelog.open("memory:")
     report = import_transcript(store, write_lines(tmp_path / "pi.jsonl", lines))
     texts = [m.text for m in store.resume(report.sessions[0].name).messages()]
-    assert texts == ["One!", "Two was tried.", "Three!"]
+    assert texts == ["One", "One!", "Two was tried.", "Three", "Three!"]
 
 
 def test_a_fork_has_its_own_entries_only(tmp_path: Path) -> None:

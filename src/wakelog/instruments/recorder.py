@@ -228,7 +228,7 @@ class ConversationRecorder:
         drafts += self._changed_files(lane, drafts)
         is_input = lane.conversation is not conversation or (inputs and not results)
         if is_input and lane.may_open(conversation):
-            last = next((i.content for i in reversed(inputs or request.items) if i.role == "user"), None)
+            last = next((i.content for i in reversed(inputs)), None)
             drafts += lane.opening(last)
         if request.system and conversation.lane is None and _digest(request.system) not in lane.systems:
             drafts.append(EventDraft(ev.MessageAdded(role="system", content=request.system), source=self._source))

@@ -95,6 +95,8 @@ class AwaitedFiles(AwaitedVerbs):
     change = Awaited(Files.change)
     plan = Awaited(Files.plan)
     plan_diff = Awaited(Files.plan_diff)
+    commits = Awaited(Files.commits)
+    link_commits = Awaited(Files.link_commits)
     restore = Awaited(Files.restore)
 
 
