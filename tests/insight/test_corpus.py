@@ -57,10 +57,14 @@ def test_the_default_view_of_decisions_is_mostly_right(tallies: tuple[dict[str, 
 @pytest.mark.parametrize("reader", ["reader_a", "reader_b"])
 def test_on_text_that_the_rules_were_not_made_for_the_figures_are_those_of_the_docs(reader: str) -> None:
     found, default = score(load_labels(Path(__file__).parent / "labels" / f"{reader}.json"))
-    assert found["check"].precision >= 0.95 and found["check"].recall >= 0.90
-    assert found["goal"].precision >= 0.75 and found["goal"].recall >= 0.85
-    assert found["write"].precision >= 0.95 and found["write"].recall >= 0.70
-    assert default.precision >= 0.50 and default.recall >= 0.50
+    assert found["check"].precision >= 0.95
+    assert found["check"].recall >= 0.90
+    assert found["goal"].precision >= 0.75
+    assert found["goal"].recall >= 0.85
+    assert found["write"].precision >= 0.95
+    assert found["write"].recall >= 0.70
+    assert default.precision >= 0.50
+    assert default.recall >= 0.50
     assert found["decision"].recall >= 0.75
 
 
