@@ -190,7 +190,9 @@ def _usage(command: click.Command, name: str, parent: click.Context) -> str:
     formatter = ctx.make_formatter()
     command.format_usage(ctx, formatter)
     command.format_help_text(ctx, formatter)
-    own = [each for each in command.get_params(ctx) if isinstance(each, click.Option) and _key(each) not in COMMON]
+    # click keeps the help option that it made first, which may have been for another context.
+    given = [each for each in command.get_params(ctx) if isinstance(each, click.Option) and "--help" not in each.opts]
+    own = [each for each in given if _key(each) not in COMMON]
     rows = [row for each in own if (row := each.get_help_record(ctx))]
     if rows:
         with formatter.section("Options"):
