@@ -190,7 +190,7 @@ def _say(ctx: CommandContext, shown: _Shown, with_output: bool, everything: bool
     entries = itertools.islice(_entries(shown), EVENTS)
     found = _insight(shown, row, everything)
     # The goal is in the heading, and checks and files are among the events.
-    about = list(insight_lines(ctx, found, (*WHY, "pending"), files=False)) if found else []
+    about = list(insight_lines(ctx, found, (*WHY, "pending", "check"), files=False)) if found else []
     ctx.say_all(
         turn_lines(ctx, session, row, commit, shown.span, entries, tools, about, with_output=with_output, limit=limit)
     )

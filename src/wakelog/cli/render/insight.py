@@ -71,7 +71,7 @@ def insight_lines(
         for item in told:
             if item.kind == kind:
                 yield from _item_lines(ctx, item, indent)
-    checks = found.of("check") if files else ()
+    checks = found.of("check") if files or "check" in wanted else ()
     writes = found.of("file") if files else ()
     if checks:
         yield indent + _title(ctx, "checks") + "  " + "   ".join(_check(ctx, item) for item in checks[-_FILES_MAX:])
