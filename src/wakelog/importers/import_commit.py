@@ -53,20 +53,21 @@ class ImportCommit:
     def is_full(self) -> bool:
         return len(self.drafts) >= EVENTS_MAX or self.weight >= WEIGHT_MAX
 
-    def append(self, log: Log, about: ev.RecordsImported) -> list[Seq]:
-        """Writes it; the seq of each event. `about` says where the records are from."""
+    def append(self, log: Log, seen: Seq, about: ev.RecordsImported) -> list[Seq]:
+        """Writes it; the seq of each event. `about` says where the records are from. ConflictError when the session has
+        moved on from `seen`: somebody else may have imported the same records."""
         try:
-            return _append(log, self.drafts, *self._own(about))
+            return _append(log, self.drafts, seen, *self._own(about))
         except (InvalidInputError, NotAllowedError) as exc:
             if not _is_curable(exc):
                 raise
         self.drafts = [_storable_draft(draft) for draft in self.drafts]
         try:
-            return _append(log, self.drafts, *self._own(about))
+            return _append(log, self.drafts, seen, *self._own(about))
         except (InvalidInputError, NotAllowedError) as exc:
             if not _is_curable(exc):
                 raise
-        return self._append_each(log, about)
+        return self._append_each(log, seen, about)
 
     def _own(self, about: ev.RecordsImported) -> list[ev.Event]:
         """What the import itself says, after the records."""
@@ -74,22 +75,23 @@ class ImportCommit:
         mark = msgspec.structs.replace(about, ids=ids, counts=counts, rest=rest_text(self.rests), steps=steps)
         return [mark, ev.SessionClosed(outcome=self.closing)] if self.closing else [mark]
 
-    def _append_each(self, log: Log, about: ev.RecordsImported) -> list[Seq]:
+    def _append_each(self, log: Log, seen: Seq, about: ev.RecordsImported) -> list[Seq]:
         seqs: list[Seq] = []
         for id, count, rest in zip(self.ids, self.counts, self.rests, strict=True):
             drafts = self.drafts[len(seqs) : len(seqs) + count]
             mark = msgspec.structs.replace(about, ids=(id,), counts=(count,), rest=rest_text([rest]))
             try:
-                seqs += _append(log, drafts, mark)
+                seqs += _append(log, drafts, seen, mark)
             except (InvalidInputError, NotAllowedError) as exc:
                 if not _is_curable(exc):
                     raise
                 kept = {"refused": str(exc), "record": rest, "events": [_as_value(d.event) for d in drafts]}
                 mark = msgspec.structs.replace(mark, counts=(0,), rest=rest_text([kept]))
-                _append(log, [], mark)
+                _append(log, [], seen, mark)
                 seqs += [log.head().seq] * count
+            seen = log.head().seq
         if self.step_names:
-            _append(log, [], msgspec.structs.replace(about, steps=tuple(self.step_names)))
+            _append(log, [], seen, msgspec.structs.replace(about, steps=tuple(self.step_names)))
         for draft in self.drafts[len(seqs) :]:
             try:
                 seqs.append(log.append(draft).seq)
@@ -98,13 +100,13 @@ class ImportCommit:
                     raise
                 seqs.append(log.head().seq)
         if self.closing:
-            _append(log, [], ev.SessionClosed(outcome=self.closing))
+            _append(log, [], log.head().seq, ev.SessionClosed(outcome=self.closing))
         return seqs
 
 
-def _append(log: Log, drafts: list[EventDraft], *own: ev.Event) -> list[Seq]:
-    before = log.head().seq
-    last = log.append(*drafts, *(EventDraft(event, actor="runtime") for event in own)).seq
+def _append(log: Log, drafts: list[EventDraft], before: Seq, *own: ev.Event) -> list[Seq]:
+    """Writes events right after `before`; ConflictError when somebody else did meanwhile."""
+    last = log.append(*drafts, *(EventDraft(event, actor="runtime") for event in own), expect=before).seq
     if last - before == len(drafts) + len(own):
         return list(range(before + 1, before + 1 + len(drafts)))
     # The log has put events of its own between them, where it masked a secret.

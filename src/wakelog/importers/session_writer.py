@@ -44,6 +44,7 @@ from wakelog.importers.steps import (
 from wakelog.importers.turn_signs import TurnSigns
 from wakelog.model import events as ev
 from wakelog.model.events import Cost
+from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
@@ -76,8 +77,11 @@ class SessionWriter:
         self.name = session_name(store, head.agent, head.origin, head.name)
         self.session: Session[Any] | None = None
         self.known = ImportedRecords()
+        self._seen: Seq = 1
+        """The session as it was read or written here last: it ends with this event. A new one has only its first."""
         if store.is_open(self.name):
             self.session = store.resume(self.name)
+            self._seen = self.session.head.seq
             self.known = read_imported(self.session.log)
         self.changes: FileChanges = {}
         self.broken: list[str] = []
@@ -421,7 +425,8 @@ class SessionWriter:
         place = self.known.place(self.session.log, to) if self.session is not None else None
         if self.session is None or place is None or place >= self.session.head.seq:
             return
-        self.session.log.rewind(place, why=f"the user went back in {self._head.agent}")
+        why = f"the user went back in {self._head.agent}"
+        self._seen = self.session.log.rewind(place, why=why, expect=self._seen).seq
         self._labels = dict(self._state("labels", {}))
         self.new_events += 1
 
@@ -480,9 +485,9 @@ class SessionWriter:
             format=self._format, source=self._source, size=size, changed=changed, occurred_at=self._at
         )
         if session.status in ("closed", "archived"):
-            session.append(EventDraft(ev.SessionReopened(), actor="runtime"))
-        before = session.head.seq
+            self._seen = session.append(EventDraft(ev.SessionReopened(), actor="runtime"), expect=self._seen).seq
         commit.closing, self._closing = self._closing, ""
-        seqs = commit.append(session.log, about)
-        self.new_events += session.head.seq - before
+        seqs = commit.append(session.log, self._seen, about)
+        before, self._seen = self._seen, session.head.seq
+        self.new_events += self._seen - before
         self.known.add(commit.ids, commit.counts, seqs)

@@ -11,6 +11,8 @@ from wakelog.importers.files import stat_of
 from wakelog.importers.formats import format_named, format_of
 from wakelog.importers.session_writer import FileChanges, SessionWriter
 from wakelog.importers.steps import Transcript
+from wakelog.log.retry import retry_on_moved_head
+from wakelog.model.ids import SessionId
 from wakelog.store import Store
 
 COLD_US = 24 * 3600 * 1_000_000
@@ -68,14 +70,23 @@ def import_transcript(
     now = store.clock()
     for transcript in found.transcripts(path):
         stat = transcript.stat or of_file
-        writer = SessionWriter(store, transcript.head, format=found.NAME, source=str(path), stat=stat, dry_run=dry_run)
-        writer.changes = changes if changes is not None else {}
-        if writer.is_unchanged():
-            sessions.append(_session(writer))
-            continue
-        _write(writer, transcript, told)
-        age = now - (writer.last_at or stat[1])
-        writer.close(is_cold=age > COLD_US, is_quiet=age > QUIET_US)
+
+        def attempt(transcript: Transcript = transcript, stat: tuple[int, int] = stat) -> SessionWriter:
+            """From the beginning: when somebody else wrote meanwhile, they may have imported the same."""
+            writer = SessionWriter(
+                store, transcript.head, format=found.NAME, source=str(path), stat=stat, dry_run=dry_run
+            )
+            writer.changes = dict(changes or {})
+            if not writer.is_unchanged():
+                _write(writer, transcript, told)
+                age = now - (writer.last_at or stat[1])
+                writer.close(is_cold=age > COLD_US, is_quiet=age > QUIET_US)
+            return writer
+
+        writer = retry_on_moved_head(SessionId(transcript.head.origin), "to import into", attempt)
+        if changes is not None:
+            for action in changes.keys() - writer.changes.keys():
+                del changes[action]
         for why in [why for w in (writer, *writer.lanes) for why in w.broken]:
             count += 1
             if len(broken) < BROKEN_MAX:
