@@ -69,7 +69,8 @@ def places(home: Path) -> Iterator[Path]:
 
 def recognises(found: Sample) -> bool:
     for line in found.lines:
-        if not isinstance(line, dict) or line.get("type") not in _TYPES:
+        kind = line.get("type") if isinstance(line, dict) else None
+        if not isinstance(kind, str) or kind not in _TYPES:
             continue
         if ("sessionId" in line and ("uuid" in line or "operation" in line)) or "leafUuid" in line:
             return True

@@ -292,7 +292,7 @@ def _show_one(ctx: CommandContext, each: Taken) -> None:
     if each.format == "bundle":
         what = f"{each.new_events:,} new of {each.events:,} events"
     else:
-        what = f"{each.turns:,} new turns, {each.new_events:,} events"
+        what = f"{each.turns:,} new turn{'s' if each.turns != 1 else ''}, {each.new_events:,} events"
         if len(each.sessions) > 1:
             name += f" and {len(each.sessions) - 1} more"
     ctx.say(f"{mark} {file}: {name}, {what if each.new_events else 'everything was there already'}")

@@ -1,0 +1,59 @@
+"""A file's format is told, or it is told that there is none: whatever stands in it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wakelog.errors import UnsupportedError, WakelogError
+from wakelog.importers.files import sample
+from wakelog.importers.formats import FORMATS, all_formats, format_of
+
+KEYS = (
+    *("type", "uuid", "sessionId", "message", "role", "content", "payload", "timestamp", "kind", "source", "action"),
+    *("trajectory", "history", "messages", "samples", "version", "eval", "traj", "task_id", "info", "id", "session"),
+    *("resourceSpans", "thread_id", "item", "startTime", "projectHash", "leafUuid", "snapshot", "operation", "parts"),
+)
+ODD: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["user", "session", "RUN_STARTED", "message", ""]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(KEYS), ODD, max_size=5) | ODD, min_size=1, max_size=3), st.booleans())
+def test_odd_values_are_no_reason_to_fail(values: list[Any], as_lines: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        text = "\n".join(map(json.dumps, values)) if as_lines else json.dumps(values)
+        patch.setattr("wakelog.importers.files.open_source", lambda path: _Opened(text.encode()))
+        found = sample(Path("x.jsonl"))
+        for each in all_formats():
+            assert each.recognises(found) in (True, False), each.NAME
+
+
+class _Opened:
+    """What `open` gives, without a file."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def read(self, size: int = -1) -> bytes:
+        return self._data
+
+    def __enter__(self) -> "_Opened":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+def test_a_file_of_no_format_is_refused_with_the_formats_that_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "odd.jsonl"
+    path.write_text('{"type": ["user"], "uuid": "x"}\n')
+    with pytest.raises(UnsupportedError) as refused:
+        format_of(path)
+    assert isinstance(refused.value, WakelogError)
+    assert all(name in refused.value.hint for name in FORMATS)
