@@ -14,10 +14,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-fuzz lint check format bench bench-quick bench-docs bench-venv coverage changelog release clean
+.PHONY: help venv demo test test-all test-adapters test-fuzz lint check format bench bench-quick bench-docs bench-venv coverage changelog release clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 venv: $(STAMP) ## create .venv with everything pinned in constraints.txt
 
@@ -36,6 +36,9 @@ test: venv ## run the tests, without the slow ones
 test-all: venv ## run every test
 	$(PY) -m pip install -qq -c constraints.txt -e '.[test-all]'
 	$(PY) -m pytest -q -n 2 --dist worksteal
+
+test-adapters: venv ## run each framework's suite in its own environment; `make test-adapters ONLY=langgraph` runs one
+	$(PY) scripts/adapter_suites.py $(ONLY)
 
 test-fuzz: venv ## search with a fresh seed, ten to twenty minutes; `make test-fuzz SEED=…` repeats a search
 	$(eval SEED ?= $(shell $(PY) -c 'import random; print(random.randrange(1 << 30))'))
@@ -85,5 +88,5 @@ release: venv ## collect the changelog, build wheel and sdist, try both; DRY=1 c
 	$(PY) scripts/release.py $(if $(DRY),--dry-run)
 
 clean: ## remove the environment, builds and caches
-	rm -rf $(VENV) $(BENCH_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) .venv-adapters dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,7 +20,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / PACKAGE
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("http", "mcp"),
-    ("hooks",),
+    ("hooks", "adapters"),
     ("exporters",),
     ("importers",),
     ("instruments",),

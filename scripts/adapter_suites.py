@@ -1,0 +1,65 @@
+"""Runs the tests of each framework's adapter in an environment of its own.
+
+Frameworks disagree about the versions of what they share, so each folder of `tests/adapters` that holds a
+`constraints.txt` gets its own environment under `.venv-adapters`, with the extra of the same name. A constraints
+file pins the framework; its first line may name further packages that only the tests need:
+
+    # also: langgraph-checkpoint-conformance
+    langgraph==1.2.3
+
+    python scripts/adapter_suites.py                    every framework
+    python scripts/adapter_suites.py langgraph adk      only these
+"""
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SUITES = ROOT / "tests" / "adapters"
+ENVIRONMENTS = ROOT / ".venv-adapters"
+
+
+def main(names: list[str]) -> int:
+    """Run the suites named, or all; the exit code is 1 where one failed."""
+    known = sorted(path.parent.name for path in SUITES.glob("*/constraints.txt"))
+    unknown = sorted(set(names) - set(known))
+    if unknown:
+        print(f"no suite is called {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    failed = [name for name in names or known if not passes(name)]
+    print(f"failed: {', '.join(failed)}" if failed else "every suite passed")
+    return 1 if failed else 0
+
+
+def passes(name: str) -> bool:
+    """Install what one suite needs, and run it."""
+    print(f"== {name}", flush=True)
+    python = environment(name)
+    run = [python, "-m", "pytest", "-q", "-p", "no:xdist", f"tests/adapters/{name}"]
+    return subprocess.run(run, cwd=ROOT, check=False).returncode == 0
+
+
+def environment(name: str) -> str:
+    """The interpreter of the suite's environment, made anew when its constraints changed."""
+    folder = ENVIRONMENTS / name
+    constraints = SUITES / name / "constraints.txt"
+    python, stamp = folder / "bin" / "python", folder / ".installed"
+    wanted = constraints.read_text("utf-8") + (ROOT / "pyproject.toml").read_text("utf-8")
+    if not stamp.is_file() or stamp.read_text("utf-8") != wanted:
+        venv.create(folder, with_pip=True, clear=True)
+        install = [python, "-m", "pip", "install", "-qq", "-c", constraints, "-e", f"{ROOT}[{name},adapter-suites]"]
+        subprocess.run([*install, *also(constraints)], check=True)
+        stamp.write_text(wanted, "utf-8")
+    return str(python)
+
+
+def also(constraints: Path) -> list[str]:
+    """The packages that the first line of a constraints file asks for."""
+    first = constraints.read_text("utf-8").split("\n", 1)[0]
+    return first.removeprefix("# also:").split() if first.startswith("# also:") else []
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
