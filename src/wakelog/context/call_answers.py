@@ -22,7 +22,7 @@ _OPEN = {
     "waiting": "it waits for approval and has not begun",
     "requested": "it was asked for and has not begun",
     "running": "it is running, and its answer is not there yet",
-    "uncertain": "nobody knows whether it happened; find out before it is tried again",
+    "uncertain": "it is not known whether it happened; find out before it is tried again",
 }
 
 _NOT_DONE = {

@@ -175,7 +175,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}",
         *("k_live_", "k_test_"),
     ),
-    _word("stripe-webhook-secret", "Stripe", r"whsec_[A-Za-z0-9]{18}[A-Za-z0-9+/]{6,}=*", "whsec_"),
+    _word("stripe-webhook-secret", "Stripe", r"whsec_[A-Za-z0-9]{18}[A-Za-z0-9+/]{6,}={0,2}", "whsec_"),
     _before("sendgrid-key", "gitleaks: sendgrid-api-token", rf"SG\.{_SEGMENT}{{20,24}}\.{_SEGMENT}{{39,50}}", "SG."),
     _word("mailgun-key", "gitleaks: mailgun-private-api-token", _after(r"key-[0-9a-f]{32}(?![A-Za-z0-9_\-])"), "key-"),
     _word("twilio-key", "gitleaks: twilio-api-key", r"SK(?<![A-Z]SK)[0-9a-f]{32}(?![0-9a-f])", "SK"),
@@ -263,7 +263,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _before(
         "bearer-token",
         "RFC 6750",
-        r"(?:[Bb]earer|BEARER) {1,4}(?P<secret>(?P<word>[A-Za-z0-9_\-]{20,})[A-Za-z0-9_\-.~+/]*=*)",
+        r"(?:[Bb]earer|BEARER) {1,4}(?P<secret>(?P<word>[A-Za-z0-9_\-]{20,})[A-Za-z0-9_\-.~+/]*={0,2})",
         *("earer ", "EARER "),
         check=random_word,
     ),

@@ -156,4 +156,7 @@ def test_prompt_with_image() -> list[UserMessage]:
 
 
 if __name__ == "__main__":
-    uvicorn.run(server.streamable_http_app(), host="127.0.0.1", port=int(sys.argv[1]), log_level="critical")
+    # h11 takes off the space around a header's value (RFC 9110 §5.5), as the proxy must. httptools leaves it on, and
+    # the server then refuses what it would have taken through the proxy.
+    app = server.streamable_http_app()
+    uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="critical", http="h11")

@@ -50,7 +50,7 @@ _FILE = click.option(
 @click.option("--rate", default=1000.0, metavar="N", help="Allow N requests a second for each key (0: no limit).")
 @click.option("--connections", default=500, metavar="N", help="Allow N connections from each address (0: no limit).")
 @click.option("--max-body", default="64MB", metavar="SIZE", help="Accept request bodies up to this size.")
-@click.option("--max-bundle", default="512MB", metavar="SIZE", help="Accept bundles up to this size.")
+@click.option("--max-bundle", default="256MB", metavar="SIZE", help="Accept bundles up to this size.")
 @click.option("--time-limit", default=30.0, metavar="SECONDS", help="Wait at most this long for an answer.")
 @click.option(
     "--tls-cert", type=click.Path(exists=True, path_type=Path), help="Use TLS with this certificate chain (PEM)."
