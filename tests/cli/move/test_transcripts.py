@@ -111,3 +111,14 @@ def test_a_file_is_explained_by_the_session_that_last_changed_it(cli: Cli, trans
     with wakelog.open("data/store") as store:
         store.session("later").message("user", "hello")
     assert cli("why", "shop/upload.py:7").lines[0].startswith(NAME)
+
+
+def test_a_deleted_session_is_left_out_and_told_until_it_is_asked_for(cli: Cli, transcript: Path) -> None:
+    cli("import", "--yes")
+    cli("delete", NAME, "--yes")
+    answer = cli("import", "--yes")
+    assert answer.code == 0
+    assert f"{NAME}, deleted before and left out; --again imports it again" in answer.out
+    assert cli("ls", "--json").data == []
+    assert cli("import", "--yes", "--again", "--json").data[0]["turns"] > 0
+    assert [row["name"] for row in cli("ls", "--json").data] == [NAME]
