@@ -1,8 +1,8 @@
-"""Sessions that ended without a word: deleted ones stay deleted, quiet ones are closed, calls that were given up are not
-told twice, and what hooks told stands there once when the transcript is found."""
+"""Sessions that ended without a word: deleted ones stay deleted, quiet ones are closed, calls that were given up are
+told once, and so is what hooks told when the transcript is found."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -148,8 +148,9 @@ def test_retention_applies_to_a_left_session_also_when_its_file_is_gone(tmp_path
     (tmp_path / FILE).unlink()
     now[0] += 30 * DAY
     assert session.status == "active"
-    for action in ("archive", "delete"):
-        policy = RetentionPolicy(keep_us=20 * DAY, action=action)  # type: ignore[arg-type]
+    actions: tuple[Literal["archive", "delete"], ...] = ("archive", "delete")
+    for action in actions:
+        policy = RetentionPolicy(keep_us=20 * DAY, action=action)
         planned = plan(store, policy, now[0])
         assert {p.name: p.action for p in planned} == {NAME: action, "work": "skip"}
         if action == "archive":
