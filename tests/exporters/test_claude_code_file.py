@@ -41,8 +41,12 @@ def exported(session: Session[Any], folder: Path) -> tuple[list[dict[str, Any]],
     return lines, store.resume(import_transcript(store, path).sessions[0].name)
 
 
+LATER = 4_000_000_000_000_000
+"""When these sessions were left long ago, so that they are closed."""
+
+
 def import_one(lines: list[dict[str, Any]], folder: Path) -> Session[Any]:
-    store = wakelog.open("memory:")
+    store = wakelog.open("memory:", clock=lambda: LATER)
     return store.resume(import_transcript(store, written(lines, folder)).sessions[0].name)
 
 
@@ -94,6 +98,7 @@ def test_a_session_of_another_agent_becomes_a_chain_that_can_be_read(tmp_path: P
 
 def test_what_was_rewound_since_the_import_is_not_in_the_file(tmp_path: Path) -> None:
     session = import_one(till(), tmp_path)
+    session.reopen()
     session.rewind("@1")
     lines = list(claude_code_file(session))
     assert "the tax" not in json.dumps(lines)

@@ -479,3 +479,21 @@ def test_a_branch_that_the_transcript_tells_is_left_alone(url: str, tmp_path: Pa
     with wakelog.open(url) as store:
         labels = store.resume(NAME).log.part("labels")
     assert (labels["repo"], labels["branch"], labels["commit"]) == ("/main", "main", "c1")
+
+
+@pytest.mark.parametrize("has_transcript", [False, True])
+def test_a_deleted_session_does_not_come_back_with_the_next_hook(
+    url: str, tmp_path: Path, has_transcript: bool
+) -> None:
+    path = str(write_transcript(tmp_path / f"{CLAUDE}.jsonl")) if has_transcript else None
+    said = claude(transcript=path)
+    spooled(said[:5])
+    take(url)
+    with wakelog.open(url) as store:
+        store.delete(store.resume(NAME))
+    spooled(said[5:])
+    report = take(url)
+    assert (report.records, report.deleted, report.troubles) == (0, len(said[5:]), [])
+    assert not spool_files.is_waiting()
+    with wakelog.open(url) as store:
+        assert [*store.sessions()] == []

@@ -30,6 +30,7 @@ def check_growth(versions: Iterable[bytes], path: Path, format: str, monkeypatch
     # The sample's times are long ago. A program that is still writing is neither quiet nor gone.
     monkeypatch.setattr(transcript_import, "COLD_US", 1 << 62)
     monkeypatch.setattr(transcript_import, "QUIET_US", 1 << 62)
+    monkeypatch.setenv("WAKELOG_IMPORT_IDLE", "forever")
     store = wakelog.open("memory:")
     for version in versions:
         path.write_bytes(version)

@@ -137,6 +137,7 @@ def test_a_session_that_grows_is_seen_as_if_it_was_imported_whole(
     write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transcript_import, "COLD_US", 1 << 62)
+    monkeypatch.setenv("WAKELOG_IMPORT_IDLE", "forever")
     store = wakelog.open("memory:")
     place = tmp_path / ("storage" if write is write_folder else "opencode.db")
     for stored in versions():
@@ -149,6 +150,7 @@ def test_a_session_of_the_new_database_that_grows_is_seen_as_if_it_was_imported_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transcript_import, "COLD_US", 1 << 62)
+    monkeypatch.setenv("WAKELOG_IMPORT_IDLE", "forever")
     store = wakelog.open("memory:")
     rows: list[dict[str, Any]] = []
     for row in whole_messages():

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wakelog.config.amounts import FOREVER, UNLIMITED, parse_age, parse_size
-from wakelog.config.guards import Guards
+from wakelog.config.guards import NEVER_US, Guards
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.errors import InvalidInputError
 from wakelog.monitors.budgets import limits_of
@@ -111,6 +111,7 @@ SETTINGS: dict[str, Setting] = {
         Setting("budget.usd", "WAKELOG_BUDGET_USD", "", "what a new session may spend, in dollars", _limit("usd")),
         Setting("budget.tokens", "WAKELOG_BUDGET_TOKENS", "", "the same in tokens", _limit("tokens")),
         Setting("budget.seconds", "WAKELOG_BUDGET_SECONDS", "", "the same in seconds of calls", _limit("seconds")),
+        Setting("import.idle", "WAKELOG_IMPORT_IDLE", "7d", "close imported sessions that are quiet so long", _age),
         Setting("git.labels", "WAKELOG_GIT_LABELS", True, "label new sessions with repo, branch and commit", _switch),
         Setting("trust.on_effect", "WAKELOG_TRUST_ON_EFFECT", "flag", "flag or ask (pause)", _on_effect, True),
     )
@@ -182,7 +183,13 @@ def guards(found: Mapping[str, SettingValue]) -> Guards:
     """What the settings say about new sessions."""
     limits = {unit: str(found[f"budget.{unit}"].value) for unit in ("usd", "tokens", "seconds")}
     given = {unit: limit for unit, limit in limits.items() if limit}
-    return Guards(given, str(found["trust.on_effect"].value), bool(found["git.labels"].value))
+    idle = parse_age(str(found["import.idle"].value))
+    return Guards(
+        given,
+        str(found["trust.on_effect"].value),
+        NEVER_US if idle is None else idle,
+        bool(found["git.labels"].value),
+    )
 
 
 def store_path(cwd: Path | None = None) -> str:

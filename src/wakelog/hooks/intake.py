@@ -25,8 +25,10 @@ from wakelog.hooks.installation import receipts
 from wakelog.hooks.routes import store_for
 from wakelog.hooks.shell_changes import changes_by_call
 from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file, text_in
+from wakelog.importers.hook_told import CAPTURE
 from wakelog.importers.origins import session_name
 from wakelog.importers.transcript_import import import_transcript
+from wakelog.log.deleted_origins import was_deleted
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -36,8 +38,6 @@ KEEP_US = 30 * 24 * 3600 * 1_000_000
 """How long records are kept that cannot be taken in."""
 COMMIT_MAX = 300
 """So many records become one commit."""
-CAPTURE = "capture"
-"""The label of a session that has no transcript: it is made from `hooks` alone, or from `notify`."""
 
 OpenStore = Callable[[str], Store]
 
@@ -50,6 +50,8 @@ class IntakeReport(msgspec.Struct):
     waiting: int = 0
     """Records that stay in the spool: calls that run, or a transcript that is not there yet."""
     broken: int = 0
+    deleted: int = 0
+    """Records of sessions that were deleted: they are not taken in."""
     troubles: list[str] = []
 
 
@@ -137,6 +139,9 @@ class _SessionIntake:
 
     def run(self, report: IntakeReport) -> list[SpooledRecord]:
         session = self._session()
+        if session is None and was_deleted(self._store.engine, self._agent.label, self._origin):
+            report.deleted += len(self._records)
+            return []
         labels: dict[str, str] = session.log.part("labels") if session is not None else {}
         is_bare = CAPTURE in labels
         has_transcript = not is_bare and self._import()

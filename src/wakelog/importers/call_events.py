@@ -7,7 +7,7 @@ from typing import Literal
 from wakelog.codec.canonical import hash_value
 from wakelog.errors import WakelogError
 from wakelog.importers.files import storable
-from wakelog.importers.steps import AnswerStep, AskStep
+from wakelog.importers.steps import AnswerStep, AskStep, ReplyStep
 from wakelog.model import events as ev
 from wakelog.model.values import Value
 
@@ -31,6 +31,30 @@ def recorded_call(ask: AskStep, answer: AnswerStep, output: Value) -> ev.ActionR
     )
 
 
+def recorded_reply(step: ReplyStep, content: Value, cost: ev.Cost, part: int, at: int) -> ev.ActionRecorded:
+    """An answer of a model, or a part of it: the second and later ones have numbers."""
+    answer: dict[str, Value] = {"type": "message", "role": "assistant", "content": content}
+    if step.model:
+        answer["model"] = step.model
+    return ev.ActionRecorded(
+        action=step.id if part == 1 else f"{step.id}/{part}",
+        tool="model",
+        effect="model",
+        output=answer,
+        cost=cost,
+        params={"model": step.model} if step.model else {},
+        stop_reason=step.stop_reason,
+        inside=step.inside,
+        occurred_at=at,
+    )
+
+
+def task_of(ask: AskStep) -> str:
+    """What a sub-agent was asked to do."""
+    given = ask.input if isinstance(ask.input, dict) else {}
+    return str(given.get("description") or given.get("prompt") or "")[:500]
+
+
 def requested_call(ask: AskStep) -> ev.ActionRequested:
     """A call that has no answer yet."""
     return ev.ActionRequested(
@@ -52,6 +76,11 @@ def settled_call(answer: AnswerStep, output: Value) -> ev.Event:
         return ev.ActionTimedOut(action=answer.id, cost=answer.cost)
     failure = _failure(answer) or ev.Failure(answer.outcome)
     return ev.ActionFailed(action=answer.id, error=failure, output=output, cost=answer.cost)
+
+
+def late_answer(answer: AnswerStep, output: Value) -> ev.ActionEvidence:
+    """The answer of a call that the log says was interrupted: it changes nothing, and is not lost."""
+    return ev.ActionEvidence(action=answer.id, outcome=answer.outcome, output=output)
 
 
 def trust_of(ask: AskStep) -> Literal["trusted", "unverified"]:

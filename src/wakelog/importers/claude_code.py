@@ -47,6 +47,7 @@ _AGENT_FILE = re.compile(r"agent-([0-9A-Za-z_-]+)$")
 _COMMON = ("sessionId", "cwd", "version", "gitBranch", "userType", "isSidechain", "entrypoint", "slug", "agentId")
 _HELD = frozenset({"uuid", "message", *_COMMON})
 _SAID = frozenset({"role", "model", "type", "content"})
+_SAYING = frozenset({PromptStep, ReplyStep, AnswerStep})
 _LABELS = {"cwd": "project", "gitBranch": "branch", "version": "agent_version"}
 _ASIDE = re.compile(
     r"\s*<(local-command-stdout|local-command-stderr|local-command-caveat|bash-input|bash-stdout|bash-stderr"
@@ -118,6 +119,7 @@ class _Reader:
         self._has_parents = False
         self._last: dict[str, Any] = {}
         """Of the fields that become labels, their last values."""
+        self._labels_told: list[Any] = []
         self._told: Any = None
         self._usage = Usage()
         self._lanes: dict[str, str] = {}
@@ -175,7 +177,7 @@ class _Reader:
         if steps and value.get("isSidechain") is not True:
             self._has_parents = self._has_parents or bool(parent)
             self._path[uuid] = len(self._path) + 1
-            if any(isinstance(step, PromptStep | ReplyStep | AnswerStep) for step in steps):
+            if not _SAYING.isdisjoint(map(type, steps)):
                 self._said = self._path[uuid]
 
     def _steps(self, value: dict[str, Any], lane: str) -> list[Step]:
@@ -198,6 +200,10 @@ class _Reader:
         return steps
 
     def _see_labels(self, value: dict[str, Any], steps: list[Step]) -> None:
+        told = [value.get(key) for key in _LABELS]
+        if told == self._labels_told:
+            return  # as in nearly every line
+        self._labels_told = told
         last = self._last
         changed: dict[str, str] = {}
         for key, label in _LABELS.items():

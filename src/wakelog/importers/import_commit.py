@@ -38,7 +38,7 @@ class ImportCommit:
         self.counts: list[int] = []
         self.rests: list[Value | msgspec.Raw] = []
         self.weight = 0
-        self.closing = ""
+        self.closing: ev.SessionClosed | None = None
         """How the session ended, if it ends here."""
 
     def add(self, record: SourceRecord, count: int, weight: int, step_names: list[str]) -> None:
@@ -73,7 +73,7 @@ class ImportCommit:
         """What the import itself says, after the records."""
         ids, counts, steps = tuple(self.ids), tuple(self.counts), tuple(self.step_names)
         mark = msgspec.structs.replace(about, ids=ids, counts=counts, rest=rest_text(self.rests), steps=steps)
-        return [mark, ev.SessionClosed(outcome=self.closing)] if self.closing else [mark]
+        return [mark, self.closing] if self.closing is not None else [mark]
 
     def _append_each(self, log: Log, seen: Seq, about: ev.RecordsImported) -> list[Seq]:
         seqs: list[Seq] = []
@@ -99,8 +99,8 @@ class ImportCommit:
                 if not _is_curable(exc):
                     raise
                 seqs.append(log.head().seq)
-        if self.closing:
-            _append(log, [], log.head().seq, ev.SessionClosed(outcome=self.closing))
+        if self.closing is not None:
+            _append(log, [], log.head().seq, self.closing)
         return seqs
 
 

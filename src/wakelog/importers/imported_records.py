@@ -11,6 +11,7 @@ import msgspec
 from wakelog.importers.files import storable
 from wakelog.importers.steps import SourceRecord, Step
 from wakelog.log import Log
+from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 
@@ -42,7 +43,11 @@ class ImportedRecords:
         """The last event that a summary stands for."""
         self.stat: tuple[str, int, int] = ("", 0, 0)
         """File, size and time of change when it was last read."""
+        self.last_at = 0
+        """When the newest record of the last import happened; 0 when the tool does not say."""
         self._last: Seq = 0
+        self.given_up: set[str] = set()
+        """Calls that the log says were interrupted, because their turn ended without an answer."""
         self.pruned_at = 0
         """When the newest event whose content was pruned or erased was written. Which records it was made from is no
         longer known, so nothing that happened until then is taken in again."""
@@ -101,6 +106,8 @@ def read_imported(log: Log) -> ImportedRecords:
             known.turn_ids.add(str(entry.body.get("id", "")))
         elif kind == "history.compacted":
             known.compacted = max(known.compacted, int(entry.body.get("last") or 0))
+        elif kind == "action.abandoned" or (kind == "action.recorded" and _is_cut_off(entry)):
+            known.given_up.add(str(entry.body.get("action", "")))
         if kind == "records.imported":
             body = entry.body
             if "ids" not in body and not entry.is_intact:
@@ -108,10 +115,16 @@ def read_imported(log: Log) -> ImportedRecords:
             known.add(body.get("ids") or (), body.get("counts") or (), seqs)
             known.steps.update(body.get("steps") or ())
             known.stat = (str(body.get("source", "")), int(body.get("size") or 0), int(body.get("changed") or 0))
+            known.last_at = int(body.get("occurred_at") or 0)
             seqs = []
         elif kind not in LOG_OWN:
             seqs.append(entry.seq)
     return known
+
+
+def _is_cut_off(entry: Entry) -> bool:
+    # Most bodies are not decoded for this.
+    return b'"interrupted"' in entry.record.body and entry.body.get("outcome") == "interrupted"
 
 
 def rest_text(rests: Sequence[Value | msgspec.Raw]) -> str:

@@ -1,4 +1,4 @@
-"""How an imported session is named: after its tool, and the beginning of the tool's own id.
+"""How an imported session is named and opened: after its tool, and the beginning of the tool's own id.
 
 `claude-5c0375b4` is short enough to type, and can be found from the tool's side. The whole id is in the label `origin`.
 """
@@ -6,7 +6,12 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+from wakelog.importers.files import storable
+from wakelog.importers.steps import TranscriptHead
+from wakelog.log.deleted_origins import was_deleted
+from wakelog.session import Session
 from wakelog.store import Store
 
 SHORT = {
@@ -30,6 +35,32 @@ def session_name(store: Store, agent: str, origin: str, name: str = "") -> str:
     if _is_free_for(store, short, origin):
         return short
     return f"{prefix}-{_slug(origin)}"
+
+
+def open_session(store: Store, head: TranscriptHead, name: str, labels: dict[str, str], at: int) -> Session[Any]:
+    """Opens the session of a transcript that began at some time. A sub-agent's is linked to its parent: `session@seq`
+    of the event that spawned it, with seq 0 because that is not known here."""
+    labels = {"agent": head.agent, "origin": head.origin, **head.labels, **labels}
+    return store.session(
+        name,
+        goal=head.goal or None,
+        agent=head.agent,
+        labels={k: str(storable(v)) for k, v in labels.items() if v},
+        limits={},
+        spawner=f"{store.reserve(session_name(store, head.agent, head.parent))}@0" if head.parent else "",
+        occurred_at=at,
+        folder="",
+    )
+
+
+def is_deleted(store: Store, head: TranscriptHead) -> bool:
+    """Whether a transcript's session was deleted, or for a sub-agent that is not here the session it belongs to."""
+    if store.is_open(session_name(store, head.agent, head.origin, head.name)):
+        return False
+    if was_deleted(store.engine, head.agent, head.origin):
+        return True
+    parent = head.parent
+    return bool(parent) and is_deleted(store, TranscriptHead(parent, head.agent))
 
 
 def _head(found: re.Match[str]) -> str:

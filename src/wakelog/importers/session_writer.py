@@ -15,12 +15,22 @@ from typing import Any
 
 import msgspec
 
-from wakelog.importers.call_events import recorded_call, requested_call, settled_call, source_of, trust_of
-from wakelog.importers.files import storable
+from wakelog.importers.call_events import (
+    late_answer,
+    recorded_call,
+    recorded_reply,
+    requested_call,
+    settled_call,
+    source_of,
+    task_of,
+    trust_of,
+)
+from wakelog.importers.hook_told import CAPTURE, HookTold, set_aside
 from wakelog.importers.image_artefacts import take_images
 from wakelog.importers.import_commit import ImportCommit
 from wakelog.importers.imported_records import ImportedRecords, read_imported
-from wakelog.importers.origins import session_name
+from wakelog.importers.open_calls import OpenCalls
+from wakelog.importers.origins import is_deleted, open_session, session_name
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.importers.steps import (
     AnswerStep,
@@ -51,6 +61,7 @@ from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.store import Store
 
+ACTORS = {"user": "user", "assistant": "agent"}
 FileChanges = dict[str, list[ev.FileChanged]]
 """By action: files that a call changed, as somebody else than its transcript tells."""
 
@@ -84,6 +95,10 @@ class SessionWriter:
             self._seen = self.session.head.seq
             self.known = read_imported(self.session.log)
         self.changes: FileChanges = {}
+        self.again = False
+        self.deleted: list[str] = []
+        """Sub-agents inside it whose sessions were deleted; they come back only with `again`."""
+        self._hooks: HookTold | None = None
         self.broken: list[str] = []
         """Why new records could not be read."""
         self.new_records = 0
@@ -91,32 +106,35 @@ class SessionWriter:
         self.turns = 0
         self._commit = ImportCommit()
         self._partial: tuple[SourceRecord, int] | None = None
-        self._asked: dict[str, AskStep] = {}
-        self._settled: set[str] = set()
         self._reply: ReplyStep | None = None
         self._reply_at = self._reply_in = 0
         self._signs = TurnSigns()
         self._at = self._first_at = 0
-        self._closing = ""
+        self._closing: ev.SessionClosed | None = None
         self._opening: dict[str, str] = {}
-        self._lanes: dict[str, SessionWriter] = {}
+        self._all_lanes: dict[str, SessionWriter | None] = {}
         self._costs = ReplyCosts(store)
         self._images: set[str] = set()
         self._turn = self._state("turn", {}).get("status") == "open"
-        self._pending: set[str] = set(self._state("pending_actions", {}))
+        self._calls = OpenCalls(self._state("pending_actions", {}), self.known.given_up)
         self._labels: dict[str, str] = dict(self._state("labels", {}))
 
     def _state(self, part: str, default: Any) -> Any:
         return self.session.log.part(part) if self.session is not None else default
 
-    def is_unchanged(self) -> bool:
+    def is_unchanged(self, *, is_idle: bool = False) -> bool:
         """Whether the file is as it was when it was last taken in, and nothing is open that time alone may end."""
-        return self.known.stat == (self._source, *self._stat) and not self._turn
+        is_over = not self._turn and not (is_idle and self._is_living())
+        return self.known.stat == (self._source, *self._stat) and is_over
+
+    def _is_living(self) -> bool:
+        return self.session is None or self.session.status in ("open", "active")
 
     def take(self, record: SourceRecord, weight: int = 0) -> None:
         """One record more, in the file's order. `weight` is its size in the file."""
         if record.lane:
-            self._lane(record.lane).take(msgspec.structs.replace(record, lane=""), weight)
+            if (lane := self._lane(record.lane)) is not None:
+                lane.take(msgspec.structs.replace(record, lane=""), weight)
             return
         if record.is_partial:
             self._partial = record, weight
@@ -130,6 +148,8 @@ class SessionWriter:
         self._take_new(record, weight)
 
     def _take_new(self, record: SourceRecord, weight: int) -> None:
+        if CAPTURE in self._labels and not self._dry_run:
+            self._set_aside()
         old, steps, names = self.known.split(record)
         self._pass_all(old, is_named=True)
         if steps and not self._goes_on(steps[0]):
@@ -144,20 +164,34 @@ class SessionWriter:
         if self._commit.is_full:
             self.flush()
 
-    def close(self, *, is_cold: bool = False, is_quiet: bool = False) -> None:
+    def _set_aside(self) -> None:
+        """Hooks told of this session before its transcript was found."""
+        assert self.session is not None
+        self._hooks = set_aside(self.session.log, self._seen, self._head.agent)
+        self._seen = self.session.head.seq
+        self._turn, self._calls = False, OpenCalls((), self.known.given_up)
+        self._labels = dict(self._state("labels", {}))
+        self.known.turn_ids = {""}
+
+    def close(self, *, is_cold: bool = False, is_quiet: bool = False, is_idle: bool = False) -> None:
         """After the last record. A turn that the agent said it ended is over. One that only looks so is over when the
-        file is quiet, and one that was left when it is cold: nobody has written to it for a day."""
+        file is quiet, and one that was left when it is cold: nobody has written to it for a day. The session is closed
+        when it is idle; a record that comes after all reopens it."""
         self._put_reply()
         if self._partial is not None:
             self._take_partial(is_quiet or is_cold)
+        if self._hooks is not None and (note := self._hooks.note()):
+            self._put(ev.NoteAdded(text=note), actor="runtime")
         is_over = self._signs.is_done or (is_quiet and self._signs.seems_done)
         if self._turn and (is_over or is_cold):
             self._end_turn("completed" if is_over else "interrupted")
         elif self._commit.ids:
             self._wait_for_answers()
+        if is_idle and self._closing is None and self._is_living() and not self._calls.pending:
+            self._closing = ev.SessionClosed(outcome="", why="no new record for long", occurred_at=self._at)
         self.flush()
-        for lane in self._lanes.values():
-            lane.close(is_cold=is_cold, is_quiet=is_quiet)
+        for lane in self.lanes:
+            lane.close(is_cold=is_cold, is_quiet=is_quiet, is_idle=is_idle)
 
     def _take_partial(self, is_over: bool) -> None:
         """The file ends in the middle of a record. It is left for the next time, unless nobody writes there any more;
@@ -176,7 +210,7 @@ class SessionWriter:
 
     @property
     def lanes(self) -> tuple[SessionWriter, ...]:
-        return tuple(self._lanes.values())
+        return tuple(lane for lane in self._all_lanes.values() if lane is not None)
 
     # Records that the session has: only what later ones need to know
 
@@ -185,7 +219,7 @@ class SessionWriter:
             if is_named and isinstance(step, ReplyStep) and step.content:
                 # Its usage may not have been known when these words were taken: it is told by another step.
                 step = msgspec.structs.replace(step, usage=Usage(), cost_micros=0)
-            if not is_named or not isinstance(step, AskStep) or step.id not in self._settled:
+            if not is_named or not isinstance(step, AskStep) or not self._calls.is_settled(step.id):
                 self._pass(step)
 
     def _pass(self, step: Step) -> None:
@@ -194,12 +228,11 @@ class SessionWriter:
                 self._costs.skip(step)
                 self._signs.look(step)
             case AskStep():
-                self._asked[step.id] = step
+                self._calls.skip_ask(step)
             case AnswerStep():
-                self._asked.pop(step.id, None)
-                self._settled.add(step.id)
+                self._calls.skip_answer(step.id)
             case PromptStep() | TurnDoneStep() | FinishStep():
-                self._asked.clear()
+                self._calls.asked.clear()
                 self._signs.clear()
 
     # New ones
@@ -211,13 +244,13 @@ class SessionWriter:
             case PromptStep():
                 self._begin_turn(step)
             case WordsStep():
-                actor = "user" if step.role == "user" else "agent" if step.role == "assistant" else "runtime"
+                actor = ACTORS.get(step.role, "runtime")
                 event = ev.MessageAdded(role=step.role, content=self._plain(step.content), name=step.name)
                 self._put(event, actor=actor, trust=step.trust, source=step.name if step.trust != "trusted" else "")
             case ReplyStep():
                 self._take_reply(step)
             case AskStep():
-                self._asked[step.id] = step
+                self._calls.ask(step)
             case AnswerStep():
                 self._answer(step)
             case TurnDoneStep():
@@ -232,13 +265,10 @@ class SessionWriter:
             case MissingStep():
                 self._put(ev.GapNoted(missed=step.what, source=self._head.agent), actor="runtime")
             case SpentStep():
-                self._put(
-                    ev.BudgetSpent(cost=self._costs.cost(step.model, step.usage, step.cost_micros, self._at)),
-                    actor="runtime",
-                )
+                cost = self._costs.cost(step.model, step.usage, step.cost_micros, self._at)
+                self._put(ev.BudgetSpent(cost=cost), actor="runtime")
             case StateDeltaStep():
-                delta = [op | {"path": f"/data{op['path']}"} for op in step.delta]
-                self._put(ev.StatePatched(patch=delta))
+                self._put(ev.StatePatched(patch=[op | {"path": f"/data{op['path']}"} for op in step.delta]))
             case RemarkStep():
                 self._put(ev.NoteAdded(text=step.text), actor="runtime")
             case FinishStep():
@@ -262,7 +292,7 @@ class SessionWriter:
 
     def _begin_turn(self, prompt: PromptStep) -> None:
         self._leave_turn()
-        self._asked.clear()
+        self._calls.asked.clear()
         event = ev.TurnStarted(input=self._plain(prompt.content), id=prompt.id if self._is_free(prompt.id) else "")
         self._put(event, actor="user")
         self._turn = True
@@ -282,13 +312,11 @@ class SessionWriter:
 
     def _end_turn(self, outcome: Any, error: str = "") -> None:
         self._put_reply()
-        for ask in self._asked.values():
-            if ask.id not in self._pending:
-                self._record(ask, AnswerStep(ask.id, None, "interrupted"))
-        self._asked.clear()
-        for action in self._pending:
+        for ask in self._calls.unasked():
+            self._record(ask, AnswerStep(ask.id, None, "interrupted"))
+        for action in self._calls.pending:
             self._put(ev.ActionAbandoned(action=action), actor="runtime")
-        self._pending.clear()
+        self._calls.cut()
         failure = ev.Failure("failed", error) if error else None
         self._put(ev.TurnEnded(outcome=outcome, error=failure), actor="runtime")
         self._turn = False
@@ -297,7 +325,7 @@ class SessionWriter:
     def _finish(self, step: FinishStep) -> None:
         if self._turn:
             self._end_turn("completed" if step.outcome in ("completed", "submitted") else "failed")
-        self._closing = step.outcome
+        self._closing = ev.SessionClosed(outcome=step.outcome, occurred_at=self._at)
 
     # Replies and calls
 
@@ -333,29 +361,20 @@ class SessionWriter:
             return
         content = self._plain(step.content)
         part = self._costs.part(step.id)
-        answer: dict[str, Value] = {"type": "message", "role": "assistant", "content": content}
-        if step.model:
-            answer["model"] = step.model
-        event = ev.ActionRecorded(
-            action=step.id if part == 1 else f"{step.id}/{part}",
-            tool="model",
-            effect="model",
-            output=answer,
-            cost=cost,
-            params={"model": step.model} if step.model else {},
-            stop_reason=step.stop_reason,
-            inside=step.inside,
-            occurred_at=self._reply_at,
-        )
-        self._put(event)
+        self._put(recorded_reply(step, content, cost, part, self._reply_at))
         self._signs.look(step)
         if step.model and step.model != self._labels.get("model"):
             self._label({"model": step.model})
 
     def _answer(self, step: AnswerStep) -> None:
-        ask = self._asked.pop(step.id, None)
-        if step.id in self._pending:
-            self._pending.discard(step.id)
+        if self._hooks is not None:
+            self._hooks.seen(step.id)
+        late = self._calls.late(step)
+        ask = self._calls.asked.pop(step.id, None)
+        if late is not None:
+            self._put_call(late_answer(step, self._plain(step.output)), late)
+        elif step.id in self._calls.pending:
+            self._calls.pending.discard(step.id)
             self._settle(step, ask or AskStep(step.id, self._head.agent, None))
         elif ask is not None:
             self._record(ask, step)
@@ -365,11 +384,13 @@ class SessionWriter:
         for file in (*step.files, *self.changes.pop(step.id, ())):
             self._put(file if file.action else msgspec.structs.replace(file, action=step.id))
 
+    def _put_call(self, event: ev.Event, ask: AskStep) -> None:
+        self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
+
     def _record(self, ask: AskStep, step: AnswerStep) -> None:
         if step.child:
             self._spawn(ask, step)
-        event = recorded_call(ask, step, self._plain(step.output))
-        self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
+        self._put_call(recorded_call(ask, step, self._plain(step.output)), ask)
         if step.child:
             self._returned(step)
 
@@ -377,20 +398,17 @@ class SessionWriter:
         """The answer of a call that was pending when it was last looked at."""
         if step.child:
             self._spawn(ask, step)
-        event = settled_call(step, self._plain(step.output))
-        self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
+        self._put_call(settled_call(step, self._plain(step.output)), ask)
         if step.child:
             self._returned(step)
 
     def _wait_for_answers(self) -> None:
         """At the file's end: a call without an answer is pending, not lost."""
-        for ask in self._asked.values():
-            if ask.id in self._pending:
-                continue
+        for ask in self._calls.unasked():
             self._put(requested_call(ask))
             self._put(ev.ActionStarted(action=ask.id), actor="runtime")
-            self._pending.add(ask.id)
-        self._asked.clear()
+            self._calls.pending.add(ask.id)
+        self._calls.asked.clear()
 
     # Sub-agents
 
@@ -401,21 +419,25 @@ class SessionWriter:
         return self._store.reserve(session_name(self._store, self._head.agent, origin))
 
     def _spawn(self, ask: AskStep, step: AnswerStep) -> None:
-        task = ask.input.get("description") or ask.input.get("prompt") if isinstance(ask.input, dict) else ""
-        self._put(ev.SubagentSpawned(session=self._child(step.child), task=str(task or "")[:500]))
+        self._put(ev.SubagentSpawned(session=self._child(step.child), task=task_of(ask)))
 
     def _returned(self, step: AnswerStep) -> None:
         self._put(ev.SubagentReturned(session=self._child(step.child), outcome=step.outcome), actor="runtime")
 
-    def _lane(self, lane: str) -> SessionWriter:
-        if lane not in self._lanes:
+    def _lane(self, lane: str) -> SessionWriter | None:
+        """The writer of a sub-agent inside this transcript; None when its session was deleted."""
+        if lane not in self._all_lanes:
             head = msgspec.structs.replace(
                 self._head, origin=lane, parent=self._head.origin, goal="", title="", name=""
             )
-            self._lanes[lane] = SessionWriter(
-                self._store, head, format=self._format, source=self._source, stat=self._stat, dry_run=self._dry_run
-            )
-        return self._lanes[lane]
+            if not self.again and is_deleted(self._store, msgspec.structs.replace(head, parent="")):
+                self.deleted.append(session_name(self._store, head.agent, lane))
+                self._all_lanes[lane] = None
+            else:
+                self._all_lanes[lane] = SessionWriter(
+                    self._store, head, format=self._format, source=self._source, stat=self._stat, dry_run=self._dry_run
+                )
+        return self._all_lanes[lane]
 
     # What moves or sums up history
 
@@ -450,30 +472,15 @@ class SessionWriter:
 
     def _open(self) -> Session[Any]:
         if self.session is None:
-            head = self._head
-            labels = {"agent": head.agent, "origin": head.origin, **head.labels, **self._opening}
-            self.session = self._store.session(
-                self.name,
-                goal=head.goal or None,
-                agent=head.agent,
-                labels={k: storable(v) for k, v in labels.items() if v},
-                limits={},
-                spawner=self._parent() if head.parent else "",
-                occurred_at=self._first_at,
-                folder="",
-            )
+            self.session = open_session(self._store, self._head, self.name, self._opening, self._first_at)
             self._labels = dict(self._state("labels", {}))
         return self.session
-
-    def _parent(self) -> str:
-        """`session@seq` of the event that spawned this one; seq 0 when that is not known."""
-        return f"{self._store.reserve(session_name(self._store, self._head.agent, self._head.parent))}@0"
 
     def flush(self) -> None:
         """Writes what was taken in since the last time, as one commit."""
         self._put_reply()
         commit = self._commit
-        if not commit.drafts and not commit.ids:
+        if not commit.drafts and not commit.ids and (self._closing is None or self.session is None):
             return
         self._commit = ImportCommit()
         if self._dry_run:
@@ -486,7 +493,7 @@ class SessionWriter:
         )
         if session.status in ("closed", "archived"):
             self._seen = session.append(EventDraft(ev.SessionReopened(), actor="runtime"), expect=self._seen).seq
-        commit.closing, self._closing = self._closing, ""
+        commit.closing, self._closing = self._closing, None
         seqs = commit.append(session.log, self._seen, about)
         before, self._seen = self._seen, session.head.seq
         self.new_events += self._seen - before

@@ -9,6 +9,7 @@ import msgspec
 
 from wakelog.importers.files import stat_of
 from wakelog.importers.formats import format_named, format_of
+from wakelog.importers.origins import is_deleted, session_name
 from wakelog.importers.session_writer import FileChanges, SessionWriter
 from wakelog.importers.steps import Transcript
 from wakelog.log.retry import retry_on_moved_head
@@ -44,6 +45,8 @@ class ImportReport(msgspec.Struct, frozen=True):
     broken: tuple[str, ...] = ()
     """Records that could not be read, each with its place and reason. They are kept as they are."""
     broken_count: int = 0
+    deleted: tuple[str, ...] = ()
+    """Sessions that were deleted, and were left out for that."""
 
     @property
     def new_records(self) -> int:
@@ -58,29 +61,35 @@ def import_transcript(
     told: Told | None = None,
     dry_run: bool = False,
     changes: FileChanges | None = None,
+    again: bool = False,
 ) -> ImportReport:
     """Brings a transcript into the store. A file that is as it was the last time is not read again. A dry run reads and
     compares, and writes nothing. `changes` are files that somebody saw a call change; those of calls that are new here
-    are written after their call, and taken out of it."""
+    are written after their call, and taken out of it. What somebody deleted comes back only with `again`."""
     found = format_named(format) if format else format_of(path)
     of_file = stat_of(path)
     sessions: list[ImportedSession] = []
     broken: list[str] = []
+    deleted: list[str] = []
     count = 0
-    now = store.clock()
+    now, idle_us = store.clock(), store.idle_us
     for transcript in found.transcripts(path):
         stat = transcript.stat or of_file
+        if not again and is_deleted(store, transcript.head):
+            deleted.append(session_name(store, transcript.head.agent, transcript.head.origin, transcript.head.name))
+            continue
 
         def attempt(transcript: Transcript = transcript, stat: tuple[int, int] = stat) -> SessionWriter:
             """From the beginning: when somebody else wrote meanwhile, they may have imported the same."""
             writer = SessionWriter(
                 store, transcript.head, format=found.NAME, source=str(path), stat=stat, dry_run=dry_run
             )
-            writer.changes = dict(changes or {})
-            if not writer.is_unchanged():
+            writer.changes, writer.again = dict(changes or {}), again
+            if not writer.is_unchanged(is_idle=now - (writer.known.last_at or stat[1]) > idle_us):
                 _write(writer, transcript, told)
                 age = now - (writer.last_at or stat[1])
-                writer.close(is_cold=age > COLD_US, is_quiet=age > QUIET_US)
+                is_idle = age > idle_us
+                writer.close(is_cold=is_idle or age > COLD_US, is_quiet=is_idle or age > QUIET_US, is_idle=is_idle)
             return writer
 
         writer = retry_on_moved_head(SessionId(transcript.head.origin), "to import into", attempt)
@@ -92,7 +101,8 @@ def import_transcript(
             if len(broken) < BROKEN_MAX:
                 broken.append(why)
         sessions += [_session(w) for w in (writer, *writer.lanes) if w.session is not None or dry_run]
-    return ImportReport(str(path), found.NAME, tuple(sessions), tuple(broken), count)
+        deleted += writer.deleted
+    return ImportReport(str(path), found.NAME, tuple(sessions), tuple(broken), count, tuple(deleted))
 
 
 def _write(writer: SessionWriter, transcript: Transcript, told: Told | None) -> None:

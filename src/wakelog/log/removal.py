@@ -9,7 +9,8 @@ that adopted the erased part from a fork: its copies go too.
 
 **Prune** drops all bodies of a session up to a point and keeps the state there, as the base, in the prune event.
 
-**Delete** leaves a tombstone, and nothing else once no fork reads through it.
+**Delete** leaves a tombstone, and nothing else once no fork reads through it; for a transcript also the note that it
+was deleted (deleted_origins.py).
 
 A session under a **hold** (a label) refuses all three, and so does one that shares the content with it. The hold is
 looked for in the state that the removal is sealed on, so none that was set in time is missed.
@@ -25,6 +26,7 @@ from wakelog.engine import Engine, Surgery
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log.adoption import adoptions
 from wakelog.log.append import Clock, now_us
+from wakelog.log.deleted_origins import note_deletion
 from wakelog.log.log import Log
 from wakelog.log.mask import ErasedValues, mentions, replacements_for, said_by
 from wakelog.log.reader import fold_at, open_commit, read_entries, rewind_at
@@ -166,6 +168,9 @@ def rewinds_of(log: Log, upto: Seq) -> tuple[tuple[Seq, Seq, Seq], ...]:
 
 def delete(log: Log, *, why: str = "") -> Head:
     """Ends the session for good. Forks that share its history keep reading it until they are deleted too."""
+
+    if log.head().fork is None:  # a fork has the labels of what it was forked from
+        note_deletion(log.engine, log.part("labels"))
 
     def attempt() -> Head:
         try:

@@ -21,6 +21,7 @@ from wakelog.engine import Engine
 from wakelog.engines.objects import Objects
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.log import Log
+from wakelog.log.deleted_origins import ORIGIN
 from wakelog.log.removal import prune, refuse_if_held
 from wakelog.maintenance.archive import archive_session
 from wakelog.maintenance.measures import session_bytes
@@ -72,7 +73,7 @@ def plan(store: Store, policy: RetentionPolicy, now: int) -> list[Planned]:
         why = _reason(policy, head, now, total)
         if not why or _is_done(store.engine, policy, head):
             continue
-        obstacle = _obstacle(store, policy, head, head.session in kept, out)
+        obstacle = _obstacle(store, policy, head, head.session in kept, out, now)
         action: Action | Literal["skip"] = "skip" if obstacle else policy.action
         out.append(Planned(head.session, head.name, action, obstacle or why, size, head.seq, head.at))
         if action != "skip":
@@ -106,6 +107,8 @@ def _do(store: Store, log: Log, each: Planned) -> None:
     session: Session[object] = Session(log, name=each.name)
     why = f"retention: {each.reason}"
     if each.action == "archive":
+        if session.status != "closed":
+            session.end("", why=why)
         session.archive(why=why)
     elif each.action == "delete":
         store.delete(session, why=why)
@@ -131,14 +134,21 @@ def _is_done(engine: Engine, policy: RetentionPolicy, head: Head) -> bool:
     return False
 
 
-def _obstacle(store: Store, policy: RetentionPolicy, head: Head, is_kept: bool, planned: list[Planned]) -> str:
+def _obstacle(
+    store: Store, policy: RetentionPolicy, head: Head, is_kept: bool, planned: list[Planned], now: int
+) -> str:
     """Why a session that a rule applies to is left alone; empty when it is not."""
     if is_kept:
         return f"one of the newest {policy.keep_last}"
-    if head.status not in policy.statuses:
+    is_left = _is_left(store, head, now)
+    if head.status not in policy.statuses and not (is_left and "closed" in policy.statuses):
         return f"it is {head.status}"
     if policy.action == "archive":
-        return "" if head.status == "closed" else f"it is {head.status}, and only closed sessions can be archived"
+        return (
+            ""
+            if head.status == "closed" or is_left
+            else f"it is {head.status}, and only closed sessions can be archived"
+        )
     try:
         refuse_if_held(store.engine, head.session)
         if holder := Log(store.engine, head.session, clock=store.clock).living_holder():
@@ -151,6 +161,15 @@ def _obstacle(store: Store, policy: RetentionPolicy, head: Head, is_kept: bool, 
         if fork.session not in going and is_in_the_way:
             return f"its fork {fork.name or fork.session} reads through it"
     return ""
+
+
+def _is_left(store: Store, head: Head, now: int) -> bool:
+    """Whether a session that nobody ended was made from a transcript or by hooks, and had nothing new for long. Its
+    agent may have died, or its file may be gone, so that no import closes it."""
+    if head.status not in ("open", "active") or now - head.at <= store.idle_us:
+        return False
+    log = Log(store.engine, head.session, clock=store.clock)
+    return ORIGIN in log.part("labels") and not log.living_holder()
 
 
 def _oldest_first(heads: list[Head]) -> list[Head]:

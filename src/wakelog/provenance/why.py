@@ -22,7 +22,7 @@ from wakelog.provenance.targets import Target, What, find, telling
 from wakelog.provenance.text_matches import is_target, match
 from wakelog.provenance.walk import Reach, Walk, walk_back
 from wakelog.timeline.slices import tool_of
-from wakelog.timeline.turn_words import TurnWords, words_of_turn
+from wakelog.timeline.turn_words import TurnWords, asked_for
 
 DEPTH, STEPS = 12, 60
 FAN = 5
@@ -117,7 +117,7 @@ def why(
         s for s in walk.reached if graph.is_claim(s) and not (graph.edges(s) or extra.get(s) or graph.is_origin(s))
     ]
     turn = log.entry(target.seqs[0]).header.turn if target.seqs else 0
-    asked = words_of_turn(log, turn)
+    asked = asked_for(log, turn)
     return Why(
         log.id,
         graph.head,

@@ -15,6 +15,7 @@ from wakelog.insight.rules import RULES_VERSION
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.records import EventDraft
 from wakelog.runtime.ambient import TrustMark
 from wakelog.session.base import Where
 from wakelog.timeline.selectors import resolve_range
@@ -101,7 +102,17 @@ def accept_item(session: Session[Any], item: InsightItem) -> Seq:
     draft = session._runtime.flow.draft(
         _event(item, evidence), actor="user", mark=mark, derived_from=((item.seq, item.seq),)
     )
-    return session._write(draft)
+    if session.status not in ("closed", "archived"):
+        return session._write(draft)
+    # What is accepted is knowledge about a session that is over: it stays over.
+    why, is_archived = f"e{item.seq} was accepted", session.status == "archived"
+    closed = [e for e in session.log.entries() if e.kind == "session.closed"][-1]
+    session.reopen(why=why)
+    seq = session._write(draft)
+    session.append(EventDraft(ev.SessionClosed(outcome=str(closed.body.get("outcome", "completed")), why=why)))
+    if is_archived:
+        session.archive(why=why)
+    return seq
 
 
 def _event(item: InsightItem, evidence: tuple[Seq, ...]) -> ev.Event:

@@ -407,6 +407,11 @@ class Store:
         `ask`, which pauses."""
         return self._guards.on_effect
 
+    @property
+    def idle_us(self) -> int:
+        """Returns after how many microseconds without a new record an imported session counts as left."""
+        return self._guards.idle_us
+
     @functools.cached_property
     def prices(self) -> Prices:
         """What models cost: the table that is shipped, and the user's `prices.toml` over it. Read once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import msgspec
@@ -13,6 +14,14 @@ from wakelog.model.parts import content_text
 from wakelog.timeline.messages import content_of
 from wakelog.timeline.points import attempts_of
 
+BACK_MAX = 50
+"""So many turns that only say to go on are followed."""
+_GO_ON = re.compile(
+    r"(?:(?:please|yes|yep|yeah|ok|okay|sure|great|perfect|good|nice|thanks|thank you|alright|right|fine|and|now|just"
+    r"|continue|go on|go ahead|carry on|keep going|proceed|resume|next|more|again|try again|retry|do it|do that|y|k"
+    r"|/continue|/resume|with it|then)[\s.,!…]*)+",
+    re.IGNORECASE,
+)
 NEAR = 50
 """So many events from its beginning, a turn has its input or never."""
 
@@ -26,6 +35,19 @@ class TurnWords(msgspec.Struct, frozen=True):
     text: str
     at: int
     by: Literal["user", "agent"]
+
+
+def asked_for(log: Log, turn: int) -> TurnWords | None:
+    """What a turn was to do. Where its own words only say to go on, that is what the nearest turn before it was asked
+    for: then `seq` and `text` are of those words, and `turn` is the turn that went on."""
+    own = words = words_of_turn(log, turn)
+    before = turn
+    while words is not None and _GO_ON.fullmatch(words.text) and before > max(1, turn - BACK_MAX):
+        before -= 1
+        words = words_of_turn(log, before) or words
+    if own is None or words is None or _GO_ON.fullmatch(words.text):
+        return own
+    return msgspec.structs.replace(words, turn=turn)
 
 
 def words_of_turn(log: Log, turn: int) -> TurnWords | None:

@@ -1,6 +1,7 @@
 """Transcripts of coding agents: found on the machine, imported once, told as a session, and gone on with."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import wakelog
 from tests.cli.conftest import Cli
 from wakelog.cli.demo import DAY_US
 from wakelog.cli.demo.transcript import NAME, SESSION, lines
+from wakelog.model import events as ev
 
 
 @pytest.fixture
@@ -111,3 +113,113 @@ def test_a_file_is_explained_by_the_session_that_last_changed_it(cli: Cli, trans
     with wakelog.open("data/store") as store:
         store.session("later").message("user", "hello")
     assert cli("why", "shop/upload.py:7").lines[0].startswith(NAME)
+
+
+def test_a_deleted_session_is_left_out_and_told_until_it_is_asked_for(cli: Cli, transcript: Path) -> None:
+    cli("import", "--yes")
+    cli("delete", NAME, "--yes")
+    answer = cli("import", "--yes")
+    assert answer.code == 0
+    assert f"{NAME}, deleted before and left out; --again imports it again" in answer.out
+    assert cli("ls", "--json").data == []
+    assert cli("import", "--yes", "--again", "--json").data[0]["turns"] > 0
+    assert [row["name"] for row in cli("ls", "--json").data] == [NAME]
+
+
+OWN, RUN = "7b1e7c02-6a0d-4f7b-9c55-0d6c1c7b8e21", "claude-7b1e7c02"
+
+
+def write_run(folder: Path, turns: list[list[dict[str, object]]]) -> Path:
+    """A transcript of Claude Code with these turns: a prompt, then calls of tools with their results."""
+    records: list[dict[str, object]] = []
+
+    def add(kind: str, message: dict[str, object], **more: object) -> None:
+        number = len(records) + 1
+        parent = records[-1]["uuid"] if records else None
+        about = {"sessionId": OWN, "cwd": "/home/ada/shop", "version": "2.1.0", "isSidechain": False}
+        when = f"2026-11-15T09:{number // 60:02}:{number % 60:02}.000Z"
+        uuid = f"{number:08x}-0000-4000-8000-000000000000"
+        records.append(
+            {"type": kind, "uuid": uuid, "parentUuid": parent, "timestamp": when, "message": message, **about, **more}
+        )
+
+    for prompt, *calls in turns:
+        add("user", {"role": "user", "content": prompt})
+        for call in calls:
+            id = f"t{len(records)}"
+            block = {"type": "tool_use", "id": id, "name": call["tool"], "input": call["input"]}
+            add("assistant", {"id": f"m{id}", "role": "assistant", "model": "m", "content": [block]})
+            result = {"type": "tool_result", "tool_use_id": id, "content": "done"}
+            add("user", {"role": "user", "content": [result]}, toolUseResult=call.get("result", "done"))
+        reply = {"id": f"r{len(records)}", "role": "assistant", "model": "m", "stop_reason": "end_turn"}
+        add("assistant", {**reply, "content": [{"type": "text", "text": "Done."}]})
+    path = folder / f"{OWN}.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in records))
+    return path
+
+
+def edit(name: str) -> dict[str, object]:
+    path = f"/home/ada/shop/{name}"
+    result = {"filePath": path, "oldString": "1", "newString": "2", "originalFile": "x = 1\n"}
+    return {"tool": "Edit", "input": {"file_path": path, "old_string": "1", "new_string": "2"}, "result": result}
+
+
+LOOK: dict[str, object] = {"tool": "Read", "input": {"file_path": "/home/ada/shop/a.py"}}
+
+
+def test_show_says_once_that_what_tools_read_is_unverified(cli: Cli, folder: Path) -> None:
+    cli("import", str(write_run(folder, [["Look around.", LOOK, LOOK, LOOK]])))
+    shown = cli("show", RUN).out
+    assert shown.count(" Read ") >= 3
+    assert "unverified: Read" in shown
+    assert "\u26a0" not in shown
+
+
+def test_show_marks_a_row_that_a_flag_stands_on(cli: Cli, folder: Path) -> None:
+    cli("import", str(write_run(folder, [["Look around.", LOOK, LOOK]])))
+    (seq, *_) = [row["seq"] for row in cli("show", RUN, "--json").data["events"] if row.get("tool") == "Read"]
+    with wakelog.open() as store:
+        store.resume(RUN).append(ev.FlagRaised(flag="odd-read", rule="mine", message="look here", targets=(seq,)))
+    (marked,) = [line for line in cli("show", RUN).out.splitlines() if "\u26a0 odd-read" in line]
+    assert marked.startswith(f"e{seq} ")
+
+
+def test_files_says_that_older_turns_changed_files_too(cli: Cli, folder: Path) -> None:
+    cli("import", str(write_run(folder, [[f"Edit number {n}.", edit(f"f{n % 3}.py")] for n in range(8)])))
+    assert "3 earlier changes, before @4 (--last 0 shows all)" in cli("files", RUN).out
+    assert "earlier" not in cli("files", RUN, "--last", "0").out
+    assert "1 earlier change" not in cli("files", RUN, "--last", "8").out
+
+
+def test_diff_over_many_turns_says_why_nothing_is_derived(cli: Cli, folder: Path) -> None:
+    cli("import", str(write_run(folder, [[f"Edit number {n}.", edit("a.py")] for n in range(12)])))
+    assert "nothing is derived over 11 turns, only up to 10" in cli("diff", f"{RUN}@1..@12").out.replace("\n", " ")
+    assert "nothing is derived" not in cli("diff", f"{RUN}@1..@11").out
+
+
+def test_why_quotes_the_words_that_asked_for_it_and_not_the_word_to_go_on(cli: Cli, folder: Path) -> None:
+    turns: list[list[dict[str, object]]] = [
+        ["Make sessions last a week.", edit("a.py")],
+        ["continue"],
+        ["ok, go on", edit("b.py")],
+    ]
+    cli("import", str(write_run(folder, turns)))
+    answer = cli("why", RUN, "b.py")
+    assert '"Make sessions last a week."' in answer.out
+    assert '"ok, go on"' not in answer.out.splitlines()[0]
+
+
+def test_a_run_without_times_shows_none(cli: Cli, folder: Path) -> None:
+    run = {"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "Fix it."}], "info": {}}
+    run["messages"] += [  # type: ignore[operator]
+        {"role": "assistant", "content": "THOUGHT: look\n```bash\nls\n```"},
+        {"role": "user", "content": "<returncode>0</returncode>\n<output>\na\n</output>"},
+    ]
+    file = folder / "run.traj.json"
+    file.write_text(json.dumps(run | {"trajectory_format": "mini-swe-agent-1"}))
+    cli("import", str(file))
+    (name,) = [row["name"] for row in cli("ls", "--json").data if row["name"].startswith("mini")]
+    assert "no times recorded" in cli("log", name).out
+    shown = cli("show", name).out
+    assert "no times recorded" in shown
+    assert not [line for line in shown.splitlines() if re.search(r"\d:\d\d:\d\d", line) and " import " not in line]

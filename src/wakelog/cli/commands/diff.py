@@ -100,6 +100,14 @@ def diff_command(
     else:
         insight = _derived(pair) if not key else None
         ctx.answer("diff", _plain(pair, found, insight), lambda: _show(ctx, pair, found, lines, stat, insight))
+        if not key and not stat and ctx.is_for_people and (turns := _turns(pair)) > DERIVED_TURNS_MAX:
+            ctx.say(
+                ctx.style(
+                    f"~ nothing is derived over {turns} turns, only up to {DERIVED_TURNS_MAX}: ask for fewer,"
+                    f" or wakelog insight {handle(pair.session)}@N",
+                    dim=True,
+                )
+            )
         _suggest(ctx, pair, found)
     return NO if exit_code and (found.changes or found.patch) else 0
 
@@ -176,13 +184,18 @@ def _file_lines(pair: _Pair) -> FileLines:
     return lines
 
 
+def _turns(pair: _Pair) -> int:
+    """How many turns lie between two points of one session; -1 when they are not, or in no such order."""
+    if pair.session.id != pair.other.id or pair.b <= pair.a:
+        return -1
+    first, last = (pair.session.state(seq).turn.number if seq else 0 for seq in (pair.a, pair.b))
+    return last - first
+
+
 def _derived(pair: _Pair) -> Insight | None:
     """What can be derived of the turns between two points of one session; of many turns it would be a list that
     nobody reads."""
-    if pair.session.id != pair.other.id or pair.b <= pair.a:
-        return None
-    first, last = (pair.session.state(seq).turn.number if seq else 0 for seq in (pair.a, pair.b))
-    if last - first > DERIVED_TURNS_MAX:
+    if not 0 <= _turns(pair) <= DERIVED_TURNS_MAX:
         return None
     return derived(pair.session, f"e{pair.a + 1}..e{pair.b}")
 
@@ -281,10 +294,25 @@ def files_command(ctx: CommandContext, where: str, last: int) -> None:
     def human() -> None:
         ctx.say(f"{title(ctx, session)}  {_about(found)}")
         say_table(ctx, _COLUMNS, [_row(ctx, each) for each in found.files])
+        if found.turns and (older := _older(session, found, place.seq)):
+            ctx.say(ctx.style(f"{older} before @{found.turns[0]} (--last 0 shows all)", dim=True))
 
     ctx.answer("files", data, human, records=({"session": session.id, **plain(each)} for each in found.files))
     if found.files:
         ctx.suggest(f"wakelog show -s {handle(session)} e{found.files[0].seq}", f"wakelog diff {handle(session)} -- .")
+
+
+def _older(session: Session[Any], found: ChangedFiles, at: Seq | None) -> str:
+    """What was changed before the turns that were looked at; empty when nothing was."""
+    shown = {each.path: each.changes for each in found.files}
+    known = session.log.state(session.seq(at))["files_modified"]
+    older = {path: used["changes"] - shown.get(path, 0) for path, used in known.items()}
+    changes = sum(count for count in older.values() if count > 0)
+    files = sum(path not in shown for path in known)
+    if not changes:
+        return ""
+    more = f", in {files} more file{'s' if files != 1 else ''}" if files else ""
+    return f"{changes} earlier change{'s' if changes != 1 else ''}{more},"
 
 
 def _about(found: ChangedFiles) -> str:

@@ -43,6 +43,8 @@ def hook_command(ctx: CommandContext, agent: str | None, rest: tuple[str, ...], 
         ctx.say(f"{report.records} records taken in: {', '.join(map(inert, report.sessions)) or 'no session'}")
         if report.waiting:
             ctx.say(f"{report.waiting} wait for what follows them")
+        if report.deleted:
+            ctx.say(f"{report.deleted} were of deleted sessions and are left out")
         if report.broken:
             ctx.say(f"{report.broken} could not be read")
         for trouble in report.troubles:

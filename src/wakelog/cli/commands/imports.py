@@ -46,6 +46,8 @@ class Taken(msgspec.Struct, frozen=True):
     broken: tuple[str, ...] = ()
     broken_count: int = 0
     sessions: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+    """Sessions of it that were deleted, and are left out."""
 
 
 @click.command("import")
@@ -54,16 +56,25 @@ class Taken(msgspec.Struct, frozen=True):
 @click.option("--since", default="", metavar="TIME", help="Leave out transcripts not written to since then.")
 @click.option("--watch", is_flag=True, help="Go on: take in what is written from now on, until interrupted.")
 @click.option("--dry-run", is_flag=True, help="Read and compare, and write nothing.")
+@click.option("--again", is_flag=True, help="Import sessions again that were deleted.")
 @yes_option
 @common
 def import_command(
-    ctx: CommandContext, files: tuple[str, ...], form: str | None, since: str, watch: bool, dry_run: bool, yes: bool
+    ctx: CommandContext,
+    files: tuple[str, ...],
+    form: str | None,
+    since: str,
+    watch: bool,
+    dry_run: bool,
+    again: bool,
+    yes: bool,
 ) -> int:
     """Import transcripts of coding agents, and bundles made by `wakelog export`.
 
     Without a file, look for the transcripts of Claude Code, Codex, Gemini CLI and others on this machine, and offer to
-    import them. They are only read. What was imported before is passed over, so a second import adds what is new. They
-    go to the store that was chosen for this folder, else to your own (`--store user`).
+    import them. They are only read. What was imported before is passed over, so a second import adds what is new;
+    sessions that you deleted stay deleted without --again. They go to the store that was chosen for this folder, else
+    to your own (`--store user`).
 
     A bundle is verified before anything is written, and imported completely or not at all.
 
@@ -83,7 +94,7 @@ def import_command(
         ctx.answer("import", [], [])
         return 0
     store = _target(ctx, dry_run, is_shared=bool(found))
-    taken = _take_all(ctx, store, sources, dry_run)
+    taken = _take_all(ctx, store, sources, dry_run, again)
     ctx.answer("import", msgspec.to_builtins(taken), lambda: _show(ctx, taken, dry_run))
     if watch and not dry_run:
         _watch(ctx, store, found, files, form or "", oldest)
@@ -165,7 +176,7 @@ def _target(ctx: CommandContext, dry_run: bool, *, is_shared: bool) -> Store:
 
 
 def _take_all(
-    ctx: CommandContext, store: Store, sources: Sequence[FoundTranscript | str | Taken], dry_run: bool
+    ctx: CommandContext, store: Store, sources: Sequence[FoundTranscript | str | Taken], dry_run: bool, again: bool
 ) -> list[Taken]:
     """Takes them in, one after the other. One that cannot be is told, and stops the others only if it is alone."""
     taken: list[Taken] = []
@@ -179,7 +190,7 @@ def _take_all(
                 if isinstance(each, str):
                     taken.append(_take(ctx, store, each, dry_run))
                 else:
-                    taken.append(_import(store, each, dry_run, progress))
+                    taken.append(_import(store, each, dry_run, again, progress))
             except WakelogError as exc:
                 if len(sources) == 1:
                     raise
@@ -191,9 +202,9 @@ def _take_all(
     return taken
 
 
-def _import(store: Store, each: FoundTranscript, dry_run: bool, progress: Progress) -> Taken:
+def _import(store: Store, each: FoundTranscript, dry_run: bool, again: bool, progress: Progress) -> Taken:
     before = progress.count
-    report = import_transcript(store, each.path, format=each.format, told=progress, dry_run=dry_run)
+    report = import_transcript(store, each.path, format=each.format, told=progress, dry_run=dry_run, again=again)
     progress(max(0, each.size - (progress.count - before)))
     return _told(report)
 
@@ -212,6 +223,7 @@ def _told(report: ImportReport) -> Taken:
         broken=report.broken,
         broken_count=report.broken_count,
         sessions=tuple(s.name for s in report.sessions),
+        deleted=report.deleted,
     )
 
 
@@ -230,7 +242,7 @@ def _watch(
             known = [each for each in now if isinstance(each, FoundTranscript)]
             changed = [f for f in known if seen.get(f.path) != (f.size, f.changed)]
             seen |= {f.path: (f.size, f.changed) for f in changed}
-            for each in _take_all(ctx, store, changed, False) if changed else ():
+            for each in _take_all(ctx, store, changed, False, False) if changed else ():
                 if not each.ok or each.new_events:
                     _show_one(ctx, each)
             ctx.flush()
@@ -275,9 +287,11 @@ def _show(ctx: CommandContext, taken: list[Taken], dry_run: bool) -> None:
         if not many or not each.ok or each.broken_count:
             _show_one(ctx, each)
     if many:
-        sessions = {name for t in taken for name in t.sessions or (t.session,)}
+        sessions = {name for t in taken for name in t.sessions or ((t.session,) if t.session else ())}
         turns, events = sum(t.turns for t in taken), sum(t.new_events for t in taken)
         ctx.say(f"{len(sessions):,} sessions, {turns:,} new turns, {events:,} new events from {len(taken):,} files")
+        if deleted := sum(len(t.deleted) for t in taken):
+            ctx.say(f"{_counted(deleted)} deleted before and left out; --again imports them again")
     if dry_run:
         ctx.say("This was a dry run: nothing was imported.")
 
@@ -289,6 +303,11 @@ def _show_one(ctx: CommandContext, each: Taken) -> None:
         return
     mark = ctx.style("✔", fg="green") if not each.broken_count else ctx.style("!", fg="yellow")
     name = inert(each.name or each.session, lines=False)
+    if each.deleted and not name:
+        name = inert(each.deleted[0], lines=False)
+        more = f" and {len(each.deleted) - 1} more" if len(each.deleted) > 1 else ""
+        ctx.say(f"{mark} {file}: {name}{more}, deleted before and left out; --again imports it again")
+        return
     if each.format == "bundle":
         what = f"{each.new_events:,} new of {each.events:,} events"
     else:
@@ -296,9 +315,15 @@ def _show_one(ctx: CommandContext, each: Taken) -> None:
         if len(each.sessions) > 1:
             name += f" and {len(each.sessions) - 1} more"
     ctx.say(f"{mark} {file}: {name}, {what if each.new_events else 'everything was there already'}")
+    if each.deleted:
+        ctx.say(f"  {_counted(len(each.deleted))} deleted before and left out; --again imports them again")
     if each.warning:
         ctx.say(f"  {inert(each.warning, lines=False)}")
     for why in each.broken:
         ctx.say(f"  {inert(why, lines=False)}; kept as it is")
     if each.broken_count > len(each.broken):
         ctx.say(f"  and {each.broken_count - len(each.broken):,} more that could not be read; kept as they are")
+
+
+def _counted(sessions: int) -> str:
+    return f"{sessions:,} session{' was' if sessions == 1 else 's were'}"

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from wakelog.cli.context import CommandContext
-from wakelog.cli.render.events import Tools, line_of, outcome_of, show_line, text_room
+from wakelog.cli.render.events import Tools, has_time, line_of, outcome_of, show_line, text_room
+from wakelog.cli.render.flags import flags_by_event
 from wakelog.cli.render.money import cost_words
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.turns import TurnSummary
@@ -56,6 +57,7 @@ def turn_lines(
     else:
         yield f"{title(ctx, session)}  e{span.first}..e{span.last}"
     yield ""
+    flags = flags_by_event(session)
     for entry in entries:
         if row is not None and entry.kind == "turn.started":
             # Its input is in the heading, and in the message that follows.
@@ -64,7 +66,7 @@ def turn_lines(
             continue
         if entry.kind == "action.started" and entry.body.get("attempt", 1) == 1:
             continue  # the request says it
-        yield show_line(ctx, session, entry, tools, turn=row is None)
+        yield show_line(ctx, session, entry, tools, turn=row is None, flags=flags)
         names = _WITH_OUTPUT if with_output else () if is_aside(entry.body) else _LONG.get(entry.kind, ())
         diff = session.files.change(entry) if with_output else None
         if diff is not None:
@@ -94,11 +96,12 @@ def _turn_heading(ctx: CommandContext, session: Session[Any], row: TurnSummary) 
     place = f"@{row.turn}" + (f".{row.attempts}" if row.attempts > 1 else "")
     front = f"{fit(session.name or session.id, ctx.columns // 3)} {place}"
     yield f"{ctx.style(front, bold=True)}  {fit(row.title, ctx.columns - width(front) - 2)}"
+    is_timed = has_time(session, row.started_at, row.stored_at)
     took = duration(row.ended_at - row.started_at) if row.ended_at else "not ended"
     facts = [
         row.outcome,
-        clock(row.started_at, utc=ctx.utc, long=True) + other_time(row.started_at, row.stored_at),
-        took,
+        clock(row.started_at, utc=ctx.utc, long=True) + other_time(row.started_at, row.stored_at) if is_timed else "",
+        took if is_timed else "no times recorded",
         f"{row.attempts} attempts" if row.attempts > 1 else "",
         f"{row.tool_calls} tool{'s' if row.tool_calls != 1 else ''}" if row.tool_calls else "",
         f"+{row.added} {glyph('minus')}{row.removed}" if row.files else "",
@@ -106,6 +109,9 @@ def _turn_heading(ctx: CommandContext, session: Session[Any], row: TurnSummary) 
         money(row.spent.usd_micros) if row.spent.usd_micros else "",
         "" if row.in_view else "rewound",
         f"{glyph('warn')} {', '.join(row.untrusted)}" if row.untrusted else "",
+        f"unverified: {', '.join(row.unverified[:4])}{glyph('more') if len(row.unverified) > 4 else ''}"
+        if row.unverified
+        else "",
     ]
     yield "  " + fit(f" {glyph('dot')} ".join(fact for fact in facts if fact), ctx.columns - 2)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import msgspec
@@ -13,9 +13,11 @@ from wakelog.cli.render.call_lines import asked_calls, call_text, said_by_model
 from wakelog.cli.render.money import cost_words, plain_cost
 from wakelog.cli.render.values import fetched, mention, plain_value, preview, text_of
 from wakelog.cli.text import clock, fit, glyph, iso, other_time, pad, width
+from wakelog.log.deleted_origins import ORIGIN
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside, unwrapped
 from wakelog.model.document import decision_words
+from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.session import Session
 
@@ -296,14 +298,34 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
 }
 
 
+_TIMED = ("turn.", "message.", "action.", "file.", "subagent.")
+
+
+def has_time(session: Session[Any], happened_at: int, stored_at: int) -> bool:
+    """Whether it is known when something happened. A transcript without times was stored when it was imported, which
+    says nothing about it."""
+    return happened_at != stored_at or ORIGIN not in session.log.part("labels")
+
+
 def show_line(
-    ctx: CommandContext, session: Session[Any], entry: Entry, tools: Tools, *, name: str = "", turn: bool = True
+    ctx: CommandContext,
+    session: Session[Any],
+    entry: Entry,
+    tools: Tools,
+    *,
+    name: str = "",
+    turn: bool = True,
+    flags: Mapping[Seq, str] | None = None,
 ) -> str:
-    """One event on one line, never wider than the terminal; with the session's name, without the turn, if wished."""
+    """One event on one line, never wider than the terminal; with the session's name, without the turn, if wished. It is
+    marked when it is not trusted at all, or one of the `flags` is about it. That nobody has verified what a tool read
+    is so on most lines, and is said of the turn."""
     line, header = line_of(session, entry, tools), entry.header
     place = pad(f"e{entry.seq}", 7)
     other = other_time(entry.happened_at, header.at)
     when = clock(entry.happened_at, utc=ctx.utc, long=True)[11:] + other
+    if entry.kind.startswith(_TIMED) and not has_time(session, entry.happened_at, header.at):
+        when = " " * len(when)
     front = [ctx.style(place, fg="cyan"), ctx.style(when, dim=True)]
     if turn:
         number = f"@{header.turn}" + (f".{header.attempt}" if header.attempt > 1 else "") if header.turn else ""
@@ -312,8 +334,8 @@ def show_line(
     if name:
         front.insert(0, pad(name, column))
     room = text_room(ctx, named=bool(name), turn=turn) - len(other)
-    source = fit(header.source or header.trust, max(4, room // 3 - 4))
-    mark = f"  {glyph('warn')} {source}" if header.trust != "trusted" else ""
+    about = (flags or {}).get(entry.seq) or (header.source or header.trust if header.trust == "untrusted" else "")
+    mark = f"  {glyph('warn')} {fit(about, max(4, room // 3 - 4))}" if about else ""
     text = fit(line.whole, room - width(mark))
     return " ".join(
         [

@@ -54,6 +54,11 @@ def flags_of(session: Session[Any]) -> list[StandingFlag]:
     return sorted(found, key=lambda flag: flag.seq)
 
 
+def flags_by_event(session: Session[Any]) -> dict[Seq, str]:
+    """The flag that stands on an event, by the event."""
+    return {flag.cause or next(iter(flag.targets), flag.seq): flag.name for flag in flags_of(session)}
+
+
 def mark_flags(session: Session[Any], flags: dict[str, Value], rows: Sequence[TurnSummary]) -> None:
     """Marks each turn with the flags that are about something in it."""
     for name, flag in flags.items():

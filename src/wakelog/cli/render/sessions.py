@@ -78,7 +78,7 @@ def _happened(session: Session[Any], seq: Seq, otherwise: int) -> int:
         entry = session.log.entry(seq)
     except CorruptLogError:
         return otherwise
-    return entry.happened_at if entry.kind == "records.imported" else entry.header.at
+    return entry.happened_at if entry.kind in ("records.imported", "session.closed") else entry.header.at
 
 
 def _last_work(session: Session[Any], upto: Seq, when: int) -> int:

@@ -9,7 +9,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.changes import change_lines
-from wakelog.cli.render.events import is_error, label_changes
+from wakelog.cli.render.events import has_time, is_error, label_changes
 from wakelog.cli.render.insight import WHY, derived, insight_lines
 from wakelog.cli.render.money import Spent, plain_cost
 from wakelog.cli.render.results import shape
@@ -55,6 +55,8 @@ class TurnSummary(msgspec.Struct):
     removed: int = 0
     spent: Spent = msgspec.field(default_factory=Spent)
     untrusted: list[str] = []
+    unverified: list[str] = []
+    """Where what nobody has verified came from."""
     flags: list[str] = []
     """Those that stand and are about something in it."""
     changed: list[str] = []
@@ -122,6 +124,8 @@ def _take(session: Session[Any], row: TurnSummary, entry: Entry) -> None:
         row.errors += 1
     if header.trust == "untrusted" and (header.source or header.trust) not in row.untrusted[:8]:
         row.untrusted.append(header.source or header.trust)
+    elif header.trust == "unverified" and header.source and header.source not in row.unverified[:8]:
+        row.unverified.append(header.source)
 
 
 _LOOKS = {
@@ -145,7 +149,7 @@ COLUMNS = (
 )
 
 
-def spine_row(ctx: CommandContext, row: TurnSummary, today: str) -> Row:
+def spine_row(ctx: CommandContext, session: Session[Any], row: TurnSummary, today: str) -> Row:
     """A turn as cells for COLUMNS: place, time, glyph, title, attempts, tools, lines, tokens, money, marks."""
     sign, color = _LOOKS.get(row.outcome, ("done", "white"))
     spent = row.spent
@@ -156,9 +160,10 @@ def spine_row(ctx: CommandContext, row: TurnSummary, today: str) -> Row:
     if row.outcome in ("interrupted", "open"):
         marks.insert(0, row.outcome)
     dim = {} if row.in_view else {"dim": True}
+    when = time_of(row.started_at, today, utc=ctx.utc) + other_time(row.started_at, row.stored_at)
     return (
         Cell(f" @{row.turn}", {"fg": "cyan"}),
-        Cell(time_of(row.started_at, today, utc=ctx.utc) + other_time(row.started_at, row.stored_at), {"dim": True}),
+        Cell(when if has_time(session, row.started_at, row.stored_at) else glyph("dash"), {"dim": True}),
         Cell(glyph(sign), {"fg": color}),
         Cell(row.title, dim),
         Cell(f"{glyph('times')}{row.attempts} attempts" if row.attempts > 1 else "", {"fg": "yellow"}),
@@ -204,7 +209,9 @@ def header_line(ctx: CommandContext, session: Session[Any], stand: Standing) -> 
     turns = document["turn"]["number"]
     facts = [
         f"{turns} turn{'s' if turns != 1 else ''}" if turns else f"{stand.seq} events",
-        duration(max(0, stand.at - started.happened_at)),
+        duration(max(0, stand.at - started.happened_at))
+        if has_time(session, started.happened_at, started.header.at)
+        else "no times recorded",
         money(spent) if (spent := document["budget"]["spent"].get("usd_micros", 0)) else "",
         short_id(session.id),
         f"fork of {short_id(head.fork.parent)} at e{head.fork.at}" if head.fork else "",
@@ -271,7 +278,7 @@ def _say_older(
 
 def _lines(ctx: CommandContext, session: Session[Any], rows: Sequence[TurnSummary], look: TurnsLook) -> Iterator[str]:
     today = clock(session.log.clock(), utc=ctx.utc, long=True)[:10]
-    cells = [spine_row(ctx, row, today) for row in rows]
+    cells = [spine_row(ctx, session, row, today) for row in rows]
     columns: tuple[Column, ...] = COLUMNS
     if look.oneline:
         cells = [(c[0], c[2], c[3]) for c in cells]

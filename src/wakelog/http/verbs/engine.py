@@ -14,6 +14,7 @@ from wakelog.engines.remote import wire
 from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.http.problems import too_slow
 from wakelog.http.routes import VerbRequest, route
+from wakelog.log.deleted_origins import MARK
 from wakelog.log.foreign_removals import take_deletion, take_surgery
 from wakelog.maintenance.scrub import LAST, POSITION
 from wakelog.model.ids import SessionId, parse_session_id
@@ -154,19 +155,21 @@ def engine_delete(call: VerbRequest, body: wire.Delete) -> Head:
 
 @route("POST", "/engine/mark")
 def mark(call: VerbRequest, body: wire.FindMark) -> wire.MarkValue:
-    """Returns the progress of a scrub (`scrub`), or what the last complete one found (`scrubbed`)."""
+    """Returns the progress of a scrub (`scrub`), what the last complete one found (`scrubbed`), or whether the session
+    of a transcript was deleted (`deleted-…`)."""
     return wire.MarkValue(_keeper(call, body.name).mark(body.name))
 
 
 @route("POST", "/engine/set-mark", scope="admin")
 def set_mark(call: VerbRequest, body: wire.SetMark) -> wire.Acknowledged:
-    """Stores the progress of a scrub. The next scrub continues there, on any machine."""
+    """Stores the progress of a scrub, which the next one continues on any machine, or that a transcript's session was
+    deleted."""
     _keeper(call, body.name).set_mark(body.name, body.value)
     return wire.Acknowledged()
 
 
 def _keeper(call: VerbRequest, name: str) -> Marks:
-    if name not in (POSITION, LAST):
+    if name not in (POSITION, LAST) and not MARK.fullmatch(name):
         raise InvalidInputError(f"{name!r} is not a mark that can be read", kind="bad-request")
     return require(call.space.engine.abilities.marks, UnsupportedError("this store keeps no marks", kind="no-marks"))
 
