@@ -39,7 +39,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("log",),
     ("state", "engines"),
     ("codec", "redaction", "engine", "conformance", "atomic_file", "child_process"),
-    ("model", "errors"),
+    ("model", "errors", "native"),
 )
 SIDEWAYS = {("model", "errors")}
 NEVER_IMPORTED = {"testing"}

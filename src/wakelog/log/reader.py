@@ -13,6 +13,7 @@ from functools import cached_property
 
 import msgspec
 
+from wakelog.codec.chain import hash_body, link
 from wakelog.codec.pack import unpack_snapshot
 from wakelog.codec.records import (
     Delta,
@@ -20,9 +21,7 @@ from wakelog.codec.records import (
     decode_delta,
     decode_event,
     decode_header,
-    hash_body,
     is_intact,
-    link,
 )
 from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, NotFoundError
