@@ -43,7 +43,7 @@ def pack(records: Sequence[Record], payloads: Sequence[PayloadPair]) -> tuple[by
     if core is not None:
         try:
             return core.pack(records, payloads)  # type: ignore[no-any-return]
-        except (ValueError, TypeError, OverflowError):
+        except Exception:  # whatever it is, the specification has the last word
             pass
     return pack_in_python(records, payloads)
 
@@ -54,7 +54,7 @@ def unpack(records: bytes, payloads: bytes = b"") -> tuple[tuple[Record, ...], t
         try:
             triples, pairs = core.unpack(records, payloads)
             return tuple(starmap(Record, triples)), pairs
-        except (ValueError, TypeError, OverflowError):
+        except Exception:  # whatever it is, the specification has the last word
             pass
     return unpack_in_python(records, payloads)
 
