@@ -7,18 +7,19 @@
 mod chain;
 mod pack;
 mod scan;
+mod values;
 
 use pyo3::prelude::*;
 
 /// What this and the Python side must agree on (native.py).
 const INTERFACE: u32 = 1;
 
-/// Below this many bytes the interpreter lock is kept: giving it up and waiting for it takes longer than the work.
-const WORTH_RELEASING: usize = 1 << 15;
+/// Work of fewer nanoseconds keeps the interpreter lock: giving it up and waiting for it takes longer.
+const WORTH_RELEASING: usize = 20_000;
 
-/// Does work that needs no Python, beside other threads where it is large.
-fn apart<T: Send>(py: Python<'_>, size: usize, work: impl FnOnce() -> T + Send) -> T {
-    if size < WORTH_RELEASING {
+/// Does work that needs no Python, beside other threads where it is long: about so many nanoseconds.
+fn apart<T: Send>(py: Python<'_>, nanoseconds: usize, work: impl FnOnce() -> T + Send) -> T {
+    if nanoseconds < WORTH_RELEASING {
         work()
     } else {
         py.detach(work)
@@ -34,5 +35,6 @@ fn wakelog_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(chain::hash_records, module)?)?;
     module.add_function(wrap_pyfunction!(pack::pack, module)?)?;
     module.add_function(wrap_pyfunction!(pack::unpack, module)?)?;
+    module.add_function(wrap_pyfunction!(values::is_plain, module)?)?;
     module.add_class::<scan::Scanner>()
 }

@@ -40,7 +40,7 @@ pub fn pack<'py>(
     let payloads = payloads.try_iter()?.map(|each| pair_of(each?)).collect::<PyResult<Vec<_>>>()?;
     let pairs: Vec<_> = payloads.iter().map(|(a, b)| [a.as_bytes(), b.as_bytes()]).collect();
     let size = size_of(&triples) + size_of(&pairs);
-    let (first, second) = crate::apart(py, size, || {
+    let (first, second) = crate::apart(py, 4 * size, || {
         (compress(&triples), if pairs.is_empty() { Ok(Vec::new()) } else { compress(&pairs) })
     });
     Ok((PyBytes::new(py, &first?), PyBytes::new(py, &second?)))
@@ -53,7 +53,7 @@ pub fn unpack<'py>(
     records: &[u8],
     payloads: &[u8],
 ) -> PyResult<(Vec<Parts<'py>>, Bound<'py, PyTuple>)> {
-    let (first, second) = crate::apart(py, (records.len() + payloads.len()) * 4, || {
+    let (first, second) = crate::apart(py, 3 * (records.len() + payloads.len()), || {
         (decompress(records), if payloads.is_empty() { Ok(Vec::new()) } else { decompress(payloads) })
     });
     let (first, second) = (first?, second?);

@@ -4,8 +4,12 @@
 //! The signs are those of its three looks, and never fewer: where a look is costly to do exactly, more is let through.
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use memchr::memmem::Finder;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::values::Gathered;
 
 /// The signs, as bits of the answer.
 const STOP: u8 = 1;
@@ -22,7 +26,7 @@ pub struct Scanner {
     endings: AhoCorasick,
     word: AhoCorasick,
     before: AhoCorasick,
-    text: AhoCorasick,
+    text: Vec<Finder<'static>>,
     distance: usize,
 }
 
@@ -34,23 +38,38 @@ impl Scanner {
             endings: searcher(ENDINGS)?,
             word: searcher(word)?,
             before: searcher(before)?,
-            text: searcher(text)?,
+            text: text.iter().map(|literal| Finder::new(literal).into_owned()).collect(),
             distance,
         })
     }
 
     /// Which signs a text has; 0 is none at all.
     fn look(&self, py: Python<'_>, text: &str) -> u8 {
-        crate::apart(py, text.len(), || {
-            let found = |sign, has| if has { sign } else { 0 };
-            found(STOP, self.has_stop(&text.to_ascii_lowercase().into_bytes()))
-                | found(WORD, self.has_word(text))
-                | found(TEXT, self.text.is_match(text))
-        })
+        crate::apart(py, text.len(), || self.signs(text))
+    }
+
+    /// Whether no text of these events has a sign, and no key says "secret". `fields` tells what to look at, by type.
+    /// False says nothing: then values.py looks.
+    fn are_clean(&self, py: Python<'_>, events: &Bound<'_, PyList>, fields: &Bound<'_, PyDict>) -> PyResult<bool> {
+        let mut gathered = Gathered::new(fields);
+        for event in events.iter() {
+            if !gathered.add_event(&event)? {
+                return Ok(false);
+            }
+        }
+        let text = gathered.text;
+        Ok(crate::apart(py, text.len(), || self.signs(&text) == 0))
     }
 }
 
 impl Scanner {
+    fn signs(&self, text: &str) -> u8 {
+        let found = |sign, has| if has { sign } else { 0 };
+        found(STOP, self.has_stop(text.to_ascii_lowercase().as_bytes()))
+            | found(WORD, self.has_word(text))
+            | found(TEXT, self.text.iter().any(|literal| literal.find(text.as_bytes()).is_some()))
+    }
+
     /// Whether something is assigned to a name that says "secret" (assignments.py).
     fn has_stop(&self, low: &[u8]) -> bool {
         self.endings.find_iter(low).any(|hit| {

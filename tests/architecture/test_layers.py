@@ -39,7 +39,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("log",),
     ("state", "engines"),
     ("codec", "redaction", "engine", "conformance", "atomic_file", "child_process"),
-    ("model", "errors", "native"),
+    ("model", "errors"),
+    ("native",),
 )
 SIDEWAYS = {("model", "errors")}
 NEVER_IMPORTED = {"testing"}

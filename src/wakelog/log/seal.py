@@ -159,7 +159,7 @@ def _seal(
     turns = [item[1] for item in items if item[1]]
     tip.bytes_since += size
     _remember(sealed, tip, collector.new, first)
-    kinds = tuple(dict.fromkeys([kind_of(event) for event in events]))
+    kinds = tuple(dict.fromkeys([item[0] for item in items]))
     doc = tip.doc
     sealed.commit = Commit(
         session=session,

@@ -46,7 +46,7 @@ _MARKERS = re.compile(re.escape(MARKER) + r"[a-z0-9\-]+\]")
 class Redactor:
     """A choice of patterns, and what they find. Immutable: `without`, `only` and `adding` give a changed copy."""
 
-    __slots__ = ("_assigned", "_keyword", "_rank", "_scan", "_text", "_word", "names", "patterns")
+    __slots__ = ("_assigned", "_keyword", "_rank", "_scanner", "_text", "_word", "names", "patterns")
 
     def __init__(self, patterns: Iterable[Pattern] = PATTERNS, *, names: Iterable[str] | None = None) -> None:
         """`names` are the ones in use; all of them when left out."""
@@ -64,7 +64,7 @@ class Redactor:
         )
         self._keyword = [p for p in used if p.where == "keyword"]
         self._assigned = wanted.intersection(NAMES)
-        self._scan = None if core is None else core.Scanner(*(_literals(used, w) for w in _PLACES), BEFORE).look
+        self._scanner = None if core is None else core.Scanner(*(_literals(used, w) for w in _PLACES), BEFORE)
 
     def without(self, *names: str) -> Redactor:
         _check((), set(names), self.names)
@@ -99,7 +99,7 @@ class Redactor:
 
     def are_clean(self, events: Iterable[Event]) -> bool:
         """Whether `redact_event` would give all of them back as they are. One look at many is quicker than many."""
-        return values.are_clean(self, events)
+        return values.are_clean(self, list(events), self._scanner)
 
     def find(self, text: str) -> list[Span]:
         """Start, end and name of each secret in `text`, in order and without overlaps."""
@@ -129,10 +129,10 @@ class Redactor:
 
     def _signs(self, text: str) -> int:
         """Which looks may find something; all of them where nothing scans, or half a character is in the way."""
-        if self._scan is None:
+        if self._scanner is None:
             return _ALL_SIGNS
         try:
-            return self._scan(text)  # type: ignore[no-any-return]
+            return self._scanner.look(text)  # type: ignore[no-any-return]
         except UnicodeEncodeError:
             return _ALL_SIGNS
 
