@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-adapters test-fuzz lint check format bench bench-quick bench-docs bench-venv coverage changelog release clean
+.PHONY: help venv demo test test-all test-adapters test-fuzz lint check format bench bench-quick bench-docs bench-venv coverage changelog native test-native release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,12 @@ test-fuzz: venv ## search with a fresh seed, ten to twenty minutes; `make test-f
 	@echo "SEED=$(SEED)"
 	WAKELOG_TEST_SEED=$(SEED) $(PY) -m pytest -q -n 2 --dist worksteal --hypothesis-profile=fuzz --hypothesis-seed=$(SEED) \
 		-m "(hypothesis or seeded) and not slow" || { echo "to repeat: make test-fuzz SEED=$(SEED)"; exit 1; }
+
+native: venv ## build the native core with cargo and install it; wakelog is complete without it
+	$(PY) scripts/native.py $(ONLY)
+
+test-native: venv ## compare the native core with the Python that it stands for
+	WAKELOG_PURE= WAKELOG_TEST_NATIVE=1 $(PY) -m pytest -q --hypothesis-profile=quick tests/native tests/codec tests/golden
 
 lint: venv ## format, lint, types
 	$(PY) -m ruff format --check .
@@ -88,5 +94,5 @@ release: venv ## collect the changelog, build wheel and sdist, try both; DRY=1 c
 	$(PY) scripts/release.py $(if $(DRY),--dry-run)
 
 clean: ## remove the environment, builds and caches
-	rm -rf $(VENV) $(BENCH_VENV) .venv-adapters dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) .venv-adapters dist build core/target .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 
 import wakelog
+from wakelog import native
 
 _LIBRARIES = ("apsw", "msgspec", "zstandard")
 
@@ -22,7 +23,7 @@ def describe() -> dict[str, str]:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "sqlite": f"{apsw.sqlite_lib_version()} in apsw, {sqlite3.sqlite_version} in sqlite3",
         "libraries": ", ".join(f"{name} {version(name)}" for name in _LIBRARIES),
-        "wakelog": wakelog.__version__,
+        "wakelog": f"{wakelog.__version__}, {native.describe()}",
     }
 
 

@@ -20,14 +20,12 @@ import msgspec
 from msgspec import inspect as shape
 
 from wakelog import engine, errors
+from wakelog.codec.chain import hash_body, join_body, link
 from wakelog.codec.records import (
     PayloadCollector,
     encode_delta,
     encode_event,
     encode_header,
-    hash_body,
-    join_body,
-    link,
 )
 from wakelog.engine import Engine
 from wakelog.model import events as ev

@@ -40,6 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("state", "engines"),
     ("codec", "redaction", "engine", "conformance", "atomic_file", "child_process"),
     ("model", "errors"),
+    ("native",),
 )
 SIDEWAYS = {("model", "errors")}
 NEVER_IMPORTED = {"testing"}

@@ -16,7 +16,7 @@ import pytest
 from tests.crash.answers import Questions, small_store
 from tests.crash.workload import opened
 from tests.seeds import some
-from wakelog.codec.pack import pack_payloads, pack_records, pack_snapshot, unpack_records
+from wakelog.codec.pack import pack, pack_snapshot, unpack
 from wakelog.engines.sqlite.rows import checksum
 from wakelog.model.records import Record
 
@@ -130,18 +130,18 @@ def _rewrite(file: Path, rng: random.Random, kind: str) -> str:
         old: Any = db.execute(f"select {column} from log where id = ?", (key,)).get
         db.execute(f"update log set {column} = ? where id = ?", (_damage(rng, old), key))
     elif rng.random() < 0.15:
-        packed = rng.choice([pack_snapshot(b"{}"), pack_snapshot(_damage(rng, b'{"a":1}')), pack_payloads(())])
+        packed = rng.choice([pack_snapshot(b"{}"), pack_snapshot(_damage(rng, b'{"a":1}')), b""])
         number: Any = db.execute("select session from log where id = ?", (key,)).get
         stored = (number, plain[1], packed, checksum(session, plain[1], packed))
         db.execute("insert or replace into snapshot (session, seq, data, checksum) values (?, ?, ?, ?)", stored)
     else:
-        records = _forge_records(rng, unpack_records(blob), fitting=kind == "fitting")
+        records = _forge_records(rng, unpack(blob)[0], fitting=kind == "fitting")
         if kind == "fitting":
             chain = plain[12]
             for record in records:
                 chain = hashlib.sha256(chain + record.header).digest()
             plain[13] = chain
-        values = (*plain, checksum(session, *plain), pack_records(records), key)
+        values = (*plain, checksum(session, *plain), pack(records, ())[0], key)
         names = ", ".join(f"{name} = ?" for name in f"{COLUMNS}, checksum, records".split(", "))
         db.execute(f"update log set {names} where id = ?", values)
     db.close()

@@ -5,11 +5,16 @@
 Packing is storage, not format: the chain is over the header bytes inside, and a bundle carries them unpacked. The first
 byte tells the packing, so that a better one can come later. The frame's checksum finds an accidental flip on every
 read; a deliberate one is found by the hashes.
+
+`pack_in_python` and `unpack_in_python` are the specification. The native core gives the same bytes and values; what it
+refuses, damaged bytes above all, comes here for its answer.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from itertools import starmap
 from typing import Any
 
 import msgspec
@@ -17,6 +22,10 @@ import zstandard
 
 from wakelog.errors import CorruptLogError
 from wakelog.model.records import Record
+from wakelog.native import core
+
+PayloadPair = tuple[bytes, bytes]
+"""SHA-256 and content."""
 
 _PLAIN, _ZSTD = b"\x00", b"\x01"
 _LEVEL = -1
@@ -29,20 +38,36 @@ _decode_snapshot = msgspec.msgpack.Decoder(tuple[bytes, bytes]).decode
 _local = threading.local()
 
 
-def pack_records(records: tuple[Record, ...]) -> bytes:
-    return _pack([(r.header, r.salt, r.body) for r in records])
+def pack(records: Sequence[Record], payloads: Sequence[PayloadPair]) -> tuple[bytes, bytes]:
+    """A commit's records and its payloads, each as it is stored. No payloads are no bytes."""
+    if core is not None:
+        try:
+            return core.pack(records, payloads)  # type: ignore[no-any-return]
+        except Exception:  # whatever it is, the specification has the last word
+            pass
+    return pack_in_python(records, payloads)
 
 
-def unpack_records(data: bytes) -> tuple[Record, ...]:
-    return tuple(Record(*triple) for triple in _unpack(data, _decode_records))
+def unpack(records: bytes, payloads: bytes = b"") -> tuple[tuple[Record, ...], tuple[PayloadPair, ...]]:
+    """What was packed; CorruptLogError when that cannot be told."""
+    if core is not None:
+        try:
+            triples, pairs = core.unpack(records, payloads)
+            return tuple(starmap(Record, triples)), pairs
+        except Exception:  # whatever it is, the specification has the last word
+            pass
+    return unpack_in_python(records, payloads)
 
 
-def pack_payloads(payloads: tuple[tuple[bytes, bytes], ...]) -> bytes:
-    return _pack(payloads) if payloads else b""
+def pack_in_python(records: Sequence[Record], payloads: Sequence[PayloadPair]) -> tuple[bytes, bytes]:
+    """See `pack`."""
+    return _pack([(r.header, r.salt, r.body) for r in records]), _pack(payloads) if payloads else b""
 
 
-def unpack_payloads(data: bytes) -> tuple[tuple[bytes, bytes], ...]:
-    return _unpack(data, _decode_pairs) if data else ()
+def unpack_in_python(records: bytes, payloads: bytes = b"") -> tuple[tuple[Record, ...], tuple[PayloadPair, ...]]:
+    """See `unpack`."""
+    triples = _unpack(records, _decode_records)
+    return tuple(starmap(Record, triples)), _unpack(payloads, _decode_pairs) if payloads else ()
 
 
 def pack_snapshot(state: bytes) -> bytes:

@@ -1,18 +1,9 @@
-"""One event as stored: header bytes, salt and body, and the chain through the headers.
-
-    body_hash = SHA-256(salt ‖ body)                   in the header, as hex
-    hash(n)   = SHA-256(hash(n-1) ‖ header bytes of n)  hash(0) is 32 zero bytes
-
-The header's bytes are kept as they were first written and are what is hashed, so verifying needs no canonical form.
-The salt is 16 random bytes per record: when body and salt are erased together, a short body cannot be guessed from
-its hash.
-"""
+"""One event as stored: the JSON of its header, of its body, and of the delta in it. chain.py puts records together."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 from collections.abc import Callable
 from typing import Any, Literal, get_args, get_origin
 
@@ -29,9 +20,7 @@ Delta = list[dict[str, Value]]
 INLINE_MAX = 512
 """Text up to this many characters, and JSON up to this many bytes, stays inside the body: below it, a payload's hash
 costs more than it saves."""
-SALT_SIZE = 16
 
-_sha256 = hashlib.sha256
 _encode = msgspec.json.Encoder().encode
 _decode_header = msgspec.json.Decoder(Header).decode
 _decode_body = msgspec.json.Decoder(dict[str, Any]).decode
@@ -68,15 +57,6 @@ def _needs_check(field: msgspec.structs.FieldInfo, cls: type[Event]) -> bool:
 @functools.cache
 def _checked_fields(cls: type[Event]) -> tuple[str, ...]:
     return tuple(f.name for f in msgspec.structs.fields(cls) if _needs_check(f, cls))
-
-
-def link(prev: bytes, header: bytes) -> bytes:
-    """The chain's hash after `header`."""
-    return _sha256(prev + header).digest()
-
-
-def hash_body(salt: bytes, body: bytes) -> str:
-    return _sha256(salt + body).hexdigest()
 
 
 def encode_header(header: Header) -> bytes:
@@ -219,13 +199,6 @@ def _legal_values(event: Event, problem: str) -> str:
 
 def encode_delta(delta: Delta) -> bytes:
     return _encode(delta)
-
-
-def join_body(event: bytes, delta: bytes) -> bytes:
-    """The whole body: the authored part with the delta as its last member."""
-    if not delta:
-        return event
-    return b'{"delta":%b}' % delta if event == b"{}" else b'%b,"delta":%b}' % (event[:-1], delta)
 
 
 def decode_ops(delta: bytes) -> Delta:

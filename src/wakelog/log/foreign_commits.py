@@ -21,7 +21,8 @@ from typing import NoReturn
 
 import msgspec
 
-from wakelog.codec.records import SALT_SIZE, decode_delta, decode_event, decode_header
+from wakelog.codec.chain import SALT_SIZE
+from wakelog.codec.records import decode_delta, decode_event, decode_header
 from wakelog.engine import Engine, Pending, judge
 from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError, WakelogError
 from wakelog.log.adoption import plan_adoption

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import msgspec
 
+from wakelog.codec.chain import hash_records
 from wakelog.codec.pack import unpack_snapshot
 from wakelog.codec.records import (
     Delta,
@@ -20,9 +21,7 @@ from wakelog.codec.records import (
     decode_delta,
     decode_event,
     decode_header,
-    hash_body,
     is_intact,
-    link,
 )
 from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, NotFoundError
@@ -190,18 +189,16 @@ def check_commit(commit: Commit) -> tuple[list[Header], list[bytes]]:
         headers = [decode_header(r.header) for r in records]
     except CorruptLogError as exc:
         raise _altered(commit, commit.first, f"{exc.message} (event {commit.first} of {commit.session})") from exc
-    chain, hashes = commit.prev, []
-    for seq, (header, record) in enumerate(zip(headers, records, strict=True), commit.first):
+    hashes = hash_records(commit.prev, records)
+    for seq, (header, (body_hash, _)) in enumerate(zip(headers, hashes, strict=True), commit.first):
         if header.seq != seq:
             raise _altered(commit, seq, f"event {seq} of {commit.session} calls itself {header.seq}")
-        if record.salt and hash_body(record.salt, record.body) != header.body_hash:
+        if body_hash and body_hash != header.body_hash:
             raise _altered(commit, seq, f"the body of event {seq} of {commit.session} was altered")
-        chain = link(chain, record.header)
-        hashes.append(chain)
-    if chain != commit.hash:
+    if hashes[-1][1] != commit.hash:
         what = f"a header of {commit.session} in {commit.first}..{commit.last} was altered"
         raise _altered(commit, commit.first, what)
-    return headers, hashes
+    return headers, [after for _, after in hashes]
 
 
 def _altered(commit: Commit, seq: Seq, what: str) -> CorruptLogError:

@@ -17,27 +17,23 @@ from typing import Any
 
 import msgspec
 
+from wakelog.codec.chain import SALT_SIZE, SealItem, seal_records
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import (
-    SALT_SIZE,
     Delta,
     PayloadCollector,
     check_event,
     decode_ops,
     encode_delta,
     encode_event,
-    encode_header,
-    hash_body,
-    join_body,
     kind_of,
-    link,
 )
 from wakelog.engine import Pending
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
 from wakelog.model import events as ev
 from wakelog.model import machines
 from wakelog.model.ids import Seq, SessionId
-from wakelog.model.records import GENESIS, Commit, EventDraft, ForkPoint, Header, Record
+from wakelog.model.records import GENESIS, Commit, EventDraft, ForkPoint
 from wakelog.model.trust import TRUSTS
 from wakelog.model.values import Value, check_text
 from wakelog.state.effects import EventPlace, effect_of
@@ -153,21 +149,17 @@ def _seal(
     collector = PayloadCollector(tip.payloads if given is None else given.payloads)
     events = [step.draft.event if step.is_checked else check_event(step.draft.event) for step in steps]
     _check_place(events, fork)
-    records: list[Record] = []
-    turns: list[int] = []
-    chain, size = prev, 0
-    for i, event in enumerate(events):
-        salt = salts[i * SALT_SIZE : i * SALT_SIZE + SALT_SIZE]
-        record, turn = _seal_one(sealed, tip, steps[i], event, salt, at, collector)
-        records.append(record)
-        chain = tip.hash = link(chain, record.header)
+    items: list[SealItem] = []
+    for step, event in zip(steps, events, strict=True):
+        items.append(_seal_one(sealed, tip, step, event, collector))
         tip.seq += 1
-        size += len(record.header) + len(record.body)
-        if turn:
-            turns.append(turn)
+    records, chain = seal_records(prev, first, at, salts, items)
+    tip.hash = chain
+    size = sum([len(record.header) + len(record.body) for record in records])
+    turns = [item[1] for item in items if item[1]]
     tip.bytes_since += size
     _remember(sealed, tip, collector.new, first)
-    kinds = tuple(dict.fromkeys([kind_of(event) for event in events]))
+    kinds = tuple(dict.fromkeys([item[0] for item in items]))
     doc = tip.doc
     sealed.commit = Commit(
         session=session,
@@ -183,7 +175,7 @@ def _seal(
         turns=(min(turns), max(turns)) if turns else (0, 0),
         kinds=kinds,
         paths=tuple(dict.fromkeys([e.path for e in events if type(e) is ev.FileChanged])),
-        records=tuple(records),
+        records=records,
         payloads=tuple(collector.new.items()),
         snapshot=_snapshot_if_due(tip, "history.rewound" in kinds, force_snapshot),
         fingerprint=fingerprint_of(events) if commit_id else b"",
@@ -193,10 +185,8 @@ def _seal(
     )
 
 
-def _seal_one(
-    sealed: Sealed, tip: Tip, step: SealStep, event: ev.Event, salt: bytes, at: int, collector: PayloadCollector
-) -> tuple[Record, int]:
-    """One event as a record, and the turn it belongs to. Moves the tip's state, not yet its position."""
+def _seal_one(sealed: Sealed, tip: Tip, step: SealStep, event: ev.Event, collector: PayloadCollector) -> SealItem:
+    """What the record of one event is made of. Moves the tip's state, not yet its position."""
     doc, draft, seq = tip.fold.doc, step.draft, tip.seq + 1
     kind = kind_of(event)
     if type(event) is ev.PayloadRedacted:
@@ -225,22 +215,10 @@ def _seal_one(
     if delta:
         stored_delta = encode_delta(delta)
         tip.fold.apply(decode_ops(stored_delta), sealed.undone_by)
-    if type(event) is not ev.StatePatched:  # whose patch is its delta
-        body = join_body(body, stored_delta)
-    header = Header(
-        seq,
-        kind,
-        at,
-        hash_body(salt, body),
-        turn,
-        attempt,
-        draft.actor,
-        cause,
-        draft.derived_from,
-        draft.source,
-        draft.trust,
-    )
-    return Record(encode_header(header), salt, body), turn  # the draft's texts were checked with the draft
+    if type(event) is ev.StatePatched:
+        stored_delta = b""  # its patch is its delta
+    # The draft's texts were checked with the draft.
+    return kind, turn, attempt, draft.actor, cause, draft.derived_from, draft.source, draft.trust, body, stored_delta
 
 
 def _check_same(doc: dict[str, Value], mine: Delta, given: Delta, seq: Seq) -> None:

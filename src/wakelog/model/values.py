@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from wakelog.errors import InvalidInputError
+from wakelog.native import core
 
 Value = Any
 """JSON data as described above. Foreign data enters here, so the type checker cannot help further."""
@@ -18,6 +19,7 @@ Value = Any
 INT_MAX = 2**53 - 1
 DEPTH_MAX = 64
 RESERVED_KEYS = frozenset({"$payload", "$erased", "$redacted"})
+_is_plain = None if core is None else core.is_plain
 
 
 def check_value(value: Value, where: str = "value", *, reserved: bool = False) -> Value:
@@ -25,6 +27,8 @@ def check_value(value: Value, where: str = "value", *, reserved: bool = False) -
 
     With `reserved`, the log's own keys are let through: inside a payload they mean nothing.
     """
+    if _is_plain is not None and _is_plain(value):
+        return value
     return _check(value, where, 0, reserved)
 
 

@@ -33,7 +33,7 @@ MISSING = object()
 OPEN = "data"
 _MASK = (1 << (WIDTH_BYTES * 8)) - 1
 _UNLIMITED = 1 << 30
-_DEPTH = {
+DEPTHS = {
     "status": 1,
     "turn": 1,
     "view": 1,
@@ -51,7 +51,7 @@ _shake = hashlib.shake_256
 
 def entry_depth(part: str) -> int:
     """How many tokens name a leaf in this top-level part of the document."""
-    return _DEPTH.get(part, 2)
+    return DEPTHS.get(part, 2)
 
 
 class Digest:

@@ -12,13 +12,14 @@ import msgspec
 
 from wakelog.errors import InvalidInputError
 from wakelog.model.values import Value
-from wakelog.state.digest import MISSING, OPEN, Digest, entry_depth, hash_total, total_of
+from wakelog.state.digest import DEPTHS, MISSING, OPEN, Digest, hash_total, total_of
 from wakelog.state.patch import Delta, Op, apply_op, copy, escape, tokens_of
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Value]).decode
 
 _OPS = frozenset({"add", "remove", "replace"})
+_depth_of = DEPTHS.get
 
 Entry = tuple[str, dict[str, Value], str, Value]
 """A change of one entry: its pointer, the map it is in, its key, its former value."""
@@ -60,8 +61,12 @@ class Fold:
         try:
             for op in delta:
                 path, name = op["path"], op["op"]
-                tokens = tokens_of(path)
-                depth = entry_depth(tokens[0]) if tokens else 1
+                if path[:1] == "/" and "~" not in path:
+                    tokens = path.split("/")  # as `tokens_of` would, without a call: most are plain
+                    del tokens[0]
+                else:
+                    tokens = tokens_of(path)
+                depth = _depth_of(tokens[0], 2) if tokens else 1
                 if len(tokens) != depth:
                     undo.append(self._apply_inside(tokens, depth, op))
                     continue

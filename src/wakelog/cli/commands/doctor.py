@@ -15,6 +15,7 @@ import click
 import msgspec
 
 import wakelog
+from wakelog import native
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import NO
 from wakelog.cli.render.capture import capture_checks
@@ -47,6 +48,7 @@ def installation() -> Iterator[StoreCheck]:
     yield StoreCheck("python", "ok" if sys.version_info >= (3, 11) else "fail", python, "")
     import apsw
 
+    yield StoreCheck("core", "ok", native.describe())
     yield StoreCheck("sqlite", "ok", f"{apsw.sqlite_lib_version()} through apsw {apsw.apsw_version()}")
     try:
         found = config.load()

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.codec.pack import pack_payloads, pack_records, unpack_payloads, unpack_records
+from wakelog.codec.pack import pack, unpack
 from wakelog.errors import CorruptLogError
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Commit, ForkPoint, Head
@@ -31,14 +31,13 @@ def to_row(commit: Commit) -> tuple[Any, ...]:
         commit.fingerprint,
         commit.prev,
         commit.hash,
-        pack_records(commit.records),
-        pack_payloads(commit.payloads),
+        *pack(commit.records, commit.payloads),
     )
 
 
 def from_row(session: SessionId, row: Any) -> Commit:
     try:
-        records, payloads = unpack_records(row["records"]), unpack_payloads(row["payloads"])
+        records, payloads = unpack(row["records"], row["payloads"])
     except CorruptLogError as exc:
         first, last = row["first"], row["last"]
         what = f"the stored commit of events {first} to {last} of session {session} is damaged: {exc.message}"

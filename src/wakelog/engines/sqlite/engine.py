@@ -4,7 +4,7 @@
 it writes everything in line in one transaction, syncs once, and all of them have their answer (group_commit.py).
 
 **Processes.** Any number may open the same file. The write lock is taken before the head is read. Whether another
-process has written since is told by `PRAGMA data_version`, which costs microseconds.
+process has written since is told by the data version of the connection, which counts its own commits too.
 
 **Forking.** Before `os.fork` all connections are closed, and after it both sides open new ones (fork_safety.py).
 """
@@ -121,7 +121,7 @@ class SqliteEngine:
         """Writes the whole batch, or nothing: then those whose fault it was have their error."""
         at: GroupedAppend | None = None
 
-        def store(db: apsw.Connection) -> None:
+        def store(db: apsw.Connection) -> apsw.Connection:
             nonlocal at
             for at in batch:
                 at.head = at.error = None
@@ -130,9 +130,12 @@ class SqliteEngine:
                 except WakelogError as exc:
                     at.error = exc
             at = None
+            return db
 
         try:
-            self._pool.transact(store)
+            db = self._pool.transact(store)
+            # What was just committed is not news. Nothing was read since, so nobody else's commit is counted here.
+            self._heads_as_of = (self._pool.writers, db.data_version())
             return []
         except (OverflowError, UnicodeEncodeError, TypeError) as exc:
             assert at is not None
@@ -178,8 +181,9 @@ class SqliteEngine:
         return after
 
     def _last_head(self, db: apsw.Connection, number: int, session: SessionId) -> Head:
-        """The head as this process wrote it, if no other has written since: `data_version` tells, to one connection."""
-        as_of = (self._pool.writers, db.pragma("data_version"))
+        """The head as this process wrote it, if no other has written since: the data version tells, to one connection.
+        It moved at the start of this transaction, if at all."""
+        as_of = (self._pool.writers, db.data_version())
         if as_of != self._heads_as_of:
             self._heads.clear()
             self._heads_as_of = as_of

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from wakelog.codec.pack import pack_payloads, pack_records, unpack_payloads, unpack_records
+from wakelog.codec import pack as blobs
 from wakelog.errors import CorruptLogError
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Commit, ForkPoint, Head
@@ -64,8 +64,7 @@ def to_row(commit: Commit) -> tuple[Any, ...]:
         commit.prev,
         commit.hash,
     )
-    blobs = pack_records(commit.records), pack_payloads(commit.payloads)
-    return (*plain, checksum(commit.session, *plain), *blobs)
+    return (*plain, checksum(commit.session, *plain), *blobs.pack(commit.records, commit.payloads))
 
 
 def from_row(session: SessionId, row: tuple[Any, ...], *, payloads: bool) -> Commit:
@@ -89,8 +88,7 @@ def from_row(session: SessionId, row: tuple[Any, ...], *, payloads: bool) -> Com
     if type(row[_PLAIN]) is not bytes or type(row[_PLAIN + 1]) is not bytes:
         raise _damaged(session, first, last)
     try:
-        records = unpack_records(row[_PLAIN])
-        brought = unpack_payloads(row[_PLAIN + 1]) if payloads else ()
+        records, brought = blobs.unpack(row[_PLAIN], row[_PLAIN + 1] if payloads else b"")
     except CorruptLogError as exc:
         raise _damaged(session, first, last, exc.message) from exc
     return Commit(

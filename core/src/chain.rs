@@ -1,0 +1,200 @@
+//! Sealing: from encoded events to chained records (the specification is codec/chain.py).
+
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
+use sha2::{Digest, Sha256};
+
+const SALT_SIZE: usize = 16;
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// What a record is made of, borrowed from Python. `head` is the header up to the body's hash, `tail` what follows it.
+struct Item<'a> {
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    event: &'a [u8],
+    delta: &'a [u8],
+}
+
+type Sealed<'py> = (Bound<'py, PyList>, Bound<'py, PyBytes>);
+
+/// The records of a commit as (header, salt, body), and the chain's hash after them.
+#[pyfunction]
+pub fn seal_records<'py>(
+    py: Python<'py>,
+    prev: &[u8],
+    first: i64,
+    at: i64,
+    salts: &[u8],
+    items: &Bound<'py, PyList>,
+) -> PyResult<Sealed<'py>> {
+    if salts.len() != SALT_SIZE * items.len() {
+        return Err(PyValueError::new_err("a record needs a salt"));
+    }
+    let tuples = items.iter().map(|item| Ok(item.cast_into_exact::<PyTuple>()?)).collect::<PyResult<Vec<_>>>()?;
+    let parts = tuples.iter().map(bytes_of).collect::<PyResult<Vec<_>>>()?;
+    let mut sealing = Vec::with_capacity(tuples.len());
+    for ((seq, item), (event, delta)) in (first..).zip(&tuples).zip(&parts) {
+        let (head, tail) = header_of(py, seq, at, item)?;
+        sealing.push(Item { head, tail, event: event.as_bytes(), delta: delta.as_bytes() });
+    }
+    let size = sealing.iter().map(|item| item.event.len() + item.delta.len()).sum();
+    let (done, chain) = crate::apart(py, size, || seal_all(prev, salts, sealing));
+    let records = PyList::empty(py);
+    for ((header, body), salt) in done.iter().zip(salts.chunks(SALT_SIZE)) {
+        records.append((PyBytes::new(py, header), PyBytes::new(py, salt), PyBytes::new(py, body)))?;
+    }
+    Ok((records, PyBytes::new(py, &chain)))
+}
+
+/// The body's hash of each record that has a salt, and the chain's hash after each.
+#[pyfunction]
+pub fn hash_records<'py>(
+    py: Python<'py>,
+    prev: &[u8],
+    records: &Bound<'py, PyAny>,
+) -> PyResult<Vec<(Bound<'py, PyString>, Bound<'py, PyBytes>)>> {
+    let mut chain = prev.to_vec();
+    let mut out = Vec::new();
+    for record in records.try_iter()? {
+        let record = record?;
+        let (header, salt, body) = crate::pack::parts_of(&record)?;
+        let hash = if salt.as_bytes().is_empty() {
+            intern!(py, "").clone()
+        } else {
+            let digest = Sha256::new().chain_update(salt.as_bytes()).chain_update(body.as_bytes()).finalize();
+            let mut hex = String::with_capacity(64);
+            hex.extend(digest.iter().flat_map(|b| [b >> 4, b & 15]).map(|n| HEX[n as usize] as char));
+            PyString::new(py, &hex)
+        };
+        chain = Sha256::new().chain_update(&chain).chain_update(header.as_bytes()).finalize().to_vec();
+        out.push((hash, PyBytes::new(py, &chain)));
+    }
+    Ok(out)
+}
+
+fn seal_all(prev: &[u8], salts: &[u8], items: Vec<Item<'_>>) -> (Vec<(Vec<u8>, Vec<u8>)>, Vec<u8>) {
+    let mut chain = prev.to_vec();
+    let mut done = Vec::with_capacity(items.len());
+    for (item, salt) in items.into_iter().zip(salts.chunks(SALT_SIZE)) {
+        let body = join_body(item.event, item.delta);
+        let digest = Sha256::new().chain_update(salt).chain_update(&body).finalize();
+        let mut header = item.head;
+        header.extend(digest.iter().flat_map(|b| [HEX[(b >> 4) as usize], HEX[(b & 15) as usize]]));
+        header.extend_from_slice(&item.tail);
+        chain = Sha256::new().chain_update(&chain).chain_update(&header).finalize().to_vec();
+        done.push((header, body));
+    }
+    (done, chain)
+}
+
+fn join_body(event: &[u8], delta: &[u8]) -> Vec<u8> {
+    if delta.is_empty() {
+        return event.to_vec();
+    }
+    let open = if event == b"{}" { b"{".as_slice() } else { &event[..event.len().saturating_sub(1)] };
+    let comma: &[u8] = if event == b"{}" { b"" } else { b"," };
+    [open, comma, b"\"delta\":", delta, b"}"].concat()
+}
+
+fn bytes_of<'py>(item: &Bound<'py, PyTuple>) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    if item.len() != 10 {
+        return Err(PyValueError::new_err("an item has ten parts"));
+    }
+    Ok((item.get_item(8)?.cast_into_exact()?, item.get_item(9)?.cast_into_exact()?))
+}
+
+/// The members of a header before and after the body's hash, in the order and with the omissions of `Header`.
+fn header_of(py: Python<'_>, seq: i64, at: i64, item: &Bound<'_, PyTuple>) -> PyResult<(Vec<u8>, Vec<u8>)> {
+    let mut head = Vec::with_capacity(192);
+    head.extend_from_slice(b"{\"seq\":");
+    put_int(&mut head, seq);
+    head.extend_from_slice(b",\"kind\":");
+    put_text(&mut head, item.get_item(0)?.cast_exact::<PyString>()?.to_str()?);
+    head.extend_from_slice(b",\"at\":");
+    put_int(&mut head, at);
+    head.extend_from_slice(b",\"body_hash\":\"");
+    let mut tail = b"\"".to_vec();
+    put_number(&mut tail, b",\"turn\":", &item.get_item(1)?, 0)?;
+    put_number(&mut tail, b",\"attempt\":", &item.get_item(2)?, 1)?;
+    put_choice(&mut tail, b",\"actor\":", &item.get_item(3)?, intern!(py, "agent"))?;
+    put_number(&mut tail, b",\"cause\":", &item.get_item(4)?, 0)?;
+    put_ranges(&mut tail, item.get_item(5)?.cast_exact::<PyTuple>()?)?;
+    put_choice(&mut tail, b",\"source\":", &item.get_item(6)?, intern!(py, ""))?;
+    put_choice(&mut tail, b",\"trust\":", &item.get_item(7)?, intern!(py, "trusted"))?;
+    tail.push(b'}');
+    Ok((head, tail))
+}
+
+fn put_number(out: &mut Vec<u8>, name: &[u8], value: &Bound<'_, PyAny>, default: i64) -> PyResult<()> {
+    let value: i64 = value.cast_exact::<PyInt>()?.extract()?;
+    if value != default {
+        out.extend_from_slice(name);
+        put_int(out, value);
+    }
+    Ok(())
+}
+
+/// Left out when it is the default itself: an equal text of another origin is written, as msgspec writes it.
+fn put_choice(
+    out: &mut Vec<u8>,
+    name: &[u8],
+    value: &Bound<'_, PyAny>,
+    default: &Bound<'_, PyString>,
+) -> PyResult<()> {
+    if !value.is(default) {
+        out.extend_from_slice(name);
+        put_text(out, value.cast_exact::<PyString>()?.to_str()?);
+    }
+    Ok(())
+}
+
+fn put_ranges(out: &mut Vec<u8>, ranges: &Bound<'_, PyTuple>) -> PyResult<()> {
+    if ranges.is_empty() {
+        return Ok(());
+    }
+    out.extend_from_slice(b",\"derived_from\":");
+    let mut open = b'[';
+    for range in ranges.iter() {
+        let range = range.cast_into_exact::<PyTuple>()?;
+        if range.len() != 2 {
+            return Err(PyValueError::new_err("a range has two ends"));
+        }
+        let (first, last) = (range.get_item(0)?, range.get_item(1)?);
+        out.extend_from_slice(&[open, b'[']);
+        put_int(out, first.cast_exact::<PyInt>()?.extract()?);
+        out.push(b',');
+        put_int(out, last.cast_exact::<PyInt>()?.extract()?);
+        out.push(b']');
+        open = b',';
+    }
+    out.push(b']');
+    Ok(())
+}
+
+fn put_int(out: &mut Vec<u8>, value: i64) {
+    out.extend_from_slice(value.to_string().as_bytes());
+}
+
+/// A JSON string as msgspec writes it.
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    for &byte in text.as_bytes() {
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            8 => out.extend_from_slice(b"\\b"),
+            9 => out.extend_from_slice(b"\\t"),
+            10 => out.extend_from_slice(b"\\n"),
+            12 => out.extend_from_slice(b"\\f"),
+            13 => out.extend_from_slice(b"\\r"),
+            0..=31 => {
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&[HEX[(byte >> 4) as usize], HEX[(byte & 15) as usize]]);
+            }
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'"');
+}

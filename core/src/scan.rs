@@ -1,0 +1,176 @@
+//! Looking for signs of secrets. Almost no text has one, and then the work is done; where there is a sign, the
+//! Python code looks at the text (redaction/redactor.py), so a secret is what it says and nothing else.
+//!
+//! The signs are those of its three looks, and never fewer: where a look is costly to do exactly, more is let through.
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use memchr::memmem::Finder;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::values::Gathered;
+
+/// The signs, as bits of the answer.
+const STOP: u8 = 1;
+const WORD: u8 = 2;
+const TEXT: u8 = 4;
+
+const LONG: usize = 20;
+const BLOB: usize = 2048;
+const ENDINGS: [&str; 6] = ["ken", "key", "pass", "pwd", "cret", "curl "];
+
+/// What one redactor looks for: the literals of its patterns, by where they stand.
+#[pyclass(frozen)]
+pub struct Scanner {
+    endings: AhoCorasick,
+    word: AhoCorasick,
+    before: AhoCorasick,
+    text: Vec<Finder<'static>>,
+    distance: usize,
+}
+
+#[pymethods]
+impl Scanner {
+    #[new]
+    fn new(word: Vec<String>, before: Vec<String>, text: Vec<String>, distance: usize) -> PyResult<Self> {
+        Ok(Scanner {
+            endings: searcher(ENDINGS)?,
+            word: searcher(word)?,
+            before: searcher(before)?,
+            text: text.iter().map(|literal| Finder::new(literal).into_owned()).collect(),
+            distance,
+        })
+    }
+
+    /// Which signs a text has; 0 is none at all.
+    fn look(&self, py: Python<'_>, text: &str) -> u8 {
+        crate::apart(py, text.len(), || self.signs(text))
+    }
+
+    /// Whether no text of these events has a sign, and no key says "secret". `fields` tells what to look at, by type.
+    /// False says nothing: then values.py looks.
+    fn are_clean(&self, py: Python<'_>, events: &Bound<'_, PyList>, fields: &Bound<'_, PyDict>) -> PyResult<bool> {
+        let mut gathered = Gathered::new(fields);
+        for event in events.iter() {
+            if !gathered.add_event(&event)? {
+                return Ok(false);
+            }
+        }
+        let text = gathered.text;
+        Ok(crate::apart(py, text.len(), || self.signs(&text) == 0))
+    }
+}
+
+impl Scanner {
+    fn signs(&self, text: &str) -> u8 {
+        let found = |sign, has| if has { sign } else { 0 };
+        found(STOP, self.has_stop(text.to_ascii_lowercase().as_bytes()))
+            | found(WORD, self.has_word(text))
+            | found(TEXT, self.text.iter().any(|literal| literal.find(text.as_bytes()).is_some()))
+    }
+
+    /// Whether something is assigned to a name that says "secret" (assignments.py).
+    fn has_stop(&self, low: &[u8]) -> bool {
+        self.endings.find_iter(low).any(|hit| {
+            let (before, after) = (&low[..hit.start()], &low[hit.end()..]);
+            match ENDINGS[hit.pattern().as_usize()] {
+                "ken" => is_separator(after) || (before.ends_with(b"-to") && after.starts_with(b" ")),
+                "key" => ends_in_key(before, after),
+                "pass" => ends_in_pass(before, after),
+                "pwd" => is_separator(after),
+                "cret" => is_separator(after) || (before.ends_with(b"-se") && after.starts_with(b" ")),
+                _ => true,
+            }
+        })
+    }
+
+    /// Whether a long word has a literal in it or before it (words.py).
+    fn has_word(&self, text: &str) -> bool {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while let Some((start, end)) = next_run(bytes, at) {
+            at = end;
+            let word = &bytes[start..end];
+            if word.iter().all(|b| matches!(b, b'a'..=b'z' | b'_' | b'-')) {
+                continue;
+            }
+            if matches!(bytes.get(end), Some(b'+' | b'/')) {
+                let is_blob = |b: &&u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
+                let size = bytes[start..].iter().take_while(is_blob).count();
+                if size >= BLOB {
+                    at = start + size;
+                    continue;
+                }
+            }
+            let first = text[..start].char_indices().rev().take(self.distance).last().map_or(start, |(i, _)| i);
+            if holds(&self.word, word) || holds(&self.before, &bytes[first..start]) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn searcher<P: AsRef<[u8]>>(literals: impl IntoIterator<Item = P>) -> PyResult<AhoCorasick> {
+    let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(literals);
+    built.map_err(|problem| PyValueError::new_err(problem.to_string()))
+}
+
+/// A literal that begins with a line break begins the place.
+fn holds(literals: &AhoCorasick, place: &[u8]) -> bool {
+    literals.is_match(&[b"\n", place].concat())
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+/// The next run of long enough words' characters. Every twentieth is looked at; only around a hit the others are.
+fn next_run(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
+    loop {
+        let probe = at + LONG - 1;
+        let run = bytes.get(at..=probe)?;
+        match run.iter().rposition(|b| !is_word(*b)) {
+            Some(gap) => at += gap + 1,
+            None => {
+                let end = bytes[probe..].iter().position(|b| !is_word(*b)).map_or(bytes.len(), |n| probe + n);
+                return Some((at, end));
+            }
+        }
+    }
+}
+
+/// `=`, `:`, `=>`, `:=`, ` is `, `>` after a name, with quotes, brackets and blanks between.
+fn is_separator(after: &[u8]) -> bool {
+    if after.starts_with(b">") || after.starts_with(b" is ") || after.starts_with(b" is: ") {
+        return true;
+    }
+    let skipped = after.iter().take(12).take_while(|b| b"\"']\\ \t".contains(b)).count();
+    match &after[skipped..] {
+        [b'=', ..] => true,
+        [b':', b':', ..] => false,
+        [b':', ..] => true,
+        _ => false,
+    }
+}
+
+fn ends_in_key(before: &[u8], after: &[u8]) -> bool {
+    let is_name = matches!(before.last(), Some(b'a'..=b'z' | b'_' | b'-' | b'.'));
+    let is_phrase = matches!(before, [.., b'a'..=b'z' | b'0'..=b'9', b' ']);
+    ((is_name || is_phrase) && is_separator(after))
+        || (is_name && after.strip_prefix(b"_base").is_some_and(is_separator))
+        || (before.ends_with(b"-") && after.starts_with(b" "))
+        || after.starts_with(b"-----")
+        || after.starts_with(b" block-----")
+}
+
+fn ends_in_pass(before: &[u8], after: &[u8]) -> bool {
+    let ends: [&[u8]; 4] = [b"", b"word", b"phrase", b"wd"];
+    if ends.iter().any(|end| after.strip_prefix(*end).is_some_and(is_separator)) {
+        return true;
+    }
+    // Not only what stands last on its line: that is for Python to see.
+    let is_apart = before.last().is_some_and(|b| !(b.is_ascii_alphanumeric() || *b == b'_'));
+    is_apart && after.starts_with(b"word ")
+}

@@ -1,0 +1,181 @@
+//! Walks over Python values: all their texts in one buffer, and whether a value can be stored as it is.
+//!
+//! Both say yes only where Python would (redaction/values.py, model/values.py). A no says nothing: Python then looks.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+const DEPTH_MAX: usize = 64;
+const INT_MAX: i64 = (1 << 53) - 1;
+const SHORTEST_NAMED: usize = 8;
+const BYTES_MAX: usize = 1 << 20;
+const RESERVED: [&str; 3] = ["$payload", "$erased", "$redacted"];
+/// A name that says "secret" ends so, once everything but letters and digits is left out.
+const ENDINGS: [&[u8]; 11] = [
+    b"password", b"passwd", b"passphrase", b"pwd", b"pass", b"secret", b"authorization", b"token", b"key", b"keybase",
+    b"auth",
+];
+
+/// The texts of events, a line break after each: no pattern reaches from one into the next.
+pub struct Gathered<'a, 'py> {
+    fields: &'a Bound<'py, PyDict>,
+    pub text: String,
+}
+
+impl<'a, 'py> Gathered<'a, 'py> {
+    pub fn new(fields: &'a Bound<'py, PyDict>) -> Self {
+        Gathered { fields, text: String::with_capacity(1 << 14) }
+    }
+
+    /// False when something here is for Python to see.
+    pub fn add_event(&mut self, event: &Bound<'py, PyAny>) -> PyResult<bool> {
+        self.add_struct(event, 0)
+    }
+
+    /// `fields` has, for a type, the names of its fields and the one whose value names the field `value`.
+    fn add_struct(&mut self, value: &Bound<'py, PyAny>, depth: usize) -> PyResult<bool> {
+        let Some(known) = self.fields.get_item(value.get_type())? else {
+            return Ok(false);
+        };
+        let known = known.cast_into::<PyTuple>()?;
+        let (names, key) = (known.get_item(0)?.cast_into::<PyTuple>()?, known.get_item(1)?.cast_into::<PyString>()?);
+        for name in names.iter() {
+            let name = name.cast_into::<PyString>()?;
+            let held = value.getattr(&name)?;
+            let is_named = !key.is_empty()? && name.to_str()? == "value" && says_secret(&value.getattr(&key)?)?;
+            if !self.add(&held, is_named, depth)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn add(&mut self, value: &Bound<'py, PyAny>, is_named: bool, depth: usize) -> PyResult<bool> {
+        if depth > DEPTH_MAX {
+            return Ok(false);
+        }
+        if let Ok(text) = value.cast::<PyString>() {
+            let Ok(text) = text.to_str() else { return Ok(false) };
+            self.text.push_str(text);
+            self.text.push('\n');
+            return Ok(!(is_named && text.len() >= SHORTEST_NAMED));
+        }
+        if is_scalar(value) {
+            return Ok(true);
+        }
+        if let Ok(dict) = value.cast::<PyDict>() {
+            for (key, item) in dict.iter() {
+                let is_named = says_secret(&name_of(dict, &key)?)?;
+                if !self.add(&item, is_named, depth + 1)? {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
+        }
+        if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+            for item in value.try_iter()? {
+                if !self.add(&item?, is_named, depth + 1)? {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
+        }
+        if let Ok(bytes) = value.cast::<PyBytes>() {
+            return Ok(self.add_bytes(bytes.as_bytes()));
+        }
+        if self.fields.contains(value.get_type())? {
+            return self.add_struct(value, depth + 1);
+        }
+        // A payload is the one value that is no struct; anything else is for Python.
+        match value.getattr_opt(intern!(value.py(), "content"))? {
+            Some(content) => Ok(content.cast::<PyBytes>().is_ok_and(|content| self.add_bytes(content.as_bytes()))),
+            None => Ok(false),
+        }
+    }
+
+    /// Bytes that are no text hold nothing to look at.
+    fn add_bytes(&mut self, bytes: &[u8]) -> bool {
+        if bytes.len() > BYTES_MAX {
+            return false;
+        }
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            self.text.push_str(text);
+            self.text.push('\n');
+        }
+        true
+    }
+}
+
+fn is_scalar(value: &Bound<'_, PyAny>) -> bool {
+    value.is_none()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyBool>()
+        || value.is_exact_instance_of::<PyFloat>()
+}
+
+/// The name a dict's value goes by: its key, but the value of a patch goes by the last part of its path.
+fn name_of<'py>(dict: &Bound<'py, PyDict>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = dict.py();
+    if key.is_exact_instance_of::<PyString>() && key.eq(intern!(py, "value"))? && dict.contains(intern!(py, "op"))? {
+        if let Some(path) = dict.get_item(intern!(py, "path"))? {
+            return Ok(path);
+        }
+    }
+    Ok(key.clone())
+}
+
+/// Whether a name, or a path by its last part, may say "secret". What is not plain ASCII may.
+fn says_secret(name: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Ok(name) = name.cast::<PyString>() else { return Ok(false) };
+    let Ok(name) = name.to_str() else { return Ok(true) };
+    if !name.is_ascii() {
+        return Ok(true);
+    }
+    let mut last = [0; 16];
+    let mut at = last.len();
+    for byte in name.bytes().rev().filter(u8::is_ascii_alphanumeric).take(last.len()) {
+        at -= 1;
+        last[at] = byte.to_ascii_lowercase();
+    }
+    Ok(ENDINGS.iter().any(|ending| last[at..].ends_with(ending)))
+}
+
+/// Whether a value is stored as it is: JSON that means the same in every language, with nothing to change in it.
+#[pyfunction]
+pub fn is_plain(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    is_plain_at(value, 0)
+}
+
+fn is_plain_at(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
+    if let Ok(text) = value.cast_exact::<PyString>() {
+        return Ok(text.to_str().is_ok());
+    }
+    if value.is_none() || value.is_exact_instance_of::<PyBool>() {
+        return Ok(true);
+    }
+    if let Ok(number) = value.cast_exact::<PyInt>() {
+        return Ok(number.extract::<i64>().is_ok_and(|n| (-INT_MAX..=INT_MAX).contains(&n)));
+    }
+    if depth >= DEPTH_MAX {
+        return Ok(false);
+    }
+    if let Ok(dict) = value.cast_exact::<PyDict>() {
+        for (key, item) in dict.iter() {
+            let Ok(key) = key.cast_exact::<PyString>() else { return Ok(false) };
+            if key.to_str().map_or(true, |key| RESERVED.contains(&key)) || !is_plain_at(&item, depth + 1)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    if let Ok(list) = value.cast_exact::<PyList>() {
+        for item in list.iter() {
+            if !is_plain_at(&item, depth + 1)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    Ok(false)
+}
