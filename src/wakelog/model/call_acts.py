@@ -134,19 +134,21 @@ def _is_view(given: Value) -> bool:
 
 
 def _shell_act(line: str) -> Act:
-    commands = shell_commands(line)
-    if checks_in(commands):
+    acts = {act_of_command(c) for c in shell_commands(line)}
+    if "check" in acts:
         return "check"
     if written_files(line):
         return "write"
-    acts = {_command_act(c) for c in commands}
     for act in ("run", "record"):
         if act in acts:
             return act
     return "look"
 
 
-def _command_act(command: ShellCommand) -> Act:
+def act_of_command(command: ShellCommand) -> Act:
+    """What one command of a command line does."""
+    if checks_in([command]):
+        return "check"
     program, words = command.program, command.words
     if program == "git":
         verb = next((w for w in words[1:] if not w.startswith("-")), "")
