@@ -7,13 +7,14 @@ that a row is never changed. What an erased event said is not in these rows; wha
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any
 
 import msgspec
 
 from wakelog.index.facets import Facets, Fetch, as_text, failure_of
 from wakelog.index.rows import AskedStep, Batch, ProjectionState
-from wakelog.model.call_subject import TARGET_MAX, project_path, subject_of
+from wakelog.model.call_subject import TARGET_MAX, CallSubject, project_path, subject_of
 from wakelog.model.calls import ANSWERS, ASKS, FAILURES
 from wakelog.model.error_signature import error_signature
 from wakelog.model.records import Header
@@ -21,6 +22,8 @@ from wakelog.model.trust import distrust
 from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder(order="sorted").encode
+_OWN = re.compile(r"(?:^|__|[./:-])wakelog(?:__|[./:-]|$)")
+"""Tools that ask this log: what they recall is never learned from again."""
 INPUT_DIGITS = 16
 PATHS_MAX = 10
 """So many files of a failed call are noted as where it failed."""
@@ -39,7 +42,7 @@ class StepRows:
         """Adds what one event tells, after its delta was applied."""
         kind, seq, trust = header.kind, header.seq, distrust(header.trust)
         place = {"seq": seq, "at": occurred, "trust": trust}
-        if kind in ASKS and said.effect != "model":
+        if kind in ASKS and said.effect != "model" and not _OWN.search(said.tool):
             self._ask(header, body, said, occurred, lambda mention: self._fetch(seq, mention))
         if kind in ANSWERS and said.effect != "model" and said.outcome:
             self._answer(header, body, said, occurred, duration_us)
@@ -77,6 +80,8 @@ class StepRows:
         target = self._path(subject.target) if is_path else subject.target
         digest = as_text(body.get("input_hash"))[:INPUT_DIGITS] or _digest(given)
         trust = distrust(header.trust)
+        if subject.label.startswith("wakelog"):
+            read, written, subject = (), (), CallSubject(subject.label)
         for address in subject.urls:
             self._touch("url", address, "read", seq=header.seq, at=occurred, trust=trust)
         for path in read:
@@ -91,7 +96,7 @@ class StepRows:
             asked = AskedStep(header.cause or header.seq, said.tool, "", "run", "", (), 0)
         if not body.get("retry"):
             self._carried.asked.pop(said.action, None)
-        if not asked.label:
+        if not asked.label or _OWN.search(said.tool) or asked.label.startswith("wakelog"):
             return
         trust = max(asked.trust, distrust(header.trust))
         signature = ""

@@ -47,7 +47,7 @@ class PathStep(msgspec.Struct, frozen=True):
     seq: Seq
 
 
-class Connections(msgspec.Struct, frozen=True):
+class ThingPath(msgspec.Struct, frozen=True):
     """The shortest way between two things; empty when there is none within reach."""
 
     a: str

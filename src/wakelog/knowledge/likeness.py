@@ -18,13 +18,16 @@ import msgspec
 
 from wakelog.index.connection import Connection, as_rows
 from wakelog.index.results import AsOf
-from wakelog.knowledge.lines import PastSession, in_one_line, past_session
+from wakelog.knowledge.lines import PastSession, in_one_line, past_session, trust_of
 from wakelog.model.ids import SessionId
+from wakelog.model.trust import Trust
 
 LOOKED_AT = 2000
 """So many sessions are looked at, the newest first."""
-DEEPER = 300
+DEEPER = 100
 """Of so many, also the files and tools."""
+TEXT_MAX = 600
+"""Of a longer text its beginning counts."""
 DAY_US = 86_400_000_000
 LEAST = 0.34
 """A session must have words of at least this part of the weight that was asked for."""
@@ -34,10 +37,10 @@ RARE = 0.2
 _STOP = frozenset(
     re.split(
         r"\s+",
-        "a an and are as at be by can do does for from fix get has have how i in into is it its job like make me my new of"
-        " on or our please run same session so task that the their them then there this to up us use was we were what when"
-        " with work would you your add all also change code file files need now out should some want yesterday today week"
-        " last ago day",
+        "a an and are as at be by can do does for from fix get has have how i in into is it its job like make me my new"
+        " of on or our please run same session so task that the their them then there this to up us use was we were"
+        " what when with work would you your add all also change code file files need now out should some want"
+        " yesterday today week last ago day",
     )
 )
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
@@ -48,9 +51,9 @@ from wl_session s where s.hidden = 0 and (:project is null or s.project = :proje
 order by s.last_at desc, s.id limit :limit
 """
 _INPUTS = """
-select t.session, t.turn, t.input from json_each(:sessions) p
+select t.session, t.turn, t.input, t.trust from json_each(:sessions) p
 cross join wl_turn t on t.session = cast(p.value ->> 0 as bigint)
-where t.input <> '' and t.attempt = 1 order by t.session, t.turn
+where t.input <> '' and t.attempt = 1 and t.turn <= 3 order by t.session, t.turn
 """
 _FILES = """
 select t.session, t.name from json_each(:sessions) p
@@ -71,6 +74,8 @@ class LikeSession(msgspec.Struct, frozen=True):
     about: str
     outcome: str
     at: int
+    trust: Trust
+    """Of the turns in which it was asked."""
     score: float
     """What part of the weight of the words it has: from 0 to 1."""
     why: tuple[str, ...]
@@ -86,7 +91,9 @@ class LikeSessions(msgspec.Struct, frozen=True):
 
 def words_in(text: str) -> list[str]:
     """The words of a text that say something, without case, accents and plural s."""
-    plain = "".join(c for c in unicodedata.normalize("NFKD", text.lower()) if not unicodedata.combining(c))
+    plain = text[:TEXT_MAX].lower()
+    if not plain.isascii():
+        plain = "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
     found = (word.removesuffix("'s") for word in _WORD.findall(plain))
     kept = (_stem(word) for word in found if word not in _STOP and (len(word) > 2 or word.isdecimal()))
     return list(dict.fromkeys(kept))
@@ -131,7 +138,8 @@ def like(
     values = {"project": project, "since": since, "until": until, "besides": besides, "limit": LOOKED_AT}
     sessions = [past_session(row) for row in db.execute(_SESSIONS, values).fetchall()]
     if not words:
-        return [_like(s, "", 1.0, (day[2],) if day else ()) for s in sessions[:limit]]
+        inputs = _inputs(db, sessions[:limit])
+        return [_like(s, inputs.get(s.no, []), 1.0, (day[2],) if day else ()) for s in sessions[:limit]]
     inputs = _inputs(db, sessions)
     texts = {s.no: _asked(s, inputs.get(s.no, [])) for s in sessions}
     said = {no: frozenset(words_in(" ".join(parts))) for no, parts in texts.items()}
@@ -150,7 +158,7 @@ def like(
             continue
         why = [f"asked: {', '.join(mine)}"] if mine else []
         why += sorted(set(by_use.values())) + ([day[2]] if day else [])
-        out.append(_like(session, next(iter(texts[session.no]), ""), round(score, 3), tuple(why)))
+        out.append(_like(session, inputs.get(session.no, []), round(score, 3), tuple(why)))
     return sorted(out, key=lambda s: (-s.score, -s.at, s.session))[:limit]
 
 
@@ -158,24 +166,29 @@ def _sum(weight: dict[str, float], words: Iterable[str]) -> float:
     return sum(weight[word] for word in weight if word in words)
 
 
-def _like(session: PastSession, about: str, score: float, why: tuple[str, ...]) -> LikeSession:
-    told = in_one_line(session.goal or session.labels.get("title") or about, 160)
-    return LikeSession(session.id, session.name, session.project, told, session.outcome, session.last_at, score, why)
+def _like(session: PastSession, inputs: Sequence[tuple[str, int]], score: float, why: tuple[str, ...]) -> LikeSession:
+    said = next((text for text, _ in inputs), "")
+    told = in_one_line(session.goal or session.labels.get("title") or said, 160)
+    trust = trust_of(distrust for _, distrust in inputs)
+    return LikeSession(
+        session.id, session.name, session.project, told, session.outcome, session.last_at, trust, score, why
+    )
 
 
-def _asked(session: PastSession, inputs: Sequence[str]) -> list[str]:
+def _asked(session: PastSession, inputs: Sequence[tuple[str, int]]) -> list[str]:
     """What a session was asked: its goal, title and first inputs; its name, unless an importer made it up."""
     name = session.name if "origin" not in session.labels else ""
-    return [text for text in (session.goal or "", session.labels.get("title", ""), *inputs, name) if text]
+    return [
+        text for text in (session.goal or "", session.labels.get("title", ""), *(t for t, _ in inputs), name) if text
+    ]
 
 
-def _inputs(db: Connection, sessions: Sequence[PastSession]) -> dict[int, list[str]]:
-    out: dict[int, list[str]] = {}
+def _inputs(db: Connection, sessions: Sequence[PastSession]) -> dict[int, list[tuple[str, int]]]:
+    """What the first turns were asked, and how far each is distrusted."""
+    out: dict[int, list[tuple[str, int]]] = {}
     rows: Any = db.execute(_INPUTS, {"sessions": as_rows((s.no,) for s in sessions)}).fetchall()
-    for session, _, said in rows:
-        mine = out.setdefault(session, [])
-        if len(mine) < 3:
-            mine.append(said)
+    for session, _, said, distrust in rows:
+        out.setdefault(session, []).append((said, distrust))
     return out
 
 

@@ -12,11 +12,11 @@ from wakelog.errors import InvalidInputError
 from wakelog.index.questions import IndexQuestion, Number
 from wakelog.index.scope import check_limit
 from wakelog.index.statements import IndexMoment
-from wakelog.knowledge.connections import Connections, connect, thing
+from wakelog.knowledge.connections import ThingPath, connect, thing
 from wakelog.knowledge.facts import fact_events, fact_lines
 from wakelog.knowledge.likeness import LikeSessions, like
 from wakelog.knowledge.lines import KnownLine, KnownThing
-from wakelog.knowledge.recall import TOKENS, Recalled, recall_lines, within
+from wakelog.knowledge.recall import TOKENS, PastLines, recall_lines, within
 from wakelog.knowledge.things import (
     KINDS,
     dead_end_lines,
@@ -99,10 +99,10 @@ class AskConnections(IndexQuestion, frozen=True):
     b: str
     project: str | None = None
 
-    def __call__(self, reading: IndexMoment) -> Connections:
+    def __call__(self, reading: IndexMoment) -> ThingPath:
         db = reading.db
         a, b = (thing(kind_of(db, name, self.project), name) for name in (self.a, self.b))
-        return Connections(self.a, self.b, tuple(connect(db, a, b, self.project)), reading.as_of)
+        return ThingPath(self.a, self.b, tuple(connect(db, a, b, self.project)), reading.as_of)
 
 
 def _once(lines: list[KnownLine]) -> list[KnownLine]:
@@ -130,7 +130,7 @@ class AskRecall(IndexQuestion, frozen=True):
     tokens: Number = TOKENS
     now: Number = 0
 
-    def __call__(self, reading: IndexMoment) -> Recalled:
+    def __call__(self, reading: IndexMoment) -> PastLines:
         lines, signature = recall_lines(
             reading.db,
             files=self.files,
@@ -141,7 +141,7 @@ class AskRecall(IndexQuestion, frozen=True):
             now=self.now or reading.as_of.at,
         )
         kept = within(lines, self.tokens)
-        return Recalled(tuple(kept), reading.as_of, len(lines) - len(kept), signature)
+        return PastLines(tuple(kept), reading.as_of, len(lines) - len(kept), signature)
 
 
 class AskLike(IndexQuestion, frozen=True):
@@ -171,8 +171,8 @@ class AskLike(IndexQuestion, frozen=True):
 KNOWLEDGE: dict[str, tuple[type[IndexQuestion], Any]] = {
     "known": (AskKnown, KnownThing),
     "facts": (AskFacts, KnownThing),
-    "connections": (AskConnections, Connections),
-    "recall": (AskRecall, Recalled),
+    "connections": (AskConnections, ThingPath),
+    "recall": (AskRecall, PastLines),
     "like": (AskLike, LikeSessions),
 }
 """Each question and its type of answer, by its name in a server's routes."""
