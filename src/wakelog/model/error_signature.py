@@ -25,7 +25,7 @@ _FENCES: Final = re.compile(r"</?(?:tool_use_error|output|stdout|stderr|error)>|
 _ANSI: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _NOISE: Final = re.compile(
     r"\s*(?:Exit code:? -?\d+|npm warn .*|npm notice.*|warning:? .*|\w*Warning: .*|[-=*_~.#>\s]*|Error|\[[\w-]+\] \$ .*"
-    r"|Traceback \(most recent call last\):.*|\$ .*|> .*|ok\s+\S+.*"
+    r"|Traceback \(most recent call last\):.*|\$ .*|> .*|ok\s+\S+.*|Running .*"
     r"|On branch .*|Your branch .*|=+ .* =+|platform \w+ -- .*|(?:\[[\w-]+\] )?ERROR task failed"
     r"|\?\s+\S+\s+\[no test files\].*)$",
     re.IGNORECASE,
@@ -64,6 +64,13 @@ _MASKS: Final = (
     (re.compile(r"(?<![A-Za-z_\d.])[-+]?(?:0x[0-9a-fA-F]+|\d[\d,.]*)(?:e[-+]?\d+)?(?:\s?(?:ms|s|[KMG]i?B|%))?"
                 r"(?![A-Za-z_\d])"), "<n>"),
 )  # fmt: skip
+_PLAIN: Final = (
+    (re.compile(r"no such file or directory|^file does not exist|file or directory not found", re.IGNORECASE),
+     "No such file or directory"),
+    (re.compile(r"command not found", re.IGNORECASE), "command not found"),
+    (re.compile(r"No module named "), "ModuleNotFoundError: No module named <q>"),
+)  # fmt: skip
+"""Errors that programs say in their own ways."""
 _KEPT_CODE: Final = re.compile(r"^(?:error )?(?:TS\d+|\[?E\d+\]?|[EFWCR]\d{3,4})\b")
 
 
@@ -91,7 +98,8 @@ def _raised(text: str) -> str:
     """The last line that names an exception: what a traceback ends with."""
     for name, said in reversed(_RAISED.findall(text)):
         if _PYTHON.search(name):
-            return f"{name.rpartition('.')[2]}: {_masked(said)}" if said.strip() else name.rpartition(".")[2]
+            short, masked = name.rpartition(".")[2], _masked(said)
+            return f"{short}: {masked.removeprefix(f'{short}: ')}" if masked else short
     return ""
 
 
@@ -118,6 +126,9 @@ def _unwrapped(line: str) -> str:
 
 def _masked(line: str) -> str:
     line = _unwrapped(line)
+    for pattern, plain in _PLAIN:
+        if pattern.search(line):
+            return plain
     code = _KEPT_CODE.match(line)
     kept, rest = (f"{code[0]} ", line[code.end() :]) if code else ("", line)
     for pattern, word in _MASKS:
