@@ -51,12 +51,11 @@ def test_an_erased_canary_leaves_no_byte_and_other_sources_stay(tmp_path: Path) 
         ev.ResourceTouched(resource=f"https://x.example/{CANARY}"),
     ]
     session = worked(store, "one", steps, events=events)
-    fork = session.fork(name="fork")
+    session.fork(name="fork")
     worked(store, "two", [edit("src/a.py", "String not found")], events=[ev.FactRecorded(key="region", value="eu")])
     before = answers(store)
     assert CANARY.encode() in before
     store.erase(session, range(3, session.head.seq))
-    assert fork.head.seq == session.head.seq - 1 or fork.head.seq > 0
     after = answers(store)
     assert CANARY.encode() not in after.lower()
     files = [path for path in tmp_path.glob("index.db*") if CANARY.encode() in path.read_bytes().lower()]

@@ -17,7 +17,9 @@ from wakelog.model.records import EventDraft
 from wakelog.store import Store
 
 
-def said(root: str, seq: int, value: str | None, *, at: int, valid: int = 0, distrust: int = 0, **more: Any) -> FactEvent:
+def said(
+    root: str, seq: int, value: str | None, *, at: int, valid: int = 0, distrust: int = 0, **more: Any
+) -> FactEvent:
     return FactEvent(
         session=SessionId(root),
         name=root,

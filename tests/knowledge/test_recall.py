@@ -118,8 +118,30 @@ def test_projects_are_not_mixed(store: Store) -> None:
     assert len(store.known.recall(error=MISSING).lines) == 1
 
 
-THINGS = ("invoice", "gallery", "thermostat", "glossary", "voucher", "timetable", "ledger", "catalogue", "roster", "quota")
-VERBS = ("export", "import", "translate", "archive", "schedule", "validate", "encrypt", "paginate", "deduplicate", "resize")
+THINGS = (
+    "invoice",
+    "gallery",
+    "thermostat",
+    "glossary",
+    "voucher",
+    "timetable",
+    "ledger",
+    "catalogue",
+    "roster",
+    "quota",
+)
+VERBS = (
+    "export",
+    "import",
+    "translate",
+    "archive",
+    "schedule",
+    "validate",
+    "encrypt",
+    "paginate",
+    "deduplicate",
+    "resize",
+)
 OTHER = ("poem", "weather", "recipe", "holiday", "football", "garden", "violin", "bicycle", "novel", "museum")
 
 
@@ -134,7 +156,9 @@ def test_one_session_left_out_is_found_and_irrelevant_tasks_stay_silent(store: S
     for number, (verb, thing) in enumerate(tasks):
         found = store.known.like(f"{verb} our {thing} data", limit=3).sessions
         hits += any(each.name == f"s{number}" for each in found)
-    quiet = sum(not store.known.recall(goal=f"write about the {word} and a {dice.choice(OTHER)}").lines for word in OTHER)
+    quiet = sum(
+        not store.known.recall(goal=f"write about the {word} and a {dice.choice(OTHER)}").lines for word in OTHER
+    )
     assert hits / len(tasks) >= 0.90
     assert quiet / len(OTHER) >= 0.95
 

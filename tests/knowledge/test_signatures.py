@@ -16,7 +16,7 @@ from wakelog.model.error_signature import SIGNATURE_MAX, error_signature
 LABELS = Path(__file__).parent / "labels" / "corpus_errors.json"
 
 SAME = [
-    ("KeyError: 'name'", 'Traceback (most recent call last):\n  File "/a/b.py", line 3\nKeyError: \'id\''),
+    ("KeyError: 'name'", "Traceback (most recent call last):\n  File \"/a/b.py\", line 3\nKeyError: 'id'"),
     ("Exit code 1\nerror: file src/a.py has 3 problems", "error: file lib/b.py has 12 problems"),
     ("ls: cannot access 'x/': No such file or directory", "sed: src/a.ts: No such file or directory"),
     ("bash: line 1: psql: command not found", "(eval):1: command not found: tree"),
@@ -32,7 +32,14 @@ OTHER = [
     ("error TS2307: Cannot find module 'x'.", "error TS2345: Argument of type 'x'."),
     ("payment method not found", "payment amount does not add up"),
 ]
-NOTHING = ["", "...", "Exit code 1", "<returncode>1</returncode>\n<output>\n</output>", "Error", "Sibling tool call errored"]
+NOTHING = [
+    "",
+    "...",
+    "Exit code 1",
+    "<returncode>1</returncode>\n<output>\n</output>",
+    "Error",
+    "Sibling tool call errored",
+]
 
 
 @pytest.mark.parametrize(("a", "b"), SAME)
