@@ -94,6 +94,7 @@ DONE_BY = {
     "Store.follow": "tail",
     "Store.fork": "fork",
     "Store.git": "git",
+    "Store.known": "known",
     "Store.import_bundle": "import",
     "Store.index": "search",
     "Store.is_index_behind": "ls",

@@ -289,6 +289,14 @@ def elsewhere(log: Log) -> Log:
     return log
 
 
+def recalled(log: Log) -> Log:
+    """Lines of an earlier session were shown, and what that led to."""
+    log.append(ev.TurnStarted(input="go on as yesterday"))
+    log.append(ev.KnowledgeRecalled(sources=(f"{log.id}@1",), lines=("fact",), occasion="start"))
+    log.append(ev.FactRecorded(key="db", value="postgres"), ev.TurnEnded())
+    return log
+
+
 GOLDEN: dict[str, Callable[[Log], Log]] = {
     "every-kind": every_kind,
     "removed": removed,
@@ -296,6 +304,7 @@ GOLDEN: dict[str, Callable[[Log], Log]] = {
     "resumed": resumed,
     "files": files,
     "elsewhere": elsewhere,
+    "recalled": recalled,
 }
 
 if __name__ == "__main__":

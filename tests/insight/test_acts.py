@@ -8,7 +8,7 @@ from tests.insight.turns import Scene
 from wakelog.insight.acts import act_of, files_of
 from wakelog.insight.blocks import Did
 from wakelog.insight.checks import find_checks, find_files
-from wakelog.insight.commands import command_line, shell_commands, written_files
+from wakelog.model.command_lines import command_line, shell_commands, written_files
 
 
 @pytest.mark.parametrize(

@@ -288,6 +288,7 @@ ROWS: dict[str, tuple[tuple[ev.Event, ...], Doc]] = {
     ),
     "note.added": ((ev.NoteAdded(text="t"),), {}),
     "gap.noted": ((ev.GapNoted(missed="m"),), {}),
+    "knowledge.recalled": ((ev.KnowledgeRecalled(sources=("s_x@1",), lines=("fact",)),), {}),
     "git_commit.linked": ((ev.GitCommitLinked(commit="c", turn=1),), {}),
     "records.imported": ((ev.RecordsImported(format="f", ids=("1",), counts=(2,)),), {}),
 }

@@ -35,6 +35,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "taint": ("why", "Show everything influenced by a source."),
         "context": ("context", "Show what the model saw at a point, or would see now."),
         "brief": ("context", "Write the handoff for the next run, machine or agent."),
+        "known": ("known", "Ask what earlier sessions knew about a thing."),
         "search": ("search", "Find words in everything said, done and decided."),
         "query": ("search", "Run read-only SQL over the documented views."),
         "tail": ("tail", "Stream events live."),

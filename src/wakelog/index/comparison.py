@@ -32,6 +32,14 @@ _PARTS = {
         f" on t.id between s.no << {SEQ_BITS} and (s.no << {SEQ_BITS}) + {(1 << SEQ_BITS) - 1} {_OF}"
     ),
     "labels": f"select l.name, l.value from wl_session s join wl_label l on l.session = s.no {_OF}",
+    "steps": (
+        "select t.seq, t.asked, t.turn, t.attempt, t.label, t.target, t.act, t.outcome, t.input, t.signature,"
+        f" t.duration_us, t.at, t.trust from wl_session s join wl_step t on t.session = s.no {_OF}"
+    ),
+    "touches": (
+        "select t.kind, t.key, t.how, t.name, t.times, t.first, t.last, t.at, t.trust"
+        " from wl_session s join wl_touch t on t.session = s.no where s.id = ? order by 1, 2, 3"
+    ),
     "costs": (
         "select c.seq, c.turn, c.occurred, c.tool, c.model, c.call, c.sub, c.tokens, c.tokens_out, c.usd_micros,"
         f" c.duration_us from wl_session s join wl_cost c on c.session = s.no {_OF}"

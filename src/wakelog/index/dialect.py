@@ -33,6 +33,7 @@ _LOOKED_UP = [
     ("wl_session", "id"),
     ("wl_session", "root"),
     ("wl_session", "damaged"),
+    ("wl_touch", "key"),
     ("wl_lineage", "holder"),
 ]
 

@@ -33,7 +33,9 @@ from wakelog.index.facets import (
     text_of,
 )
 from wakelog.index.rows import Batch, ProjectionState, SessionRow
+from wakelog.index.step_rows import StepRows
 from wakelog.log.reader import Segment, check_commit, fetch, fold_at, lineage
+from wakelog.model.call_subject import project_of, project_path
 from wakelog.model.calls import ANSWERS, ASKS, FAILURES
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import as_ref, decode_payload
@@ -53,6 +55,7 @@ encode_carried = msgspec.json.Encoder().encode
 _decode_carried = msgspec.json.Decoder(ProjectionState).decode
 UNREADABLE = (CorruptLogError, UnsupportedError, NotFoundError)
 """Why a session, or a part of it, cannot be read."""
+_UNKNOWN = distrust("unverified")
 _DAMAGED_DELTA = (InvalidInputError, KeyError, TypeError, AttributeError)
 
 
@@ -64,6 +67,7 @@ class Taking:
         self._batch = batch
         self._row = row
         self._carried = _decode_carried(row.carried)
+        self._steps = StepRows(batch, row.no, self._carried, self._fetch)
         self._payloads: dict[bytes, bytes] = {}
         self._known_segments: list[Segment] = []
 
@@ -89,6 +93,7 @@ class Taking:
         turn = doc.get("turn") or {}
         row.goal = goal if type(goal) is str else None
         row.labels = encode_carried({k: as_text(v) for k, v in labels.items()}).decode()
+        row.project = project_of(labels)
         row.pending = len(doc.get("pending_actions") or ())
         row.flags = len(doc.get("flags") or ())
         row.last_error = one_line(": ".join(filter(None, failure_of(error))))
@@ -134,6 +139,7 @@ class Taking:
             self._count(header, body, said, occurred, trust, tokens, usd_micros, gone)
         if gone != "pruned":
             self._keep(header, body, said)
+            self._steps.take(header, body, said, occurred, duration_us)
 
     def _pay(self, header: Header, said: Facets, tokens: int, usd_micros: int, duration_us: int) -> None:
         # Only who imports says when something happened: a call that says the same twice is one call.
@@ -310,7 +316,7 @@ class Taking:
             gone = (row.no, seq, 0, at, "", "", "", "", tokens, 0, usd_micros, duration_us, 0)
             self._batch.added["wl_cost"].append(gone)
         view.resume(self._batch, self._engine, self._segments(), row.no, row.first, doc["view"])
-        _keep_durable(self._batch, row, doc, seq)
+        _keep_durable(self._batch, row, doc, seq, at)
 
 
 def _spent(doc: dict[str, Value]) -> dict[str, Value]:
@@ -333,9 +339,9 @@ def _is_failure(kind: str, said: Facets) -> bool:
     return said.outcome in FAILURES and kind in ANSWERS and kind != "action.reconciled"
 
 
-def _keep_durable(batch: Batch, row: SessionRow, doc: dict[str, Value], upto: Seq) -> None:
+def _keep_durable(batch: Batch, row: SessionRow, doc: dict[str, Value], upto: Seq, at: int) -> None:
     """Adds the rows and words of what outlives a prune: what `doc`, the state at `upto`, tells about the session's own
-    events. How many lines a file gained is not among what is known."""
+    events. How many lines a file gained is not among what is known, nor what was trusted."""
     no, added = row.no, batch.added
 
     def own(part: str, place: str = "") -> Iterator[tuple[Seq, str, dict[str, Value]]]:
@@ -351,13 +357,17 @@ def _keep_durable(batch: Batch, row: SessionRow, doc: dict[str, Value], upto: Se
     for seq, key, fact in own("facts", "seq"):
         added["wl_fact"].append((no, seq, key, as_json(fact.get("value")), 0))
         batch.add_text(no, seq, _words({key: fact.get("value")}))
+        batch.touch(no, "key", key, "recorded", seq=seq, at=at, trust=_UNKNOWN)
     for seq, _, dead_end in own("dead_ends"):
         batch.add_text(no, seq, _words(dead_end))
+        added["wl_dead_end"].append((no, seq, as_text(dead_end.get("tried")), as_text(dead_end.get("learned"))))
     for seq, child, _ in own("subagents", "seq"):
         added["wl_spawn"].append((no, seq, 0, child))
     for seq, path, used in own("files_modified", "last"):
         added["wl_file"].append((no, seq, path, as_text(used.get("change")), 0, 0))
         batch.add_text(no, seq, path)
+        named = project_path(path, doc["labels"])
+        batch.touch(no, "file", named, "changed", seq=seq, at=at, trust=_UNKNOWN)
 
 
 def _words(value: Value) -> str:

@@ -55,8 +55,10 @@ _UNSAID_ONCE_ERASED = _UNSAID | {
     "tool",
 }
 # A message is its content, so that it reads as it was written. A patch is stored as its delta. Of a turn, who has it is
-# a process, and nothing anybody said. What imported records say is in the events that were made from them.
+# a process, and nothing anybody said. What imported records say is in the events that were made from them; what was
+# recalled was said elsewhere.
 _SAID = {
+    "knowledge.recalled": (),
     "message.added": ("content",),
     "records.imported": ("format", "source"),
     "state.patched": ("delta", "why"),

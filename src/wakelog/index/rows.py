@@ -38,11 +38,27 @@ ADDED = {
     "wl_cost": 13,
     "wl_spawn": 4,
     "wl_lineage": 4,
+    "wl_step": 14,
+    "wl_dead_end": 4,
+    "wl_shown": 4,
 }
 """Tables that rows are only added to, and how many columns they have."""
 
-OF_SESSION = (*ADDED, "wl_rewind", "wl_turn", "wl_tool", "wl_label", "wl_visible", "wl_finding")
+OF_SESSION = (*ADDED, "wl_rewind", "wl_turn", "wl_tool", "wl_touch", "wl_label", "wl_visible", "wl_finding")
 """Tables whose rows belong to a session, by number."""
+
+
+class AskedStep(msgspec.Struct, array_like=True, frozen=True):
+    """A call that was asked for, as the row of its step begins."""
+
+    seq: Seq
+    label: str
+    target: str
+    act: str
+    input: str
+    paths: tuple[str, ...]
+    """The files it is about: when it fails, they are where it failed."""
+    trust: int
 
 
 class ProjectionState(msgspec.Struct):
@@ -52,6 +68,8 @@ class ProjectionState(msgspec.Struct):
     doc: dict[str, Value] = {}
     models: dict[str, str] = {}
     """Which model a pending call was made to."""
+    asked: dict[str, AskedStep] = {}
+    """What a pending call of a tool is about."""
     closing: str = ""
     spent_before: dict[str, int] = {}
     """What was already spent where the session was forked."""
@@ -93,6 +111,7 @@ class SessionRow(msgspec.Struct):
     carried: bytes = b""
     hidden: int = 0
     damaged: str = ""
+    project: str = ""
 
     @property
     def first(self) -> Seq:
@@ -148,6 +167,12 @@ _TOOL_ADD = (
     " calls = wl_tool.calls + excluded.calls, errors = wl_tool.errors + excluded.errors,"
     " last = case when wl_tool.last > excluded.last then wl_tool.last else excluded.last end"
 )
+_TOUCH_ADD = (
+    "insert into wl_touch values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (session, key, kind, how) do update set"
+    " times = wl_touch.times + excluded.times, last = excluded.last,"
+    " at = case when wl_touch.at > excluded.at then wl_touch.at else excluded.at end,"
+    " trust = case when wl_touch.trust > excluded.trust then wl_touch.trust else excluded.trust end"
+)
 _LABELS_DROP = "delete from wl_label where session = ?"
 _LABEL_ADD = "insert into wl_label values (?, ?, ?, ?)"
 _ADD = {table: f"insert into {table} values ({_marks(count)})" for table, count in ADDED.items()}
@@ -175,6 +200,7 @@ class Batch:
         self.texts: list[tuple[int, str]] = []
         self.turns: dict[tuple[int, int, int], TurnRow] = {}
         self.tools: dict[tuple[int, str], list[int]] = {}
+        self.touches: dict[tuple[int, str, str, str], list[int]] = {}
         self.with_files: set[tuple[int, int, int]] = set()
         self.events = 0
         self.chars = 0
@@ -208,6 +234,16 @@ class Batch:
         used[0] += calls
         used[1] += errors
         used[2] = max(used[2], seq if calls else 0)
+
+    def touch(self, session: int, kind: str, name: str, how: str, *, seq: Seq, at: int, trust: int) -> None:
+        """Notes that a session had to do with a thing."""
+        if not name:
+            return
+        touched = self.touches.setdefault((session, kind, name, how), [0, seq, 0, 0, 0])
+        touched[0] += 1
+        touched[2] = seq
+        touched[3] = max(touched[3], at)
+        touched[4] = max(touched[4], trust)
 
     # Sessions
 
@@ -270,7 +306,9 @@ class Batch:
             row.files = counted
         db.executemany(_TURN_PUT, list(map(_astuple, self.turns.values())))
         db.executemany(_TOOL_ADD, [(no, as_key(tool), tool, *used) for (no, tool), used in self.tools.items()])
-        for collected in (self.texts, self.turns, self.tools, self.with_files):
+        touches = [(no, as_key(name), kind, how, name, *row) for (no, kind, name, how), row in self.touches.items()]
+        db.executemany(_TOUCH_ADD, touches)
+        for collected in (self.texts, self.turns, self.tools, self.touches, self.with_files):
             collected.clear()
 
     def _flush_sessions(self) -> None:

@@ -52,8 +52,11 @@ create table wl_session (
     born       integer not null,
     carried    blob not null,
     hidden     integer not null,
-    damaged    text not null
+    damaged    text not null,
+    project    text not null
 ) strict;
+
+create index wl_session_project on wl_session (project);
 
 create index wl_session_damaged on wl_session (no) where damaged <> '';
 
@@ -231,6 +234,63 @@ create table wl_spawn (
     turn    integer not null,
     child   text not null,
     primary key (session, seq)
+) strict, without rowid;
+
+-- The steps of turns: one row for each time that a call of a tool came to an end, by the event that says so. `asked` is
+-- the event that asked for it. Labels, targets and signatures are those of model/call_subject.py and error_signature.py;
+-- `input` is the beginning of the hash of what it was given.
+create table wl_step (
+    session     integer not null,
+    seq         integer not null,
+    asked       integer not null,
+    turn        integer not null,
+    attempt     integer not null,
+    label       text not null,
+    target      text not null,
+    act         text not null,
+    outcome     text not null,
+    input       text not null,
+    signature   text not null,
+    duration_us integer not null,
+    at          integer not null,
+    trust       integer not null,
+    primary key (session, seq)
+) strict, without rowid;
+
+-- What sessions had to do with: one row for a thing, a session and a way. A thing is its kind and its name, and nothing
+-- more: so no thing is left over when its last session is gone. `first` and `last` are events, `at` the time of the last,
+-- `trust` the worst of all.
+create table wl_touch (
+    session integer not null,
+    key     text not null,
+    kind    text not null,
+    how     text not null,
+    name    text not null,
+    times   integer not null,
+    first   integer not null,
+    last    integer not null,
+    at      integer not null,
+    trust   integer not null,
+    primary key (session, key, kind, how)
+) strict, without rowid;
+
+create index wl_touch_key on wl_touch (key, kind);
+
+create table wl_dead_end (
+    session integer not null,
+    seq     integer not null,
+    tried   text not null,
+    learned text not null,
+    primary key (session, seq)
+) strict, without rowid;
+
+-- What a session was shown of others, by their events: `source` is `session@seq`.
+create table wl_shown (
+    session integer not null,
+    seq     integer not null,
+    no      integer not null,
+    source  text not null,
+    primary key (session, seq, no)
 ) strict, without rowid;
 
 -- What rules found in a turn's words (insight): places only, never words. Written when it was asked for, and not by the

@@ -8,7 +8,7 @@ from typing import Final
 
 from wakelog.insight.acts import act_of, checks_in, files_of
 from wakelog.insight.blocks import Did, Finding, TextSpan, TurnBlocks
-from wakelog.insight.commands import command_line, shell_commands
+from wakelog.model.command_lines import command_line, shell_commands
 
 _FAILED: Final = re.compile(
     r"^(?:FAIL|FAILED|--- FAIL|ERROR|FAILURES!?)\b|\b[1-9]\d* (?:failed|failures?|failing)\b"

@@ -14,8 +14,8 @@ import msgspec
 
 from wakelog.insight.acts import act_of, is_refused
 from wakelog.insight.blocks import Block, Did, Finding, SpokenText, TextSpan, TurnBlocks
-from wakelog.insight.commands import command_line, shell_commands
 from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of
+from wakelog.model.command_lines import command_line, shell_commands
 
 _SIBLING: Final = re.compile(r"Sibling tool call errored|cancelled because another|not executed because")
 _OTHER_WAY: Final = re.compile(

@@ -155,7 +155,20 @@ class Tools(ReadTools):
         return self._stands(session)
 
 
-LOOKING = ("list_sessions", "get_state", "get_events", "files", "diff", "why", "insight", "search", "brief", "pending")
+LOOKING = (
+    "list_sessions",
+    "get_state",
+    "get_events",
+    "files",
+    "diff",
+    "why",
+    "insight",
+    "search",
+    "known",
+    "recall",
+    "brief",
+    "pending",
+)
 RECORDING = (
     "open_session",
     "resume_session",

@@ -35,6 +35,7 @@ ALWAYS: Final = frozenset(
         "flag.raised",
         "gap.noted",
         "git_commit.linked",
+        "knowledge.recalled",
         "labels.set",
         "lease.released",
         "lease.taken",

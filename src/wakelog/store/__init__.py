@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
+from typing import IO, TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from msgspec import structs
 
@@ -30,6 +30,7 @@ from wakelog.session import Session
 from wakelog.session.data import LABEL, DataType, Migrations, initial
 from wakelog.session.git_place import GitPlace
 from wakelog.store.data_upgrade import bring_forward
+from wakelog.store.keywords import Reading, SessionKeywords
 from wakelog.store.url import default_url, open_engine
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from wakelog.store.erasure import Erasure
     from wakelog.store.git import StoreGit
     from wakelog.store.insight_search import DerivedHit
+    from wakelog.store.known import StoreKnown
 
 S = TypeVar("S")
 PAGE = 1000
@@ -83,28 +85,6 @@ def open(
     store = Store(engine, clock=clock, redact=redact)
     store.has_settings, store.folder = True, os.curdir
     return store
-
-
-class Reading(TypedDict, total=False):
-    """The keywords of `Store.resume`."""
-
-    version: int
-    migrate: Migrations | None
-    even_damaged: bool
-
-
-class SessionKeywords(TypedDict, total=False):
-    """The keywords of `Store.session`."""
-
-    version: int
-    migrate: Migrations | None
-    goal: str | None
-    agent: str
-    labels: Mapping[str, str] | None
-    limits: Mapping[str, Amount] | None
-    spawner: str
-    occurred_at: int
-    folder: str | None
 
 
 class Store:
@@ -374,6 +354,13 @@ class Store:
         from wakelog.store.git import StoreGit
 
         return StoreGit(self)
+
+    @property
+    def known(self) -> StoreKnown:
+        """Asks what earlier sessions knew: about, failed, decisions, who, facts, path, like, recall, past, here."""
+        from wakelog.store.known import StoreKnown
+
+        return StoreKnown(self)
 
     def watch(
         self,

@@ -13,11 +13,12 @@ import msgspec
 from wakelog.engine import Engine
 from wakelog.engines.remote import RemoteEngine
 from wakelog.index.index import Index
-from wakelog.index.questions import QUESTIONS, IndexQuestion
+from wakelog.index.questions import IndexQuestion
 from wakelog.index.results import Table
 from wakelog.index.statements import IndexMoment
+from wakelog.store.index_questions import ALL_QUESTIONS
 
-_ROUTES = {kind: (f"/v1/index/{name}", answer) for name, (kind, answer) in QUESTIONS.items()}
+_ROUTES = {kind: (f"/v1/index/{name}", answer) for name, (kind, answer) in ALL_QUESTIONS.items()}
 
 
 class AskSql(msgspec.Struct, frozen=True):

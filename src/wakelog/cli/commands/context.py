@@ -299,8 +299,9 @@ def expand_command(ctx: CommandContext, where: str, dry_run: bool, why: str) -> 
     metavar="N",
     help="Use at most N tokens.",
 )
+@click.option("--past", "past", is_flag=True, help="Add what earlier sessions knew about its goal and files.")
 @common
-def brief_command(ctx: CommandContext, where: str, budget: int) -> None:
+def brief_command(ctx: CommandContext, where: str, budget: int, past: bool) -> None:
     """Write the handoff for the next run: goal, open calls and what to do about them, decisions, facts, dead ends,
     files.
 
@@ -312,12 +313,18 @@ def brief_command(ctx: CommandContext, where: str, budget: int) -> None:
       wakelog brief fix-bug
       wakelog brief fix-bug --budget 300
       wakelog brief fix-bug@4
+      wakelog brief fix-bug --past
     """
     place = ctx.place(where)
     brief = place.session.brief(budget, at=place.seq)
     data = {**msgspec.to_builtins(brief), "name": brief.name or None, "estimate": True}
+    known = ctx.store.known.past(place.session) if past else None
+    data |= {"past": plain(known)} if known is not None else {}
 
     def human() -> None:
         ctx.say_all(inert(brief.text).splitlines())
+        if known is not None and known.lines:
+            ctx.say()
+            ctx.say_all(inert(ctx.store.known.told(known)).splitlines())
 
     ctx.answer("brief", data, human)

@@ -201,6 +201,12 @@ def _commit(body: dict[str, Value]) -> str:
     )
 
 
+def _recalled(body: dict[str, Value]) -> str:
+    shown = body.get("lines")
+    lines = ", ".join(map(text_of, shown)) if isinstance(shown, list) else ""
+    return f"was shown lines of earlier sessions ({body.get('occasion', 'asked')}): {lines}"
+
+
 def _tail(kind: str, body: dict[str, Value]) -> tuple[str, ...]:
     if kind == "file.changed" and (body.get("added") or body.get("removed")):
         return (f"+{body.get('added', 0)} {glyph('minus')}{body.get('removed', 0)}",)
@@ -294,6 +300,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
     "note.added": ("note", _say("{text}")),
     "gap.noted": ("gap", _say("{missed}")),
     "git_commit.linked": ("commit", _commit),
+    "knowledge.recalled": ("recall", _recalled),
     "records.imported": ("import", _imported),
 }
 

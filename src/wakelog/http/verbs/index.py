@@ -10,8 +10,9 @@ import msgspec
 from wakelog.engines.remote.wire import Question
 from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import NotEmpty, Query, time_of
-from wakelog.index.questions import QUESTIONS, IndexQuestion
+from wakelog.index.questions import IndexQuestion
 from wakelog.index.results import DecisionInfo, ErrorInfo, Hit, ModifiedFile, Page, Table, ToolInfo, TurnInfo
+from wakelog.store.index_questions import ALL_QUESTIONS
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
@@ -127,5 +128,5 @@ def _enter_question(name: str, kind: type[IndexQuestion], answer: Any) -> None:
     route("POST", f"/index/{name}")(verb)
 
 
-for _name, (_kind, _answer) in QUESTIONS.items():
+for _name, (_kind, _answer) in ALL_QUESTIONS.items():
     _enter_question(_name, _kind, _answer)

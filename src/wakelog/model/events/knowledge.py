@@ -36,6 +36,16 @@ class DeadEndNoted(Event, frozen=True, gc=False):
     learned: str = ""
 
 
+@core("knowledge.recalled")
+class KnowledgeRecalled(Event, frozen=True, gc=False):
+    """Lines of earlier sessions were shown to this one. `sources` are their events, each as `session@seq`, and `lines`
+    says what each was (`recipe`, `fact` …). Their words are not repeated here: they stay where they can be erased."""
+
+    sources: tuple[str, ...]
+    lines: tuple[str, ...] = ()
+    occasion: Literal["start", "error", "asked"] = "asked"
+
+
 @core("artefact.recorded", payloads=("content",))
 class ArtefactRecorded(Event, frozen=True, gc=False):
     name: str

@@ -1,0 +1,265 @@
+"""`wakelog known`: what earlier sessions knew about a file, a key, an address or an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.errors import NO
+from wakelog.cli.places import find_time
+from wakelog.cli.render.known import known_lines, like_lines, place_of
+from wakelog.cli.text import inert
+from wakelog.knowledge.lines import KnownThing
+from wakelog.knowledge.questions import LINES
+from wakelog.knowledge.recall import TOKENS
+
+F = TypeVar("F", bound=Callable[..., Any])
+all_option = click.option("-A", "--all", "everything", is_flag=True, help="Ask across all projects.")
+limit_option = click.option(
+    "-n", "limit", type=click.IntRange(1, 1000), default=LINES, show_default=True, help="Show at most N lines."
+)
+
+
+def _times(function: F) -> F:
+    function = click.option("--as-of", "as_of", metavar="T", help="Facts that held at that time.")(function)
+    return click.option("--known-at", "known_at", metavar="T", help="Facts as they were stored by that time.")(function)
+
+
+def _project(ctx: CommandContext, everything: bool, subject: str = "") -> tuple[str, str | None]:
+    """The subject as its project names it, and the project of this folder; None asks across all."""
+    named, project = ctx.store.known.here(subject)
+    return (subject, None) if everything else (named, project)
+
+
+def _answer(ctx: CommandContext, found: KnownThing, *, everything: bool) -> int:
+    def human() -> None:
+        ctx.say_all(known_lines(ctx, found.lines, projects=everything))
+        if not found.lines:
+            ctx.say(f"nothing is known about {inert(found.subject, lines=False) or 'facts'}")
+        if found.more:
+            ctx.say(ctx.style(f"  and {found.more} more; -n shows more of them", dim=True))
+
+    ctx.answer("known", found, human, records=list(found.lines))
+    if found.lines:
+        first = found.lines[0]
+        ctx.suggest(f"wakelog show {place_of(first.session, first.name, first.turn, first.seq)}")
+    return 0 if found.lines else NO
+
+
+@click.group("known")
+def known_command() -> None:
+    """Ask what earlier sessions knew. Each line names the event it comes from; ~ marks what nobody recorded as such.
+
+    The project is the repository of this folder, with all its worktrees; -A asks across all projects. The exit code is
+    1 when nothing is known.
+
+    \b
+    Examples:
+      wakelog known about src/auth.py
+      wakelog known about deploy.region --as-of 2026-11-01
+      wakelog known like "yesterday's export job"
+    """
+
+
+@known_command.command("about")
+@click.argument("subject", metavar="PATH|KEY|URL")
+@all_option
+@limit_option
+@_times
+@common
+def about(
+    ctx: CommandContext, subject: str, everything: bool, limit: int, as_of: str | None, known_at: str | None
+) -> int:
+    """Show what is known about a file, a fact's key, an address, a commit or an error's signature.
+
+    Facts that hold come first, contradicting ones side by side; then what was given up, what failed, what was decided,
+    and who touched it.
+
+    \b
+    Examples:
+      wakelog known about src/auth.py
+      wakelog known about https://api.example.com/v2
+    """
+    named, project = _project(ctx, everything, subject)
+    held, stored = find_time(ctx, as_of) or None, find_time(ctx, known_at) or None
+    found = ctx.store.known.about(named, project=project, limit=limit, as_of=held, known_at=stored)
+    return _answer(ctx, found, everything=everything)
+
+
+@known_command.command("failed")
+@click.argument("subject", metavar="PATH|URL")
+@all_option
+@limit_option
+@common
+def failed(ctx: CommandContext, subject: str, everything: bool, limit: int) -> int:
+    """Show what failed here before, and what was given up.
+
+    \b
+    Examples:
+      wakelog known failed src/auth.py
+    """
+    named, project = _project(ctx, everything, subject)
+    return _answer(ctx, ctx.store.known.failed(named, project=project, limit=limit), everything=everything)
+
+
+@known_command.command("decisions")
+@click.argument("subject", metavar="PATH|KEY|URL")
+@all_option
+@limit_option
+@common
+def decisions(ctx: CommandContext, subject: str, everything: bool, limit: int) -> int:
+    """Show the decisions that name a thing, and those made in a turn that changed it (marked ~).
+
+    \b
+    Examples:
+      wakelog known decisions src/auth.py
+    """
+    named, project = _project(ctx, everything, subject)
+    return _answer(ctx, ctx.store.known.decisions(named, project=project, limit=limit), everything=everything)
+
+
+@known_command.command("who")
+@click.argument("subject", metavar="PATH|KEY|URL")
+@all_option
+@limit_option
+@common
+def who(ctx: CommandContext, subject: str, everything: bool, limit: int) -> int:
+    """Show which sessions and agents ever touched a thing, and how.
+
+    \b
+    Examples:
+      wakelog known who src/auth.py
+    """
+    named, project = _project(ctx, everything, subject)
+    return _answer(ctx, ctx.store.known.who(named, project=project, limit=limit), everything=everything)
+
+
+@known_command.command("facts")
+@click.argument("key", required=False, default="")
+@all_option
+@limit_option
+@_times
+@common
+def facts(ctx: CommandContext, key: str, everything: bool, limit: int, as_of: str | None, known_at: str | None) -> int:
+    """Show the facts that hold across sessions, the newest first.
+
+    A later value replaces an earlier one only when whoever wrote it knew the earlier one. Else both are shown, as
+    contradicting.
+
+    \b
+    Examples:
+      wakelog known facts
+      wakelog known facts deploy.region --known-at yesterday
+    """
+    held, stored = find_time(ctx, as_of) or None, find_time(ctx, known_at) or None
+    project = _project(ctx, everything)[1]
+    found = ctx.store.known.facts(key or None, project=project, limit=limit, as_of=held, known_at=stored)
+    return _answer(ctx, found, everything=everything)
+
+
+@known_command.command("conflicts")
+@all_option
+@limit_option
+@common
+def conflicts(ctx: CommandContext, everything: bool, limit: int) -> int:
+    """Show facts that contradict each other, side by side.
+
+    \b
+    Examples:
+      wakelog known conflicts -A
+    """
+    found = ctx.store.known.facts(None, project=_project(ctx, everything)[1], conflicts=True, limit=limit)
+    return _answer(ctx, found, everything=everything)
+
+
+@known_command.command("path")
+@click.argument("a")
+@click.argument("b")
+@all_option
+@common
+def path(ctx: CommandContext, a: str, b: str, everything: bool) -> int:
+    """Show how two things are connected: through which sessions, and what lies between.
+
+    \b
+    Examples:
+      wakelog known path src/auth.py src/session.py
+    """
+    (first, project), (second, _) = _project(ctx, everything, a), _project(ctx, everything, b)
+    found = ctx.store.known.path(first, second, project=project)
+
+    def human() -> None:
+        for step in found.steps:
+            place = place_of(step.session, step.session_name, 0, step.seq)
+            ctx.say(f"{ctx.style(place, fg='cyan')}  {step.kind} {inert(step.name, lines=False)}")
+        if not found.steps:
+            ctx.say("no session connects them")
+
+    ctx.answer("connections", found, human, records=list(found.steps))
+    return 0 if found.steps else NO
+
+
+@known_command.command("like")
+@click.argument("words", nargs=-1, required=True)
+@all_option
+@click.option("-n", "limit", type=click.IntRange(1, 100), default=5, show_default=True, help="Show at most N sessions.")
+@common
+def like(ctx: CommandContext, words: tuple[str, ...], everything: bool, limit: int) -> int:
+    """Find past sessions that are like some words, and say why each matched: what it was asked, its files, its tools,
+    its day.
+
+    \b
+    Examples:
+      wakelog known like "yesterday's export job"
+    """
+    found = ctx.store.known.like(" ".join(words), project=_project(ctx, everything)[1], limit=limit)
+
+    def human() -> None:
+        ctx.say_all(like_lines(ctx, found.sessions))
+        if not found.sessions:
+            ctx.say("no session is like that")
+
+    ctx.answer("like", found, human, records=list(found.sessions))
+    return 0 if found.sessions else NO
+
+
+@known_command.command("recall")
+@click.option("--file", "files", multiple=True, metavar="PATH", help="A file at hand; may be repeated.")
+@click.option("--error", "error", default="", metavar="TEXT", help="The text of an error.")
+@click.option("--goal", "goal", default="", metavar="TEXT", help="What is to be done.")
+@click.option(
+    "--tokens", "tokens", type=click.IntRange(20, 10_000), default=TOKENS, show_default=True, help="The room."
+)
+@all_option
+@common
+def recall(ctx: CommandContext, files: tuple[str, ...], error: str, goal: str, tokens: int, everything: bool) -> int:
+    """Show the few lines of the past that belong to what is at hand; nothing where nothing fits.
+
+    With -s, nothing comes from that session's own fork tree, and what was shown is recorded in its log.
+
+    \b
+    Examples:
+      wakelog known recall --file src/auth.py --goal "fix the login"
+      wakelog known recall --error "ModuleNotFoundError: No module named 'yaml'"
+    """
+    named = tuple(_project(ctx, everything, each)[0] for each in files)
+    found = ctx.store.known.recall(
+        files=named,
+        error=error,
+        goal=goal,
+        project=_project(ctx, everything)[1],
+        session=ctx.session() if ctx.names_session else None,
+        tokens=tokens,
+    )
+
+    def human() -> None:
+        ctx.say_all(known_lines(ctx, found.lines, projects=everything))
+        if not found.lines:
+            ctx.say("nothing of the past belongs to this")
+        if found.more:
+            ctx.say(ctx.style(f"  and {found.more} more, for which there was no room", dim=True))
+
+    ctx.answer("recall", found, human, records=list(found.lines))
+    return 0 if found.lines else NO

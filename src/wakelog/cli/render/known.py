@@ -1,0 +1,60 @@
+"""What earlier sessions knew, for people and programs: a line says what, the line above it where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from wakelog.cli.context import CommandContext
+from wakelog.cli.render.results import shape
+from wakelog.cli.render.sessions import harmless
+from wakelog.cli.text import age, fit, glyph, inert, width
+from wakelog.knowledge.connections import PathStep, ThingPath
+from wakelog.knowledge.likeness import LikeSession, LikeSessions
+from wakelog.knowledge.lines import KnownLine, KnownThing
+from wakelog.knowledge.recall import PastLines
+
+shape(
+    KnownLine,
+    "kind text session name? seq turn? timestamp=at:iso trust known project? times roots sources conflicts stale why?",
+)
+shape(KnownThing, "subject kind lines more")
+shape(PastLines, "signature? lines more")
+shape(ThingPath, "a b steps")
+shape(PathStep, "kind name session session_name? seq")
+shape(LikeSessions, "text sessions")
+shape(LikeSession, "session name? project? about outcome? timestamp=at:iso trust score why")
+
+
+def place_of(session: str, name: str, turn: int, seq: int) -> str:
+    """What to paste behind `wakelog show`."""
+    named = harmless(name) or session
+    return f"{named}@{turn} e{seq}" if turn else f"-s {named} e{seq}"
+
+
+def known_lines(ctx: CommandContext, lines: Iterable[KnownLine], *, projects: bool = False) -> Iterator[str]:
+    """Two rows a line: where it comes from with its marks, and what it says. Derived ones are marked ~."""
+    now = ctx.store.clock()
+    for line in lines:
+        place = fit(place_of(line.session, line.name, line.turn, line.seq), ctx.columns // 2)
+        sign = "~ " if line.known != "recorded" else ""
+        marks = [f"{sign}{line.kind.replace('_', ' ')}", age(line.at, now)]
+        marks += [f"{line.roots} sessions"] if line.roots > 1 else []
+        marks += [f"{glyph('warn')} {line.trust}"] if line.trust != "trusted" else []
+        marks += [f"{glyph('warn')} contradicted"] if line.conflicts else []
+        marks += ["the file has changed since"] if line.stale else []
+        marks += [line.project] if projects and line.project else []
+        marks += [line.why] if line.why else []
+        rest = fit("  ".join(inert(mark, lines=False) for mark in marks), max(10, ctx.columns - width(place) - 2))
+        yield f"{ctx.style(place, fg='cyan')}  {ctx.style(rest, dim=True)}"
+        yield "    " + fit(inert(line.text, lines=False), ctx.columns - 4)
+
+
+def like_lines(ctx: CommandContext, found: Iterable[LikeSession]) -> Iterator[str]:
+    now = ctx.store.clock()
+    for each in found:
+        named = harmless(each.name) or each.session
+        marks = [age(each.at, now), *([each.outcome] if each.outcome else []), *each.why]
+        marks += [f"{glyph('warn')} {each.trust}"] if each.trust == "untrusted" else []
+        rest = fit("  ".join(inert(mark, lines=False) for mark in marks), max(10, ctx.columns - width(named) - 2))
+        yield f"{ctx.style(named, fg='cyan')}  {ctx.style(rest, dim=True)}"
+        yield "    " + fit(inert(each.about, lines=False), ctx.columns - 4)

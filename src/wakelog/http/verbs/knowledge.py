@@ -1,0 +1,111 @@
+"""What earlier sessions knew: about a thing, facts and their conflicts, connections, likeness, recall."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from wakelog.engines.remote.wire import Question
+from wakelog.http.routes import VerbRequest, route
+from wakelog.http.shapes import NotEmpty, Query, time_of
+from wakelog.knowledge.connections import ThingPath
+from wakelog.knowledge.likeness import LikeSessions
+from wakelog.knowledge.lines import KnownThing
+from wakelog.knowledge.questions import LINES, AskKnown, Aspect
+from wakelog.knowledge.recall import PastLines
+
+Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+Tokens = Annotated[int, msgspec.Meta(ge=20, le=10_000)]
+
+
+class KnownQuery(Query, frozen=True):
+    """A thing, by the name that its project has for it."""
+
+    subject: NotEmpty
+    aspect: Aspect = "all"
+    kind: str = ""
+    project: str | None = None
+    """The main work tree of a repository; without it, all projects."""
+    as_of: str = ""
+    known_at: str = ""
+    limit: Limit = LINES
+
+
+class FactsQuery(Query, frozen=True):
+    key: str | None = None
+    project: str | None = None
+    conflicts: bool = False
+    as_of: str = ""
+    known_at: str = ""
+    limit: Limit = 50
+
+
+class ConnectionsQuery(Query, frozen=True):
+    a: NotEmpty
+    b: NotEmpty
+    project: str | None = None
+
+
+class LikeQuery(Query, frozen=True):
+    q: NotEmpty
+    project: str | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 5
+
+
+class RecallBody(Question, frozen=True):
+    """What is at hand."""
+
+    files: tuple[str, ...] = ()
+    error: str = ""
+    goal: str = ""
+    project: str | None = None
+    tokens: Tokens | None = None
+
+
+@route("GET", "/known")
+def known_thing(call: VerbRequest, query: KnownQuery) -> KnownThing:
+    """Tells what is known about a file, a key, an address, a commit, an artefact or an error, each line with its
+    events."""
+    held, stored = (time_of(text, call.now) for text in (query.as_of, query.known_at))
+    asked = AskKnown(query.subject, query.aspect, query.kind, query.project, held, stored, query.limit)
+    return call.space.store.index.ask(asked)
+
+
+@route("GET", "/known/facts")
+def known_facts(call: VerbRequest, query: FactsQuery) -> KnownThing:
+    """Lists the facts that hold across sessions; with `conflicts`, those that contradict each other."""
+    return call.space.store.known.facts(
+        query.key,
+        project=query.project,
+        conflicts=query.conflicts,
+        as_of=time_of(query.as_of, call.now) or None,
+        known_at=time_of(query.known_at, call.now) or None,
+        limit=query.limit,
+    )
+
+
+@route("GET", "/known/connections")
+def known_connections(call: VerbRequest, query: ConnectionsQuery) -> ThingPath:
+    """Tells how two things are connected, the shortest way."""
+    return call.space.store.known.path(query.a, query.b, project=query.project)
+
+
+@route("GET", "/known/like")
+def known_like(call: VerbRequest, query: LikeQuery) -> LikeSessions:
+    """Finds past sessions that are like some words, and why."""
+    return call.space.store.known.like(query.q, project=query.project, limit=query.limit)
+
+
+@route("POST", "/sessions/{session}/recall", scope="write")
+def recall(call: VerbRequest, body: RecallBody) -> PastLines:
+    """Tells a session the few lines of the past that belong to what is at hand, and records in its log which they
+    were."""
+    return call.space.store.known.recall(
+        files=body.files,
+        error=body.error,
+        goal=body.goal,
+        project=body.project,
+        session=call.session(),
+        tokens=body.tokens,
+    )

@@ -1,0 +1,205 @@
+"""Past sessions that are like some words: by what they were asked, the files and tools they used, and the day.
+
+Words count by how rare they are among the sessions looked at, and a session must share more than a common word. The
+same sessions give the same answer in any database: no full-text rank is used. A day named in the words (`today`,
+`yesterday`, `last week`, a date) is a condition, not a word.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from wakelog.index.connection import Connection, as_rows
+from wakelog.index.results import AsOf
+from wakelog.knowledge.lines import PastSession, in_one_line, past_session, trust_of
+from wakelog.model.ids import SessionId
+from wakelog.model.trust import Trust
+
+LOOKED_AT = 2000
+"""So many sessions are looked at, the newest first."""
+DEEPER = 100
+"""Of so many, also the files and tools."""
+TEXT_MAX = 600
+"""Of a longer text its beginning counts."""
+DAY_US = 86_400_000_000
+LEAST = 0.34
+"""A session must have words of at least this part of the weight that was asked for."""
+RARE = 0.2
+"""A word that more than this part of the sessions have does not decide on its own."""
+
+_STOP = frozenset(
+    re.split(
+        r"\s+",
+        "a an and are as at be by can do does for from fix get has have how i in into is it its job like make me my new"
+        " of on or our please run same session so task that the their them then there this to up us use was we were"
+        " what when with work would you your add all also change code file files need now out should some want"
+        " yesterday today week last ago day",
+    )
+)
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_SESSIONS = """
+select s.no, s.id, s.name, s.root, s.project, s.agent, s.outcome, s.goal, s.labels, s.first_at, s.last_at
+from wl_session s where s.hidden = 0 and (:project is null or s.project = :project)
+    and s.last_at >= :since and s.first_at <= :until and s.root <> :besides
+order by s.last_at desc, s.id limit :limit
+"""
+_INPUTS = """
+select t.session, t.turn, t.input, t.trust from json_each(:sessions) p
+cross join wl_turn t on t.session = cast(p.value ->> 0 as bigint)
+where t.input <> '' and t.attempt = 1 and t.turn <= 3 order by t.session, t.turn
+"""
+_FILES = """
+select t.session, t.name from json_each(:sessions) p
+cross join wl_touch t on t.session = cast(p.value ->> 0 as bigint) where t.kind = 'file' and t.how <> 'read'
+"""
+_LABELS = """
+select distinct x.session, x.label from json_each(:sessions) p
+cross join wl_step x on x.session = cast(p.value ->> 0 as bigint)
+"""
+
+
+class LikeSession(msgspec.Struct, frozen=True):
+    """A past session that is like what was asked for, and why."""
+
+    session: SessionId
+    name: str
+    project: str
+    about: str
+    outcome: str
+    at: int
+    trust: Trust
+    """Of the turns in which it was asked."""
+    score: float
+    """What part of the weight of the words it has: from 0 to 1."""
+    why: tuple[str, ...]
+
+
+class LikeSessions(msgspec.Struct, frozen=True):
+    """The past sessions that are like some words, the likest first."""
+
+    text: str
+    sessions: tuple[LikeSession, ...]
+    as_of: AsOf
+
+
+def words_in(text: str) -> list[str]:
+    """The words of a text that say something, without case, accents and plural s."""
+    plain = text[:TEXT_MAX].lower()
+    if not plain.isascii():
+        plain = "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
+    found = (word.removesuffix("'s") for word in _WORD.findall(plain))
+    kept = (_stem(word) for word in found if word not in _STOP and (len(word) > 2 or word.isdecimal()))
+    return list(dict.fromkeys(kept))
+
+
+def _stem(word: str) -> str:
+    return word[:-1] if len(word) > 4 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def days_in(text: str, now: int, offset_us: int = 0) -> tuple[int, int, str] | None:
+    """The time that words name: from, to, and the words; None when they name none."""
+    today = (now + offset_us) // DAY_US * DAY_US - offset_us
+    lower = text.lower()
+    if "yesterday" in lower:
+        return today - DAY_US, today - 1, "yesterday"
+    if re.search(r"\btoday\b", lower):
+        return today, today + DAY_US - 1, "today"
+    if "last week" in lower:
+        return today - 7 * DAY_US, today - 1, "last week"
+    if ago := re.search(r"\b(\d{1,3}) days? ago\b", lower):
+        start = today - int(ago[1]) * DAY_US
+        return start, start + DAY_US - 1, ago[0]
+    return None
+
+
+def like(
+    db: Connection,
+    text: str,
+    project: str | None,
+    *,
+    now: int,
+    offset_us: int = 0,
+    besides: str = "",
+    limit: int = 5,
+) -> list[LikeSession]:
+    """The past sessions that are like some words."""
+    day = days_in(text, now, offset_us)
+    words = words_in(text)
+    if not words and day is None:
+        return []
+    since, until = (day[0], day[1]) if day else (0, 1 << 62)
+    values = {"project": project, "since": since, "until": until, "besides": besides, "limit": LOOKED_AT}
+    sessions = [past_session(row) for row in db.execute(_SESSIONS, values).fetchall()]
+    if not words:
+        inputs = _inputs(db, sessions[:limit])
+        return [_like(s, inputs.get(s.no, []), 1.0, (day[2],) if day else ()) for s in sessions[:limit]]
+    inputs = _inputs(db, sessions)
+    texts = {s.no: _asked(s, inputs.get(s.no, [])) for s in sessions}
+    said = {no: frozenset(words_in(" ".join(parts))) for no, parts in texts.items()}
+    seen = Counter(word for each in said.values() for word in each)
+    weight = {word: math.log(1 + (len(sessions) + 1) / (1 + seen[word])) for word in words}
+    near = sorted(sessions, key=lambda s: (-_sum(weight, said[s.no]), -s.last_at, s.id))[:DEEPER]
+    used = _used(db, near)
+    out = []
+    for session in near:
+        mine = [word for word in words if word in said[session.no]]
+        by_use = {w: what for w in words if w not in mine and (what := used.get(session.no, {}).get(w))}
+        share = _sum(weight, mine) + _sum(weight, by_use) / 2
+        score = share / sum(weight.values())
+        rare = [word for word in (*mine, *by_use) if seen[word] <= max(2, RARE * len(sessions))]
+        if score < LEAST or not rare or (len(words) > 2 and len(mine) + len(by_use) < 2):
+            continue
+        why = [f"asked: {', '.join(mine)}"] if mine else []
+        why += sorted(set(by_use.values())) + ([day[2]] if day else [])
+        out.append(_like(session, inputs.get(session.no, []), round(score, 3), tuple(why)))
+    return sorted(out, key=lambda s: (-s.score, -s.at, s.session))[:limit]
+
+
+def _sum(weight: dict[str, float], words: Iterable[str]) -> float:
+    return sum(weight[word] for word in weight if word in words)
+
+
+def _like(session: PastSession, inputs: Sequence[tuple[str, int]], score: float, why: tuple[str, ...]) -> LikeSession:
+    said = next((text for text, _ in inputs), "")
+    told = in_one_line(session.goal or session.labels.get("title") or said, 160)
+    trust = trust_of(distrust for _, distrust in inputs)
+    return LikeSession(
+        session.id, session.name, session.project, told, session.outcome, session.last_at, trust, score, why
+    )
+
+
+def _asked(session: PastSession, inputs: Sequence[tuple[str, int]]) -> list[str]:
+    """What a session was asked: its goal, title and first inputs; its name, unless an importer made it up."""
+    name = session.name if "origin" not in session.labels else ""
+    return [
+        text for text in (session.goal or "", session.labels.get("title", ""), *(t for t, _ in inputs), name) if text
+    ]
+
+
+def _inputs(db: Connection, sessions: Sequence[PastSession]) -> dict[int, list[tuple[str, int]]]:
+    """What the first turns were asked, and how far each is distrusted."""
+    out: dict[int, list[tuple[str, int]]] = {}
+    rows: Any = db.execute(_INPUTS, {"sessions": as_rows((s.no,) for s in sessions)}).fetchall()
+    for session, _, said, distrust in rows:
+        out.setdefault(session, []).append((said, distrust))
+    return out
+
+
+def _used(db: Connection, sessions: Sequence[PastSession]) -> dict[int, dict[str, str]]:
+    """For each session, the words in its files and steps, and what they stand in."""
+    asked = {"sessions": as_rows((s.no,) for s in sessions)}
+    out: dict[int, dict[str, str]] = {}
+    for session, name in sorted(db.execute(_FILES, asked).fetchall()):
+        for word in words_in(str(name).replace("_", " ")):
+            out.setdefault(session, {}).setdefault(word, f"changed {name}")
+    for session, label in sorted(db.execute(_LABELS, asked).fetchall()):
+        for word in words_in(str(label).replace("_", " ")):
+            out.setdefault(session, {}).setdefault(word, f"ran {label}")
+    return out

@@ -1,0 +1,264 @@
+"""What is known about one thing: who touched it, what failed at it, what was decided and given up about it.
+
+A thing is a kind and a name: a file as its project names it, an address, a fact's key, a commit, an artefact, or the
+signature of an error. Files of sessions without a project are told apart by fork tree, because nothing says that two
+of the same name are the same file. Of a thing that very many sessions touched, the newest are looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from wakelog.index import search
+from wakelog.index.connection import Connection, as_key, as_rows
+from wakelog.knowledge.lines import (
+    SOURCES_MAX,
+    Known,
+    KnownLine,
+    LineKind,
+    PastSession,
+    grouped,
+    in_one_line,
+    places,
+    sessions_by_number,
+    source,
+    trust_of,
+)
+from wakelog.model.ids import Seq
+
+SESSIONS_MAX = 500
+MENTIONS_MAX = 200
+KINDS = ("file", "url", "resource", "key", "commit", "artefact", "error")
+
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_TOUCHES = """
+select t.session, t.how, t.name, t.times, t.first, t.last, t.at, t.trust
+from wl_touch t join wl_session s on s.no = t.session and s.hidden = 0
+where t.key = :key and t.kind = :kind and (:project is null or s.project = :project)
+order by t.at desc, s.id, t.how limit :limit
+"""
+_KINDS = """
+select t.kind, count(*) from wl_touch t join wl_session s on s.no = t.session and s.hidden = 0
+where t.key = :key and (:project is null or s.project = :project) group by t.kind
+"""
+_STEPS = """
+select x.session, x.seq, x.label, x.signature from json_each(:places) p
+cross join wl_step x on x.session = cast(p.value ->> 0 as bigint) and x.seq = cast(p.value ->> 1 as bigint)
+"""
+_DECISIONS = """
+select d.session, d.seq, d.choice, d.because from json_each(:places) p
+cross join wl_decision d on d.session = cast(p.value ->> 0 as bigint) and d.seq = cast(p.value ->> 1 as bigint)
+"""
+_SAME_TURN = """
+select d.session, d.seq, d.choice, d.because from json_each(:sessions) p
+cross join wl_decision d on d.session = cast(p.value ->> 0 as bigint)
+join wl_event e on e.session = d.session and e.seq = d.seq
+where exists (select 1 from wl_step x where x.session = d.session and x.turn = e.turn and x.attempt = e.attempt
+    and x.target = :target and x.act = 'write' and x.outcome = 'succeeded')
+    and exists (select 1 from wl_visible v where v.session = d.session and d.seq between v.first and v.last)
+"""
+_DEAD_ENDS = """
+select d.session, d.seq, d.tried, d.learned from json_each(:places) p
+cross join wl_dead_end d on d.session = cast(p.value ->> 0 as bigint) and d.seq = cast(p.value ->> 1 as bigint)
+"""
+_NUMBERS = "select s.id, s.no from wl_session s where s.id in (select value ->> 0 from json_each(:ids))"
+
+
+class Touch(msgspec.Struct, frozen=True):
+    """A session's dealings with a thing, in one way."""
+
+    session: PastSession
+    how: str
+    name: str
+    times: int
+    first: Seq
+    last: Seq
+    at: int
+    distrust: int
+
+    @property
+    def place(self) -> str:
+        """Within which the thing's name means the same thing."""
+        if self.session.project or self.name.startswith("/") or "://" in self.name:
+            return self.session.project
+        return self.session.root
+
+
+def kind_of(db: Connection, subject: str, project: str | None) -> str:
+    """What a subject is taken for: what sessions touched under that name, or else what it looks like."""
+    if "://" in subject:
+        return "url"
+    found: dict[str, int] = dict(db.execute(_KINDS, {"key": as_key(subject), "project": project}).fetchall())
+    if found:
+        return max(found, key=lambda kind: (found[kind], -KINDS.index(kind) if kind in KINDS else -99))
+    if _COMMIT.fullmatch(subject):
+        return "commit"
+    return "file" if "/" in subject or re.search(r"\.\w{1,8}$", subject) else "key"
+
+
+def touches_of(db: Connection, kind: str, name: str, project: str | None) -> list[Touch]:
+    """Which sessions touched a thing, and how, the newest first."""
+    values = {"key": as_key(name), "kind": kind, "project": project, "limit": SESSIONS_MAX}
+    rows = [row for row in db.execute(_TOUCHES, values).fetchall() if row[2] == name]
+    sessions = sessions_by_number(db, (row[0] for row in rows))
+    return [Touch(sessions[row[0]], *row[1:]) for row in rows if row[0] in sessions]
+
+
+_VERBS: dict[str, tuple[LineKind, str, Known]] = {
+    "changed": ("changed", "changed", "recorded"),
+    "wrote": ("changed", "changed", "derived"),
+    "read": ("read", "read", "derived"),
+    "produced": ("produced", "produced", "recorded"),
+    "committed": ("committed", "has work of", "recorded"),
+}
+
+
+def touch_lines(db: Connection, touches: Sequence[Touch]) -> list[KnownLine]:
+    """One line a project and way: how often, by how many sessions, and where last."""
+    recorded = {touch.session.no for touch in touches if touch.how == "changed"}
+    counted = [t for t in touches if t.how in _VERBS and not (t.how == "wrote" and t.session.no in recorded)]
+    out = []
+    for group in grouped(counted, lambda t: (t.place, _VERBS[t.how][0])):
+        kind, verb, known = _VERBS[group[0].how]
+        times = sum(t.times for t in group)
+        roots = len({t.session.root for t in group})
+        agents = sorted({t.session.agent or t.session.labels.get("agent", "") for t in group} - {""})
+        by = f" by {', '.join(agents[:3])}" if agents else ""
+        said = f"{verb} {_times(times)} in {_sessions(roots)}{by}"
+        out.append(_line(db, kind, said, group, known=known, times=times, roots=roots))
+    return out
+
+
+def failure_lines(db: Connection, touches: Sequence[Touch]) -> list[KnownLine]:
+    """What failed at a thing: one line an error, and how often."""
+    failed = [t for t in touches if t.how in ("failed", "met")]
+    asked = as_rows(sorted({(t.session.no, seq) for t in failed for seq in (t.first, t.last)}))
+    steps = {(no, seq): (label, sign) for no, seq, label, sign in db.execute(_STEPS, {"places": asked}).fetchall()}
+    named = [(t, *steps.get((t.session.no, t.last), ("", ""))) for t in failed]
+    out = []
+    for group in grouped(named, lambda each: (each[0].place, each[1], each[2])):
+        label, sign = group[0][1:]
+        mine = [t for t, _, _ in group]
+        roots = len({t.session.root for t in mine})
+        times = sum(t.times for t in mine)
+        said = f"{label or 'a call'} failed {_times(times)} in {_sessions(roots)}: {sign or 'no message'}"
+        out.append(_line(db, "error", said, mine, known="recorded", times=times, roots=roots))
+    return out
+
+
+def decision_lines(db: Connection, name: str, touches: Sequence[Touch], project: str | None) -> list[KnownLine]:
+    """Decisions that name a thing, and those made in a turn that changed it."""
+    return _said_lines(db, "decision", "decision.made", _DECISIONS, name, project) + _turn_decisions(db, name, touches)
+
+
+def dead_end_lines(db: Connection, name: str, project: str | None) -> list[KnownLine]:
+    """What was given up, where the words name a thing."""
+    return _said_lines(db, "dead_end", "dead_end.noted", _DEAD_ENDS, name, project)
+
+
+def mentions(db: Connection, name: str, kind: str) -> list[tuple[str, Seq]]:
+    """The events of a kind, in view, whose words name a thing: by its whole name, or a file by its last part."""
+    words = name.rstrip("/").rpartition("/")[2] if "://" not in name else name
+    if not any(c.isalnum() for c in words):
+        return []
+    phrase = '"' + words.replace('"', " ") + '"'
+    hits = search.find(db, phrase, None, kind, 0, MENTIONS_MAX)
+    return sorted((hit.session, hit.seq) for hit in hits if hit.in_view)
+
+
+def _said_lines(
+    db: Connection, kind: LineKind, event_kind: str, statement: str, name: str, project: str | None
+) -> list[KnownLine]:
+    found = mentions(db, name, event_kind)
+    if not found:
+        return []
+    ids = as_rows((session,) for session, _ in found)
+    numbers = dict(db.execute(_NUMBERS, {"ids": ids}).fetchall())
+    pairs = [(numbers[session], seq) for session, seq in found if session in numbers]
+    rows = db.execute(statement, {"places": as_rows(pairs)}).fetchall()
+    last = name.rstrip("/").rpartition("/")[2] if "://" not in name else name
+    whole = re.compile(rf"(?<![\w.-]){re.escape(last)}(?![\w-])")
+    rows = [row for row in rows if whole.search(f"{row[2]} {row[3]}")]
+    return _text_lines(db, kind, rows, project, "matched")
+
+
+def _turn_decisions(db: Connection, name: str, touches: Sequence[Touch]) -> list[KnownLine]:
+    changed = sorted({t.session.no for t in touches if t.how in ("changed", "wrote")})
+    if not changed:
+        return []
+    values = {"sessions": as_rows((no,) for no in changed), "target": name}
+    return _text_lines(db, "decision", db.execute(_SAME_TURN, values).fetchall(), None, "derived")
+
+
+def _text_lines(
+    db: Connection, kind: LineKind, rows: Iterable[Sequence[object]], project: str | None, known: Known
+) -> list[KnownLine]:
+    """Texts as lines; the same text said again is the same line."""
+    rows = list(rows)
+    sessions = sessions_by_number(db, (int(str(row[0])) for row in rows))
+    found = places(db, ((int(str(row[0])), int(str(row[1]))) for row in rows))
+    items = []
+    for no, seq, first, second in rows:
+        session = sessions.get(int(str(no)))
+        where = found.get((int(str(no)), int(str(seq))))
+        if session is None or where is None or (project is not None and session.project != project):
+            continue
+        text = in_one_line(": ".join(filter(None, (str(first), str(second)))))
+        items.append((session, int(str(seq)), text, *where))
+    items.sort(key=lambda item: (-item[4], item[0].id, -item[1]))
+    out = []
+    for group in grouped(items, lambda item: (item[0].project, item[2])):
+        session, seq, text, turn, at, _ = group[0]
+        out.append(
+            KnownLine(
+                kind=kind,
+                text=text,
+                session=session.id,
+                name=session.name,
+                seq=seq,
+                turn=turn,
+                at=at,
+                trust=trust_of(item[5] for item in group),
+                known=known,
+                project=session.project,
+                times=len(group),
+                roots=len({item[0].root for item in group}),
+                sources=tuple(source(item[0].id, item[1]) for item in group[:SOURCES_MAX]),
+            )
+        )
+    return out
+
+
+def _line(
+    db: Connection, kind: LineKind, text: str, touches: Sequence[Touch], *, known: Known, times: int, roots: int
+) -> KnownLine:
+    newest = max(touches, key=lambda t: (t.at, t.session.id))
+    turn, at, _ = places(db, [(newest.session.no, newest.last)]).get(
+        (newest.session.no, newest.last), (0, newest.at, 0)
+    )
+    return KnownLine(
+        kind=kind,
+        text=in_one_line(text),
+        session=newest.session.id,
+        name=newest.session.name,
+        seq=newest.last,
+        turn=turn,
+        at=at,
+        trust=trust_of(t.distrust for t in touches),
+        known=known,
+        project=newest.session.project,
+        times=times,
+        roots=roots,
+        sources=tuple(source(t.session.id, t.last) for t in touches[:SOURCES_MAX]),
+    )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _sessions(count: int) -> str:
+    return "1 session" if count == 1 else f"{count} sessions"

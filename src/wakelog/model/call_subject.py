@@ -1,0 +1,156 @@
+"""What a call did and to what: the label of the step, its target, and the files and addresses it named.
+
+A label is a tool's name, or the program and subcommand that a shell ran (`git commit`, `pytest`): what stands before
+it (`cd … &&`, variables, `uv run`) says nothing about the step. Of a line with several commands the one that does most
+names the step. A target is the file, address or first word that the step is about; it may be empty.
+
+Paths are told from the top of the project, so that a file has one name in all its worktrees.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from wakelog.model.call_acts import SHELL_TOOLS, Act, act_of_call, act_of_command
+from wakelog.model.command_lines import ShellCommand, command_line, patched_files, shell_commands, written_files
+from wakelog.model.values import Value
+
+LABEL_MAX: Final = 80
+TARGET_MAX: Final = 400
+FILES_MAX: Final = 50
+"""So many files of one call are kept."""
+
+_PATHS: Final = ("file_path", "path", "notebook_path", "absolute_path", "filename", "target_file", "filePath", "file")
+_URLS: Final = ("url", "uri", "href", "link")
+_ADDRESS: Final = re.compile(r"\bhttps?://[^\s'\"<>|;)\]}]+")
+_RANK: Final[dict[Act, int]] = {"check": 3, "run": 2, "record": 2, "write": 1}
+_PYTHON: Final = re.compile(r"python[\d.]*|pypy3?|py")
+_TRIVIAL: Final = frozenset(["cd", "export", "set", "source", ".", "echo", "pushd", "popd", "true", "sleep", "mkdir"])
+_WITH_VERB: Final = frozenset(
+    re.split(
+        " ",
+        "git npm pnpm yarn bun cargo go docker podman pip pip3 uv poetry pdm kubectl helm make gmake just gh brew apt "
+        "apt-get apk dnf yum conda mamba mix dotnet swift rake rails bundle composer gradle gradlew mvn terraform aws "
+        "gcloud az ruff deno flutter dart systemctl launchctl wakelog",
+    )
+)
+_READERS: Final = frozenset(
+    ["cat", "head", "tail", "less", "more", "nl", "bat", "sed", "wc", "open", "grep", "rg", "awk", "jq", "diff", "cmp"]
+)
+_FILE_LIKE: Final = re.compile(r"[\w.@+~()\[\]/-]*(?:/|\.[A-Za-z]\w{0,7}$)[\w.@+~()\[\]/-]*")
+
+
+class CallSubject(msgspec.Struct, frozen=True, gc=False):
+    """What one call did, and to what."""
+
+    label: str
+    target: str = ""
+    act: Act = "run"
+    read: tuple[str, ...] = ()
+    """Files it looked into, as the call names them."""
+    written: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+
+
+def subject_of(tool: str, effect: str, given: Value) -> CallSubject:
+    """What a call is about, from its arguments."""
+    act = act_of_call(tool, effect, given)
+    if SHELL_TOOLS.search(tool) and (line := command_line(given)):
+        return _shell_subject(tool, act, line)
+    label = tool[:LABEL_MAX]
+    if not isinstance(given, Mapping):
+        return CallSubject(label, act=act, urls=_addresses(given) if isinstance(given, str) else ())
+    paths = tuple(str(given[name]) for name in _PATHS if isinstance(given.get(name), str) and given[name])[:1]
+    if not paths:
+        texts = (v for v in given.values() if isinstance(v, str))
+        paths = tuple(dict.fromkeys(path for text in texts for path in patched_files(text)))[:FILES_MAX]
+    urls = tuple(u for name in _URLS if isinstance(given.get(name), str) for u in _addresses(given[name]))
+    target = (*paths, *urls, "")[0][:TARGET_MAX]
+    is_written = act == "write"
+    return CallSubject(label, target, act, () if is_written else paths, paths if is_written else (), urls)
+
+
+def _shell_subject(tool: str, act: Act, line: str) -> CallSubject:
+    commands = [c for c in shell_commands(line) if c.program not in _TRIVIAL] or list(shell_commands(line))
+    if not commands:
+        return CallSubject(tool[:LABEL_MAX], act=act)
+    acts = [act_of_command(c) for c in commands]
+    best = max(_RANK.get(each, 0) for each in acts)
+    # The last of those that do most: `git add` prepares `git commit`. Of looks the first: the rest only cut it down.
+    chosen = [c for c, each in zip(commands, acts, strict=True) if _RANK.get(each, 0) == best]
+    main = chosen[-1] if best else chosen[0]
+    label, rest = _label(main)
+    urls = _addresses(line)
+    written = tuple(path for path in written_files(line) if "(" not in path)[:FILES_MAX]
+    read = tuple(
+        dict.fromkeys(
+            word
+            for command in commands
+            if command.program in _READERS
+            for word in command.words[1:]
+            if _is_file(word) and word not in written
+        )
+    )[:FILES_MAX]
+    target = next((word for word in rest if _is_file(word)), "") or (*urls, "")[0]
+    return CallSubject(label[:LABEL_MAX] or tool, target[:TARGET_MAX], act, read, written, urls)
+
+
+def _is_file(word: str) -> bool:
+    return bool(_FILE_LIKE.fullmatch(word)) and not word.startswith(("-", "s/")) and "://" not in word
+
+
+def _label(command: ShellCommand) -> tuple[str, list[str]]:
+    """The program with its subcommand, and the words behind them."""
+    program, words = command.program, list(command.words[1:])
+    if _PYTHON.fullmatch(program):
+        if "-m" in words[:-1]:
+            at = words.index("-m")
+            return words[at + 1], words[at + 2 :]
+        return "python", words
+    if program in _WITH_VERB:
+        for at, word in enumerate(words):
+            if word == "run" and program in ("npm", "pnpm", "yarn", "bun") and words[at + 1 :]:
+                return f"{program} run {words[at + 1]}", words[at + 2 :]
+            if re.fullmatch(r"[a-z][\w:-]*", word):
+                return f"{program} {word}", words[at + 1 :]
+    return program, words
+
+
+def _addresses(text: str) -> tuple[str, ...]:
+    found = (address.rstrip(".,") for address in _ADDRESS.findall(text[:20_000]))
+    return tuple(dict.fromkeys(address[:TARGET_MAX] for address in found))[:FILES_MAX]
+
+
+# Projects
+
+
+def project_of(labels: Mapping[str, Any]) -> str:
+    """The project a session belongs to: the main work tree of its repository, else the folder it works in; empty when
+    neither is known. All worktrees of a repository are one project; repositories of one name are not."""
+    for name in ("repo", "project"):
+        value = labels.get(name)
+        if isinstance(value, str) and value:
+            return value.rstrip("/") or "/"
+    return ""
+
+
+def project_path(path: str, labels: Mapping[str, Any], folder: str = "") -> str:
+    """A file as its project names it: from the top of the worktree. What lies elsewhere keeps its full path."""
+    place, repo = (str(labels.get(name) or "").rstrip("/") for name in ("project", "repo"))
+    path = path.replace("\\", "/")
+    if not path.startswith("/"):
+        start = folder or place
+        if not start:
+            return posixpath.normpath(path) if path else ""
+        path = posixpath.join(start, path)
+    path = posixpath.normpath(path)
+    root = repo if repo and f"{place}/".startswith(f"{repo}/") else place or repo
+    for top in (root, repo):
+        if top and path.startswith(f"{top}/"):
+            return path[len(top) + 1 :]
+    return path

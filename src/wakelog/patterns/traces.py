@@ -1,0 +1,120 @@
+"""Traces: the steps of each turn in order, as patterns are found in them.
+
+They are read session by session, so that a large store does not have to fit into memory. What was rewound is part of
+them: it happened. A run of the same step counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from wakelog.index.connection import Connection, as_rows
+from wakelog.model.ids import Seq, SessionId
+
+PAGE = 500
+"""So many sessions are read together."""
+
+_SESSIONS = """
+select s.no, s.id, s.name, s.root, s.project, s.agent, s.status, s.outcome, s.goal, s.labels, s.first_at, s.last_at,
+    s.tokens, s.usd_micros, (select max(c.model) from wl_cost c where c.session = s.no),
+    (select t.input from wl_turn t where t.session = s.no and t.input <> '' order by t.turn, t.attempt limit 1)
+from wl_session s where s.hidden = 0 and s.no > :after and (:project is null or s.project = :project)
+    and s.last_at >= :since and s.first_at <= :until
+order by s.no limit :limit
+"""
+_STEPS = """
+select x.session, x.seq, x.asked, x.turn, x.attempt, x.label, x.target, x.act, x.outcome, x.input, x.signature,
+    x.duration_us, x.at, x.trust
+from json_each(:sessions) p cross join wl_step x on x.session = cast(p.value ->> 0 as bigint)
+order by x.session, x.asked, x.seq
+"""
+
+
+class TracedStep(msgspec.Struct, frozen=True, gc=False):
+    """One step of a turn."""
+
+    seq: Seq
+    asked: Seq
+    turn: int
+    attempt: int
+    label: str
+    target: str
+    act: str
+    outcome: str
+    input: str
+    signature: str
+    duration_us: int
+    at: int
+    distrust: int
+
+    @property
+    def has_failed(self) -> bool:
+        return self.outcome in ("failed", "timed_out")
+
+
+class TracedSession(msgspec.Struct, frozen=True):
+    """A session with its steps."""
+
+    no: int
+    id: SessionId
+    name: str
+    root: str
+    project: str
+    agent: str
+    status: str
+    outcome: str
+    goal: str | None
+    labels: dict[str, str]
+    first_at: int
+    last_at: int
+    tokens: int
+    usd_micros: int
+    model: str
+    first_input: str
+    steps: tuple[TracedStep, ...] = ()
+
+    def turns(self) -> Iterator[list[TracedStep]]:
+        """The steps, turn by turn and attempt by attempt."""
+        turns: dict[tuple[int, int], list[TracedStep]] = {}
+        for step in self.steps:
+            turns.setdefault((step.turn, step.attempt), []).append(step)
+        return iter(turns.values())
+
+
+def traced_sessions(
+    db: Connection,
+    project: str | None = None,
+    *,
+    since: int | None = None,
+    until: int | None = None,
+    steps: bool = True,
+) -> Iterator[TracedSession]:
+    """All sessions of a project, or of all, oldest first."""
+    after = 0
+    while True:
+        values = {"after": after, "project": project, "limit": PAGE, "since": since or 0, "until": until or (1 << 62)}
+        rows = db.execute(_SESSIONS, values).fetchall()
+        found = steps_of(db, [row[0] for row in rows]) if steps else {}
+        for row in rows:
+            yield _session(row, found.get(row[0], []))
+        if len(rows) < PAGE:
+            return
+        after = rows[-1][0]
+
+
+def _session(row: Sequence[Any], steps: list[TracedStep]) -> TracedSession:
+    labels = msgspec.json.decode(row[9], type=dict[str, str])
+    model = row[14] or labels.get("model", "")
+    fields: list[Any] = [*row[:9], labels, *row[10:14], model, row[15] or "", tuple(steps)]
+    return TracedSession(*fields)
+
+
+def steps_of(db: Connection, numbers: Iterable[int]) -> dict[int, list[TracedStep]]:
+    """The steps of sessions, by number, in the order in which they were asked for."""
+    out: dict[int, list[TracedStep]] = {}
+    for row in db.execute(_STEPS, {"sessions": as_rows((number,) for number in numbers)}).fetchall():
+        out.setdefault(row[0], []).append(TracedStep(*row[1:]))
+    return out

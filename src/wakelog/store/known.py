@@ -1,0 +1,148 @@
+"""`store.known`: what earlier sessions knew, over all sessions of a store.
+
+A project is named by the main work tree of its repository; without one, all projects are asked. Answers come from the
+index alone: nothing is kept that the log does not have.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from wakelog.files.git_head import git_labels, top_of
+from wakelog.knowledge.connections import ThingPath
+from wakelog.knowledge.likeness import LikeSessions
+from wakelog.knowledge.lines import KnownThing
+from wakelog.knowledge.questions import LINES, AskConnections, AskFacts, AskKnown, AskLike, AskRecall
+from wakelog.knowledge.recall import TOKENS, TOKENS_AT_ERROR, PastLines, as_markdown
+from wakelog.model import events as ev
+from wakelog.model.call_subject import project_of, project_path
+
+if TYPE_CHECKING:
+    from wakelog.session import Session
+    from wakelog.store import Store
+
+
+class StoreKnown:
+    """Asks what earlier sessions knew about files, keys, addresses and errors."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def about(
+        self,
+        subject: str,
+        *,
+        project: str | None = None,
+        kind: str = "",
+        as_of: int | None = None,
+        known_at: int | None = None,
+        limit: int = LINES,
+    ) -> KnownThing:
+        """Returns what is known about a file (as its project names it), a fact's key, an address, a commit, an artefact
+        or an error's signature: facts that hold, dead ends, failures, decisions, and who touched it. `as_of` asks what
+        held at a time, `known_at` what was stored by a time (in microseconds)."""
+        return self._store.index.ask(AskKnown(subject, "all", kind, project, as_of, known_at, limit))
+
+    def failed(self, subject: str, *, project: str | None = None, kind: str = "", limit: int = LINES) -> KnownThing:
+        """Returns what failed at a thing before, and what was given up about it."""
+        return self._store.index.ask(AskKnown(subject, "failed", kind, project, limit=limit))
+
+    def decisions(self, subject: str, *, project: str | None = None, kind: str = "", limit: int = LINES) -> KnownThing:
+        """Returns the decisions that name a thing, and those made in a turn that changed it."""
+        return self._store.index.ask(AskKnown(subject, "decisions", kind, project, limit=limit))
+
+    def who(self, subject: str, *, project: str | None = None, kind: str = "", limit: int = LINES) -> KnownThing:
+        """Returns which sessions and agents touched a thing, and how."""
+        return self._store.index.ask(AskKnown(subject, "who", kind, project, limit=limit))
+
+    def facts(
+        self,
+        key: str | None = None,
+        *,
+        project: str | None = None,
+        conflicts: bool = False,
+        as_of: int | None = None,
+        known_at: int | None = None,
+        limit: int = 50,
+    ) -> KnownThing:
+        """Returns the facts that hold, of one key or of all. With `conflicts`, only those that contradict each
+        other."""
+        return self._store.index.ask(AskFacts(key, project, conflicts, as_of, known_at, limit))
+
+    def path(self, a: str, b: str, *, project: str | None = None) -> ThingPath:
+        """Returns how two things are connected: the shortest way over sessions that touched both, or what lies
+        between."""
+        return self._store.index.ask(AskConnections(a, b, project))
+
+    def like(
+        self, text: str, *, project: str | None = None, session: Session[Any] | None = None, limit: int = 5
+    ) -> LikeSessions:
+        """Finds past sessions that are like some words ("yesterday's export job"), and says why each matched."""
+        now = self._store.clock()
+        own = session.id if session is not None else ""
+        return self._store.index.ask(AskLike(text, project, own, now, _offset_us(now), limit))
+
+    def recall(
+        self,
+        *,
+        files: Iterable[str] = (),
+        error: str = "",
+        goal: str = "",
+        project: str | None = None,
+        session: Session[Any] | None = None,
+        tokens: int | None = None,
+    ) -> PastLines:
+        """Returns the few lines of the past that belong to what is at hand; none where nothing fits. With a session,
+        nothing comes from its own fork tree, its project is asked, and what was shown is recorded in its log, without
+        the words. `tokens` is the room, about: 500, or 150 where only an error is given."""
+        named = tuple(files)
+        if session is not None and project is None:
+            project = project_of(session.log.part("labels") or {}) or None
+        only_error = bool(error) and not named and not goal
+        room = tokens if tokens is not None else TOKENS_AT_ERROR if only_error else TOKENS
+        own = session.id if session is not None else ""
+        found = self._store.index.ask(AskRecall(named, error, goal, project, own, room, self._store.clock()))
+        if session is not None and found.lines:
+            shown = tuple(line.sources[0] for line in found.lines)
+            occasion: Any = "error" if only_error else "asked"
+            event = ev.KnowledgeRecalled(sources=shown, lines=tuple(x.kind for x in found.lines), occasion=occasion)
+            session.append(event)
+        return found
+
+    def past(self, session: Session[Any], *, tokens: int = TOKENS) -> PastLines:
+        """Returns what to tell a session at its start: `recall` for its goal and the files it has changed. Nothing is
+        recorded."""
+        log = session.log
+        labels = log.part("labels") or {}
+        files = tuple(project_path(path, labels) for path in log.part("files_modified") or {})
+        goal = log.part("goal") or labels.get("title") or ""
+        project = project_of(labels) or None
+        return self._store.index.ask(
+            AskRecall(
+                files, "", goal if isinstance(goal, str) else "", project, session.id, tokens, self._store.clock()
+            )
+        )
+
+    def told(self, recalled: PastLines) -> str:
+        """Returns recalled lines as Markdown for a model: as data of the past, each with its source, and untrusted ones
+        fenced."""
+        return as_markdown(recalled)
+
+    def here(self, subject: str = "", *, folder: str = ".") -> tuple[str, str | None]:
+        """Returns a subject as the project of a folder names it, and that project; None where the folder is in no
+        repository. A path is taken from the folder; what is no path stays as it is."""
+        labels = git_labels(folder)
+        project = labels.get("repo")
+        is_path = "://" not in subject and (os.path.exists(os.path.join(folder, subject)) or "/" in subject)
+        if project is None or not subject or not is_path:
+            return subject, project
+        place = {"project": os.path.realpath(top_of(folder)), "repo": project}
+        return project_path(os.path.realpath(os.path.join(folder, subject)), place), project
+
+
+def _offset_us(now: int) -> int:
+    """How far the local clock is ahead of UTC."""
+    return int(time.localtime(now / 1e6).tm_gmtoff) * 1_000_000
