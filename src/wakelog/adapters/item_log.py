@@ -8,8 +8,8 @@ reading only what is new; after a rewind, an erasure or a prune everything is re
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -29,8 +29,6 @@ _LOG_OWN = frozenset({"payload.redacted"})
 """What the log puts between the events of a commit by itself."""
 _ALTERS = frozenset({"history.rewound", "history.adopted", "payload.erased", "range.pruned"})
 """What changes which items there are, or what they say."""
-
-T = TypeVar("T")
 
 
 class KeptItem(msgspec.Struct, frozen=True, gc=False):
@@ -56,6 +54,10 @@ class PlannedItem(msgspec.Struct):
     id: str = ""
 
 
+Plan = Callable[[dict[str, Value]], Sequence[PlannedItem]]
+"""From the parts `turn` and `pending_actions` of the state to the items to write."""
+
+
 class ItemLog:
     """Reads and writes the items of one session."""
 
@@ -66,46 +68,57 @@ class ItemLog:
         self.items: list[KeptItem] = []
         """Those in view. `refresh` first."""
         self._seen: Seq = 0
+        self._reached: Seq = 0
+        """The last event that was read: what another thread has in flight cannot be read yet."""
 
     # Reading
 
     def refresh(self, last: int | None = None) -> list[KeptItem]:
         """The items that are in view now, or the last so many of them."""
         with self._lock:
-            head = self.session.log.head().seq
+            self.look()
+            return list(self.items) if last is None else self.items[-last:] if last > 0 else []
+
+    def look(self, *parts: str) -> dict[str, Value]:
+        """Reads what is new; with it, parts of the state at the same moment."""
+        with self._lock:
+            head, found = self.session.log.parts(*parts)
             if head != self._seen:
                 self._read_on(head)
-            return list(self.items) if last is None else self.items[-last:] if last > 0 else []
+            return found
 
     def _read_on(self, last: Seq) -> None:
         log = self.session.log
         if self._seen:
-            found: list[KeptItem] = []
-            entries = list(log.entries(after=self._seen, upto=last, payloads=True))
-            if not any(e.kind in _ALTERS for e in entries):
-                self._collect(entries, found)
+            found = self._collect(log.entries(after=self._seen, upto=last, payloads=True), stops=True)
+            if found is not None:
                 self.items.extend(found)
-                self._seen = last
+                self._seen = self._reached
                 return
-        everything: list[KeptItem] = []
-        self._collect(list(log.entries(upto=last, payloads=True)), everything)
-        view = log.view(last)
+        everything = self._collect(log.entries(upto=last, payloads=True)) or []
+        view = log.view(self._reached)
         self.items = [item for item in everything if any(low <= item.first <= high for low, high in view)]
-        self._seen = last
+        self._seen = self._reached
 
-    def _collect(self, entries: Sequence[Entry], out: list[KeptItem]) -> None:
+    def _collect(self, entries: Iterable[Entry], *, stops: bool = False) -> list[KeptItem] | None:
+        """The items of some events. None with `stops`, when one of them changes what was before it."""
+        out: list[KeptItem] = []
         mark: Entry | None = None
         own: list[Entry] = []
         for entry in entries:
+            self._reached, kind = entry.seq, entry.kind
+            if stops and kind in _ALTERS:
+                return None
             if mark is not None and entry.commit_id != mark.commit_id:
                 self._take(mark, own, out)
                 mark = None
-            if entry.kind == "items.kept" and entry.body.get("format") == self._format:
+            if kind == "items.kept" and entry.body.get("format") == self._format:
                 mark, own = entry, []
-            elif mark is not None and entry.kind not in _LOG_OWN:
+            elif mark is not None and kind not in _LOG_OWN:
                 own.append(entry)
         if mark is not None:
             self._take(mark, own, out)
+        return out
 
     def _take(self, mark: Entry, events: Sequence[Entry], out: list[KeptItem]) -> None:
         rest = content_of(self.session.log, mark, "rest")
@@ -131,19 +144,19 @@ class ItemLog:
 
     # Writing
 
-    def write(self, plan: Callable[[], Sequence[PlannedItem]], *, keep: int | None = None, why: str = "") -> None:
+    def write(self, plan: Plan, *, keep: int | None = None, why: str = "") -> None:
         """Appends what `plan` gives for the items in view, in one commit. With `keep`, the history first goes back to
         so many items. The plan is made again when another writer came first."""
 
         def attempt() -> None:
             with self._lock:
-                self.refresh()
+                parts = self.look("turn", "pending_actions")
                 back = None
                 if keep is not None and keep < len(self.items):
                     back = self.items[keep].first - 1
                     self.items = self.items[:keep]
                 try:
-                    self._append(plan(), back, why)
+                    self._append(plan(parts), back, why)
                 except BaseException:
                     self._seen = 0 if back is not None else self._seen
                     raise
