@@ -7,6 +7,7 @@ reading only what is new; after a rewind, an erasure or a prune everything is re
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ import msgspec
 from wakelog.adapters.kept_items import filled, hollow
 from wakelog.log.reader import Entry
 from wakelog.log.retry import retry_on_moved_head
-from wakelog.model.events import Event, ItemsKept
+from wakelog.model.events import ItemsKept
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value, check_value
@@ -43,7 +44,10 @@ class KeptItem(msgspec.Struct, frozen=True, gc=False):
     @property
     def value(self) -> Any:
         """The item, as a value of the caller's own."""
-        return _decode(self.raw)
+        try:
+            return _decode(self.raw)
+        except msgspec.DecodeError:
+            return json.loads(self.raw)
 
 
 class PlannedItem(msgspec.Struct):
@@ -67,6 +71,8 @@ class ItemLog:
         self._lock = threading.RLock()
         self.items: list[KeptItem] = []
         """Those in view. `refresh` first."""
+        self.every: list[KeptItem] = []
+        """All there are, in view or not."""
         self._seen: Seq = 0
         self._reached: Seq = 0
         """The last event that was read: what another thread has in flight cannot be read yet."""
@@ -93,11 +99,12 @@ class ItemLog:
             found = self._collect(log.entries(after=self._seen, upto=last, payloads=True), stops=True)
             if found is not None:
                 self.items.extend(found)
+                self.every.extend(found)
                 self._seen = self._reached
                 return
-        everything = self._collect(log.entries(upto=last, payloads=True)) or []
+        self.every = self._collect(log.entries(upto=last, payloads=True)) or []
         view = log.view(self._reached)
-        self.items = [item for item in everything if any(low <= item.first <= high for low, high in view)]
+        self.items = [item for item in self.every if any(low <= item.first <= high for low, high in view)]
         self._seen = self._reached
 
     def _collect(self, entries: Iterable[Entry], *, stops: bool = False) -> list[KeptItem] | None:
@@ -127,14 +134,19 @@ class ItemLog:
         ids = mark.body.get("ids") or ()
         place = 0
         for number, (count, line) in enumerate(zip(mark.body["counts"], rest.split("\n"), strict=True)):
-            own, place = events[place : place + count], place + count
-            if len(own) == count:  # a fork may leave in the middle of a commit
+            start, place = place, place + count
+            if place > len(events):
+                return  # a fork may leave in the middle of a commit
 
-                def field(number: int, name: str, own: Sequence[Entry] = own) -> Value:
-                    return self._field(own[number], name)
+            def field(number: int, name: str, start: int = start) -> Value:
+                return self._field(events[start + number], name)
 
-                raw = _encode(filled(line, field))
-                out.append(KeptItem(raw, own[0].seq, own[-1].seq, ids[number] if ids else ""))
+            try:
+                value = filled(line, field)
+            except IndexError:
+                return
+            own = events[start:place] or [events[start - 1] if start else mark]
+            out.append(KeptItem(encoded(value), own[0].seq, own[-1].seq, ids[number] if ids else ""))
 
     def _field(self, entry: Entry, name: str) -> Value:
         value = content_of(self.session.log, entry, name)
@@ -198,16 +210,16 @@ class ItemLog:
             return
         new = []
         for item in planned:
-            new.append(KeptItem(_encode(item.value), first, first + len(item.drafts) - 1, item.id))
+            new.append(KeptItem(encoded(item.value), first, first + len(item.drafts) - 1, item.id))
             first += len(item.drafts)
         self.items.extend(new)
+        self.every.extend(new)
         self._seen = head.seq
 
     def _mark(self, planned: Sequence[PlannedItem]) -> EventDraft:
         lines: list[bytes] = []
         for item in planned:
-            events: list[Event] = [draft.event for draft in item.drafts]
-            lines.append(hollow(item.value, events))
+            lines.append(hollow(item.value, enumerate(draft.event for draft in item.drafts)))
         ids = tuple(item.id for item in planned)
         event = ItemsKept(
             format=self._format,
@@ -216,6 +228,14 @@ class ItemLog:
             ids=ids if any(ids) else (),
         )
         return EventDraft(event, actor="runtime")
+
+
+def encoded(value: Value) -> bytes:
+    """A value as JSON, whatever numbers and texts it holds."""
+    try:
+        return _encode(value)
+    except (ValueError, OverflowError):
+        return json.dumps(value).encode()
 
 
 def checked(items: Sequence[Any], what: str = "items") -> list[Any]:
