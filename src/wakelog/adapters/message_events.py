@@ -9,7 +9,7 @@ it as their group. Every message gives at least one event.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -168,7 +168,10 @@ class MessagePlan:
         calls: Mapping[str, CallFacts] | None = None,
         turn_id: str = "",
         stays_open: bool = False,
+        later: Collection[str] = (),
     ) -> None:
+        """`later` are calls whose results come in the same commit."""
+        self._later = later
         self._is_open = is_open
         self._has_reply = has_reply
         self._pending = {a: (str(p["effect"]), str(p["tool"])) for a, p in pending.items() if p["status"] in _OPEN}
@@ -187,7 +190,7 @@ class MessagePlan:
     def plan(self, messages: Sequence[ReadMessage]) -> list[PlannedItem]:
         """The events of each message."""
         out = []
-        answered = {answer.id for message in messages for answer, _ in message.answers}
+        answered = {answer.id for message in messages for answer, _ in message.answers}.union(self._later)
         for place, message in enumerate(messages):
             self._drafts = []
             if message.role == "assistant":
@@ -203,6 +206,15 @@ class MessagePlan:
         if is_final and self._is_open and not self._pending and not self._stays_open:
             self._put(ev.TurnEnded(), actor="runtime")
         return out
+
+    def reply(self, facts: ReplyFacts) -> None:
+        """What is known of the reply that is planned next."""
+        self._reply, self._group = facts, ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a turn is open in which nothing is waited for."""
+        return self._is_open and not self._pending
 
     def _put(self, event: ev.Event, *, actor: str = "agent", trust: Any = "trusted", source: str = "") -> None:
         self._drafts.append(EventDraft(event, actor=actor, trust=trust, source=source))
@@ -282,6 +294,8 @@ class MessagePlan:
             if ask.id in own:
                 event: ev.Event = recorded_call(ask, own[ask.id], own[ask.id].output)
                 self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
+            elif (held := self._pending.get(ask.id)) is not None and held[1] == ask.tool:
+                pass  # recorded before it ran
             elif ask.id in self._pending or ask.id in self._uncertain:
                 # The id is in use: a client that numbers its calls anew. It stays with the one that was first.
                 self._put(ev.MessageAdded(role="assistant", content={"id": ask.id, "asks": ask.input}, name="call"))
@@ -320,7 +334,7 @@ def _content(message: ReadMessage) -> Value:
         return given
     if message.role == "tool":
         return None
-    is_one_text = isinstance(given, list) and len(given) == 1 and isinstance(item.content, str)
+    is_one_text = isinstance(given, list) and len(given) == 1 and isinstance(given[0], dict) and "text" in given[0]
     if isinstance(given, list) and not item.results and not is_one_text:
         return given
     return item.content
