@@ -290,6 +290,7 @@ ROWS: dict[str, tuple[tuple[ev.Event, ...], Doc]] = {
     "gap.noted": ((ev.GapNoted(missed="m"),), {}),
     "knowledge.recalled": ((ev.KnowledgeRecalled(sources=("s_x@1",), lines=("fact",)),), {}),
     "git_commit.linked": ((ev.GitCommitLinked(commit="c", turn=1),), {}),
+    "items.kept": ((ev.ItemsKept(format="f", counts=(2,)),), {}),
     "records.imported": ((ev.RecordsImported(format="f", ids=("1",), counts=(2,)),), {}),
 }
 # Told by tests of their own: these need more than an event and an empty state.

@@ -37,9 +37,11 @@ def session_name(store: Store, agent: str, origin: str, name: str = "") -> str:
     return f"{prefix}-{_slug(origin)}"
 
 
-def open_session(store: Store, head: TranscriptHead, name: str, labels: dict[str, str], at: int) -> Session[Any]:
-    """Opens the session of a transcript that began at some time. A sub-agent's is linked to its parent: `session@seq`
-    of the event that spawned it, with seq 0 because that is not known here."""
+def open_session(
+    store: Store, head: TranscriptHead, name: str, parent: str, labels: dict[str, str], at: int
+) -> Session[Any]:
+    """Opens the session of a transcript that began at some time. A sub-agent's is linked to its parent, by name:
+    `session@seq` of the event that spawned it, with seq 0 because that is not known here."""
     labels = {"agent": head.agent, "origin": head.origin, **head.labels, **labels}
     return store.session(
         name,
@@ -47,7 +49,7 @@ def open_session(store: Store, head: TranscriptHead, name: str, labels: dict[str
         agent=head.agent,
         labels={k: str(storable(v)) for k, v in labels.items() if v},
         limits={},
-        spawner=f"{store.reserve(session_name(store, head.agent, head.parent))}@0" if head.parent else "",
+        spawner=f"{store.reserve(parent)}@0" if parent else "",
         occurred_at=at,
         folder="",
     )

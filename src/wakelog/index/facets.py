@@ -60,6 +60,7 @@ _UNSAID_ONCE_ERASED = _UNSAID | {
 _SAID = {
     "knowledge.recalled": (),
     "message.added": ("content",),
+    "items.kept": ("format",),
     "records.imported": ("format", "source"),
     "state.patched": ("delta", "why"),
     "turn.started": ("input", "id"),

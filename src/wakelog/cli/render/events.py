@@ -249,6 +249,7 @@ _QUIET = frozenset(
         "labels.set",
         "session.opened",
         "resource.touched",
+        "items.kept",
         "records.imported",
     }
 )
@@ -301,6 +302,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
     "gap.noted": ("gap", _say("{missed}")),
     "git_commit.linked": ("commit", _commit),
     "knowledge.recalled": ("recall", _recalled),
+    "items.kept": ("items", _say("{format}")),
     "records.imported": ("import", _imported),
 }
 
