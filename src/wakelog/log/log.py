@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, NotFoundError
@@ -24,6 +24,7 @@ from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.records import Anchor, EventDraft, ForkPoint, Head, Heartbeat
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold
+from wakelog.state.patch import copy
 
 DEEP_FORK = 8
 """Forks of forks beyond this depth start with a snapshot, so that reading does not climb through all of them."""
@@ -162,6 +163,15 @@ class Log(Appender):
         with self._locked():
             value = self._pending_tip(refresh=True).doc[name]
             return dict(value) if type(value) is dict else value
+
+    def look(self, *parts: str, data: Iterable[str] = ()) -> tuple[Seq, dict[str, Value], dict[str, Value]]:
+        """Where the session stands, some parts of its state there, and copies of some keys of `data`, of one moment.
+        Costs what is asked for, whatever the state's size."""
+        with self._locked():
+            tip = self._pending_tip(refresh=True)
+            held = tip.doc["data"]
+            told = {part: dict(value) if type(value := tip.doc[part]) is dict else value for part in parts}
+            return tip.seq, told, {key: copy(held[key]) for key in data if key in held}
 
     def state_hash(self, at: Seq | None = None) -> str:
         """Equal for equal states, however they were reached."""
