@@ -21,7 +21,7 @@ from wakelog.adapters.adk.event_drafts import micros
 from wakelog.adapters.adk.state_values import stored_value
 from wakelog.adapters.exact_values import from_stored
 from wakelog.adapters.held_logs import HeldLogs, given_store
-from wakelog.adapters.session_names import session_name
+from wakelog.adapters.compound_names import compound_name
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
@@ -128,7 +128,7 @@ class WakelogArtifactService(BaseArtifactService):
         self, scope: Scope, filename: str, part: types.Part, metadata: dict[str, Any], session_id: str | None
     ) -> int:
         mime = _mime_of(part, (*scope[:2], session_id))
-        name = session_name(ARTIFACTS, *scope)
+        name = compound_name(ARTIFACTS, *scope)
         content, shell = _taken_apart(part)
         labels = {"framework": "adk", **dict(zip(("adk.app", "adk.user", "adk.session"), scope, strict=False))}
         held = self._logs.open(name, lambda: ev.SessionOpened(name=name, agent=scope[0], labels=labels))
@@ -173,7 +173,7 @@ class WakelogArtifactService(BaseArtifactService):
         raise InputValidationError(f"Exceeded maximum recursion depth resolving artifact reference: {filename}")
 
     def _part(self, scope: Scope, saved: SavedVersion) -> types.Part | None:
-        held = self._logs.find(session_name(ARTIFACTS, *scope))
+        held = self._logs.find(compound_name(ARTIFACTS, *scope))
         if held is None:
             return None
         told = saved.about["part"]
@@ -190,7 +190,7 @@ class WakelogArtifactService(BaseArtifactService):
 
     def _delete(self, scope: Scope, filename: str) -> None:
         """The content of all versions is erased, and the name is free again."""
-        name = session_name(ARTIFACTS, *scope)
+        name = compound_name(ARTIFACTS, *scope)
         saved = self._saved(scope, filename)
         held = self._logs.find(name)
         if not saved or held is None:
@@ -202,7 +202,7 @@ class WakelogArtifactService(BaseArtifactService):
         return self._versions(scope).get(filename, [])
 
     def _versions(self, scope: Scope, upto: int | None = None) -> dict[str, list[SavedVersion]]:
-        held = self._logs.find(session_name(ARTIFACTS, *scope))
+        held = self._logs.find(compound_name(ARTIFACTS, *scope))
         return read_versions(held.log, upto) if held is not None else {}
 
 

@@ -15,7 +15,7 @@ import msgspec
 from google.adk.events.event import Event
 
 from wakelog.adapters.adk.state_values import ScopedState, stored_value
-from wakelog.adapters.session_names import session_name
+from wakelog.adapters.compound_names import compound_name
 from wakelog.codec.canonical import hash_value
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.model import events as ev
@@ -198,7 +198,7 @@ class EventDrafts:
     def _name_artifacts(self) -> None:
         for name, version in self._event.actions.artifact_delta.items():
             ids = self._place.ids[:2] if name.startswith("user:") else self._place.ids
-            place = session_name("adk-artifacts", *ids)
+            place = compound_name("adk-artifacts", *ids)
             self._put(ev.ArtefactRecorded(name=name, uri=f"{place}?version={version}"))
 
     # The rest

@@ -25,7 +25,7 @@ from wakelog.adapters.adk.event_drafts import as_said, micros
 from wakelog.adapters.adk.state_values import stored_value
 from wakelog.adapters.exact_values import from_stored
 from wakelog.adapters.held_logs import HeldLog, HeldLogs, given_store
-from wakelog.adapters.session_names import session_name
+from wakelog.adapters.compound_names import compound_name
 from wakelog.log import Log
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
@@ -123,7 +123,7 @@ class WakelogMemoryService(BaseMemoryService):
         self._keep(app, user, told, session)
 
     def _keep(self, app: str, user: str, told: Iterable[_Told], session: str) -> None:
-        name = session_name(MEMORIES, app, user)
+        name = compound_name(MEMORIES, app, user)
         labels = {"framework": "adk", "adk.app": app, "adk.user": user}
         labels = {label: value for label, value in labels.items() if value}
         held = self._logs.open(name, lambda: ev.SessionOpened(name=name, agent=app, labels=labels))
@@ -140,7 +140,7 @@ class WakelogMemoryService(BaseMemoryService):
         retry_on_moved_head(held.log.id, "to add to memory", attempt)
 
     def _search(self, app: str, user: str, query: str) -> list[MemoryEntry]:
-        held = self._logs.find(session_name(MEMORIES, app, user))
+        held = self._logs.find(compound_name(MEMORIES, app, user))
         if held is None:
             return []
         asked = _words(query)
@@ -154,7 +154,7 @@ class WakelogMemoryService(BaseMemoryService):
         return [entry.model_copy(deep=True) for _, entry in scored[:FOUND_MAX]]
 
     def _forget(self, app: str, user: str, id: str) -> None:
-        name = session_name(MEMORIES, app, user)
+        name = compound_name(MEMORIES, app, user)
         held = self._logs.find(name)
         memory = _known(held).kept.get(id) if held is not None else None
         if held is None or memory is None:

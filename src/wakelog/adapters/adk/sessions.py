@@ -26,7 +26,7 @@ from wakelog.adapters.adk.event_reader import NewestEvent, newest_event, read_ev
 from wakelog.adapters.adk.state_values import ScopedState
 from wakelog.adapters.exact_values import from_stored
 from wakelog.adapters.held_logs import HeldLog, HeldLogs, given_store, merge_data
-from wakelog.adapters.session_names import ids_of, is_hashed, session_name
+from wakelog.adapters.compound_names import ids_of, is_hashed, compound_name
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.log.retry import retry_on_moved_head
@@ -55,7 +55,7 @@ class WakelogSessionService(BaseSessionService):
     @staticmethod
     def name_of(*, app_name: str, user_id: str, session_id: str) -> str:
         """The name of the session in the store, for `store.resume` and the command line."""
-        return session_name(SESSIONS, app_name, user_id, session_id)
+        return compound_name(SESSIONS, app_name, user_id, session_id)
 
     @staticmethod
     def ids_of(name: str) -> tuple[str, str, str] | None:
@@ -80,7 +80,7 @@ class WakelogSessionService(BaseSessionService):
         return await in_thread(self._list, app_name, user_id)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        name = session_name(SESSIONS, app_name, user_id, session_id.strip())
+        name = compound_name(SESSIONS, app_name, user_id, session_id.strip())
         await in_thread(self._logs.delete, name, why="deleted through ADK")
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class WakelogSessionService(BaseSessionService):
 
     def _create(self, ids: tuple[str, str, str], state: ScopedState) -> Session:
         app, user, _ = ids
-        name, now = session_name(SESSIONS, *ids), adk_time.get_time()
+        name, now = compound_name(SESSIONS, *ids), adk_time.get_time()
         if self._logs.find(name) is not None:
             raise AlreadyExistsError(f"Session with id {ids[2]} already exists.")
         opened = ev.SessionOpened(
@@ -128,7 +128,7 @@ class WakelogSessionService(BaseSessionService):
         return self._session(ids, held, state.session, [], now)
 
     def _get(self, ids: tuple[str, str, str], config: GetSessionConfig) -> Session | None:
-        held = self._logs.find(session_name(SESSIONS, *ids))
+        held = self._logs.find(compound_name(SESSIONS, *ids))
         if held is None:
             return None
         seq, state = held.log.now()
@@ -183,7 +183,7 @@ class WakelogSessionService(BaseSessionService):
 
     def _append(self, session: Session, event: Event) -> None:
         ids = session.app_name, session.user_id, session.id
-        name = session_name(SESSIONS, *ids)
+        name = compound_name(SESSIONS, *ids)
         change = ScopedState(event.actions.state_delta if event.actions else None)
         held = self._logs.find(name)
         if held is None:
@@ -278,7 +278,7 @@ class WakelogSessionService(BaseSessionService):
         return state
 
     def _shared(self, *ids: str) -> dict[str, Any]:
-        held = self._logs.find(session_name(STATES, *ids))
+        held = self._logs.find(compound_name(STATES, *ids))
         return from_stored(held.log.state()["data"]) if held is not None else {}
 
     def _settle(self, ids: tuple[str, str, str], held: HeldLog, newest: NewestEvent) -> None:
@@ -294,7 +294,7 @@ class WakelogSessionService(BaseSessionService):
             part = {key.removeprefix(prefix): value for key, value in change.items() if key.startswith(prefix)}
             if not part:
                 continue
-            name = session_name(STATES, *scope)
+            name = compound_name(STATES, *scope)
             labels = {"framework": "adk", **dict(zip(_LABELS, scope, strict=False))}
             held = self._logs.open(name, lambda: ev.SessionOpened(name=name, agent=app, labels=labels))  # noqa: B023
             merge_data(held.log, part, commit_id=commit)

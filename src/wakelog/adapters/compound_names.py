@@ -19,7 +19,7 @@ _HASHED = "%~"
 _ODD = re.compile(r"[%/@\x00-\x1f\x7f\x85\u2028\u2029]|(?<=\.)\.|^\s+|\s+$")
 
 
-def session_name(framework: str, *ids: str) -> str:
+def compound_name(framework: str, *ids: str) -> str:
     """The name of the session for these ids: always the same, and no other ids have it."""
     name = "/".join((framework, *(_ODD.sub(_quoted, check_text(each, "an id")) or _EMPTY for each in ids)))
     if len(name) > NAME_MAX:
