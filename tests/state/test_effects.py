@@ -289,6 +289,7 @@ ROWS: dict[str, tuple[tuple[ev.Event, ...], Doc]] = {
     "note.added": ((ev.NoteAdded(text="t"),), {}),
     "gap.noted": ((ev.GapNoted(missed="m"),), {}),
     "git_commit.linked": ((ev.GitCommitLinked(commit="c", turn=1),), {}),
+    "items.kept": ((ev.ItemsKept(format="f", counts=(2,)),), {}),
     "records.imported": ((ev.RecordsImported(format="f", ids=("1",), counts=(2,)),), {}),
 }
 # Told by tests of their own: these need more than an event and an empty state.

@@ -26,7 +26,7 @@ _QUIET = frozenset(
         *("turn.started", "turn.ended", "action.started", "action.approved", "context.evicted", "context.restored"),
         *("budget.set", "budget.spent", "budget.reached", "checkpoint.named", "lease.taken", "lease.released"),
         *("session.opened", "session.resumed", "session.paused", "payload.redacted", "labels.set", "history.rewound"),
-        "git_commit.linked",
+        *("git_commit.linked", "items.kept"),
     }
 )
 """Kinds whose content no model is shown."""

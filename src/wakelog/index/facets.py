@@ -58,6 +58,7 @@ _UNSAID_ONCE_ERASED = _UNSAID | {
 # a process, and nothing anybody said. What imported records say is in the events that were made from them.
 _SAID = {
     "message.added": ("content",),
+    "items.kept": ("format",),
     "records.imported": ("format", "source"),
     "state.patched": ("delta", "why"),
     "turn.started": ("input", "id"),

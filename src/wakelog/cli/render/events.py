@@ -241,6 +241,7 @@ _QUIET = frozenset(
         "labels.set",
         "session.opened",
         "resource.touched",
+        "items.kept",
         "records.imported",
     }
 )
@@ -292,6 +293,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
     "note.added": ("note", _say("{text}")),
     "gap.noted": ("gap", _say("{missed}")),
     "git_commit.linked": ("commit", _commit),
+    "items.kept": ("items", _say("{format}")),
     "records.imported": ("import", _imported),
 }
 

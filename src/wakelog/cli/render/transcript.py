@@ -24,7 +24,7 @@ LONG = 4000
 SHORT = 200
 _QUIET = (
     *("turn.ended", "action.started", "budget.spent", "lease.taken", "lease.released"),
-    *("labels.set", "records.imported"),
+    *("labels.set", "items.kept", "records.imported"),
 )
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|])")
 

@@ -145,3 +145,19 @@ class RecordsImported(Event, frozen=True, gc=False):
     size: int = 0
     changed: int = 0
     steps: tuple[str, ...] = ()
+
+
+@core("items.kept", payloads=("rest",))
+class ItemsKept(Event, frozen=True, gc=False):
+    """Which items of a framework's own history the events after it in this commit were made from, and how many events
+    each gave (`counts`). `rest` is a text with one line of JSON for each item: the item, where `{"$in": [n, field, …]}`
+    stands for what its event number n holds at that place, and `"as"` says that it is that value written as JSON
+    (`json`: compact, `json-spaced`: with a space after each `,` and `:`). So an item is stored once and comes back as it
+    was, and what is erased from an event is gone from its item. An object whose only key is `$in` is written as
+    `{"$in": {"is": …}}`."""
+
+    format: str
+    counts: tuple[int, ...] = ()
+    rest: Value = None
+    ids: tuple[str, ...] = ()
+    """The framework's own ids of the items, where it has some."""

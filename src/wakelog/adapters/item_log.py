@@ -1,0 +1,210 @@
+"""The items of a framework's history in one session: those in view, in order, each with the events made from it.
+
+A commit that brings items begins with `items.kept`, and their events follow. The mark comes first, so that a fork or a
+rewind to any place between two items keeps exactly the items before it. What is known here is kept up to date by
+reading only what is new; after a rewind, an erasure or a prune everything is read again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from wakelog.adapters.kept_items import filled, hollow
+from wakelog.log.reader import Entry
+from wakelog.log.retry import retry_on_moved_head
+from wakelog.model.events import Event, ItemsKept
+from wakelog.model.ids import Seq
+from wakelog.model.records import EventDraft
+from wakelog.model.values import Value, check_value
+from wakelog.session import Session
+from wakelog.timeline.messages import content_of
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+_LOG_OWN = frozenset({"payload.redacted"})
+"""What the log puts between the events of a commit by itself."""
+_ALTERS = frozenset({"history.rewound", "history.adopted", "payload.erased", "range.pruned"})
+"""What changes which items there are, or what they say."""
+
+T = TypeVar("T")
+
+
+class KeptItem(msgspec.Struct, frozen=True, gc=False):
+    """One item, and its events."""
+
+    raw: bytes
+    """The item as JSON."""
+    first: Seq
+    last: Seq
+    id: str = ""
+
+    @property
+    def value(self) -> Any:
+        """The item, as a value of the caller's own."""
+        return _decode(self.raw)
+
+
+class PlannedItem(msgspec.Struct):
+    """An item about to be written, and the events to make from it: at least one."""
+
+    value: Value
+    drafts: list[EventDraft]
+    id: str = ""
+
+
+class ItemLog:
+    """Reads and writes the items of one session."""
+
+    def __init__(self, session: Session[Any], format: str) -> None:
+        self.session = session
+        self._format = format
+        self._lock = threading.RLock()
+        self.items: list[KeptItem] = []
+        """Those in view. `refresh` first."""
+        self._seen: Seq = 0
+
+    # Reading
+
+    def refresh(self, last: int | None = None) -> list[KeptItem]:
+        """The items that are in view now, or the last so many of them."""
+        with self._lock:
+            head = self.session.log.head().seq
+            if head != self._seen:
+                self._read_on(head)
+            return list(self.items) if last is None else self.items[-last:] if last > 0 else []
+
+    def _read_on(self, last: Seq) -> None:
+        log = self.session.log
+        if self._seen:
+            found: list[KeptItem] = []
+            entries = list(log.entries(after=self._seen, upto=last, payloads=True))
+            if not any(e.kind in _ALTERS for e in entries):
+                self._collect(entries, found)
+                self.items.extend(found)
+                self._seen = last
+                return
+        everything: list[KeptItem] = []
+        self._collect(list(log.entries(upto=last, payloads=True)), everything)
+        view = log.view(last)
+        self.items = [item for item in everything if any(low <= item.first <= high for low, high in view)]
+        self._seen = last
+
+    def _collect(self, entries: Sequence[Entry], out: list[KeptItem]) -> None:
+        mark: Entry | None = None
+        own: list[Entry] = []
+        for entry in entries:
+            if mark is not None and entry.commit_id != mark.commit_id:
+                self._take(mark, own, out)
+                mark = None
+            if entry.kind == "items.kept" and entry.body.get("format") == self._format:
+                mark, own = entry, []
+            elif mark is not None and entry.kind not in _LOG_OWN:
+                own.append(entry)
+        if mark is not None:
+            self._take(mark, own, out)
+
+    def _take(self, mark: Entry, events: Sequence[Entry], out: list[KeptItem]) -> None:
+        rest = content_of(self.session.log, mark, "rest")
+        if not isinstance(rest, str):
+            return  # erased or pruned
+        ids = mark.body.get("ids") or ()
+        place = 0
+        for number, (count, line) in enumerate(zip(mark.body["counts"], rest.split("\n"), strict=True)):
+            own, place = events[place : place + count], place + count
+            if len(own) == count:  # a fork may leave in the middle of a commit
+
+                def field(number: int, name: str, own: Sequence[Entry] = own) -> Value:
+                    return self._field(own[number], name)
+
+                raw = _encode(filled(line, field))
+                out.append(KeptItem(raw, own[0].seq, own[-1].seq, ids[number] if ids else ""))
+
+    def _field(self, entry: Entry, name: str) -> Value:
+        value = content_of(self.session.log, entry, name)
+        if isinstance(value, dict) and value.keys() & {"$erased", "gone"}:
+            return f"({'erased' if '$erased' in value else 'pruned'}, e{entry.seq})"
+        return value
+
+    # Writing
+
+    def write(self, plan: Callable[[], Sequence[PlannedItem]], *, keep: int | None = None, why: str = "") -> None:
+        """Appends what `plan` gives for the items in view, in one commit. With `keep`, the history first goes back to
+        so many items. The plan is made again when another writer came first."""
+
+        def attempt() -> None:
+            with self._lock:
+                self.refresh()
+                back = None
+                if keep is not None and keep < len(self.items):
+                    back = self.items[keep].first - 1
+                    self.items = self.items[:keep]
+                try:
+                    self._append(plan(), back, why)
+                except BaseException:
+                    self._seen = 0 if back is not None else self._seen
+                    raise
+
+        retry_on_moved_head(self.session.id, "to add items to", attempt)
+
+    def pop(self, *, why: str = "") -> KeptItem | None:
+        """Takes the newest item out of view, and returns it; each is returned to one caller."""
+
+        def attempt() -> KeptItem | None:
+            with self._lock:
+                self.refresh()
+                if not self.items:
+                    return None
+                last = self.items[-1]
+                head = self.session.log.rewind(last.first - 1, why=why, expect=self._seen)
+                del self.items[-1]
+                self._seen = head.seq
+                return last
+
+        return retry_on_moved_head(self.session.id, "to take an item from", attempt)
+
+    def _append(self, planned: Sequence[PlannedItem], back: Seq | None, why: str) -> None:
+        if not planned and back is None:
+            return
+        log = self.session.log
+        drafts = [draft for item in planned for draft in item.drafts]
+        written: list[EventDraft] = [self._mark(planned), *drafts] if planned else []
+        before = self._seen
+        if back is None:
+            head = log.append(*written, expect=before)
+        else:
+            head = log.rewind(back, why=why, expect=before, then=written)
+        first = before + (back is not None) + 2
+        if head.seq != first - 1 + len(drafts) - (not planned):
+            # A secret was masked: what is stored differs from what was given.
+            self._seen = 0 if back is not None else before
+            self.refresh()
+            return
+        new = []
+        for item in planned:
+            new.append(KeptItem(_encode(item.value), first, first + len(item.drafts) - 1, item.id))
+            first += len(item.drafts)
+        self.items.extend(new)
+        self._seen = head.seq
+
+    def _mark(self, planned: Sequence[PlannedItem]) -> EventDraft:
+        lines: list[bytes] = []
+        for item in planned:
+            events: list[Event] = [draft.event for draft in item.drafts]
+            lines.append(hollow(item.value, events))
+        ids = tuple(item.id for item in planned)
+        event = ItemsKept(
+            format=self._format,
+            counts=tuple(len(item.drafts) for item in planned),
+            rest=b"\n".join(lines).decode(),
+            ids=ids if any(ids) else (),
+        )
+        return EventDraft(event, actor="runtime")
+
+
+def checked(items: Sequence[Any], what: str = "items") -> list[Any]:
+    """Items as the log can hold them; InvalidInputError names the path of what it cannot."""
+    return [check_value(item, f"{what}[{place}]", reserved=False) for place, item in enumerate(items)]

@@ -1,0 +1,133 @@
+"""An item of a framework's history, stored once: what its events hold stands in the events, the rest beside them.
+
+A framework wants its items back as it gave them. Keeping a copy of each beside its events would store everything twice,
+and would bring back what was erased from an event. So the item that is kept is hollow: where one of its events holds
+the same value, `{"$in": [n, field, …]}` stands in its place. A text that is the JSON of a value, as the arguments of a
+call are, is told by how it was written. docs/reference/format.md describes `items.kept`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from wakelog.model.events import Event
+from wakelog.model.values import Value
+
+IN, AS, IS = "$in", "as", "is"
+_STRUCTURE = frozenset({"role", "type", "id", "call_id", "tool_call_id", "tool_use_id", "name", "status", "uuid"})
+"""Fields that say what an item is: they stay, also when what it says is erased."""
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+Field = Callable[[int, str], Value]
+"""What the event of a number holds in a field."""
+
+
+def hollow(item: Value, events: Sequence[Event]) -> bytes:
+    """An item without what its events hold, as JSON."""
+    places = _Places(events)
+    return _encode(_hollow(item, places, ""))
+
+
+class _Places:
+    """Where values are in some events: texts by what they say, containers by being the same."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._texts: dict[str, dict[str, Any]] = {}
+        self._written: dict[str, dict[str, Any]] | None = None
+        self._fields: list[tuple[Value, list[int | str]]] = []
+        self.containers: dict[int, dict[str, Any]] = {}
+        for number, event in enumerate(events):
+            for field in event.payload_fields:
+                value = getattr(event, field)
+                if value is not None:
+                    self._add(value, [number, field])
+                    self._fields.append((value, [number, field]))
+
+    def _add(self, value: Value, path: list[int | str]) -> None:
+        if isinstance(value, str):
+            self._texts.setdefault(value, {IN: path})
+        elif isinstance(value, dict):
+            self.containers.setdefault(id(value), {IN: path})
+            for key, held in value.items():
+                self._add(held, [*path, key])
+        elif isinstance(value, list):
+            self.containers.setdefault(id(value), {IN: path})
+            for place, held in enumerate(value):
+                self._add(held, [*path, place])
+
+    def text(self, text: str) -> Value:
+        """Where a text is; the text itself where it is nowhere."""
+        if text in self._texts:
+            return self._texts[text]
+        return self._as_json().get(text, text) if text[:1] in ("{", "[") else text
+
+    def _as_json(self) -> dict[str, dict[str, Any]]:
+        if self._written is None:
+            self._written = {}
+            for value, path in self._fields:
+                if isinstance(value, dict | list):
+                    for how, write in _WRITTEN.items():
+                        self._written.setdefault(write(value), {IN: path, AS: how})
+        return self._written
+
+
+def _spaced(value: Value) -> str:
+    import json
+
+    return json.dumps(value)
+
+
+_WRITTEN: dict[str, Callable[[Value], str]] = {"json": lambda value: _encode(value).decode(), "json-spaced": _spaced}
+
+
+def _hollow(value: Value, places: _Places, key: str) -> Value:
+    if isinstance(value, str):
+        return value if key in _STRUCTURE else places.text(value)
+    if isinstance(value, dict):
+        if (found := places.containers.get(id(value))) is not None:
+            return found
+        inner = {name: _hollow(held, places, name) for name, held in value.items()}
+        return {IN: {IS: inner}} if IN in inner else inner
+    if isinstance(value, list):
+        if (found := places.containers.get(id(value))) is not None:
+            return found
+        return [_hollow(held, places, "") for held in value]
+    return value
+
+
+def filled(rest: bytes | str, field: Field) -> Value:
+    """An item as it was. `field` gives what its events hold."""
+    return _filled(_decode(rest), field)
+
+
+def _filled(value: Value, field: Field) -> Value:
+    if isinstance(value, list):
+        return [_filled(held, field) for held in value]
+    if not isinstance(value, dict):
+        return value
+    path = value.get(IN)
+    if isinstance(path, list):
+        found = _at(field(path[0], path[1]), path[2:])
+        return _WRITTEN[value[AS]](found) if AS in value else found
+    if isinstance(path, dict):
+        value = path[IS]
+    return {name: _filled(held, field) for name, held in value.items()}
+
+
+def _at(value: Value, path: list[int | str]) -> Value:
+    for step in path:
+        if isinstance(value, dict):
+            value = value.get(step) if step in value else _gone(value)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            return value  # the whole was erased, and says so
+    return value
+
+
+def _gone(value: dict[str, Value]) -> Value:
+    return f"(erased, e{value['$erased']})" if "$erased" in value else None

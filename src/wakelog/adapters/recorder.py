@@ -1,0 +1,257 @@
+"""Records a conversation from its messages, for frameworks that have no adapter and as the base of those that do.
+
+    recorder = Recorder(store.session("support-42"))
+    recorder.add({"role": "user", "content": "What is the weather in Paris?"})
+    recorder.add(response)                      # a message, or a client's whole answer with model and usage
+    recorder.sync(messages)                     # or: the whole list so far, as often as you like
+
+Messages are in the shape of OpenAI's chat completions or responses, or of Anthropic's messages. They become turns,
+model calls, tool calls and their outcomes (message_events.py), and `messages()` gives them back as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from wakelog.adapters.item_log import ItemLog, KeptItem, PlannedItem, checked
+from wakelog.adapters.message_events import CallFacts, MessagePlan, ReadMessage, ReplyFacts, read_message
+from wakelog.errors import ConflictError, InvalidInputError
+from wakelog.importers.reply_costs import ReplyCosts
+from wakelog.importers.steps import AskStep
+from wakelog.model import events as ev
+from wakelog.model.events import Cost, Effect
+from wakelog.model.parts import is_answer
+from wakelog.model.records import EventDraft
+from wakelog.model.usage import Usage, usage_of
+from wakelog.runtime.models import token_cost
+from wakelog.session import Session
+from wakelog.store import Store
+
+FORMAT = "messages"
+OnEdit = Literal["rewind", "fork", "refuse"]
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """What a list of messages changed."""
+
+    added: int = 0
+    removed: int = 0
+    """Messages that were recorded and that the list no longer has."""
+    how: Literal["", "append", "rewind", "fork"] = ""
+    """How the list was taken in; empty when it had nothing new."""
+    session: str = ""
+    """For a fork, the id of the new session, which the recorder goes on with."""
+
+
+class Recorder:
+    """Records messages into a session, each once."""
+
+    def __init__(
+        self,
+        session: Session[Any],
+        *,
+        on_edit: OnEdit = "rewind",
+        effects: Mapping[str, Effect] | None = None,
+        format: str = FORMAT,
+    ) -> None:
+        """`on_edit` says what becomes of a list that does not go on with what is recorded: the session goes back to the
+        last message that both share (`rewind`), a fork begins there (`fork`), or ConflictError (`refuse`). `effects`
+        says what tools do, by name: `{"get_weather": "read"}`; a tool that is not named counts as external."""
+        self.on_edit: OnEdit = on_edit
+        self._format = format
+        self._effects = dict(effects or {})
+        self._digests: dict[bytes, bytes] = {}
+        self._open(session)
+
+    def _open(self, session: Session[Any]) -> None:
+        self.session = session
+        self.log = ItemLog(session, self._format)
+        self._costs = ReplyCosts(session.store) if isinstance(session.store, Store) else None
+
+    # Reading
+
+    def messages(self, last: int | None = None) -> list[Any]:
+        """The messages in view, or the last so many, as they were given."""
+        return [item.value for item in self.log.refresh(last)]
+
+    # Recording
+
+    def add(
+        self,
+        *messages: Any,
+        model: str = "",
+        usage: Usage | Mapping[str, Any] | None = None,
+        reply: ReplyFacts | None = None,
+        calls: Mapping[str, CallFacts] | None = None,
+        turn_id: str = "",
+        stays_open: bool = False,
+    ) -> int:
+        """Adds messages, all in one commit; returns how many. A client's whole answer is taken as the messages in it,
+        with its model and usage; for a bare message, `model` and `usage` tell them. `reply` and `calls` (by call id)
+        tell what messages do not: what an answer cost, how a call came out. With `stays_open` the turn is not ended."""
+        plain, told = self._unpacked(messages, model, usage)
+        if not plain:
+            return 0
+        read = [read_message(message, self._effects) for message in checked(plain, "messages")]
+        self.log.write(lambda: self._plan(read, reply or told, calls, turn_id, stays_open))
+        return len(read)
+
+    def sync(
+        self,
+        messages: Sequence[Any],
+        *,
+        reply: ReplyFacts | None = None,
+        calls: Mapping[str, CallFacts] | None = None,
+        stays_open: bool = False,
+    ) -> Recorded:
+        """Takes in the whole conversation so far. What is recorded already is not recorded again. A list that is
+        shorter, or that differs somewhere, was edited: see `on_edit`. A message is known again by who says what, not by
+        marks of a cache or the order of its fields."""
+        plain, told = self._unpacked(messages)
+        given = [read_message(message, self._effects) for message in checked(plain, "messages")]
+        kept = self.log.refresh()
+        same = _shared(given, [self._digest(item) for item in kept])
+        new, removed = given[same:], len(kept) - same
+        if not new and not removed:
+            return Recorded()
+        reply = reply or told
+        if not removed:
+            self.log.write(lambda: self._plan(new, reply, calls, "", stays_open))
+            return Recorded(len(new), 0, "append")
+        why = f"the list of messages was edited after {same} of {len(kept)}"
+        if self.on_edit == "refuse":
+            raise ConflictError(
+                f"{why}, and this recorder takes no edits",
+                kind="history-edited",
+                hint='give the list on from where it was; or Recorder(session, on_edit="rewind") or "fork"',
+            )
+        if self.on_edit == "fork":
+            self._open(self.session.fork(kept[same].first - 1, why=why))
+            self.log.write(lambda: self._plan(new, reply, calls, "", stays_open))
+            return Recorded(len(new), removed, "fork", self.session.id)
+        self.log.write(lambda: self._plan(new, reply, calls, "", stays_open), keep=same, why=why)
+        return Recorded(len(new), removed, "rewind")
+
+    def pop(self, *, why: str = "the last message was taken back") -> Any:
+        """Takes the newest message back, by a rewind, and returns it; None when there is none."""
+        taken = self.log.pop(why=why)
+        return taken.value if taken is not None else None
+
+    def clear(self, *, why: str = "the conversation was cleared") -> int:
+        """Takes all messages back, by a rewind; returns how many there were. The log keeps them."""
+        kept = self.log.refresh()
+        if kept:
+            self.log.write(lambda: (), keep=0, why=why)
+        return len(kept)
+
+    def end_turn(self, outcome: Literal["completed", "failed", "interrupted"] = "completed", error: str = "") -> None:
+        """Ends the open turn, if one is open: for a run that stops without a last answer."""
+        if self.session.log.part("turn")["status"] == "open":
+            failure = ev.Failure("failed", error) if error else None
+            self.session.append(EventDraft(ev.TurnEnded(outcome=outcome, error=failure), actor="runtime"))
+
+    # Inside
+
+    def _plan(
+        self,
+        read: Sequence[ReadMessage],
+        reply: ReplyFacts | None,
+        calls: Mapping[str, CallFacts] | None,
+        turn_id: str,
+        stays_open: bool,
+    ) -> list[PlannedItem]:
+        log = self.session.log
+        last = read_message(self.log.items[-1].value) if self.log.items else None
+        return MessagePlan(
+            is_open=log.part("turn")["status"] == "open",
+            has_reply=last is not None and last.role in ("assistant", "tool"),
+            pending=log.part("pending_actions"),
+            ask_of=self._ask_of,
+            reply=reply,
+            calls=calls,
+            turn_id=turn_id,
+            stays_open=stays_open,
+        ).plan(read)
+
+    def _ask_of(self, call: str) -> AskStep | None:
+        """The call of an id that is no longer pending, from the messages in view."""
+        for item in reversed(self.log.items):
+            if call.encode() in item.raw:
+                for ask in read_message(item.value, self._effects).asks:
+                    if ask.id == call:
+                        return ask
+        return None
+
+    def _digest(self, item: KeptItem) -> bytes:
+        if item.raw not in self._digests:
+            self._digests[item.raw] = read_message(item.value).digest
+        return self._digests[item.raw]
+
+    def _unpacked(
+        self, given: Iterable[Any], model: str = "", usage: Usage | Mapping[str, Any] | None = None
+    ) -> tuple[list[dict[str, Any]], ReplyFacts | None]:
+        """Messages out of what clients give, and what the last whole answer among them says of itself."""
+        out: list[dict[str, Any]] = []
+        used = usage if isinstance(usage, Usage) else usage_of({"usage": dict(usage)}) if usage else Usage()
+        facts = self.facts(model, used) if model or used.is_known else None
+        for place, each in enumerate(given):
+            value = _plain(each, place)
+            if not is_answer(value) or ("usage" not in value and value.get("object") is None):
+                out.append(value)
+                continue
+            found = _messages_of(value)
+            out += found
+            facts = self.facts(
+                str(value.get("model") or model),
+                usage_of(value),
+                id=str(value.get("id") or ""),
+                stop_reason=_stop_reason(value),
+            )
+        return out, facts
+
+    def facts(
+        self, model: str, usage: Usage, *, id: str = "", stop_reason: str = "", duration_us: int = 0
+    ) -> ReplyFacts:
+        """What an answer used and cost, by the store's prices."""
+        at = self.session.log.clock()
+        cost: Cost = self._costs.cost(model, usage, 0, at) if self._costs is not None else token_cost(usage)
+        return ReplyFacts(id, model, msgspec.structs.replace(cost, duration_us=duration_us), stop_reason)
+
+
+def _shared(given: Sequence[ReadMessage], known: Sequence[bytes]) -> int:
+    """How many messages a list begins with that are known."""
+    for place, (message, digest) in enumerate(zip(given, known, strict=False)):
+        if message.digest != digest:
+            return place
+    return min(len(given), len(known))
+
+
+def _plain(given: Any, place: int) -> dict[str, Any]:
+    """A message as plain data: clients give objects."""
+    dump = getattr(given, "model_dump", None)
+    value = dump(mode="json", exclude_unset=True) if callable(dump) else given
+    if not isinstance(value, dict):
+        raise InvalidInputError(
+            f"messages[{place}] is no message: {type(given).__name__}",
+            kind="not-a-message",
+            hint='{"role": "user", "content": "…"}, or what a client of OpenAI or Anthropic gave',
+        )
+    return value
+
+
+def _messages_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages in a client's whole answer, as they would stand in the next request."""
+    if isinstance(choices := answer.get("choices"), list):
+        return [choices[0]["message"]]
+    if isinstance(output := answer.get("output"), list):
+        return list(output)
+    return [{"role": "assistant", "content": answer.get("content")}]
+
+
+def _stop_reason(answer: dict[str, Any]) -> str:
+    choices = answer.get("choices")
+    told = choices[0].get("finish_reason") if isinstance(choices, list) else answer.get("stop_reason")
+    return told if isinstance(told, str) else ""
