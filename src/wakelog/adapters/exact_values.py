@@ -22,8 +22,8 @@ def to_stored(value: Any) -> Value:
     if kind is int:
         return value if -INT_MAX <= value <= INT_MAX else {MARK: ["int", str(value)]}
     if kind is float:
-        is_plain = math.isfinite(value) and (abs(value) <= INT_MAX or not value.is_integer())
-        return value if is_plain else {MARK: ["float", repr(value)]}
+        is_kept = math.isfinite(value) and (abs(value) <= INT_MAX or not value.is_integer())
+        return value if is_kept else {MARK: ["float", repr(value)]}
     if kind is list or kind is tuple:
         items = [to_stored(item) for item in value]
         return value if kind is list and all(a is b for a, b in zip(value, items, strict=True)) else items

@@ -47,14 +47,15 @@ class HeldLogs:
         self._kept: OrderedDict[str, HeldLog] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, name: str) -> HeldLog | None:
-        """The log of that name; None where there is none."""
+    def find(self, name: str, *, is_written: bool = False) -> HeldLog | None:
+        """The log of that name; None where there is none. With `is_written` the caller appends to it at once, which
+        fails where it was deleted: then it is not looked up for that alone."""
         with self._lock:
             held = self._kept.get(name)
             if held is not None:
                 self._kept.move_to_end(name)
         if held is not None:
-            if self._is_there(held):
+            if is_written or self._is_there(held):
                 return held
             self.drop(name)
         if not self._store.is_open(name):

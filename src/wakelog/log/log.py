@@ -24,7 +24,6 @@ from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.records import Anchor, EventDraft, ForkPoint, Head, Heartbeat
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold
-from wakelog.state.patch import copy
 
 DEEP_FORK = 8
 """Forks of forks beyond this depth start with a snapshot, so that reading does not climb through all of them."""
@@ -165,13 +164,14 @@ class Log(Appender):
             return dict(value) if type(value) is dict else value
 
     def look(self, *parts: str, data: Iterable[str] = ()) -> tuple[Seq, dict[str, Value], dict[str, Value]]:
-        """Where the session stands, some parts of its state there, and copies of some keys of `data`, of one moment.
-        Costs what is asked for, whatever the state's size."""
+        """Where the session stands, some parts of its state there, and some keys of `data`, of one moment. Costs what
+        is asked for, whatever the state's size. The values of `data` are the log's own: compare them before anything
+        else is done with the log, and change or keep none of them."""
         with self._locked():
             tip = self._pending_tip(refresh=True)
             held = tip.doc["data"]
             told = {part: dict(value) if type(value := tip.doc[part]) is dict else value for part in parts}
-            return tip.seq, told, {key: copy(held[key]) for key in data if key in held}
+            return tip.seq, told, {key: held[key] for key in data if key in held}
 
     def state_hash(self, at: Seq | None = None) -> str:
         """Equal for equal states, however they were reached."""

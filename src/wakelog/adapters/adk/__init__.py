@@ -1,8 +1,8 @@
 """Google ADK: session, artifact and memory services over a store.
 
-    from wakelog.adapters.adk import WakelogSessionService
+from wakelog.adapters.adk import WakelogSessionService
 
-    runner = Runner(agent=agent, app_name="shop", session_service=WakelogSessionService("agents.db"))
+runner = Runner(agent=agent, app_name="shop", session_service=WakelogSessionService("agents.db"))
 """
 
 from wakelog.adapters import frameworks

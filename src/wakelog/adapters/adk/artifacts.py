@@ -19,9 +19,9 @@ from google.genai import types
 
 from wakelog.adapters.adk.event_drafts import micros
 from wakelog.adapters.adk.state_values import stored_value
+from wakelog.adapters.compound_names import compound_name
 from wakelog.adapters.exact_values import from_stored
 from wakelog.adapters.held_logs import HeldLogs, given_store
-from wakelog.adapters.compound_names import compound_name
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
@@ -127,7 +127,7 @@ class WakelogArtifactService(BaseArtifactService):
     def _save(
         self, scope: Scope, filename: str, part: types.Part, metadata: dict[str, Any], session_id: str | None
     ) -> int:
-        mime = _mime_of(part, (*scope[:2], session_id))
+        mime = _mime_of(part, (scope[0], scope[1], session_id))
         name = compound_name(ARTIFACTS, *scope)
         content, shell = _taken_apart(part)
         labels = {"framework": "adk", **dict(zip(("adk.app", "adk.user", "adk.session"), scope, strict=False))}

@@ -2,13 +2,13 @@
 
 An invocation is a turn. The model's answer is a call of a model, with its cost; each function call is asked for and
 later settled by its response; words are messages; a change of the state is a patch of `data`; an artifact is named. The
-last event of the commit, `x.adk.event`, holds what is left (ids, branch, actions), and tells how to put the whole
+last event of the commit, `items.kept`, holds what is left (ids, branch, actions), and tells how to put the whole
 together again: event_reader.py does. Nothing is stored twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -19,12 +19,13 @@ from wakelog.adapters.compound_names import compound_name
 from wakelog.codec.canonical import hash_value
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.model import events as ev
+from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.model.usage import usage_of
 from wakelog.model.values import Value
-from wakelog.state.diff import diff
 
-KIND = "x.adk.event"
+FORMAT = "adk"
+"""Of the `items.kept` that hold what is left of an event of ADK."""
 Parts = list[dict[str, Any]]
 
 
@@ -51,6 +52,8 @@ class EventDrafts:
         self._at = micros(event.timestamp)
         self._drafts: list[EventDraft] = []
         self._rest: dict[str, Any] = {}
+        self._tool: tuple[str, Seq] | None = None
+        """The tool that the event answers for, and where it was asked for; None where there are several or none."""
 
     def make(self) -> list[EventDraft]:
         event = self._event
@@ -68,17 +71,16 @@ class EventDrafts:
         self._ask(calls)
         self._answer(answers)
         self._name_artifacts()
-        if patch := diff(self._place.data, {**self._place.data, **self._change.session}, "/data"):
-            self._put(ev.StatePatched(patch=patch))
+        if patch := self._change.patch(self._place.data):
+            # What an answer brings along, its tool wrote.
+            tool, cause = self._tool if self._tool is not None else ("", 0)
+            self._put(ev.StatePatched(patch=patch), actor="tool" if tool else "agent", source=tool, cause=cause)
         self._keep_rest()
         self._end_turn()
         return self._drafts
 
-    def _put(
-        self, event: ev.Event, actor: str = "agent", source: str = "", cause: int = 0, *, is_foreign: bool = False
-    ) -> None:
-        if not is_foreign:
-            event = msgspec.structs.replace(event, occurred_at=self._at)
+    def _put(self, event: ev.Event, actor: str = "agent", source: str = "", cause: Seq = 0) -> None:
+        event = msgspec.structs.replace(event, occurred_at=self._at)
         trust: Literal["trusted", "unverified"] = "unverified" if source else "trusted"
         self._drafts.append(EventDraft(event, actor=actor, source=source, trust=trust, cause=cause))
 
@@ -192,6 +194,8 @@ class EventDrafts:
             if failure is not None:
                 outcome = ev.ActionFailed(action=id, error=failure, output=output)
             self._put(outcome, actor="tool", source=name, cause=call["seq"])
+            if len(answers) == 1:
+                self._tool = name, call["seq"]
         if shells:
             self._rest["answers"] = shells
 
@@ -217,8 +221,9 @@ class EventDrafts:
             self._rest["shared"] = shared
         if event.is_final_response():
             self._rest["is_final"] = True
-        data = {"event": stored_value(told, "event"), **self._rest}
-        self._put(ev.Foreign(foreign_kind=KIND, data=data, occurred_at=self._at), actor="runtime", is_foreign=True)
+        rest = {"event": stored_value(told, "event"), **self._rest}
+        line = msgspec.json.encode(rest).decode()
+        self._put(ev.ItemsKept(format=FORMAT, counts=(len(self._drafts),), rest=line, ids=(event.id,)), actor="runtime")
 
 
 def split_parts(parts: Parts) -> tuple[Parts, Parts, Parts, str]:
@@ -262,8 +267,3 @@ def _error_in(response: Any) -> ev.Failure | None:
 def _word(value: Any) -> str:
     """An enum's value, or the text itself."""
     return str(getattr(value, "value", value) or "")
-
-
-def changed_keys(change: ScopedState) -> Iterator[str]:
-    """The keys of `data` that a change needs to know."""
-    return iter(change.session)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from google.adk.events.event import Event
 
-from wakelog.adapters.adk.event_drafts import KIND
+from wakelog.adapters.adk.event_drafts import FORMAT
 from wakelog.adapters.exact_values import from_stored
 from wakelog.log import Log
 from wakelog.log.reader import Entry
@@ -24,6 +24,7 @@ from wakelog.timeline.messages import content_of
 
 WINDOW = 32
 """So many events of the log are read first, from its end, where only the last few events of ADK are wanted."""
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 _OUTCOMES = frozenset({"action.succeeded", "action.failed"})
 _MOVES = frozenset({"history.rewound", "history.adopted"})
 
@@ -61,14 +62,15 @@ def newest_event(log: Log, upto: Seq, *, known: NewestEvent | None = None, after
 def _newest(log: Log, after: Seq, upto: Seq, known: NewestEvent | None = None) -> NewestEvent | None:
     found: NewestEvent | None = None
     for entry in log.entries(after=after, upto=upto) if after < upto else ():
-        if entry.kind == KIND and isinstance(told := entry.body.get("event"), dict):
+        if (rest := rest_of(log, entry)) is not None:
+            told = rest["event"]
             found = NewestEvent(
                 entry.commit_id,
-                str(told.get("id", "")),
-                str(told.get("invocation_id", "")),
-                float(told.get("timestamp", 0)),
-                bool(entry.body.get("is_final")),
-                entry.body.get("shared") or {},
+                told["id"],
+                told.get("invocation_id", ""),
+                float(told["timestamp"]),
+                rest.get("is_final", False),
+                rest.get("shared", {}),
             )
         elif entry.kind in _MOVES:
             found = msgspec.structs.replace(found or known or NewestEvent(), commit=entry.commit_id)
@@ -157,8 +159,8 @@ def _read(log: Log, after: Seq, upto: Seq) -> list[Event]:
         commit.append(entry)
         if entry.kind == "history.rewound":
             rewound = entry.seq, entry.body.get("to", 0)
-        elif entry.kind == KIND and isinstance(entry.body.get("event"), dict):
-            event = restored_event(log, commit, fold.doc["data"])
+        elif (rest := rest_of(log, entry)) is not None:
+            event = _restored(log, commit, rest, fold.doc["data"])
             if event.actions.rewind_before_invocation_id:
                 rewound = None
             chain.add(entry.seq, event)
@@ -167,25 +169,32 @@ def _read(log: Log, after: Seq, upto: Seq) -> list[Event]:
     return chain.events()
 
 
-def restored_event(log: Log, commit: list[Entry], data: dict[str, Value]) -> Event:
-    """The event of ADK that a commit holds; its last entry is the one that says how. `data` is as it was there."""
-    body = commit[-1].body
-    told = from_stored(body["event"])
-    if isinstance(shell := body.get("content"), dict):
-        told["content"] = shell | {"parts": list(_parts(log, commit, body))} if "order" in body else shell
-    change = {key: from_stored(data[key]) for key in body.get("state", ()) if key in data}
-    change |= from_stored(body.get("shared") or {})
+def rest_of(log: Log, entry: Entry) -> dict[str, Any] | None:
+    """What an entry keeps of an event of ADK; None where it is no such entry, or was erased."""
+    if entry.kind != "items.kept" or entry.body.get("format") != FORMAT:
+        return None
+    line = content_of(log, entry, "rest")
+    return _decode(line) if isinstance(line, str) else None
+
+
+def _restored(log: Log, commit: list[Entry], rest: dict[str, Any], data: dict[str, Value]) -> Event:
+    """The event of ADK that a commit holds. `data` is as it was there."""
+    told = from_stored(rest["event"])
+    if isinstance(shell := rest.get("content"), dict):
+        told["content"] = shell | {"parts": list(_parts(log, commit, rest))} if "order" in rest else shell
+    change = {key: from_stored(data[key]) for key in rest.get("state", ()) if key in data}
+    change |= from_stored(rest.get("shared", {}))
     if change:
         told["actions"] = {**told.get("actions", {}), "state_delta": change}
     return Event.model_validate(told)
 
 
-def _parts(log: Log, commit: list[Entry], body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    words = iter(_words(log, commit, body.get("home")))
+def _parts(log: Log, commit: list[Entry], rest: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    words = iter(_words(log, commit, rest.get("home")))
     inputs = (from_stored(content_of(log, e, "input")) for e in commit if e.kind == "action.requested")
-    shells = iter(body.get("answers", ()))
+    shells = iter(rest.get("answers", ()))
     outputs = _outputs(log, commit)
-    for letter in body["order"]:
+    for letter in rest["order"]:
         if letter == "a":
             shell, output = dict(next(shells, {})), from_stored(next(outputs, None))
             is_whole = shell.pop("is_whole", False) and isinstance(output, dict)

@@ -23,9 +23,9 @@ from google.genai import types
 
 from wakelog.adapters.adk.event_drafts import as_said, micros
 from wakelog.adapters.adk.state_values import stored_value
+from wakelog.adapters.compound_names import compound_name
 from wakelog.adapters.exact_values import from_stored
 from wakelog.adapters.held_logs import HeldLog, HeldLogs, given_store
-from wakelog.adapters.compound_names import compound_name
 from wakelog.log import Log
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev

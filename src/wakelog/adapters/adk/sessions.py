@@ -21,12 +21,12 @@ from google.adk.sessions.session import Session
 from google.adk.sessions.state import State
 
 from wakelog.adapters.adk.errors import AlreadyExistsError, SessionNotFoundError, StaleSessionError
-from wakelog.adapters.adk.event_drafts import KIND, EventDrafts, SessionPlace, micros
-from wakelog.adapters.adk.event_reader import NewestEvent, newest_event, read_events
+from wakelog.adapters.adk.event_drafts import EventDrafts, SessionPlace, micros
+from wakelog.adapters.adk.event_reader import NewestEvent, newest_event, read_events, rest_of
 from wakelog.adapters.adk.state_values import ScopedState
+from wakelog.adapters.compound_names import compound_name, ids_of, is_hashed
 from wakelog.adapters.exact_values import from_stored
 from wakelog.adapters.held_logs import HeldLog, HeldLogs, given_store, merge_data
-from wakelog.adapters.compound_names import ids_of, is_hashed, compound_name
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.log.retry import retry_on_moved_head
@@ -38,6 +38,8 @@ from wakelog.runtime.bridge import in_thread
 from wakelog.store import Store
 
 SESSIONS, STATES = "adk", "adk-state"
+RECENT = 64
+"""Among so many events an event is looked for that a caller may be sending again."""
 _LABELS = ("adk.app", "adk.user", "adk.session")
 
 
@@ -87,7 +89,7 @@ class WakelogSessionService(BaseSessionService):
         return await in_thread(self._shared, app_name, user_id)
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        if event.partial or any(known.id == event.id and known == event for known in reversed(session.events)):
+        if event.partial or any(known.id == event.id and known == event for known in session.events[-RECENT:]):
             return event
         self._apply_temp_state(session, event)
         event = self._trim_temp_delta_state(event)
@@ -116,7 +118,7 @@ class WakelogSessionService(BaseSessionService):
             name=name,
             agent=app,
             labels={"framework": "adk", **{label: id for label, id in zip(_LABELS, ids, strict=True) if id}},
-            data=state.session,
+            data=state.first(),
             occurred_at=micros(now),
         )
         try:
@@ -125,7 +127,7 @@ class WakelogSessionService(BaseSessionService):
             raise AlreadyExistsError(f"Session with id {ids[2]} already exists.") from None
         self._share(app, user, state.shared)
         held.memory = 1, NewestEvent()
-        return self._session(ids, held, state.session, [], now)
+        return self._session(ids, held, opened.data, [], now)
 
     def _get(self, ids: tuple[str, str, str], config: GetSessionConfig) -> Session | None:
         held = self._logs.find(compound_name(SESSIONS, *ids))
@@ -185,7 +187,7 @@ class WakelogSessionService(BaseSessionService):
         ids = session.app_name, session.user_id, session.id
         name = compound_name(SESSIONS, *ids)
         change = ScopedState(event.actions.state_delta if event.actions else None)
-        held = self._logs.find(name)
+        held = self._logs.find(name, is_written=True)
         if held is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")
         with held.lock:
@@ -240,7 +242,8 @@ class WakelogSessionService(BaseSessionService):
         for entry in held.log.entries():
             if entry.commit_id != commit:
                 commit, before = entry.commit_id, entry.seq - 1
-            if entry.kind == KIND and entry.body.get("event", {}).get("invocation_id") == invocation:
+            rest = rest_of(held.log, entry)
+            if rest is not None and rest["event"].get("invocation_id") == invocation:
                 return before
         return 0
 

@@ -15,6 +15,8 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from wakelog.adapters.exact_values import to_stored
 from wakelog.errors import InvalidInputError
 from wakelog.model.values import Value, check_value
+from wakelog.state.diff import diff
+from wakelog.state.patch import Delta
 
 
 class ScopedState:
@@ -22,19 +24,34 @@ class ScopedState:
     out."""
 
     def __init__(self, change: Mapping[str, Any] | None) -> None:
-        self.session: dict[str, Value] = {}
+        self.session: dict[str, Any] = {}
+        """Values as JSON, but not yet in the form that a log takes."""
         self.user: dict[str, Value] = {}
         self.app: dict[str, Value] = {}
         for key, value in (change or {}).items():
             if key.startswith(State.TEMP_PREFIX):
                 continue
-            kept = stored_value(value, f"state[{key!r}]")
+            where = f"state[{key!r}]"
             if key.startswith(State.APP_PREFIX):
-                self.app[key.removeprefix(State.APP_PREFIX)] = kept
+                self.app[key.removeprefix(State.APP_PREFIX)] = stored_value(value, where)
             elif key.startswith(State.USER_PREFIX):
-                self.user[key.removeprefix(State.USER_PREFIX)] = kept
+                self.user[key.removeprefix(State.USER_PREFIX)] = stored_value(value, where)
             else:
-                self.session[key] = kept
+                self.session[key] = _as_json(value, where)
+
+    def first(self) -> dict[str, Value]:
+        """The session's own part, for a session that has none yet."""
+        return {key: stored_value(value, f"state[{key!r}]") for key, value in self.session.items()}
+
+    def patch(self, held: dict[str, Value]) -> Delta:
+        """What changes in the session's own part. `held` has the values of the same keys now.
+
+        A program that keeps a growing list sets all of it every time. So only what is new in it is looked at, unless
+        there are values that a log writes in another form: then both sides have to be in that form first."""
+        patch = diff(held, {**held, **self.session}, "/data")
+        if all(check_value(to_stored(op.get("value")), f"state {op['path'][5:]}") is op.get("value") for op in patch):
+            return patch
+        return diff(held, {**held, **self.first()}, "/data")
 
     @property
     def shared(self) -> dict[str, Value]:
@@ -47,11 +64,14 @@ class ScopedState:
 
 def stored_value(value: Any, where: str) -> Value:
     """A value as a log takes it. InvalidInputError, with the path, where there is no way to write it."""
+    return check_value(to_stored(_as_json(value, where)), where)
+
+
+def _as_json(value: Any, where: str) -> Any:
     try:
-        made = to_jsonable_python(value)
+        return to_jsonable_python(value)
     except PydanticSerializationError:
-        made = _as_text(value, where)
-    return check_value(to_stored(made), where)
+        return _as_text(value, where)
 
 
 def _as_text(value: Any, where: str) -> Any:
