@@ -127,7 +127,7 @@ class WakelogSessionService(BaseSessionService):
             raise AlreadyExistsError(f"Session with id {ids[2]} already exists.") from None
         self._share(app, user, state.shared)
         held.memory = 1, NewestEvent()
-        return self._session(ids, held, opened.data, [], now)
+        return self._session(ids, held, opened.data, [], opened.occurred_at / 1e6)
 
     def _get(self, ids: tuple[str, str, str], config: GetSessionConfig) -> Session | None:
         held = self._logs.find(compound_name(SESSIONS, *ids))
