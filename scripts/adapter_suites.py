@@ -24,6 +24,7 @@ ENVIRONMENTS = ROOT / ".venv-adapters"
 def main(names: list[str]) -> int:
     """Run the suites named, or all; the exit code is 1 where one failed."""
     known = sorted(path.parent.name for path in SUITES.glob("*/constraints.txt"))
+    names = [name.replace("-", "_") for name in names]  # a folder is a package, and an extra may have a hyphen
     unknown = sorted(set(names) - set(known))
     if unknown:
         print(f"no suite is called {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)

@@ -284,4 +284,4 @@ def test_a_hollow_item_is_filled_to_what_it_was(item: Any, held: Any) -> None:
     whole = {"item": item, "held": held}
     events = [TurnStarted(input=held), ActionRequested(action="a", tool="t", input=item)]
     fields = {(0, "input"): held, (1, "input"): item}
-    assert filled(hollow(whole, events), lambda number, name: fields[number, name]) == whole
+    assert filled(hollow(whole, enumerate(events)), lambda number, name: fields[number, name]) == whole

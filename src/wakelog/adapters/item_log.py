@@ -7,16 +7,17 @@ reading only what is new; after a rewind, an erasure or a prune everything is re
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
 from wakelog.adapters.kept_items import filled, hollow
 from wakelog.log.reader import Entry
 from wakelog.log.retry import retry_on_moved_head
-from wakelog.model.events import Event, ItemsKept
+from wakelog.model.events import ItemsKept
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value, check_value
@@ -29,8 +30,6 @@ _LOG_OWN = frozenset({"payload.redacted"})
 """What the log puts between the events of a commit by itself."""
 _ALTERS = frozenset({"history.rewound", "history.adopted", "payload.erased", "range.pruned"})
 """What changes which items there are, or what they say."""
-
-T = TypeVar("T")
 
 
 class KeptItem(msgspec.Struct, frozen=True, gc=False):
@@ -45,7 +44,10 @@ class KeptItem(msgspec.Struct, frozen=True, gc=False):
     @property
     def value(self) -> Any:
         """The item, as a value of the caller's own."""
-        return _decode(self.raw)
+        try:
+            return _decode(self.raw)
+        except msgspec.DecodeError:
+            return json.loads(self.raw)
 
 
 class PlannedItem(msgspec.Struct):
@@ -54,6 +56,10 @@ class PlannedItem(msgspec.Struct):
     value: Value
     drafts: list[EventDraft]
     id: str = ""
+
+
+Plan = Callable[[dict[str, Value]], Sequence[PlannedItem]]
+"""From the parts `turn` and `pending_actions` of the state to the items to write."""
 
 
 class ItemLog:
@@ -65,47 +71,61 @@ class ItemLog:
         self._lock = threading.RLock()
         self.items: list[KeptItem] = []
         """Those in view. `refresh` first."""
+        self.every: list[KeptItem] = []
+        """All there are, in view or not."""
         self._seen: Seq = 0
+        self._reached: Seq = 0
+        """The last event that was read: what another thread has in flight cannot be read yet."""
 
     # Reading
 
     def refresh(self, last: int | None = None) -> list[KeptItem]:
         """The items that are in view now, or the last so many of them."""
         with self._lock:
-            head = self.session.log.head().seq
+            self.look()
+            return list(self.items) if last is None else self.items[-last:] if last > 0 else []
+
+    def look(self, *parts: str) -> dict[str, Value]:
+        """Reads what is new; with it, parts of the state at the same moment."""
+        with self._lock:
+            head, found = self.session.log.parts(*parts)
             if head != self._seen:
                 self._read_on(head)
-            return list(self.items) if last is None else self.items[-last:] if last > 0 else []
+            return found
 
     def _read_on(self, last: Seq) -> None:
         log = self.session.log
         if self._seen:
-            found: list[KeptItem] = []
-            entries = list(log.entries(after=self._seen, upto=last, payloads=True))
-            if not any(e.kind in _ALTERS for e in entries):
-                self._collect(entries, found)
+            found = self._collect(log.entries(after=self._seen, upto=last, payloads=True), stops=True)
+            if found is not None:
                 self.items.extend(found)
-                self._seen = last
+                self.every.extend(found)
+                self._seen = self._reached
                 return
-        everything: list[KeptItem] = []
-        self._collect(list(log.entries(upto=last, payloads=True)), everything)
-        view = log.view(last)
-        self.items = [item for item in everything if any(low <= item.first <= high for low, high in view)]
-        self._seen = last
+        self.every = self._collect(log.entries(upto=last, payloads=True)) or []
+        view = log.view(self._reached)
+        self.items = [item for item in self.every if any(low <= item.first <= high for low, high in view)]
+        self._seen = self._reached
 
-    def _collect(self, entries: Sequence[Entry], out: list[KeptItem]) -> None:
+    def _collect(self, entries: Iterable[Entry], *, stops: bool = False) -> list[KeptItem] | None:
+        """The items of some events. None with `stops`, when one of them changes what was before it."""
+        out: list[KeptItem] = []
         mark: Entry | None = None
         own: list[Entry] = []
         for entry in entries:
+            self._reached, kind = entry.seq, entry.kind
+            if stops and kind in _ALTERS:
+                return None
             if mark is not None and entry.commit_id != mark.commit_id:
                 self._take(mark, own, out)
                 mark = None
-            if entry.kind == "items.kept" and entry.body.get("format") == self._format:
+            if kind == "items.kept" and entry.body.get("format") == self._format:
                 mark, own = entry, []
-            elif mark is not None and entry.kind not in _LOG_OWN:
+            elif mark is not None and kind not in _LOG_OWN:
                 own.append(entry)
         if mark is not None:
             self._take(mark, own, out)
+        return out
 
     def _take(self, mark: Entry, events: Sequence[Entry], out: list[KeptItem]) -> None:
         rest = content_of(self.session.log, mark, "rest")
@@ -114,14 +134,19 @@ class ItemLog:
         ids = mark.body.get("ids") or ()
         place = 0
         for number, (count, line) in enumerate(zip(mark.body["counts"], rest.split("\n"), strict=True)):
-            own, place = events[place : place + count], place + count
-            if len(own) == count:  # a fork may leave in the middle of a commit
+            start, place = place, place + count
+            if place > len(events):
+                return  # a fork may leave in the middle of a commit
 
-                def field(number: int, name: str, own: Sequence[Entry] = own) -> Value:
-                    return self._field(own[number], name)
+            def field(number: int, name: str, start: int = start) -> Value:
+                return self._field(events[start + number], name)
 
-                raw = _encode(filled(line, field))
-                out.append(KeptItem(raw, own[0].seq, own[-1].seq, ids[number] if ids else ""))
+            try:
+                value = filled(line, field)
+            except IndexError:
+                return
+            own = events[start:place] or [events[start - 1] if start else mark]
+            out.append(KeptItem(encoded(value), own[0].seq, own[-1].seq, ids[number] if ids else ""))
 
     def _field(self, entry: Entry, name: str) -> Value:
         value = content_of(self.session.log, entry, name)
@@ -131,19 +156,19 @@ class ItemLog:
 
     # Writing
 
-    def write(self, plan: Callable[[], Sequence[PlannedItem]], *, keep: int | None = None, why: str = "") -> None:
+    def write(self, plan: Plan, *, keep: int | None = None, why: str = "") -> None:
         """Appends what `plan` gives for the items in view, in one commit. With `keep`, the history first goes back to
         so many items. The plan is made again when another writer came first."""
 
         def attempt() -> None:
             with self._lock:
-                self.refresh()
+                parts = self.look("turn", "pending_actions")
                 back = None
                 if keep is not None and keep < len(self.items):
                     back = self.items[keep].first - 1
                     self.items = self.items[:keep]
                 try:
-                    self._append(plan(), back, why)
+                    self._append(plan(parts), back, why)
                 except BaseException:
                     self._seen = 0 if back is not None else self._seen
                     raise
@@ -185,16 +210,16 @@ class ItemLog:
             return
         new = []
         for item in planned:
-            new.append(KeptItem(_encode(item.value), first, first + len(item.drafts) - 1, item.id))
+            new.append(KeptItem(encoded(item.value), first, first + len(item.drafts) - 1, item.id))
             first += len(item.drafts)
         self.items.extend(new)
+        self.every.extend(new)
         self._seen = head.seq
 
     def _mark(self, planned: Sequence[PlannedItem]) -> EventDraft:
         lines: list[bytes] = []
         for item in planned:
-            events: list[Event] = [draft.event for draft in item.drafts]
-            lines.append(hollow(item.value, events))
+            lines.append(hollow(item.value, enumerate(draft.event for draft in item.drafts)))
         ids = tuple(item.id for item in planned)
         event = ItemsKept(
             format=self._format,
@@ -203,6 +228,14 @@ class ItemLog:
             ids=ids if any(ids) else (),
         )
         return EventDraft(event, actor="runtime")
+
+
+def encoded(value: Value) -> bytes:
+    """A value as JSON, whatever numbers and texts it holds."""
+    try:
+        return _encode(value)
+    except (ValueError, OverflowError):
+        return json.dumps(value).encode()
 
 
 def checked(items: Sequence[Any], what: str = "items") -> list[Any]:

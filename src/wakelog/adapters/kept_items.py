@@ -8,7 +8,8 @@ call are, is told by how it was written. docs/reference/format.md describes `ite
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -26,21 +27,25 @@ Field = Callable[[int, str], Value]
 """What the event of a number holds in a field."""
 
 
-def hollow(item: Value, events: Sequence[Event]) -> bytes:
-    """An item without what its events hold, as JSON."""
-    places = _Places(events)
-    return _encode(_hollow(item, places, ""))
+def hollow(item: Value, events: Iterable[tuple[int, Event]]) -> bytes:
+    """An item without what events hold, as JSON. Events are given with their numbers, counted from its own first one;
+    where two hold the same, the first that is given counts."""
+    rest = _hollow(item, _Places(events), "")
+    try:
+        return _encode(rest)
+    except (ValueError, OverflowError):  # numbers and texts that few can read
+        return json.dumps(rest).encode()
 
 
 class _Places:
     """Where values are in some events: texts by what they say, containers by being the same."""
 
-    def __init__(self, events: Sequence[Event]) -> None:
+    def __init__(self, events: Iterable[tuple[int, Event]]) -> None:
         self._texts: dict[str, dict[str, Any]] = {}
         self._written: dict[str, dict[str, Any]] | None = None
         self._fields: list[tuple[Value, list[int | str]]] = []
         self.containers: dict[int, dict[str, Any]] = {}
-        for number, event in enumerate(events):
+        for number, event in events:
             for field in event.payload_fields:
                 value = getattr(event, field)
                 if value is not None:
@@ -75,13 +80,7 @@ class _Places:
         return self._written
 
 
-def _spaced(value: Value) -> str:
-    import json
-
-    return json.dumps(value)
-
-
-_WRITTEN: dict[str, Callable[[Value], str]] = {"json": lambda value: _encode(value).decode(), "json-spaced": _spaced}
+_WRITTEN: dict[str, Callable[[Value], str]] = {"json": lambda value: _encode(value).decode(), "json-spaced": json.dumps}
 
 
 def _hollow(value: Value, places: _Places, key: str) -> Value:
@@ -101,7 +100,11 @@ def _hollow(value: Value, places: _Places, key: str) -> Value:
 
 def filled(rest: bytes | str, field: Field) -> Value:
     """An item as it was. `field` gives what its events hold."""
-    return _filled(_decode(rest), field)
+    try:
+        value = _decode(rest)
+    except msgspec.DecodeError:
+        value = json.loads(rest)
+    return _filled(value, field)
 
 
 def _filled(value: Value, field: Field) -> Value:

@@ -64,6 +64,7 @@ class Recorder:
         self._format = format
         self._effects = dict(effects or {})
         self._digests: dict[bytes, bytes] = {}
+        self._spoke: tuple[bytes, str] = b"", ""
         self._open(session)
 
     def _open(self, session: Session[Any]) -> None:
@@ -96,7 +97,7 @@ class Recorder:
         if not plain:
             return 0
         read = [read_message(message, self._effects) for message in checked(plain, "messages")]
-        self.log.write(lambda: self._plan(read, reply or told, calls, turn_id, stays_open))
+        self.log.write(lambda parts: self._plan(parts, read, reply or told, calls, turn_id, stays_open))
         return len(read)
 
     def sync(
@@ -119,7 +120,7 @@ class Recorder:
             return Recorded()
         reply = reply or told
         if not removed:
-            self.log.write(lambda: self._plan(new, reply, calls, "", stays_open))
+            self.log.write(lambda parts: self._plan(parts, new, reply, calls, "", stays_open))
             return Recorded(len(new), 0, "append")
         why = f"the list of messages was edited after {same} of {len(kept)}"
         if self.on_edit == "refuse":
@@ -130,9 +131,9 @@ class Recorder:
             )
         if self.on_edit == "fork":
             self._open(self.session.fork(kept[same].first - 1, why=why))
-            self.log.write(lambda: self._plan(new, reply, calls, "", stays_open))
+            self.log.write(lambda parts: self._plan(parts, new, reply, calls, "", stays_open))
             return Recorded(len(new), removed, "fork", self.session.id)
-        self.log.write(lambda: self._plan(new, reply, calls, "", stays_open), keep=same, why=why)
+        self.log.write(lambda parts: self._plan(parts, new, reply, calls, "", stays_open), keep=same, why=why)
         return Recorded(len(new), removed, "rewind")
 
     def pop(self, *, why: str = "the last message was taken back") -> Any:
@@ -144,7 +145,7 @@ class Recorder:
         """Takes all messages back, by a rewind; returns how many there were. The log keeps them."""
         kept = self.log.refresh()
         if kept:
-            self.log.write(lambda: (), keep=0, why=why)
+            self.log.write(lambda parts: (), keep=0, why=why)
         return len(kept)
 
     def end_turn(self, outcome: Literal["completed", "failed", "interrupted"] = "completed", error: str = "") -> None:
@@ -157,24 +158,33 @@ class Recorder:
 
     def _plan(
         self,
+        parts: dict[str, Any],
         read: Sequence[ReadMessage],
         reply: ReplyFacts | None,
         calls: Mapping[str, CallFacts] | None,
         turn_id: str,
         stays_open: bool,
     ) -> list[PlannedItem]:
-        log = self.session.log
-        last = read_message(self.log.items[-1].value) if self.log.items else None
         return MessagePlan(
-            is_open=log.part("turn")["status"] == "open",
-            has_reply=last is not None and last.role in ("assistant", "tool"),
-            pending=log.part("pending_actions"),
+            is_open=parts["turn"]["status"] == "open",
+            has_reply=self._last_role() in ("assistant", "tool"),
+            pending=parts["pending_actions"],
             ask_of=self._ask_of,
             reply=reply,
             calls=calls,
             turn_id=turn_id,
             stays_open=stays_open,
         ).plan(read)
+
+    def _last_role(self) -> str:
+        """Who spoke last."""
+        if not self.log.items:
+            return ""
+        raw, role = self._spoke
+        if raw is not self.log.items[-1].raw:
+            role = read_message(self.log.items[-1].value).role
+            self._spoke = self.log.items[-1].raw, role
+        return role
 
     def _ask_of(self, call: str) -> AskStep | None:
         """The call of an id that is no longer pending, from the messages in view."""

@@ -102,10 +102,12 @@ def transcripts(path: Path) -> Iterator[Transcript]:
         # A session that goes on in a new file repeats the old one's ids there: the file's own name tells them apart.
         own = path.stem if re.fullmatch(r"[0-9a-f-]{36}", path.stem) else session
         head = TranscriptHead(own, NAME, goal, labels)
-    yield Transcript(head, lambda: _Reader(head).records(path))
+    yield Transcript(head, lambda: EntryReader(head).records(path))
 
 
-class _Reader:
+class EntryReader:
+    """Reads the records of one transcript, in order."""
+
     def __init__(self, head: TranscriptHead) -> None:
         self._origin = head.parent or head.origin
         self._is_agent = bool(head.parent)
@@ -128,13 +130,14 @@ class _Reader:
 
     def records(self, path: Path) -> Iterator[tuple[SourceRecord, int]]:
         for line in json_lines(path):
-            yield (self._broken(line) if line.broken else self._record(line)), len(line.raw)
+            yield (self._broken(line) if line.broken else self.record(line)), len(line.raw)
 
     def _broken(self, line: JsonLine) -> SourceRecord:
         id = self._ids.unique(digest(line.raw))
         return SourceRecord(id, rest=line.text, broken=line.broken, is_partial=line.is_partial)
 
-    def _record(self, line: JsonLine) -> SourceRecord:
+    def record(self, line: JsonLine) -> SourceRecord:
+        """One line more."""
         value: dict[str, Any] = line.value
         uuid = value.get("uuid")
         is_named = is_id(uuid)

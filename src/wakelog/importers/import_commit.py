@@ -57,13 +57,13 @@ class ImportCommit:
         """Writes it; the seq of each event. `about` says where the records are from. ConflictError when the session has
         moved on from `seen`: somebody else may have imported the same records."""
         try:
-            return _append(log, self.drafts, seen, *self._own(about))
+            return self._store(log, self.drafts, seen, *self._own(about))
         except (InvalidInputError, NotAllowedError) as exc:
             if not _is_curable(exc):
                 raise
         self.drafts = [_storable_draft(draft) for draft in self.drafts]
         try:
-            return _append(log, self.drafts, seen, *self._own(about))
+            return self._store(log, self.drafts, seen, *self._own(about))
         except (InvalidInputError, NotAllowedError) as exc:
             if not _is_curable(exc):
                 raise
@@ -71,27 +71,39 @@ class ImportCommit:
 
     def _own(self, about: ev.RecordsImported) -> list[ev.Event]:
         """What the import itself says, after the records."""
-        ids, counts, steps = tuple(self.ids), tuple(self.counts), tuple(self.step_names)
-        mark = msgspec.structs.replace(about, ids=ids, counts=counts, rest=rest_text(self.rests), steps=steps)
+        mark = self._mark(about, self.ids, self.counts, self.rests, self.drafts, tuple(self.step_names))
         return [mark, ev.SessionClosed(outcome=self.closing)] if self.closing else [mark]
+
+    def _mark(
+        self,
+        about: ev.RecordsImported,
+        ids: list[str],
+        counts: list[int],
+        rests: list[Value | msgspec.Raw],
+        drafts: list[EventDraft],
+        steps: tuple[str, ...] = (),
+    ) -> ev.Event:
+        """What says which records these events were made from."""
+        return msgspec.structs.replace(about, ids=tuple(ids), counts=tuple(counts), rest=rest_text(rests), steps=steps)
+
+    def _store(self, log: Log, drafts: list[EventDraft], before: Seq, *own: ev.Event) -> list[Seq]:
+        return _append(log, drafts, before, *own)
 
     def _append_each(self, log: Log, seen: Seq, about: ev.RecordsImported) -> list[Seq]:
         seqs: list[Seq] = []
         for id, count, rest in zip(self.ids, self.counts, self.rests, strict=True):
             drafts = self.drafts[len(seqs) : len(seqs) + count]
-            mark = msgspec.structs.replace(about, ids=(id,), counts=(count,), rest=rest_text([rest]))
             try:
-                seqs += _append(log, drafts, seen, mark)
+                seqs += self._store(log, drafts, seen, self._mark(about, [id], [count], [rest], drafts))
             except (InvalidInputError, NotAllowedError) as exc:
                 if not _is_curable(exc):
                     raise
                 kept = {"refused": str(exc), "record": rest, "events": [_as_value(d.event) for d in drafts]}
-                mark = msgspec.structs.replace(mark, counts=(0,), rest=rest_text([kept]))
-                _append(log, [], seen, mark)
+                self._store(log, [], seen, self._mark(about, [id], [0], [kept], []))
                 seqs += [log.head().seq] * count
             seen = log.head().seq
         if self.step_names:
-            _append(log, [], seen, msgspec.structs.replace(about, steps=tuple(self.step_names)))
+            self._store(log, [], seen, msgspec.structs.replace(about, steps=tuple(self.step_names)))
         for draft in self.drafts[len(seqs) :]:
             try:
                 seqs.append(log.append(draft).seq)

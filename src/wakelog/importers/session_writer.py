@@ -10,7 +10,8 @@ asked for, and stays pending until the answer comes or the turn ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -67,14 +68,18 @@ class SessionWriter:
         source: str,
         stat: tuple[int, int],
         dry_run: bool = False,
+        named: Callable[[str], str] | None = None,
+        commits: Callable[[], ImportCommit] = ImportCommit,
     ) -> None:
+        """`named` gives the session's name for an origin, by default after the tool; `commits` makes a commit."""
         self._store = store
         self._dry_run = dry_run
+        self._named, self._new_commit = named or partial(session_name, store, head.agent), commits
         self._head = head
         self._format = format
         self._source = source
         self._stat = stat
-        self.name = session_name(store, head.agent, head.origin, head.name)
+        self.name = named(head.origin) if named else session_name(store, head.agent, head.origin, head.name)
         self.session: Session[Any] | None = None
         self.known = ImportedRecords()
         self._seen: Seq = 1
@@ -89,7 +94,7 @@ class SessionWriter:
         self.new_records = 0
         self.new_events = 0
         self.turns = 0
-        self._commit = ImportCommit()
+        self._commit = commits()
         self._partial: tuple[SourceRecord, int] | None = None
         self._asked: dict[str, AskStep] = {}
         self._settled: set[str] = set()
@@ -398,7 +403,7 @@ class SessionWriter:
         """The id of a sub-agent's session, which need not have been opened yet."""
         if self._dry_run:
             return ""
-        return self._store.reserve(session_name(self._store, self._head.agent, origin))
+        return self._store.reserve(self._named(origin))
 
     def _spawn(self, ask: AskStep, step: AnswerStep) -> None:
         task = ask.input.get("description") or ask.input.get("prompt") if isinstance(ask.input, dict) else ""
@@ -467,7 +472,7 @@ class SessionWriter:
 
     def _parent(self) -> str:
         """`session@seq` of the event that spawned this one; seq 0 when that is not known."""
-        return f"{self._store.reserve(session_name(self._store, self._head.agent, self._head.parent))}@0"
+        return f"{self._store.reserve(self._named(self._head.parent))}@0"
 
     def flush(self) -> None:
         """Writes what was taken in since the last time, as one commit."""
@@ -475,7 +480,7 @@ class SessionWriter:
         commit = self._commit
         if not commit.drafts and not commit.ids:
             return
-        self._commit = ImportCommit()
+        self._commit = self._new_commit()
         if self._dry_run:
             self.new_events += len(commit.drafts) + 1
             return

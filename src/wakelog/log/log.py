@@ -160,8 +160,14 @@ class Log(Appender):
         """One part of the state as this process knows it, with what is in flight: cheap, whatever the state's size.
         Not for `data`, whose inside is changed in place."""
         with self._locked():
-            value = self._pending_tip(refresh=True).doc[name]
-            return dict(value) if type(value) is dict else value
+            return _copied(self._pending_tip(refresh=True).doc[name])
+
+    def parts(self, *names: str) -> tuple[Seq, dict[str, Value]]:
+        """The last position as this process knows it, and parts of the state there, of one moment; otherwise as
+        `part`."""
+        with self._locked():
+            tip = self._pending_tip(refresh=True)
+            return tip.seq, {name: _copied(tip.doc[name]) for name in names}
 
     def look(self, *parts: str, data: Iterable[str] = ()) -> tuple[Seq, dict[str, Value], dict[str, Value]]:
         """Where the session stands, some parts of its state there, and some keys of `data`, of one moment. Costs what
@@ -354,3 +360,7 @@ class Log(Appender):
         """Exports the head hash; a later `verify` can be checked against it."""
         head = self.head()
         return Anchor(self.id, head.seq, head.hash.hex(), head.at)
+
+
+def _copied(value: Value) -> Value:
+    return dict(value) if type(value) is dict else value

@@ -151,10 +151,10 @@ class RecordsImported(Event, frozen=True, gc=False):
 class ItemsKept(Event, frozen=True, gc=False):
     """Which items of a framework's own history the events after it in this commit were made from, and how many events
     each gave (`counts`). `rest` is a text with one line of JSON for each item: the item, where `{"$in": [n, field, …]}`
-    stands for what its event number n holds at that place, and `"as"` says that it is that value written as JSON
-    (`json`: compact, `json-spaced`: with a space after each `,` and `:`). So an item is stored once and comes back as it
-    was, and what is erased from an event is gone from its item. An object whose only key is `$in` is written as
-    `{"$in": {"is": …}}`."""
+    stands for what event number n holds at that place, counted from the item's first event, and `"as"` says that it is
+    that value written as JSON (`json`: compact, `json-spaced`: with a space after each `,` and `:`). So an item is
+    stored once and comes back as it was, and what is erased from an event is gone from its item. An object with a key
+    `$in` of its own is written as `{"$in": {"is": …}}`."""
 
     format: str
     counts: tuple[int, ...] = ()

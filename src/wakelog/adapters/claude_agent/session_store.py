@@ -1,0 +1,188 @@
+"""`WakelogSessionStore`: the session store of the Claude Agent SDK, all six methods.
+
+Each transcript is a wakelog session of its own: the main one, and one for each sub-agent, linked to it. `load` gives
+every entry as it was appended. After a `wakelog rewind` it gives those that are still in view, so that the SDK resumes
+from there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any
+
+from claude_agent_sdk import fold_session_summary
+
+from wakelog.adapters.claude_agent.transcript import (
+    FORMAT,
+    SUMMARY,
+    KeyedTranscript,
+    TranscriptKey,
+    entry_of,
+    project_prefix,
+)
+from wakelog.adapters.item_log import ItemLog
+from wakelog.adapters.stores import Place, store_at
+from wakelog.log.retry import retry_on_moved_head
+from wakelog.model.ids import SessionId
+from wakelog.model.records import Head
+from wakelog.runtime.bridge import in_thread, in_thread_to_the_end
+from wakelog.session import Session
+from wakelog.store import Store
+
+OPEN_MAX = 64
+"""Transcripts that are kept at hand; one that was put away is read again."""
+
+
+class WakelogSessionStore:
+    """Give it to `ClaudeAgentOptions(session_store=…)`. Several processes may use the same store."""
+
+    def __init__(self, store: Place = None) -> None:
+        """`store` is an open store, or a url as for `wakelog.open`."""
+        self._store, self._owns_store = store_at(store)
+        self._open: OrderedDict[TranscriptKey, KeyedTranscript] = OrderedDict()
+        self._lock = threading.RLock()
+
+    # The protocol
+
+    async def append(self, key: Any, entries: list[Any]) -> None:
+        """Adds entries, in one commit. An entry whose uuid is there already is passed over."""
+        if entries:
+            await in_thread_to_the_end(self._append, key_of(key), list(entries))
+
+    async def load(self, key: Any) -> list[Any] | None:
+        """The entries of a transcript as they were appended; None when there is none."""
+        return await in_thread(self._load, key_of(key))
+
+    async def list_sessions(self, project_key: str) -> list[Any]:
+        """The main transcripts of a project, each with the time of its last write in milliseconds."""
+        return await in_thread(
+            lambda: [
+                {"session_id": self._session_id(project_key, head), "mtime": _milliseconds(head)}
+                for head in self._heads(project_key)
+            ]
+        )
+
+    async def list_session_summaries(self, project_key: str) -> list[Any]:
+        """What the SDK lists sessions by, as `fold_session_summary` made it."""
+
+        def listed() -> list[Any]:
+            found = []
+            for head in self._heads(project_key):
+                data = self._store.resume(head.session).log.state()["data"].get(SUMMARY)
+                told = {"session_id": self._session_id(project_key, head), "mtime": _milliseconds(head)}
+                found.append({**told, "data": data if isinstance(data, dict) else {}})
+            return found
+
+        return await in_thread(listed)
+
+    async def delete(self, key: Any) -> None:
+        """Deletes a transcript; a main one with those of its sub-agents."""
+        await in_thread_to_the_end(self._delete, key_of(key))
+
+    async def list_subkeys(self, key: Any) -> list[str]:
+        """The subpaths of a session's sub-agents."""
+
+        def listed() -> list[str]:
+            found = (self._store.resume(head.session).log.part("labels") for head in self._subs(key_of(key)))
+            return [str(labels["subpath"]) for labels in found if "subpath" in labels]
+
+        return await in_thread(listed)
+
+    # Beside the protocol
+
+    def session(self, key: Any) -> Session[Any]:
+        """The wakelog session of a transcript: for diff, why, rewind and every other verb."""
+        return self._store.resume(key_of(key).name)
+
+    def opened(self, key: Any) -> Session[Any]:
+        """The same, opened where it is not there yet: for a hook, which comes before the transcript."""
+        named = key_of(key)
+        return self._store.resume(named.name) if self._store.is_open(named.name) else self._transcript(named).open()
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    def close(self) -> None:
+        """Closes the store, if it was opened here."""
+        if self._owns_store:
+            self._store.close()
+
+    # Inside
+
+    def _append(self, key: TranscriptKey, entries: list[Any]) -> None:
+        def attempt() -> None:
+            transcript = self._transcript(key)
+            try:
+                transcript.add(entries, self._folded(key, transcript, entries))
+            except BaseException:
+                # Somebody else wrote, or the events were refused half way: it is read again from what is stored.
+                self._open.pop(key, None)
+                raise
+
+        with self._lock:
+            retry_on_moved_head(SessionId(key.name), "to append a transcript to", attempt)
+
+    def _transcript(self, key: TranscriptKey) -> KeyedTranscript:
+        found = self._open.get(key)
+        if found is None or (found.session is not None and found.session.status == "deleted"):
+            found = self._open[key] = KeyedTranscript(self._store, key)
+            while len(self._open) > OPEN_MAX:
+                self._open.popitem(last=False)
+        self._open.move_to_end(key)
+        return found
+
+    def _folded(self, key: TranscriptKey, transcript: KeyedTranscript, entries: list[Any]) -> dict[str, Any] | None:
+        if key.subpath:
+            return None
+        new = [e for e in entries if not (isinstance(e.get("uuid"), str) and e["uuid"] in transcript.known)]
+        if not new:
+            return None
+        known, own = transcript.summary(), {"project_key": key.project, "session_id": key.session}
+        before = None if known is None else {"session_id": key.session, "mtime": 0, "data": known}
+        data: dict[str, Any] = fold_session_summary(before, own, new)["data"]
+        return data
+
+    def _load(self, key: TranscriptKey) -> list[Any] | None:
+        if not self._store.is_open(key.name):
+            return None
+        log = ItemLog(self._store.resume(key.name), FORMAT)
+        log.refresh()
+        # What the person went back from in the program is a branch of the transcript, and stays beside the rest. What
+        # was rewound here since the last entry is left out.
+        is_whole = not log.every or (bool(log.items) and log.items[-1] is log.every[-1])
+        found = [entry_of(item.value) for item in (log.every if is_whole else log.items)]
+        return found or None
+
+    def _delete(self, key: TranscriptKey) -> None:
+        with self._lock:
+            subs = [] if key.subpath else list(self._subs(key))
+            for head in subs:
+                self._store.delete(self._store.resume(head.session))
+            if self._store.is_open(key.name):
+                self._store.delete(self._store.resume(key.name))
+            self._open.clear()
+
+    def _subs(self, key: TranscriptKey) -> Iterator[Head]:
+        return (head for head in self._store.sessions() if head.name.startswith(f"{key.name}+"))
+
+    def _heads(self, project: str) -> Iterator[Head]:
+        front = project_prefix(project)
+        return (head for head in self._store.sessions() if head.name.startswith(front) and "+" not in head.name)
+
+    def _session_id(self, project: str, head: Head) -> str:
+        word = head.name.removeprefix(project_prefix(project))
+        if "~" not in word:
+            return word
+        return str(self._store.resume(head.session).log.part("labels").get("session_id", ""))
+
+
+def key_of(key: Any) -> TranscriptKey:
+    """The SDK's key, as a value."""
+    return TranscriptKey(str(key["project_key"]), str(key["session_id"]), str(key.get("subpath") or ""))
+
+
+def _milliseconds(head: Head) -> int:
+    return head.at // 1000

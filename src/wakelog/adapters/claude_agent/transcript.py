@@ -1,0 +1,191 @@
+"""One transcript of the Claude Agent SDK in its session: entries in, events out, and the entries back.
+
+The reader of Claude Code's transcripts says what an entry means, and the writer of imports makes the events, so a
+session that came through the SDK answers the same questions as one that was imported. The entries themselves are kept
+beside their events (`items.kept`), and an entry whose uuid is there already is not taken again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from wakelog.adapters.item_log import ItemLog, encoded
+from wakelog.adapters.kept_items import hollow
+from wakelog.importers.claude_code import EntryReader
+from wakelog.importers.files import JsonLine
+from wakelog.importers.import_commit import ImportCommit
+from wakelog.importers.session_writer import SessionWriter
+from wakelog.importers.steps import SourceRecord, StateDeltaStep, TranscriptHead
+from wakelog.log import Log
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq
+from wakelog.model.records import EventDraft
+from wakelog.model.values import Value
+from wakelog.session import Session
+from wakelog.store import Store
+
+AGENT = "claude-code"
+FORMAT = "claude-agent"
+SUMMARY = "claude_summary"
+"""The key of the session's data that holds what the SDK lists sessions by."""
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_SUBAGENT = re.compile(r"(.+)/agent-([0-9A-Za-z_-]+)")
+
+
+class TranscriptKey(msgspec.Struct, frozen=True):
+    """Which transcript: the SDK's own key."""
+
+    project: str
+    session: str
+    subpath: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of its session: the project's hash, the SDK's session id, and the part of a sub-agent."""
+        own = f"{project_prefix(self.project)}{_word(self.session)}"
+        return f"{own}+{_word(self.subpath)}" if self.subpath else own
+
+
+def project_prefix(project: str) -> str:
+    """With what the names of a project's sessions begin."""
+    return f"claude-agent-{hashlib.sha256(project.encode(errors='surrogatepass')).hexdigest()[:8]}-"
+
+
+def _word(text: str) -> str:
+    """A text as a part of a name; one that had to be changed carries its hash."""
+    if _PLAIN.fullmatch(text):
+        return text
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]
+    readable = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")[:48]
+    return f"{readable}~{digest}" if readable else f"id~{digest}"
+
+
+class KeptCommit(ImportCommit):
+    """A commit that keeps the entries: its mark comes first, and holds what the events do not."""
+
+    def _mark(
+        self,
+        about: ev.RecordsImported,
+        ids: list[str],
+        counts: list[int],
+        rests: list[Value | msgspec.Raw],
+        drafts: list[EventDraft],
+        steps: tuple[str, ...] = (),
+    ) -> ev.Event:
+        events = [draft.event for draft in drafts]
+        lines, place = [], 0
+        for count, rest in zip(counts, rests, strict=True):
+            # What an answer said may stand in an event of a later entry: its own come first, then the others.
+            own = [(n - place, events[n]) for n in range(place, place + count)]
+            others = [(n - place, events[n]) for n in range(len(events)) if not place <= n < place + count]
+            lines.append(hollow(rest, [*own, *others]))
+            place += count
+        return ev.ItemsKept(
+            format=FORMAT,
+            ids=tuple(ids),
+            counts=tuple(counts),
+            rest=b"\n".join(lines).decode(),
+            occurred_at=about.occurred_at,
+        )
+
+    def _store(self, log: Log, drafts: list[EventDraft], before: Seq, *own: ev.Event) -> list[Seq]:
+        first, *others = (EventDraft(event, actor="runtime") for event in own)
+        last = log.append(first, *drafts, *others, expect=before).seq
+        if last - before == len(drafts) + len(own):
+            return list(range(before + 2, before + 2 + len(drafts)))
+        kinds = ("items.kept", "payload.redacted")
+        seqs = [e.seq for e in log.entries(after=before, upto=last) if e.kind not in kinds]
+        return seqs[: len(drafts)]
+
+
+class KeyedTranscript(SessionWriter):
+    """Takes entries in. It is made anew when somebody else wrote to the session."""
+
+    def __init__(self, store: Store, key: TranscriptKey) -> None:
+        self.key = key
+        labels = {"framework": FORMAT, "project_key": key.project, "session_id": key.session, "subpath": key.subpath}
+        origin = f"{key.session}/{key.subpath}" if key.subpath else key.session
+        head = TranscriptHead(
+            origin, AGENT, labels={k: v for k, v in labels.items() if v}, parent=key.session if key.subpath else ""
+        )
+        super().__init__(store, head, format=FORMAT, source="", stat=(0, 0), named=self._name_of, commits=KeptCommit)
+        self._reader = EntryReader(head)
+        self._count = 0
+        self.kept = ItemLog(self.session, FORMAT) if self.session is not None else None
+        if self.kept is not None:
+            self.kept.refresh()
+            for item in self.kept.every:
+                record = self._read(entry_of(item.value))
+                self.known.seqs[item.id] = item.last
+                self._pass_all(record.steps, is_named=False)
+
+    def _name_of(self, origin: str) -> str:
+        if origin == self.key.session:
+            return msgspec.structs.replace(self.key, subpath="").name
+        if (agent := _SUBAGENT.fullmatch(origin)) is not None and not origin.startswith(
+            f"{self.key.session}/subagents"
+        ):
+            # What a call says of its sub-agent; the SDK keeps that one's transcript under this path.
+            return msgspec.structs.replace(self.key, subpath=f"subagents/agent-{agent[2]}").name
+        return self.key.name
+
+    def _read(self, entry: dict[str, Any]) -> SourceRecord:
+        self._count += 1
+        record = self._reader.record(JsonLine(self._count, encoded(entry), entry))
+        uuid = entry.get("uuid")
+        id = uuid if isinstance(uuid, str) and uuid else f"#{self._count}"
+        # The side chain of an old version stands in the same transcript: it is kept, and not told as the agent's own.
+        steps = record.steps if not record.lane else ()
+        return msgspec.structs.replace(record, id=id, lane="", steps=steps, rest=entry)
+
+    def add(self, entries: Sequence[dict[str, Any]], summary: dict[str, Value] | None) -> None:
+        """Entries in order; those whose uuid is known are passed over. `summary` is what the SDK lists the session
+        by."""
+        for place, entry in enumerate(entries):
+            uuid = entry.get("uuid")
+            if isinstance(uuid, str) and uuid in self.known:
+                continue
+            record = self._read(entry)
+            if place == len(entries) - 1 and self._is_new_summary(summary):
+                patch = StateDeltaStep([{"op": "add", "path": f"/{SUMMARY}", "value": summary}])
+                record = msgspec.structs.replace(record, steps=(*record.steps, patch))
+            self._take_new(record, 0)
+            self.known.seqs.setdefault(record.id, 0)
+        self._pause()
+
+    def open(self) -> Session[Any]:
+        """Its session, made where there is none."""
+        return self._open()
+
+    def _is_new_summary(self, summary: dict[str, Value] | None) -> bool:
+        return summary is not None and summary != self.summary()
+
+    def summary(self) -> dict[str, Value] | None:
+        """What the SDK lists the session by, as it is stored."""
+        if self.session is None:
+            return None
+        found = self.session.log.state()["data"].get(SUMMARY)
+        return found if isinstance(found, dict) else None
+
+    def _pause(self) -> None:
+        """After the last entry for now: a call without an answer is pending, and more may come."""
+        asked = dict(self._asked)
+        self._put_reply()
+        if self._turn and self._signs.is_done:
+            self._end_turn("completed")
+        elif self._commit.ids:
+            self._wait_for_answers()
+            self._asked = asked
+        self.flush()
+
+
+def entry_of(value: Any) -> dict[str, Any]:
+    """An entry as it was given, also where its events were refused."""
+    if isinstance(value, dict) and value.keys() == {"refused", "record", "events"}:
+        return entry_of(value["record"])
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,218 @@
+"""`WakelogSession`: the session of the OpenAI Agents SDK, kept in a wakelog session.
+
+Items are recorded as turns, model calls, tool calls and outcomes, and come back as they were. What the SDK removes
+(`pop_item`, `clear_session`) leaves the view by a rewind, and the log keeps it. A branch is a fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agents.memory import SessionSettings
+from agents.tracing import get_current_trace
+
+from wakelog.adapters.openai_agents.run_notes import RUNS, RunNotes
+from wakelog.adapters.recorder import Recorder
+from wakelog.adapters.session_names import session_name
+from wakelog.adapters.stores import Place, store_at
+from wakelog.errors import InvalidInputError
+from wakelog.model.events import Effect
+from wakelog.runtime.bridge import in_thread, in_thread_to_the_end
+from wakelog.session import Session
+from wakelog.store import Store
+
+AGENT = "openai-agents"
+FORMAT = "openai-agents"
+MAIN = "main"
+
+
+class WakelogSession:
+    """A session of the SDK. Several processes may have the same one open."""
+
+    session_settings: SessionSettings | None = None
+
+    def __init__(
+        self,
+        session_id: str,
+        store: Place = None,
+        *,
+        session_settings: SessionSettings | Mapping[str, Any] | None = None,
+        effects: Mapping[str, Effect] | None = None,
+    ) -> None:
+        """`store` is an open store, or a url as for `wakelog.open`. `effects` says what tools do, by name:
+        `{"get_weather": "read"}`; a tool that is not named counts as external."""
+        self.session_id = session_id
+        self.session_settings = _settings(session_settings)
+        self._effects = effects
+        self._store, self._owns_store = store_at(store)
+        self.name = session_name(session_id)
+        """The name of the wakelog session, which is the id wherever it can be a name."""
+        self._main: Session[Any] | None = None
+        self._recorder: Recorder | None = None
+        self._branch = MAIN
+
+    # The protocol
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """The items in view, oldest first; with a limit, the newest so many."""
+        if limit is None and self.session_settings is not None:
+            limit = self.session_settings.limit
+        self._notes()
+        return await in_thread(lambda: self._open().messages(None if limit is None or limit < 0 else limit))
+
+    async def add_items(self, items: Sequence[Any]) -> None:
+        """Adds items, in one commit."""
+        if items:
+            notes = self._notes()
+            await in_thread_to_the_end(self._add, list(items), notes)
+
+    async def pop_item(self) -> Any:
+        """Takes the newest item out of view and returns it; None when there is none."""
+        return await in_thread_to_the_end(lambda: self._open().pop(why="pop_item"))
+
+    async def clear_session(self) -> None:
+        """Takes all items out of view."""
+        await in_thread_to_the_end(lambda: self._open().clear(why="clear_session"))
+
+    # Branches
+
+    async def fork(self, session_id: str, *, before_turn: int | None = None) -> WakelogSession:
+        """A new session with the history of this one; with `before_turn`, the history before the user's message number
+        so many."""
+
+        def make() -> WakelogSession:
+            at = self._place(before_turn)
+            forked = self._open().session.fork(at, name=session_name(session_id), why=f"forked as {session_id}")
+            child = WakelogSession(session_id, self._store, session_settings=self.session_settings)
+            child._effects, child._main = self._effects, forked
+            return child
+
+        return await in_thread_to_the_end(make)
+
+    async def create_branch_from_turn(self, turn_number: int, branch_name: str | None = None) -> str:
+        """Makes a branch with the history before the user's message number `turn_number`, and goes on with it. A branch
+        is a fork; its session is called after this one and the branch."""
+
+        def make() -> str:
+            at = self._place(turn_number)
+            branch = branch_name or f"turn-{turn_number}-e{self._open().session.head.seq}"
+            forked = self._open().session.fork(at, name=self._branch_name(branch), why=f"branch {branch}")
+            self._follow(forked, branch)
+            return branch
+
+        return await in_thread_to_the_end(make)
+
+    async def switch_to_branch(self, branch_id: str) -> None:
+        """Goes on with another branch; `main` is the session itself."""
+
+        def switch() -> None:
+            if branch_id == MAIN:
+                self._follow(self._opened_main(), MAIN)
+            else:
+                self._follow(self._store.resume(self._branch_name(branch_id)), branch_id)
+
+        await in_thread(switch)
+
+    async def list_branches(self) -> list[dict[str, Any]]:
+        """The branches, the session itself first."""
+
+        def listed() -> list[dict[str, Any]]:
+            root = self._opened_main().id
+            front = f"{self.name}+"
+            found = {MAIN: Recorder(self._opened_main(), format=FORMAT)}
+            for head in self._store.sessions():
+                if head.name.startswith(front) and head.session.startswith(root):
+                    found[head.name.removeprefix(front)] = Recorder(self._store.resume(head.session), format=FORMAT)
+            return [_branch(name, each, name == self._branch) for name, each in found.items()]
+
+        return await in_thread(listed)
+
+    def close(self) -> None:
+        """Closes the store, if it was opened by this session."""
+        if self._owns_store:
+            self._store.close()
+
+    @property
+    def session(self) -> Session[Any]:
+        """The wakelog session: for diff, why, rewind and every other verb."""
+        return self._open().session
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    # Inside
+
+    def _opened_main(self) -> Session[Any]:
+        if self._main is None:
+            labels = {"framework": AGENT, "origin": self.session_id}
+            self._main = self._store.session(self.name, agent=AGENT, labels={k: v for k, v in labels.items() if v})
+        return self._main
+
+    def _open(self) -> Recorder:
+        if self._recorder is None:
+            self._recorder = Recorder(self._opened_main(), effects=self._effects, format=FORMAT)
+        return self._recorder
+
+    def _follow(self, session: Session[Any], branch: str) -> None:
+        self._recorder = Recorder(session, effects=self._effects, format=FORMAT)
+        self._branch = branch
+
+    def _branch_name(self, branch: str) -> str:
+        if not branch.strip() or branch == MAIN:
+            raise InvalidInputError(f"{branch!r} cannot name a branch", kind="bad-name", hint="choose another name")
+        return session_name(f"{self.name}+{branch}")
+
+    def _place(self, turn: int | None) -> int | None:
+        """The event before the user's message of a number."""
+        if turn is None:
+            return None
+        asked = [item for item in self._open().log.refresh() if item.value.get("role") == "user"]
+        if not 1 <= turn <= len(asked):
+            raise InvalidInputError(
+                f"{self.session_id} has no turn {turn}: the user spoke {len(asked)} times",
+                kind="turn-not-found",
+                hint=f"a number from 1 to {len(asked)}" if asked else "add items first",
+            )
+        return asked[turn - 1].first - 1
+
+    def _notes(self) -> RunNotes | None:
+        """What the tracer knows of the run that this is called from. From now on it leaves the items to us."""
+        trace = get_current_trace()
+        notes = RUNS.find(trace.trace_id) if trace is not None else None
+        if notes is not None and (notes.recorder is None or notes.is_session):
+            notes.is_session = True
+            return notes
+        return None
+
+    def _add(self, items: list[Any], notes: RunNotes | None) -> None:
+        recorder = self._open()
+        if notes is None:
+            recorder.add(*items)
+            return
+        notes.recorder = recorder
+        plain = [item for item in items if isinstance(item, dict)]
+        known = [item.value for item in recorder.log.refresh(32)]
+        recorder.add(
+            *items,
+            reply=notes.take_reply(plain, recorder),
+            calls=notes.take_calls(plain, known),
+            stays_open=True,
+        )
+        notes.turn = recorder.session.log.part("turn")["number"]
+
+
+def _settings(given: SessionSettings | Mapping[str, Any] | None) -> SessionSettings:
+    if given is None:
+        return SessionSettings()
+    return SessionSettings(**given) if isinstance(given, Mapping) else given
+
+
+def _branch(name: str, recorder: Recorder, is_current: bool) -> dict[str, Any]:
+    items = recorder.messages()
+    turns = 0
+    with contextlib.suppress(AttributeError):
+        turns = sum(item.get("role") == "user" for item in items)
+    return {"branch_id": name, "message_count": len(items), "user_turns": turns, "is_current": is_current}

@@ -1,0 +1,214 @@
+"""A trace processor of the OpenAI Agents SDK: runs, tools, handoffs and guardrails, recorded as turns and calls.
+
+    from agents import add_trace_processor
+    add_trace_processor(WakelogTraceProcessor(".wakelog"))
+
+Where the run has a `WakelogSession`, that one records the items, and this adds what they do not say: model, usage,
+times, which call failed, what guardrails found, how the run ended. A run without one is recorded here alone, from what
+the model was sent and answered, in the session that is named after the trace's group or id.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from agents.tracing import TracingProcessor
+
+from wakelog.adapters.message_events import read_message
+from wakelog.adapters.openai_agents.run_notes import RUNS, RunNotes, SeenCall, SeenReply, reply_keys
+from wakelog.adapters.openai_agents.session import AGENT, FORMAT
+from wakelog.adapters.recorder import Recorder
+from wakelog.adapters.session_names import session_name
+from wakelog.adapters.stores import Place, store_at
+from wakelog.errors import WakelogError
+from wakelog.importers.files import storable
+from wakelog.model import events as ev
+from wakelog.model.events import Cost
+from wakelog.model.records import EventDraft
+from wakelog.model.usage import Usage, usage_of
+
+
+class WakelogTraceProcessor(TracingProcessor):  # type: ignore[misc]  # the SDK is not installed where types are checked
+    """Records traces. Give it to `agents.add_trace_processor` or `set_trace_processors`."""
+
+    def __init__(self, store: Place = None) -> None:
+        self._store, self._owns_store = store_at(store)
+
+    def on_trace_start(self, trace: Any) -> None:
+        group = getattr(trace, "group_id", None)
+        RUNS.begin(RunNotes(trace.trace_id, group if isinstance(group, str) else "", str(getattr(trace, "name", ""))))
+
+    def on_span_start(self, span: Any) -> None:
+        notes = RUNS.find(span.trace_id)
+        if notes is not None and (span.parent_id in notes.nested or _kind(span) == "function"):
+            notes.nested.add(span.span_id)
+
+    def on_span_end(self, span: Any) -> None:
+        notes = RUNS.find(span.trace_id)
+        if notes is not None:
+            with _never_stops_the_agent():
+                self._see(notes, span)
+
+    def _see(self, notes: RunNotes, span: Any) -> None:
+        data = span.span_data
+        # The span of a tool is among them, for what runs inside it; its parent tells whether it is inside another.
+        is_nested = span.parent_id in notes.nested
+        match _kind(span):
+            case "response" | "generation":
+                self._reply(notes, span, is_nested)
+            case "function":
+                self._call(notes, span)
+            case "guardrail":
+                self._add(notes, span, f"guardrail:{data.name}", None, {"triggered": bool(data.triggered)})
+                if data.triggered and not is_nested:
+                    notes.error = notes.error or f"the guardrail {data.name} was triggered"
+            case "handoff":
+                self._add(notes, span, "handoff", {"from": data.from_agent, "to": data.to_agent}, None)
+            case "agent" | "task" if not is_nested and span.error:
+                notes.error = notes.error or str(span.error.get("message", "failed"))
+
+    def on_trace_end(self, trace: Any) -> None:
+        notes = RUNS.end(trace.trace_id)
+        if notes is not None:
+            with _never_stops_the_agent():
+                self._end(notes)
+
+    def _end(self, notes: RunNotes) -> None:
+        recorder = notes.recorder
+        if recorder is None:
+            if not (notes.drafts or notes.replies or notes.calls):
+                return
+            recorder = self._recorder(notes)
+        drafts = notes.left(recorder)
+        turn = recorder.session.log.part("turn")
+        if turn["status"] == "open" and (not notes.turn or turn["number"] == notes.turn):
+            failure = ev.Failure("failed", notes.error) if notes.error else None
+            ended = ev.TurnEnded(outcome="failed" if failure else "completed", error=failure)
+            drafts.append(EventDraft(ended, actor="runtime"))
+        if drafts:
+            recorder.session.append(*drafts)
+
+    def force_flush(self) -> None:
+        """Everything is durable when the SDK is told of it."""
+
+    def shutdown(self) -> None:
+        if self._owns_store:
+            self._store.close()
+
+    # Inside
+
+    def _reply(self, notes: RunNotes, span: Any, is_nested: bool) -> None:
+        sent, answer = _exchange(span.span_data)
+        reply = SeenReply(
+            id=str(answer.get("id") or ""),
+            model=str(answer.get("model") or ""),
+            usage=answer["usage"],
+            output=answer["output"],
+            keys=reply_keys(answer["output"]),
+            duration_us=_duration_us(span),
+            error=str(span.error.get("message", "failed")) if span.error else "",
+        )
+        if is_nested or notes.is_session or not (sent or reply.output):
+            if reply.output or reply.usage.is_known or reply.error:
+                with notes.lock:
+                    notes.replies.append(reply)
+            return
+        self._record(notes, sent, reply)
+
+    def _record(self, notes: RunNotes, sent: list[dict[str, Any]], reply: SeenReply) -> None:
+        """A reply of a run that has no session of ours: what is new in what the model was sent, and the reply."""
+        recorder = self._recorder(notes)
+        known = Counter(read_message(item.value).digest for item in recorder.log.refresh())
+        new = []
+        for message in sent:
+            digest = read_message(message).digest
+            if known[digest]:
+                known[digest] -= 1
+            else:
+                new.append(message)
+        messages = [*new, *reply.output]
+        facts = recorder.facts(reply.model, reply.usage, id=reply.id, duration_us=reply.duration_us)
+        if messages:
+            before = [item.value for item in recorder.log.refresh(32)]
+            recorder.add(*messages, reply=facts, calls=notes.take_calls(messages, before), stays_open=True)
+            notes.turn = recorder.session.log.part("turn")["number"]
+
+    def _recorder(self, notes: RunNotes) -> Recorder:
+        if notes.recorder is None:
+            labels = {"framework": AGENT, "trace": notes.trace_id, "workflow": notes.workflow}
+            name = session_name(notes.group_id or notes.trace_id)
+            session = self._store.session(name, agent=AGENT, labels={k: v for k, v in labels.items() if v})
+            notes.recorder = Recorder(session, format=FORMAT)
+        return notes.recorder
+
+    def _call(self, notes: RunNotes, span: Any) -> None:
+        data = span.span_data
+        error = str(span.error.get("message", "failed")) if span.error else ""
+        output = "" if data.output is None else str(data.output)
+        with notes.lock:
+            notes.calls.append(SeenCall(data.name, str(data.input or ""), output, _duration_us(span), error))
+
+    def _add(self, notes: RunNotes, span: Any, tool: str, given: Any, output: Any) -> None:
+        error = str(span.error.get("message", "failed")) if span.error else ""
+        event = ev.ActionRecorded(
+            action=span.span_id,
+            tool=tool,
+            effect="pure",
+            outcome="failed" if error else "succeeded",
+            error=ev.Failure("error", error) if error else None,
+            input=given,
+            output=output,
+            cost=Cost(duration_us=_duration_us(span)),
+        )
+        with notes.lock:
+            notes.drafts.append(EventDraft(event, actor="tool"))
+
+
+@contextlib.contextmanager
+def _never_stops_the_agent() -> Iterator[None]:
+    """What cannot be recorded is said aloud, and the run goes on: nobody awaits a tracer."""
+    try:
+        yield
+    except WakelogError as exc:
+        warnings.warn(f"wakelog could not record a part of this run: {exc}", stacklevel=4)
+
+
+def _kind(span: Any) -> str:
+    return str(getattr(span.span_data, "type", ""))
+
+
+def _exchange(data: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """What a model was sent, and its answer: id, model, usage, output items."""
+    if data.type == "generation":
+        usage = {"usage": {"total_tokens": 0, **(data.usage or {})}}
+        output = [m for m in map(_plain, data.output or ()) if m]
+        answer = {"model": data.model, "usage": usage_of(usage), "output": output}
+        return [m for m in map(_plain, data.input or ()) if m], answer
+    response = data.response
+    given = data.input
+    sent = (
+        [{"role": "user", "content": given}] if isinstance(given, str) else [m for m in map(_plain, given or ()) if m]
+    )
+    if response is None:
+        return sent, {"usage": Usage(), "output": []}
+    whole = _plain(response)
+    return sent, {**whole, "usage": usage_of(whole), "output": [m for m in map(_plain, response.output) if m]}
+
+
+def _plain(given: Any) -> dict[str, Any]:
+    dump = getattr(given, "model_dump", None)
+    value = dump(mode="json", exclude_unset=True) if callable(dump) else given
+    return storable(value) if isinstance(value, dict) else {}
+
+
+def _duration_us(span: Any) -> int:
+    try:
+        started, ended = (datetime.datetime.fromisoformat(at) for at in (span.started_at, span.ended_at))
+    except (TypeError, ValueError):
+        return 0
+    return max(0, int((ended - started).total_seconds() * 1_000_000))

@@ -1,0 +1,270 @@
+"""The session of the OpenAI Agents SDK, with its own runner, against its own session."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
+from agents.memory import OpenAIResponsesCompactionSession, Session, SessionSettings
+
+import wakelog
+from tests.adapters.openai_agents.fake_model import ScriptedModel, asks, says
+from tests.adapters.store_urls import store_url as store_url
+from wakelog.adapters.openai_agents import WakelogSession
+from wakelog.errors import InvalidInputError
+from wakelog.store import Store
+
+QUIET = RunConfig(tracing_disabled=True)
+ITEMS: list[Any] = [
+    {"role": "user", "content": [{"type": "input_text", "text": "hé"}, {"type": "input_image", "image_url": "u"}]},
+    {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "think"}]},
+    {"type": "function_call", "call_id": "c1", "name": "f", "arguments": '{ "odd":1.0}', "id": "fc_1"},
+    {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "1"}]},
+    {"type": "computer_call", "call_id": "c2", "id": "cu_1", "action": {"type": "click", "x": 1, "y": 2}},
+    {"type": "computer_call_output", "call_id": "c2", "output": {"type": "computer_screenshot", "image_url": "x"}},
+    {"type": "mcp_call", "id": "mcp_1", "name": "look", "server_label": "s", "arguments": "{}", "output": "o"},
+    {"type": "message", "role": "assistant", "id": "m", "content": [{"type": "output_text", "text": "1"}]},
+    {"type": "compaction", "encrypted_content": "xyz"},
+    {"type": "item_reference", "id": "m"},
+]
+
+
+@function_tool
+def weather(city: str) -> str:
+    return f"sunny in {city}"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with wakelog.open(tmp_path / "store") as opened:
+        yield opened
+
+
+def agent(*script: Any) -> tuple[Any, ScriptedModel]:
+    model = ScriptedModel(*script)
+    return Agent(name="helper", model=model, tools=[weather]), model
+
+
+def test_it_is_a_session_of_the_sdk(store: Store) -> None:
+    session = WakelogSession("user-1", store)
+    assert isinstance(session, Session)
+    assert session.session_settings == SessionSettings()
+    assert WakelogSession("u", store, session_settings={"limit": 3}).session_settings == SessionSettings(limit=3)
+
+
+def test_items_come_back_as_theirs_do_from_every_store(store_url: str) -> None:
+    async def run() -> None:
+        theirs, ours = SQLiteSession("s"), WakelogSession("s", store_url)
+        for each in (theirs, ours):
+            await each.add_items(ITEMS[:4])
+            await each.add_items(ITEMS[4:])
+            await each.add_items([])
+        again = WakelogSession("s", store_url)
+        for limit in (None, 0, 1, 3, 50, -1):
+            assert await ours.get_items(limit) == await theirs.get_items(limit) == await again.get_items(limit)
+        for _ in range(len(ITEMS) + 1):
+            assert await ours.pop_item() == await theirs.pop_item()
+            assert await again.get_items() == await theirs.get_items()
+        await ours.add_items(ITEMS[:2])
+        await again.clear_session()
+        assert await ours.get_items() == []
+        await ours.add_items(ITEMS[:1])
+        assert await again.get_items() == ITEMS[:1]
+        ours.close()
+        again.close()
+        theirs.close()
+
+    asyncio.run(run())
+
+
+def test_a_runner_is_told_the_same_history_as_by_their_session(store: Store) -> None:
+    def script() -> tuple[Any, ...]:
+        return [asks("weather", city="Paris"), asks("weather", city="Rome")], [says("sunny")], [says("bye")]
+
+    async def run(session: Any) -> list[Any]:
+        helper, model = agent(*script())
+        await Runner.run(helper, "weather?", session=session, run_config=QUIET)
+        await Runner.run(helper, "thanks", session=session, run_config=QUIET)
+        return [[_without_ids(item) for item in sent] for sent in model.sent]
+
+    ours = WakelogSession("s", store)
+    assert asyncio.run(run(ours)) == asyncio.run(run(SQLiteSession("s")))
+    log = ours.session.log
+    assert [e.header.turn for e in log.entries() if e.kind == "turn.ended"] == [1, 2]
+    assert [e.body["tool"] for e in log.entries() if e.kind == "action.requested"] == ["weather", "weather"]
+    assert [e.body["output"] for e in log.entries() if e.kind == "action.succeeded"] == [
+        "sunny in Paris",
+        "sunny in Rome",
+    ]
+
+
+def _without_ids(item: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in item.items() if k not in ("id", "call_id")}
+
+
+def test_the_limit_of_the_settings_holds_for_runs(store: Store) -> None:
+    async def run() -> list[Any]:
+        session = WakelogSession("s", store, session_settings=SessionSettings(limit=2))
+        await session.add_items([{"role": "user", "content": f"{n}"} for n in range(5)])
+        helper, model = agent([says("ok")])
+        await Runner.run(helper, "5", session=session, run_config=QUIET)
+        return model.sent[0]
+
+    assert [item["content"] for item in asyncio.run(run())] == ["3", "4", "5"]
+
+
+@pytest.mark.parametrize("id", ["e86", "@5", "last-error", " padded ", "a/b@c"])
+def test_an_id_that_is_a_selector_is_a_session_like_any_other(store: Store, id: str) -> None:
+    async def run() -> None:
+        session = WakelogSession(id, store)
+        await session.add_items(ITEMS[:1])
+        assert await WakelogSession(id, store).get_items() == ITEMS[:1]
+        assert session.session_id == id
+        assert store.resume(session.name).log.part("labels")["origin"] == id
+
+    asyncio.run(run())
+
+
+def test_branches_are_forks(store: Store) -> None:
+    async def run() -> None:
+        session = WakelogSession("talk", store)
+        for n in (1, 2, 3):
+            await session.add_items([{"role": "user", "content": f"q{n}"}, {"role": "assistant", "content": f"a{n}"}])
+        whole = await session.get_items()
+        branch = await session.create_branch_from_turn(2, "other")
+        assert await session.get_items() == whole[:2]
+        await session.add_items([{"role": "user", "content": "q2b"}])
+        assert store.resume("talk+other").head.fork is not None
+        listed = await session.list_branches()
+        assert [(b["branch_id"], b["user_turns"], b["is_current"]) for b in listed] == [
+            ("main", 3, False),
+            (branch, 2, True),
+        ]
+        await session.switch_to_branch("main")
+        assert await session.get_items() == whole
+        forked = await session.fork("talk-2", before_turn=3)
+        assert await forked.get_items() == whole[:4]
+        with pytest.raises(InvalidInputError, match="has no turn 9"):
+            await session.create_branch_from_turn(9)
+
+    asyncio.run(run())
+
+
+def test_values_that_are_no_json_are_refused_with_their_path(store: Store) -> None:
+    async def run() -> None:
+        session = WakelogSession("s", store)
+        with pytest.raises(InvalidInputError, match=r"messages\[1\]\.content\[0\]\.data"):
+            await session.add_items([ITEMS[0], {"role": "user", "content": [{"type": "x", "data": b"1"}]}])
+        assert await session.get_items() == []
+
+    asyncio.run(run())
+
+
+def test_their_compaction_works_over_it(store: Store) -> None:
+    class Responses:
+        async def compact(self, **asked: Any) -> Any:
+            from types import SimpleNamespace
+
+            return SimpleNamespace(output=[{"type": "compaction", "encrypted_content": "short"}], usage=None)
+
+    class Client:
+        responses = Responses()
+
+    async def run() -> None:
+        under = WakelogSession("s", store)
+        session = OpenAIResponsesCompactionSession("s", under, client=Client(), compaction_mode="input")  # type: ignore[arg-type]
+        await session.add_items([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])
+        await session.run_compaction({"force": True})
+        kept = await under.get_items()
+        assert {"type": "compaction", "encrypted_content": "short"} in kept
+        assert {"role": "assistant", "content": "a"} not in kept
+        assert "a" in [m.text for m in under.session.messages(at="@1")]
+
+    asyncio.run(run())
+
+
+CHILD = """
+import asyncio, os, signal, sys
+from agents import Agent, RunConfig, Runner, function_tool
+from tests.adapters.openai_agents.fake_model import ScriptedModel, asks, says
+from wakelog.adapters.openai_agents import WakelogSession
+
+@function_tool
+def weather(city: str) -> str:
+    if city == "Rome":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "sunny"
+
+model = ScriptedModel([asks("weather", city="Paris")], [asks("weather", city="Rome")])
+agent = Agent(name="helper", model=model, tools=[weather])
+session = WakelogSession("killed", sys.argv[1])
+asyncio.run(Runner.run(agent, "weather?", session=session, run_config=RunConfig(tracing_disabled=True)))
+"""
+
+
+def test_a_run_that_was_killed_is_resumed_with_what_was_saved(tmp_path: Path) -> None:
+    place = str(tmp_path / "store")
+    root = Path(__file__).parents[3]
+    child = subprocess.run(
+        [sys.executable, "-c", CHILD, place], cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, check=False
+    )
+    assert child.returncode == -signal.SIGKILL
+
+    async def run() -> None:
+        session = WakelogSession("killed", place)
+        kept = await session.get_items()
+        assert [item.get("type", item.get("role")) for item in kept] == [
+            "user",
+            "function_call",
+            "function_call_output",
+        ]
+        helper, model = agent([says("sunny in both")])
+        result = await Runner.run(helper, "go on", session=session, run_config=QUIET)
+        assert result.final_output == "sunny in both"
+        assert model.sent[0][:3] == kept
+        outcomes = [e.body.get("outcome", "completed") for e in session.session.log.entries() if e.kind == "turn.ended"]
+        assert outcomes[-1] == "completed"
+        assert session.session.verify().ok
+        session.close()
+
+    asyncio.run(run())
+
+
+def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    place = str(tmp_path / "store")
+    root = Path(__file__).parents[3]
+    code = (
+        "import asyncio, sys\n"
+        "from wakelog.adapters.openai_agents import WakelogSession\n"
+        "async def main():\n"
+        "    s = WakelogSession('shared', sys.argv[1])\n"
+        "    for n in range(10):\n"
+        "        await s.add_items([{'role': 'user', 'content': sys.argv[2] + str(n)}])\n"
+        "asyncio.run(main())\n"
+    )
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, place, who], cwd=root, env={**os.environ, "PYTHONPATH": str(root)}
+        )
+        for who in "abcd"
+    ]
+    assert [child.wait(timeout=120) for child in children] == [0, 0, 0, 0]
+
+    async def run() -> list[Any]:
+        session = WakelogSession("shared", place)
+        items = await session.get_items()
+        session.close()
+        return items
+
+    said = [item["content"] for item in asyncio.run(run())]
+    assert sorted(said) == sorted(f"{who}{n}" for who in "abcd" for n in range(10))
+    for who in "abcd":
+        assert [s for s in said if s[0] == who] == [f"{who}{n}" for n in range(10)]
