@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, NotFoundError
@@ -168,6 +168,16 @@ class Log(Appender):
         with self._locked():
             tip = self._pending_tip(refresh=True)
             return tip.seq, {name: _copied(tip.doc[name]) for name in names}
+
+    def look(self, *parts: str, data: Iterable[str] = ()) -> tuple[Seq, dict[str, Value], dict[str, Value]]:
+        """Where the session stands, some parts of its state there, and some keys of `data`, of one moment. Costs what
+        is asked for, whatever the state's size. The values of `data` are the log's own: compare them before anything
+        else is done with the log, and change or keep none of them."""
+        with self._locked():
+            tip = self._pending_tip(refresh=True)
+            held = tip.doc["data"]
+            told = {part: dict(value) if type(value := tip.doc[part]) is dict else value for part in parts}
+            return tip.seq, told, {key: held[key] for key in data if key in held}
 
     def state_hash(self, at: Seq | None = None) -> str:
         """Equal for equal states, however they were reached."""

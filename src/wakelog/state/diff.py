@@ -6,8 +6,12 @@ added: short, always correct, and linear. `apply(a, diff(a, b)) == b` holds for 
 
 from __future__ import annotations
 
+import msgspec
+
 from wakelog.model.values import Value
 from wakelog.state.patch import Delta, equal, escape
+
+_encode = msgspec.json.Encoder().encode
 
 
 def diff(a: Value, b: Value, path: str = "") -> Delta:
@@ -36,10 +40,10 @@ def _diff(a: Value, b: Value, path: str, out: Delta) -> None:
 def _diff_list(a: list[Value], b: list[Value], path: str, out: Delta) -> None:
     shorter = min(len(a), len(b))
     head = 0
-    while head < shorter and equal(a[head], b[head]):
+    while head < shorter and _is_same(a[head], b[head]):
         head += 1
     tail = 0
-    while tail < shorter - head and equal(a[-1 - tail], b[-1 - tail]):
+    while tail < shorter - head and _is_same(a[-1 - tail], b[-1 - tail]):
         tail += 1
     middle_a, middle_b = a[head : len(a) - tail], b[head : len(b) - tail]
     paired = min(len(middle_a), len(middle_b))
@@ -49,3 +53,11 @@ def _diff_list(a: list[Value], b: list[Value], path: str, out: Delta) -> None:
         out.append({"op": "remove", "path": f"{path}/{head + i}"})
     for i in range(paired, len(middle_b)):
         out.append({"op": "add", "path": f"{path}/{head + i}", "value": middle_b[i]})
+
+
+def _is_same(a: Value, b: Value) -> bool:
+    """Equality of two items of a list. Most are the same, and then their bytes are: that is ten times faster to see
+    than by walking through both. Bytes that differ may still be the same object with its keys in another order."""
+    if type(a) is dict or type(a) is list:
+        return (type(a) is type(b) and _encode(a) == _encode(b)) or equal(a, b)
+    return equal(a, b)

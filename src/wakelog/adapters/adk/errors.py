@@ -1,0 +1,16 @@
+"""The errors of ADK, wherever a release keeps them."""
+
+from __future__ import annotations
+
+from google.adk.errors.already_exists_error import AlreadyExistsError
+
+try:
+    from google.adk.errors.session_not_found_error import SessionNotFoundError
+except ImportError:  # an older release raised a plain ValueError
+    SessionNotFoundError = ValueError
+try:
+    from google.adk.errors import StaleSessionError
+except ImportError:
+    StaleSessionError = ValueError
+
+__all__ = ["AlreadyExistsError", "SessionNotFoundError", "StaleSessionError"]

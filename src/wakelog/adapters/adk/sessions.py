@@ -1,0 +1,317 @@
+"""The session service: sessions of ADK are sessions of a store, named `adk/<app>/<user>/<session>`.
+
+Each event is one durable commit, made only if the caller's session is not stale; what ADK's own service says then is
+said here too. The state of a user and of an app, which many sessions share, is the data of sessions of their own. They
+are written after the event, under a commit id of that event: if the process dies between, the next look at the session
+does it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from google.adk.events.event import Event
+from google.adk.platform import time as adk_time
+from google.adk.platform import uuid as adk_uuid
+from google.adk.sessions.base_session_service import BaseSessionService, GetSessionConfig, ListSessionsResponse
+from google.adk.sessions.session import Session
+from google.adk.sessions.state import State
+
+from wakelog.adapters.adk.errors import AlreadyExistsError, SessionNotFoundError, StaleSessionError
+from wakelog.adapters.adk.event_drafts import EventDrafts, SessionPlace, micros
+from wakelog.adapters.adk.event_reader import NewestEvent, newest_event, read_events, rest_of
+from wakelog.adapters.adk.state_values import ScopedState
+from wakelog.adapters.compound_names import compound_name, ids_of, is_hashed
+from wakelog.adapters.exact_values import from_stored
+from wakelog.adapters.held_logs import HeldLog, HeldLogs, given_store, merge_data
+from wakelog.errors import ConflictError, NotFoundError
+from wakelog.importers.reply_costs import ReplyCosts
+from wakelog.log.retry import retry_on_moved_head
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq
+from wakelog.model.records import Head
+from wakelog.model.values import Value
+from wakelog.runtime.bridge import in_thread
+from wakelog.store import Store
+
+SESSIONS, STATES = "adk", "adk-state"
+RECENT = 64
+"""Among so many events an event is looked for that a caller may be sending again."""
+_LABELS = ("adk.app", "adk.user", "adk.session")
+
+
+class WakelogSessionService(BaseSessionService):
+    """Keeps the sessions of ADK in a store."""
+
+    def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
+        """`store` is a store, or the url of one as for `wakelog.open`."""
+        self.store, self._is_own = given_store(store)
+        self._logs = HeldLogs(self.store)
+        self._costs = ReplyCosts(self.store)
+
+    # Ids
+
+    @staticmethod
+    def name_of(*, app_name: str, user_id: str, session_id: str) -> str:
+        """The name of the session in the store, for `store.resume` and the command line."""
+        return compound_name(SESSIONS, app_name, user_id, session_id)
+
+    @staticmethod
+    def ids_of(name: str) -> tuple[str, str, str] | None:
+        """App, user and session that a name stands for; None where it is no session of ADK."""
+        ids = ids_of(SESSIONS, name)
+        return (ids[0], ids[1], ids[2]) if ids is not None and len(ids) == 3 else None
+
+    # The interface of ADK
+
+    async def create_session(
+        self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
+    ) -> Session:
+        chosen = (session_id or "").strip() or adk_uuid.new_uuid()
+        return await in_thread(self._create, (app_name, user_id, chosen), ScopedState(state))
+
+    async def get_session(
+        self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
+    ) -> Session | None:
+        return await in_thread(self._get, (app_name, user_id, session_id.strip()), config or GetSessionConfig())
+
+    async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
+        return await in_thread(self._list, app_name, user_id)
+
+    async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
+        name = compound_name(SESSIONS, app_name, user_id, session_id.strip())
+        await in_thread(self._logs.delete, name, why="deleted through ADK")
+
+    async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
+        return await in_thread(self._shared, app_name, user_id)
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        if event.partial or any(known.id == event.id and known == event for known in session.events[-RECENT:]):
+            return event
+        self._apply_temp_state(session, event)
+        event = self._trim_temp_delta_state(event)
+        await in_thread(self._append, session, event)
+        return await super().append_event(session=session, event=event)
+
+    async def close(self) -> None:
+        """Closes the store, if it was opened here."""
+        if self._is_own:
+            await in_thread(self.store.close)
+
+    async def __aenter__(self) -> WakelogSessionService:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # Sessions
+
+    def _create(self, ids: tuple[str, str, str], state: ScopedState) -> Session:
+        app, user, _ = ids
+        name, now = compound_name(SESSIONS, *ids), adk_time.get_time()
+        if self._logs.find(name) is not None:
+            raise AlreadyExistsError(f"Session with id {ids[2]} already exists.")
+        opened = ev.SessionOpened(
+            name=name,
+            agent=app,
+            labels={"framework": "adk", **{label: id for label, id in zip(_LABELS, ids, strict=True) if id}},
+            data=state.first(),
+            occurred_at=micros(now),
+        )
+        try:
+            held = self._logs.create(name, opened)
+        except ConflictError:
+            raise AlreadyExistsError(f"Session with id {ids[2]} already exists.") from None
+        self._share(app, user, state.shared)
+        held.memory = 1, NewestEvent()
+        return self._session(ids, held, opened.data, [], opened.occurred_at / 1e6)
+
+    def _get(self, ids: tuple[str, str, str], config: GetSessionConfig) -> Session | None:
+        held = self._logs.find(compound_name(SESSIONS, *ids))
+        if held is None:
+            return None
+        seq, state = held.log.now()
+        newest = self._newest(held, seq)
+        self._settle(ids, held, newest)
+        events = read_events(held.log, seq, last=config.num_recent_events, since=config.after_timestamp)
+        return self._session(ids, held, state["data"], events, _updated(held, newest), newest)
+
+    def _list(self, app: str, user: str | None) -> ListSessionsResponse:
+        shared: dict[str, dict[str, Any]] = {}
+        found = []
+        for ids, head in self._heads(app, user):
+            held = self._logs.find(head.name)
+            if held is None:
+                continue
+            seq, state = held.log.now()
+            newest = self._newest(held, seq)
+            if ids[1] not in shared:
+                shared[ids[1]] = self._merged({}, app, ids[1])
+            updated = _updated(held, newest)
+            found.append(self._session(ids, held, state["data"], [], updated, newest, shared[ids[1]]))
+        found.sort(key=lambda session: (session.last_update_time, session.user_id, session.id))
+        return ListSessionsResponse(sessions=found)
+
+    def _heads(self, app: str, user: str | None) -> Iterator[tuple[tuple[str, str, str], Head]]:
+        for head in self.store.sessions():
+            ids = self.ids_of(head.name)
+            if ids is None and is_hashed(SESSIONS, head.name) and (held := self._logs.find(head.name)) is not None:
+                labels = held.log.part("labels")
+                ids = (labels.get(_LABELS[0], ""), labels.get(_LABELS[1], ""), labels.get(_LABELS[2], ""))
+            if ids is not None and ids[0] == app and (user is None or ids[1] == user):
+                yield ids, head
+
+    def _session(
+        self,
+        ids: tuple[str, str, str],
+        held: HeldLog,
+        data: dict[str, Value],
+        events: list[Event],
+        updated: float,
+        newest: NewestEvent = NewestEvent(),  # noqa: B008 - frozen
+        shared: dict[str, Any] | None = None,
+    ) -> Session:
+        app, user, id = ids
+        own = from_stored(data)
+        state = {**own, **from_stored(shared)} if shared is not None else self._merged(own, app, user)
+        session = Session(app_name=app, user_id=user, id=id, state=state, events=events, last_update_time=updated)
+        session._storage_update_marker = _marker(held, newest)
+        return session
+
+    # Events
+
+    def _append(self, session: Session, event: Event) -> None:
+        ids = session.app_name, session.user_id, session.id
+        name = compound_name(SESSIONS, *ids)
+        change = ScopedState(event.actions.state_delta if event.actions else None)
+        held = self._logs.find(name, is_written=True)
+        if held is None:
+            raise SessionNotFoundError(f"Session {session.id} not found.")
+        with held.lock:
+            try:
+                head = retry_on_moved_head(
+                    held.log.id, "to append to", lambda: self._try_append(ids, held, session, event, change)
+                )
+            except NotFoundError as exc:
+                self._logs.drop(name)
+                raise SessionNotFoundError(f"Session {session.id} not found.") from exc
+            newest = NewestEvent(
+                head.commit_id,
+                event.id,
+                event.invocation_id,
+                event.timestamp,
+                bool(event.is_final_response()),
+                change.shared,
+            )
+            held.memory = head.seq, newest
+            session.last_update_time = event.timestamp
+            session._storage_update_marker = _marker(held, newest)
+            self._settle(ids, held, newest)
+
+    def _try_append(
+        self, ids: tuple[str, str, str], held: HeldLog, session: Session, event: Event, change: ScopedState
+    ) -> Head:
+        log = held.log
+        seq, parts, data = log.look("turn", "pending_actions", data=change.session)
+        newest = self._newest(held, seq)
+        self._refuse_stale(held, session, newest)
+        self._settle(ids, held, newest)
+        place = SessionPlace(
+            ids=ids,
+            has_turn=parts["turn"]["status"] == "open",
+            invocation=newest.invocation,
+            was_final=newest.is_final,
+            pending=parts["pending_actions"],
+            data=data,
+        )
+        held.memory = seq, newest
+        before = event.actions.rewind_before_invocation_id if event.actions else None
+        if before and (to := self._start_of(held, before)):
+            state = log.state(to)
+            data = {key: state["data"][key] for key in change.session if key in state["data"]}
+            drafts = EventDrafts(event, change, _at(place, data), self._costs).make()
+            return log.rewind(to, why="rewound by ADK", expect=seq, then=drafts)
+        return log.append(*EventDrafts(event, change, place, self._costs).make(), expect=seq)
+
+    def _start_of(self, held: HeldLog, invocation: str) -> Seq:
+        """The last event before an invocation began; 0 where it is not here."""
+        commit, before = "", 0
+        for entry in held.log.entries():
+            if entry.commit_id != commit:
+                commit, before = entry.commit_id, entry.seq - 1
+            rest = rest_of(held.log, entry)
+            if rest is not None and rest["event"].get("invocation_id") == invocation:
+                return before
+        return 0
+
+    def _newest(self, held: HeldLog, seq: Seq) -> NewestEvent:
+        with held.lock:
+            if held.memory is None:
+                held.memory = seq, newest_event(held.log, seq)
+            elif held.memory[0] < seq:
+                after, known = held.memory
+                held.memory = seq, newest_event(held.log, seq, known=known, after=after)
+            newest: NewestEvent = held.memory[1]
+            return newest
+
+    def _refuse_stale(self, held: HeldLog, session: Session, newest: NewestEvent) -> None:
+        marker = session._storage_update_marker
+        if marker is not None:
+            is_stale = marker != _marker(held, newest)
+        elif _updated(held, newest) <= session.last_update_time:
+            is_stale = False
+        else:
+            # Somebody made the session object by hand. It is as good as what it knows of the last event.
+            is_stale = newest.id != (session.events[-1].id if session.events else "")
+        if is_stale:
+            raise StaleSessionError(
+                "The session has been modified in storage since it was loaded. Please reload the session before"
+                " appending more events."
+            )
+
+    # What sessions share
+
+    def _merged(self, own: dict[str, Any], app: str, user: str) -> dict[str, Any]:
+        state = dict(own)
+        state.update((State.APP_PREFIX + key, value) for key, value in self._shared(app).items())
+        state.update((State.USER_PREFIX + key, value) for key, value in self._shared(app, user).items())
+        return state
+
+    def _shared(self, *ids: str) -> dict[str, Any]:
+        held = self._logs.find(compound_name(STATES, *ids))
+        return from_stored(held.log.state()["data"]) if held is not None else {}
+
+    def _settle(self, ids: tuple[str, str, str], held: HeldLog, newest: NewestEvent) -> None:
+        """What the newest event changed for all sessions of its user or app is done, once."""
+        if newest.shared:
+            self._share(ids[0], ids[1], newest.shared, commit=f"adk:{held.log.id}:{newest.commit}")
+            with held.lock:
+                if held.memory is not None and held.memory[1] is newest:
+                    held.memory = held.memory[0], msgspec.structs.replace(newest, shared={})
+
+    def _share(self, app: str, user: str, change: dict[str, Value], commit: str = "") -> None:
+        for prefix, scope in ((State.APP_PREFIX, (app,)), (State.USER_PREFIX, (app, user))):
+            part = {key.removeprefix(prefix): value for key, value in change.items() if key.startswith(prefix)}
+            if not part:
+                continue
+            name = compound_name(STATES, *scope)
+            labels = {"framework": "adk", **dict(zip(_LABELS, scope, strict=False))}
+            held = self._logs.open(name, lambda: ev.SessionOpened(name=name, agent=app, labels=labels))  # noqa: B023
+            merge_data(held.log, part, commit_id=commit)
+
+
+def _marker(held: HeldLog, newest: NewestEvent) -> str:
+    return f"{held.log.id}@{newest.commit}"
+
+
+def _updated(held: HeldLog, newest: NewestEvent) -> float:
+    """The time of the newest event, else when the session was created."""
+    return newest.timestamp if newest.id else held.log.entry(1).happened_at / 1e6
+
+
+def _at(place: SessionPlace, data: dict[str, Value]) -> SessionPlace:
+    """The same place, where the data was another."""
+    return SessionPlace(place.ids, place.has_turn, place.invocation, place.was_final, place.pending, data)

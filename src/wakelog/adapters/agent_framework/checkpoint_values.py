@@ -1,0 +1,244 @@
+"""The values in a checkpoint as JSON, and back, without pickle.
+
+Plain JSON stays as it is. Any other value is an object with the key `$is`, which says what it is, and what it is made
+of: a tuple, a date, an enum, an object of a class by its fields or by its own `to_dict`. A class is known by its module
+and name. When a value is read back, no module is imported for it, except those of the framework: what a store holds
+cannot run code that the program did not load.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections
+import dataclasses
+import datetime
+import decimal
+import enum
+import importlib
+import sys
+import types
+import typing
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from agent_framework import WorkflowCheckpointException, WorkflowEvent
+
+from wakelog.adapters.exact_values import from_stored, to_stored
+from wakelog.errors import InvalidInputError
+from wakelog.model.values import Value, check_value
+
+IS, OF, CLASS = "$is", "of", "class"
+_TEXTS: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
+    bytes: ("bytes", lambda v: base64.b64encode(v).decode(), base64.b64decode),
+    bytearray: ("bytearray", lambda v: base64.b64encode(v).decode(), lambda t: bytearray(base64.b64decode(t))),
+    datetime.datetime: ("datetime", datetime.datetime.isoformat, datetime.datetime.fromisoformat),
+    datetime.date: ("date", datetime.date.isoformat, datetime.date.fromisoformat),
+    datetime.time: ("time", datetime.time.isoformat, datetime.time.fromisoformat),
+    uuid.UUID: ("uuid", str, uuid.UUID),
+    decimal.Decimal: ("decimal", str, decimal.Decimal),
+    complex: ("complex", str, complex),
+}
+_LISTS: dict[type, tuple[str, Callable[[Any], Any]]] = {
+    tuple: ("tuple", tuple),
+    set: ("set", set),
+    frozenset: ("frozenset", frozenset),
+    collections.deque: ("deque", collections.deque),
+}
+_DICTS: dict[type, tuple[str, Callable[[Any], Any]]] = {
+    collections.OrderedDict: ("ordered_dict", collections.OrderedDict),
+    collections.Counter: ("counter", lambda items: collections.Counter(dict(items))),
+}
+_FROM_TEXT = {name: read for name, _, read in _TEXTS.values()}
+_FROM_LIST = {name: make for name, make in (*_LISTS.values(), *_DICTS.values())}
+
+
+class CheckpointValues:
+    """Writes and reads values. With `allowed`, only these classes (`module:name`) and the framework's are read."""
+
+    def __init__(self, allowed: frozenset[str] | None = None) -> None:
+        self._allowed = allowed
+
+    def encode(self, value: Any, where: str) -> Value:
+        """A value as JSON. WorkflowCheckpointException, with the path, where it has no form that can be read back."""
+        try:
+            return check_value(to_stored(self._encode(value, where)), where)
+        except InvalidInputError as exc:
+            raise WorkflowCheckpointException(f"{exc.message}; the checkpoint is not saved") from exc
+        except RecursionError as exc:
+            raise WorkflowCheckpointException(f"{where} holds itself; the checkpoint is not saved") from exc
+
+    def decode(self, value: Value) -> Any:
+        return self._decode(from_stored(value))
+
+    def _encode(self, value: Any, where: str) -> Any:
+        kind = type(value)
+        if value is None or kind in (str, int, float, bool):
+            return value
+        if kind is list:
+            return [self._encode(item, f"{where}[{n}]") for n, item in enumerate(value)]
+        if kind is dict:
+            return self._encode_dict(value, where)
+        if kind in _TEXTS:
+            name, write, _ = _TEXTS[kind]
+            return {IS: name, OF: write(value)}
+        if kind is datetime.timedelta:
+            return {IS: "timedelta", OF: [value.days, value.seconds, value.microseconds]}
+        if kind in _LISTS:
+            items = [self._encode(item, f"{where}[{n}]") for n, item in enumerate(value)]
+            # The order of a set is another in every process, and would look like a change.
+            return {IS: _LISTS[kind][0], OF: sorted(items, key=repr) if kind in (set, frozenset) else items}
+        if kind in _DICTS:
+            return {IS: _DICTS[kind][0], OF: self._pairs(value, where)}
+        return self._encode_object(value, where)
+
+    def _encode_dict(self, value: dict[Any, Any], where: str) -> Any:
+        if IS not in value and all(type(key) is str for key in value):
+            return {key: self._encode(item, f"{where}.{key}") for key, item in value.items()}
+        return {IS: "dict", OF: self._pairs(value, where)}
+
+    def _pairs(self, value: dict[Any, Any], where: str) -> list[Any]:
+        return [
+            [self._encode(key, f"a key of {where}"), self._encode(item, f"{where}[{key!r}]")]
+            for key, item in value.items()
+        ]
+
+    def _encode_object(self, value: Any, where: str) -> Any:
+        if isinstance(value, enum.Enum):
+            return {IS: "enum", CLASS: self._key(type(value), where), OF: value.name}
+        if isinstance(value, type) or typing.get_origin(value) is not None:
+            return {IS: "type", OF: self._encode_type(value, where)}
+        if isinstance(value, WorkflowEvent):
+            return {IS: "event", OF: self._encode_event(value, where)}
+        key = self._key(type(value), where)
+        if dataclasses.is_dataclass(value):
+            held = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if hasattr(value, f.name)}
+            return {IS: "fields", CLASS: key, OF: {n: self._encode(v, f"{where}.{n}") for n, v in held.items()}}
+        if hasattr(value, "model_dump") and hasattr(type(value), "model_validate"):
+            return {IS: "model", CLASS: key, OF: value.model_dump(mode="json")}
+        if hasattr(value, "to_dict") and hasattr(type(value), "from_dict"):
+            return {IS: "dict_of", CLASS: key, OF: self._encode(value.to_dict(), where)}
+        raise self._refused(
+            where, f"a {type(value).__qualname__} has no form that can be read back", "make it a dataclass"
+        )
+
+    def _encode_event(self, event: Any, where: str) -> Any:
+        if event.type != "request_info":
+            raise self._refused(where, f"an event of the type {event.type} is not kept", "keep what it says")
+        return {
+            "request_id": event.request_id,
+            "source_executor_id": event.source_executor_id,
+            "response_type": self._encode(event.response_type, f"{where}.response_type"),
+            "data": self._encode(event.data, f"{where}.data"),
+        }
+
+    def _encode_type(self, value: Any, where: str) -> Any:
+        origin = typing.get_origin(value)
+        if origin is None:
+            return self._key(value, where)
+        inner = [self._encode_type(item, where) for item in typing.get_args(value)]
+        if origin in (typing.Union, types.UnionType):
+            return ["union", inner]
+        return [self._key(origin, where), inner]
+
+    def _key(self, cls: Any, where: str) -> str:
+        if cls is Ellipsis:
+            return "..."
+        key = f"{cls.__module__}:{cls.__qualname__}"
+        try:
+            found = self._find(key)
+        except WorkflowCheckpointException as exc:
+            raise self._refused(where, str(exc), "define it at the top of a module, and allow it") from None
+        if found is not cls:
+            raise self._refused(
+                where, f"{key} is another class when it is looked up", "define it at the top of a module"
+            )
+        return key
+
+    def _refused(self, where: str, what: str, hint: str) -> WorkflowCheckpointException:
+        return WorkflowCheckpointException(f"{where} cannot be stored: {what}. {hint[0].upper()}{hint[1:]}.")
+
+    # Reading
+
+    def _decode(self, value: Any) -> Any:
+        if type(value) is list:
+            return [self._decode(item) for item in value]
+        if type(value) is not dict:
+            return value
+        if IS not in value:
+            return {key: self._decode(item) for key, item in value.items()}
+        name, held = value[IS], value[OF]
+        if name in _FROM_TEXT:
+            return _FROM_TEXT[name](held)
+        if name in _FROM_LIST:
+            return _FROM_LIST[name](self._decode(held))
+        match name:
+            case "dict":
+                return dict(self._decode(held))
+            case "timedelta":
+                return datetime.timedelta(*held)
+            case "enum":
+                return self._find(value[CLASS])[held]
+            case "type":
+                return self._decode_type(held)
+            case "event":
+                told = self._decode(held)
+                return WorkflowEvent.request_info(
+                    request_id=told["request_id"],
+                    source_executor_id=told["source_executor_id"],
+                    request_data=told["data"],
+                    response_type=told["response_type"],
+                )
+            case "fields":
+                return _filled(self._find(value[CLASS]), self._decode(held))
+            case "model":
+                return self._find(value[CLASS]).model_validate(held)
+            case "dict_of":
+                return self._find(value[CLASS]).from_dict(self._decode(held))
+        raise WorkflowCheckpointException(f"the checkpoint holds a {name!r}, which this version does not know")
+
+    def _decode_type(self, told: Any) -> Any:
+        if isinstance(told, str):
+            return Ellipsis if told == "..." else self._find(told)
+        name, inner = told[0], tuple(self._decode_type(item) for item in told[1])
+        if name == "union":
+            return typing.Union[inner]  # noqa: UP007 - of types that are known only now
+        return types.GenericAlias(self._find(name), inner)
+
+    def _find(self, key: str) -> Any:
+        """A class by its module and name."""
+        module, _, name = key.partition(":")
+        is_own = module.partition(".")[0] in ("agent_framework", "agent_framework_orchestrations")
+        if not is_own and self._allowed is not None and key not in self._allowed | _registered() | _BUILT_IN:
+            raise WorkflowCheckpointException(
+                f"{key} is not among the types that this storage reads (allowed_checkpoint_types)"
+            )
+        found: Any = sys.modules.get(module) or (importlib.import_module(module) if is_own else None)
+        for step in name.split("."):
+            found = getattr(found, step, None)
+        if not isinstance(found, type):
+            raise WorkflowCheckpointException(f"there is no class {key} here: import its module first")
+        return found
+
+
+_BUILT_IN = frozenset(
+    f"{cls.__module__}:{cls.__qualname__}"
+    for cls in (*_TEXTS, *_LISTS, *_DICTS, str, int, float, bool, list, dict, type(None), object, datetime.timedelta)
+)
+
+
+def _registered() -> set[str]:
+    """What the program registered with the framework."""
+    try:
+        from agent_framework._workflows import _checkpoint_encoding
+    except ImportError:
+        return set()
+    return set(getattr(_checkpoint_encoding, "_REGISTERED_CHECKPOINT_TYPE_KEYS", ()))
+
+
+def _filled(cls: Any, fields: dict[str, Any]) -> Any:
+    """An object with these fields. Its `__init__` is not run: it was when the object was made."""
+    made = cls.__new__(cls)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made

@@ -1,0 +1,197 @@
+"""The history provider: the messages of an agent's session, as turns, calls and outcomes of `agent-framework/<id>`."""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import agent_framework._sessions as framework_sessions
+from agent_framework import HistoryProvider, Message
+
+from wakelog.adapters.compound_names import compound_name, ids_of
+from wakelog.adapters.exact_values import from_stored, to_stored
+from wakelog.adapters.held_logs import HeldLogs, given_store
+from wakelog.adapters.message_events import ReplyFacts
+from wakelog.adapters.shaped_items import ShapedItems
+from wakelog.importers.reply_costs import ReplyCosts
+from wakelog.model import events as ev
+from wakelog.model.usage import Usage
+from wakelog.model.values import check_value
+from wakelog.runtime.bridge import in_thread
+from wakelog.session import Session
+from wakelog.store import Store
+
+HISTORIES, FORMAT = "agent-framework", "agent-framework"
+NO_SESSION = "default"
+_told: contextvars.ContextVar[Any] = contextvars.ContextVar("wakelog.agent_framework.response", default=None)
+
+
+class WakelogHistoryProvider(HistoryProvider):
+    """Keeps the messages of agents in a store."""
+
+    DEFAULT_SOURCE_ID = "wakelog"
+
+    def __init__(
+        self,
+        store: Store | str | os.PathLike[str] | None = None,
+        *,
+        source_id: str = DEFAULT_SOURCE_ID,
+        load_messages: bool = True,
+        store_inputs: bool = True,
+        store_context_messages: bool = False,
+        store_context_from: set[str] | None = None,
+        store_outputs: bool = True,
+        skip_excluded: bool = False,
+    ) -> None:
+        """`store` is a store, or the url of one as for `wakelog.open`. The other keywords are the framework's."""
+        super().__init__(
+            source_id=source_id,
+            load_messages=load_messages,
+            store_inputs=store_inputs,
+            store_context_messages=store_context_messages,
+            store_context_from=store_context_from,
+            store_outputs=store_outputs,
+        )
+        self.skip_excluded = skip_excluded
+        self.store, self._is_own = given_store(store)
+        self._logs = HeldLogs(self.store)
+        self._costs = ReplyCosts(self.store)
+
+    @staticmethod
+    def name_of(session_id: str | None) -> str:
+        """The name of the session in the store, for `store.resume` and the command line."""
+        return compound_name(HISTORIES, session_id or NO_SESSION)
+
+    @staticmethod
+    def id_of(name: str) -> str | None:
+        """The framework's id of a session; None where a name is not of one."""
+        ids = ids_of(HISTORIES, name)
+        return ids[0] if ids is not None else None
+
+    async def get_messages(
+        self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
+    ) -> list[Message]:
+        messages = await in_thread(self._read, session_id)
+        if self.skip_excluded:
+            return [m for m in messages if not m.additional_properties.get("_excluded", False)]
+        return messages
+
+    async def save_messages(
+        self,
+        session_id: str | None,
+        messages: Sequence[Message],
+        *,
+        state: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if messages:
+            await in_thread(self._write, session_id, list(messages), _told.get())
+
+    async def after_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
+        token = _told.set(context.response)
+        try:
+            await super().after_run(agent=agent, session=session, context=context, state=state)
+        finally:
+            _told.reset(token)
+
+    async def close(self) -> None:
+        """Closes the store, if it was opened here."""
+        if self._is_own:
+            await in_thread(self.store.close)
+
+    def _read(self, session_id: str | None) -> list[Message]:
+        name = self.name_of(session_id)
+        held = self._logs.find(name)
+        if held is None:
+            return []
+        return [Message.from_dict(from_stored(item.value)) for item in self._items(name).items()]
+
+    def _write(self, session_id: str | None, messages: list[Message], response: Any) -> None:
+        values = [check_value(to_stored(m.to_dict()), f"messages[{n}]") for n, m in enumerate(messages)]
+        held = {id(message): value for message, value in zip(messages, values, strict=True)}
+        items = self._items(self.name_of(session_id), session_id or NO_SESSION)
+
+        def choose(known: list[Any]) -> list[tuple[Any, str]]:
+            # The framework may give the whole conversation again: what is there already is not stored twice.
+            before = [Message.from_dict(from_stored(item.value)) for item in known]
+            new = framework_sessions.filter_new_messages(before, messages)
+            return [(held[id(message)], message.message_id or "") for message in new]
+
+        items.add(choose, reply=self._facts(response))
+
+    def _items(self, name: str, session_id: str = "") -> ShapedItems:
+        labels = {"framework": "agent-framework", "agent-framework.session": session_id}
+        held = self._logs.open(name, lambda: ev.SessionOpened(name=name, labels=labels))
+        with held.lock:
+            if held.memory is None:
+                session: Session[Any] = Session(held.log, name=name)
+                session.store = self.store
+                held.memory = ShapedItems(session, FORMAT, shaped)
+            kept: ShapedItems = held.memory
+            return kept
+
+    def _facts(self, response: Any) -> ReplyFacts | None:
+        """What the framework knows of an answer beyond its messages."""
+        used = getattr(response, "usage_details", None)
+        if not isinstance(used, Mapping):
+            return None
+        model = str(getattr(response, "model", None) or getattr(response, "model_id", None) or "")
+        cached = _count(used, "cache_read_input_token_count")
+        usage = Usage(
+            input=max(0, _count(used, "input_token_count") - cached),
+            cache_read=cached,
+            output=max(0, _count(used, "output_token_count") - _count(used, "reasoning_output_token_count")),
+            reasoning=_count(used, "reasoning_output_token_count"),
+        )
+        return ReplyFacts(model=model, cost=self._costs.cost(model, usage, 0, self.store.clock()))
+
+
+def shaped(message: dict[str, Any]) -> dict[str, Any]:
+    """A message of the framework in the shape of Anthropic's."""
+    role = message.get("role")
+    blocks = [_block(content) for content in message.get("contents") or ()]
+    made: dict[str, Any] = {"role": "user" if role == "tool" else role, "content": blocks}
+    if message.get("message_id"):
+        made["id"] = message["message_id"]
+    return made
+
+
+def _block(content: dict[str, Any]) -> dict[str, Any]:
+    match content.get("type"):
+        case "text":
+            return {"type": "text", "text": content.get("text") or ""}
+        case "text_reasoning":
+            return {"type": "thinking", "thinking": content.get("text") or "", "signature": ""}
+        case "function_call":
+            return {
+                "type": "tool_use",
+                "id": content.get("call_id") or "",
+                "name": content.get("name") or "unknown",
+                "input": _given(content.get("arguments")),
+            }
+        case "function_result":
+            failed = content.get("exception")
+            return {
+                "type": "tool_result",
+                "tool_use_id": content.get("call_id") or "",
+                "content": content.get("result") if failed is None else str(failed),
+                "is_error": failed is not None,
+            }
+    return content
+
+
+def _given(arguments: Any) -> Any:
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return check_value(to_stored(json.loads(arguments)), "arguments") if arguments.strip() else {}
+    except ValueError:
+        return arguments
+
+
+def _count(used: Mapping[str, Any], name: str) -> int:
+    value = used.get(name)
+    return value if type(value) is int and value > 0 else 0

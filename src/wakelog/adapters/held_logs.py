@@ -1,0 +1,125 @@
+"""The sessions that an adapter works on, kept open by name.
+
+Opening a session folds its state. A framework names its session in every call, so the logs used last are kept. A log
+stays in step with other processes by itself; only a session that was deleted has to be looked up again.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from wakelog.errors import ConflictError, NotFoundError
+from wakelog.log import Log
+from wakelog.log.retry import retry_on_moved_head
+from wakelog.model import events as ev
+from wakelog.model.records import Head
+from wakelog.model.values import Value
+from wakelog.session import Session
+from wakelog.state.diff import diff
+from wakelog.store import Store, open
+
+KEPT = 512
+
+
+def given_store(store: Store | str | os.PathLike[str] | None) -> tuple[Store, bool]:
+    """A store as an adapter is given it: itself, or its url, which is then opened here. With whether it was opened."""
+    return (store, False) if isinstance(store, Store) else (open(store), True)
+
+
+class HeldLog:
+    """One log, a lock for what must not be between two calls of it, and what the adapter remembers of it."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.lock = threading.RLock()
+        self.memory: Any = None
+
+
+class HeldLogs:
+    """Opens logs by name, and keeps them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: OrderedDict[str, HeldLog] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, name: str, *, is_written: bool = False) -> HeldLog | None:
+        """The log of that name; None where there is none. With `is_written` the caller appends to it at once, which
+        fails where it was deleted: then it is not looked up for that alone."""
+        with self._lock:
+            held = self._kept.get(name)
+            if held is not None:
+                self._kept.move_to_end(name)
+        if held is not None:
+            if is_written or self._is_there(held):
+                return held
+            self.drop(name)
+        if not self._store.is_open(name):
+            return None
+        try:
+            return self._keep(name, self._store.resume(name).log)
+        except NotFoundError:  # deleted in between
+            return None
+
+    def create(self, name: str, opened: ev.SessionOpened) -> HeldLog:
+        """A new log. ConflictError where there is one of that name."""
+        store = self._store
+        log = Log.create(store.engine, store.reserve(name), opened, clock=store.clock, redact=store.redact)
+        return self._keep(name, log)
+
+    def open(self, name: str, opened: Callable[[], ev.SessionOpened]) -> HeldLog:
+        """The log of that name, which is created where there is none."""
+        while True:
+            if (held := self.find(name)) is not None:
+                return held
+            try:
+                return self.create(name, opened())
+            except ConflictError:
+                continue  # another process created it meanwhile
+
+    def drop(self, name: str) -> None:
+        """Forgets a log, such as one that was deleted."""
+        with self._lock:
+            self._kept.pop(name, None)
+
+    def delete(self, name: str, *, why: str = "") -> bool:
+        """Deletes a session; False where there is none."""
+        held = self.find(name)
+        if held is None:
+            return False
+        self.drop(name)
+        self._store.delete(Session(held.log, name=name), why=why)
+        return True
+
+    def _is_there(self, held: HeldLog) -> bool:
+        try:
+            return held.log.head().status != "deleted"
+        except NotFoundError:
+            return False
+
+    def _keep(self, name: str, log: Log) -> HeldLog:
+        with self._lock:
+            # Two threads may have opened it at once: all use the first, because its lock is what keeps them apart.
+            held = self._kept.setdefault(name, HeldLog(log))
+            if held.log.id != log.id:
+                held = self._kept[name] = HeldLog(log)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return held
+
+
+def merge_data(log: Log, change: Mapping[str, Value], *, commit_id: str = "", why: str = "") -> Head:
+    """Sets keys of a session's data, whoever else writes. With a commit id that was used before, nothing is done."""
+
+    def attempt() -> Head:
+        seq, _, before = log.look(data=change)
+        if commit_id and log.engine.known(log.id, commit_id) is not None:
+            return log.head()
+        patch = diff(before, {**before, **change}, "/data")
+        return log.append(ev.StatePatched(patch=patch, why=why), expect=seq, commit_id=commit_id)
+
+    return retry_on_moved_head(log.id, "to change its data", attempt)

@@ -1,0 +1,67 @@
+"""Messages in a framework's own shape, as events of a session.
+
+A framework's message is kept as it is. To find its turns, calls and outcomes, it is also put into the shape of
+Anthropic's messages, which message_events.py reads. A framework needs only the function that does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from wakelog.adapters.item_log import ItemLog, KeptItem, PlannedItem
+from wakelog.adapters.message_events import MessagePlan, ReadMessage, ReplyFacts, read_message
+from wakelog.importers.steps import AskStep
+from wakelog.session import Session
+
+Shape = Callable[[Any], dict[str, Any]]
+"""From a framework's message to one in the shape of Anthropic's."""
+
+
+class ShapedItems:
+    """The messages of one session."""
+
+    def __init__(self, session: Session[Any], format: str, shape: Shape) -> None:
+        self.log = ItemLog(session, format)
+        self._shape = shape
+
+    def items(self) -> list[KeptItem]:
+        """The messages in view, oldest first."""
+        return self.log.refresh()
+
+    def add(
+        self,
+        choose: Callable[[list[KeptItem]], Sequence[tuple[Any, str]]],
+        *,
+        reply: ReplyFacts | None = None,
+        stays_open: bool = False,
+    ) -> None:
+        """Adds messages, each with its id, in one commit. `choose` is told what is there, and is asked again when
+        another writer came first."""
+
+        def plan(parts: dict[str, Any]) -> list[PlannedItem]:
+            chosen = list(choose(list(self.log.items)))
+            planned = MessagePlan(
+                is_open=parts["turn"]["status"] == "open",
+                has_reply=bool(self.log.items) and self._read(self.log.items[-1].value).role in ("assistant", "tool"),
+                pending=parts["pending_actions"],
+                ask_of=self._ask_of,
+                reply=reply,
+                stays_open=stays_open,
+            ).plan([self._read(value) for value, _ in chosen])
+            for item, (value, id) in zip(planned, chosen, strict=True):
+                item.value, item.id = value, id
+            return planned
+
+        self.log.write(plan)
+
+    def _read(self, value: Any) -> ReadMessage:
+        return read_message(self._shape(value))
+
+    def _ask_of(self, call: str) -> AskStep | None:
+        for item in reversed(self.log.items):
+            if call.encode() in item.raw:
+                for ask in self._read(item.value).asks:
+                    if ask.id == call:
+                        return ask
+        return None

@@ -1,0 +1,191 @@
+"""The history provider and the session store, with a real agent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from agent_framework import (
+    Agent,
+    AgentSession,
+    BaseChatClient,
+    ChatResponse,
+    Content,
+    FunctionInvocationLayer,
+    Message,
+    tool,
+)
+
+import wakelog
+from tests.adapters.store_urls import store_url as store_url
+from wakelog.adapters.agent_framework import WakelogHistoryProvider
+from wakelog.errors import InvalidInputError
+from wakelog.store import Store
+
+
+class ScriptedClient(FunctionInvocationLayer, BaseChatClient):
+    """Gives one answer of the script after another, and remembers what it was sent."""
+
+    def __init__(self, *script: list[Any]) -> None:
+        super().__init__()
+        self.script = list(script)
+        self.sent: list[list[str]] = []
+
+    def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **kwargs: Any) -> Any:
+        self.sent.append([message.text for message in messages])
+
+        async def answer() -> ChatResponse:
+            used: Any = {"input_token_count": 100, "output_token_count": 10}
+            said = Message("assistant", self.script.pop(0))
+            return ChatResponse(messages=[said], usage_details=used, model="gpt-4.1-mini")
+
+        return answer()
+
+
+@tool(approval_mode="never_require")
+def weather(city: str) -> str:
+    """Tells the weather."""
+    return f"sunny in {city}"
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    with wakelog.open(store_url) as opened:
+        yield opened
+
+
+def asks(name: str, arguments: str) -> Content:
+    return Content.from_function_call(call_id="c1", name=name, arguments=arguments)
+
+
+def converse(store: Store, client: ScriptedClient, *messages: str, id: str = "s1") -> None:
+    async def main() -> None:
+        provider = WakelogHistoryProvider(store)
+        agent = Agent(client, tools=[weather], context_providers=[provider])
+        session = AgentSession(session_id=id)
+        for text in messages:
+            await agent.run(text, session=session)
+
+    asyncio.run(main())
+
+
+def test_a_run_of_an_agent_is_a_turn_with_calls_and_costs(store) -> None:
+    client = ScriptedClient([asks("weather", '{"city": "Bern"}')], ["It is sunny."], ["Bye."])
+    converse(store, client, "What is the weather?", "Bye")
+    session = store.resume("agent-framework/s1")
+    state = session.state()
+    assert (state.turn.number, state.turn.status) == (2, "completed")
+    assert state.tools_used["weather"].calls == 1
+    assert state.pending_actions == {}
+    assert [m.text for m in session.messages() if m.role == "user"] == ["What is the weather?", "Bye"]
+    assert session.messages()[-1].text == "Bye."
+    assert store.cost("agent-framework/s1").total.tokens_in > 0
+    assert client.sent[-1][0] == "What is the weather?"
+
+
+def test_another_process_goes_on_with_the_conversation(store) -> None:
+    converse(store, ScriptedClient(["One."]), "1")
+    client = ScriptedClient(["Two."])
+    converse(store, client, "2")
+    assert client.sent == [["1", "One.", "2"]]
+
+
+def test_a_rewind_takes_messages_out_of_the_history(store) -> None:
+    converse(store, ScriptedClient(["One."], ["Two."]), "1", "2")
+    store.resume("agent-framework/s1").rewind("@1")
+    client = ScriptedClient(["Three."])
+    converse(store, client, "3")
+    assert client.sent == [["1", "One.", "3"]]
+
+
+def test_every_kind_of_content_comes_back(store) -> None:
+    contents = [
+        Content.from_text("words"),
+        Content.from_text_reasoning(text="hm"),
+        Content.from_data(data=b"\x00\x01", media_type="image/png"),
+        Content.from_uri("https://example.org/x.png", media_type="image/png"),
+        Content.from_function_call(call_id="c1", name="f", arguments={"a": [1, 2.0, None]}),
+        Content.from_function_result(call_id="c1", result="done"),
+        Content.from_function_result(call_id="c2", exception="it broke"),
+    ]
+    said = Message("assistant", contents, author_name="bot", message_id="m1", additional_properties={"k": {"n": 2**70}})
+    user = Message("user", ["hi"], message_id="m0")
+
+    async def test() -> None:
+        provider = WakelogHistoryProvider(store)
+        await provider.save_messages("s1", [user, said])
+        found = await WakelogHistoryProvider(store).get_messages("s1")
+        assert [m.to_dict() for m in found] == [user.to_dict(), said.to_dict()]
+
+    asyncio.run(test())
+
+
+def test_a_conversation_that_is_given_again_is_stored_once(store) -> None:
+    async def test() -> None:
+        provider = WakelogHistoryProvider(store)
+        first = [Message("user", ["hi"], message_id="1"), Message("assistant", ["hello"], message_id="2")]
+        await provider.save_messages("s1", first)
+        await provider.save_messages("s1", [*first, Message("user", ["more"], message_id="3")])
+        assert [m.text for m in await provider.get_messages("s1")] == ["hi", "hello", "more"]
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("id", ["e86", "@5", None, "a/b", "x" * 400])
+def test_any_id_has_a_history_of_its_own(store, id) -> None:
+    async def test() -> None:
+        provider = WakelogHistoryProvider(store)
+        await provider.save_messages(id, [Message("user", [f"of {id}"])])
+        await provider.save_messages("another", [Message("user", ["another"])])
+        assert [m.text for m in await provider.get_messages(id)] == [f"of {id}"]
+        assert await provider.get_messages("never") == []
+
+    asyncio.run(test())
+
+
+def test_a_value_that_cannot_be_stored_is_refused_with_its_path(store) -> None:
+    async def test() -> None:
+        provider = WakelogHistoryProvider(store)
+        with pytest.raises(InvalidInputError, match=r"messages\[0\]\.contents\[0\]\.text"):
+            await provider.save_messages("s1", [Message("user", ["\ud800"])])
+
+    asyncio.run(test())
+
+
+def test_excluded_messages_are_left_out_where_that_is_wanted(store) -> None:
+    async def test() -> None:
+        hidden = Message("user", ["hidden"], additional_properties={"_excluded": True})
+        await WakelogHistoryProvider(store).save_messages("s1", [hidden, Message("user", ["shown"])])
+        found = await WakelogHistoryProvider(store, skip_excluded=True).get_messages("s1")
+        assert [m.text for m in found] == ["shown"]
+
+    asyncio.run(test())
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_snapshots_of_sessions_are_kept(store) -> None:
+    from wakelog.adapters.agent_framework import WakelogSessionStore
+
+    async def test() -> None:
+        snapshots = WakelogSessionStore(store)
+        assert await snapshots.get("e86") is None
+        session = AgentSession(session_id="inner")
+        session.state = {"n": 1, "said": [Message("user", ["hi"])]}
+        await snapshots.set("e86", session)
+        session.state["n"] = 2
+        found = await WakelogSessionStore(store).get("e86")
+        assert found is not None
+        assert (found.session_id, found.state["n"], found.state["said"][0].text) == ("inner", 1, "hi")
+        await snapshots.set("e86", session)
+        found = await snapshots.get("e86")
+        assert found is not None
+        assert found.state["n"] == 2
+        with pytest.raises(ValueError):
+            await snapshots.get("")
+        await snapshots.delete("e86")
+        await snapshots.delete("e86")
+        assert await snapshots.get("e86") is None
+
+    asyncio.run(test())

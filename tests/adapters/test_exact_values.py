@@ -1,0 +1,37 @@
+"""Values that JSON in a log does not take come back as they were."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wakelog.adapters.exact_values import from_stored, to_stored
+from wakelog.model.values import check_value
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8"))
+KEYS = st.text(st.characters(codec="utf-8"), max_size=4) | st.sampled_from(
+    ["$payload", "$erased", "$redacted", "$exact"]
+)
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner), max_leaves=12)
+
+
+@given(VALUES)
+def test_every_value_comes_back(value) -> None:
+    assert from_stored(check_value(to_stored(value))) == value
+
+
+def test_nan_comes_back() -> None:
+    assert math.isnan(from_stored(to_stored([float("nan")]))[0])
+
+
+def test_a_value_that_needs_nothing_is_left_as_it_is() -> None:
+    value = {"a": [1, 2.5, None, {"b": "c"}]}
+    assert to_stored(value) is value
+
+
+@pytest.mark.parametrize("value", [{"a": [1]}, [{"b": 2**70}]])
+def test_what_comes_back_may_be_changed(value) -> None:
+    stored = to_stored(value)
+    from_stored(stored).clear()
+    assert from_stored(stored) == value
