@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from wakelog.adapters.langgraph.thread_data import ThreadCopy
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
@@ -26,21 +27,22 @@ _INPUT = "input"
 class RunEvents:
     """The events of one commit, in order."""
 
-    def __init__(
-        self, turn: dict[str, Value], pending: dict[str, Any], told: set[str], asked: Value, costs: ReplyCosts, at: int
-    ) -> None:
+    def __init__(self, thread: ThreadCopy, costs: ReplyCosts, at: int) -> None:
         self.drafts: list[EventDraft] = []
-        self.asked = asked
-        self._turn = turn
-        self._is_open = turn.get("status") == "open"
-        self._pending = dict(pending)
-        self._told = told
+        self._thread = thread
+        self._turn = dict(thread.turn)
+        self._pending = dict(thread.pending)
         self._costs = costs
         self._at = at
 
+    def done(self) -> list[EventDraft]:
+        """The events. The thread knows now what they tell."""
+        self._thread.turn, self._thread.pending = self._turn, self._pending
+        return self.drafts
+
     @property
-    def is_in_turn(self) -> bool:
-        return self._is_open
+    def _is_open(self) -> bool:
+        return self._turn["status"] == "open"
 
     def add(self, event: ev.Event, *, actor: str = "agent", trust: Any = "trusted", source: str = "") -> None:
         self.drafts.append(EventDraft(event, actor=actor, trust=trust, source=source))
@@ -51,17 +53,17 @@ class RunEvents:
         """Begins a turn; one that is open was left."""
         if self._is_open:
             self.end_turn("interrupted")
-        self.asked = asked
+        self._thread.asked = asked
         self.add(ev.TurnStarted(input=asked, why=why), actor="user")
-        self._is_open = True
+        self._turn = {"number": self._turn["number"] + 1, "status": "open", "attempt": 1}
 
     def go_on(self, asked: Value = None) -> None:
         """Goes on with the turn that is open, or with one that failed; else begins one."""
         if self._is_open:
             return
-        if self._turn.get("status") == "failed" and asked is None:
+        if self._turn["status"] == "failed" and asked is None:
             self.add(ev.TurnStarted(retry=True, resumes=self._turn["attempt"]), actor="runtime")
-            self._is_open = True
+            self._turn |= {"status": "open", "attempt": self._turn["attempt"] + 1}
         else:
             self.begin_turn(asked)
 
@@ -71,12 +73,12 @@ class RunEvents:
         if outcome != "failed":  # after a failure the graph may be resumed, and then they are answered
             self.abandon(after=0)
         self.add(ev.TurnEnded(outcome=outcome, error=error), actor="runtime")
-        self._is_open, self.asked = False, None
+        self._turn["status"], self._thread.asked = outcome, None
 
     def abandon(self, *, after: Seq) -> None:
         """Gives up what was asked for after an event and never answered."""
         for action, pending in list(self._pending.items()):
-            if pending.get("seq", after + 1) > after:
+            if pending["seq"] > after:
                 del self._pending[action]
                 self.add(ev.ActionAbandoned(action=action), actor="runtime")
 
@@ -90,15 +92,16 @@ class RunEvents:
                 continue
             id = item.get("id")
             if type(id) is str and id:
-                if id in self._told:
+                if id in self._thread.told:
                     continue
-                self._told.add(id)
+                self._thread.told.add(id)
             self._message(kind, item)
 
     def _message(self, kind: str, item: dict[str, Value]) -> None:
         role = _ROLES.get(kind, kind)
-        if role == "user" and self._is_open and self.asked is not None and self.asked == item["content"]:
-            self.asked = None  # the turn began with it
+        asked = self._thread.asked
+        if role == "user" and self._is_open and asked is not None and asked == item["content"]:
+            self._thread.asked = None  # the turn began with it
         elif role == "assistant":
             self._reply(item)
         elif role == "tool" and type(item.get("tool_call_id")) is str:
@@ -134,7 +137,7 @@ class RunEvents:
         self.add(event)
         for call in calls:
             if type(call.get("id")) is str and call["id"] not in self._pending:
-                self._pending[call["id"]] = {"tool": call["name"]}
+                self._wait_for(call["id"], call["name"])
                 request = ev.ActionRequested(
                     action=call["id"], tool=call["name"], input=call.get("args"), group=event.action
                 )
@@ -158,11 +161,14 @@ class RunEvents:
             event = ev.ActionSucceeded(action=action, output=output)
         self.add(event, actor="tool", trust="unverified", source=tool)
 
+    def _wait_for(self, action: str, tool: str) -> None:
+        self._pending[action] = {"tool": tool, "seq": self._thread.seq + 1}
+
     # Questions and failures
 
     def ask(self, request: str, question: Value) -> None:
         if request and request not in self._pending:
-            self._pending[request] = {"tool": _INPUT}
+            self._wait_for(request, _INPUT)
             self.add(ev.InputRequested(request=request, prompt=_text(question)))
 
     def answer(self, requests: list[str], answer: Value) -> None:

@@ -119,9 +119,12 @@ class CheckpointDraft:
 class ThreadCopy:
     """What a session's data says about a thread, at one event."""
 
-    def __init__(self, codec: ValueCodec, seq: Seq, data: dict[str, Value]) -> None:
+    def __init__(self, codec: ValueCodec, seq: Seq, state: dict[str, Value]) -> None:
+        data = state["data"]
         self._codec = codec
         self.seq = seq
+        self.turn: dict[str, Value] = state["turn"]
+        self.pending: dict[str, Any] = state["pending_actions"]
         home = data.get(HOME)
         self.is_new = home is None
         self.has_other_data = home is None and bool(data)
@@ -147,10 +150,12 @@ class ThreadCopy:
             if type(value) is list:
                 self.told.update(i["id"] for i in value if type(i) is dict and type(i.get("id")) is str)
 
-    def moved(self) -> ThreadCopy:
-        """A copy that may go on, while this one stays."""
+    def moved(self, now: ThreadCopy | None = None) -> ThreadCopy:
+        """A copy that may go on, while this one stays. Turns and calls are as they are `now`: a rewind leaves them."""
         fresh = object.__new__(ThreadCopy)
         fresh.__dict__.update(self.__dict__)
+        if now is not None:
+            fresh.turn, fresh.pending, fresh.seq = now.turn, now.pending, now.seq
         fresh.graphs, fresh.writes, fresh.told = dict(self.graphs), dict(self.writes), set(self.told)
         return fresh
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple
@@ -28,6 +28,7 @@ from wakelog.adapters.langgraph.thread_data import (
     channel_path,
     writes_key,
 )
+from wakelog.adapters.langgraph.waiting_writes import TaskWrites, WaitingWrites
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.log.reader import fold_at
@@ -40,6 +41,8 @@ from wakelog.session import Session
 from wakelog.state.patch import Delta
 
 _HANDED_MAX = 256
+_COMPANY_S = 0.002
+"""So long a task's writes wait for a checkpoint to take them along."""
 _LISTED_AT_ONCE = 16
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 
@@ -56,6 +59,7 @@ class ThreadLog:
         self._lock = threading.RLock()
         self._copy: ThreadCopy | None = None
         self._index: CheckpointIndex | None = None
+        self._waiting = WaitingWrites()
         self._handed: dict[tuple[str, str], int] = {}
         """Checkpoints that were given out as the newest to runs that have stored nothing yet, and to how many."""
 
@@ -67,15 +71,20 @@ class ThreadLog:
         if head.status == "deleted":
             raise NotFoundError(f"session {self._log.id} was deleted", kind="session-deleted")
         if self._copy is None or self._copy.seq != head.seq:
-            seq, doc = self._log.now()
-            self._copy = ThreadCopy(self._codec, seq, doc["data"])
-            if self._copy.has_other_data:
+            self._copy = None
+            copy = ThreadCopy(self._codec, *self._log.now())
+            if copy.has_other_data:
                 raise InvalidInputError(
                     f"session {self.session.name or self.session.id!r} has data of its own, and is no thread of LangGraph",
                     kind="not-a-thread",
                     hint="choose another thread id, or another store",
                 )
+            self._copy = copy
         return self._copy
+
+    def _known(self) -> ThreadCopy:
+        """The thread as this process knows it. Who stores on it is told when others have gone on."""
+        return self._copy if self._copy is not None else self.current()
 
     def get(self, ns: str, id: str, parents: dict[str, str] | None = None) -> CheckpointTuple | None:
         """The checkpoint of that id; without one, the newest of the namespace."""
@@ -143,7 +152,7 @@ class ThreadLog:
                 for entry in self._log.entries(after=at, upto=each.seq):
                     fold.apply(entry.delta)
             at = each.seq
-            graph = ThreadCopy(self._codec, at, fold.doc["data"]).graphs[each.ns]
+            graph = ThreadCopy(self._codec, at, fold.doc).graphs[each.ns]
             found[each.key] = self._tuple(each.ns, graph, index.writes(each.key))
         return found
 
@@ -152,7 +161,7 @@ class ThreadLog:
         return self._tuple(stored.ns, graph, self._indexed().writes(stored.key))
 
     def _copy_at(self, seq: Seq) -> ThreadCopy:
-        return ThreadCopy(self._codec, seq, self._log.state(seq)["data"])
+        return ThreadCopy(self._codec, seq, self._log.state(seq))
 
     def _indexed(self) -> CheckpointIndex:
         if self._index is None:
@@ -227,41 +236,47 @@ class ThreadLog:
     # Storing
 
     def put(self, ns: str, parent: str, checkpoint: Any, metadata: Any, new_versions: dict[str, Any]) -> None:
+        draft = CheckpointDraft(self._codec, checkpoint, metadata, parent)
         with self._lock:
-            draft = CheckpointDraft(self._codec, checkpoint, metadata, parent)
-            self._again(lambda: self._put(ns, draft, new_versions))
+            waiting = self._waiting.take()
+            try:
+                self._again(lambda: self._put(ns, draft, new_versions, waiting))
+            except BaseException:
+                self._waiting.give_back(waiting)
+                raise
+            self._waiting.stored(waiting)
             self._unhand((ns, parent))
 
-    def _put(self, ns: str, draft: CheckpointDraft, new_versions: dict[str, Any]) -> None:
-        copy = self.current()
+    def _put(
+        self, ns: str, draft: CheckpointDraft, new_versions: dict[str, Any], waiting: Sequence[TaskWrites]
+    ) -> None:
+        copy = self._known()
         self._refuse_if_stale(ns, draft.parent, copy)
         base, back_to = copy, 0
         graph = copy.graphs.get(ns)
         if not ns and graph is not None and draft.parent and graph.id != draft.parent:
             back_to = self._seq_of(ns, draft.parent)
             base = self._copy_at(back_to) if back_to else copy
-        moved = base.moved()
+        moved = base.moved(copy)
+        events = RunEvents(moved, self._costs, self._log.clock())
+        if back_to:
+            events.abandon(after=back_to)
+        patch = [op for each in waiting for op in self._take(each, moved, events)]
         nodes = moved.nodes_of(writes_key(ns, draft.parent))
         room, changes, ops = moved.put(ns, draft, new_versions)
         if moved.removed != copy.removed:
             moved.removed = copy.removed
             ops.append({"op": "add", "path": f"{ROOT}/removed", "value": copy.removed})
-        events = self._events(moved)
-        if back_to:
-            events.abandon(after=back_to)
-        self._tell(events, ns, draft, changes, copy)
+        self._tell(events, ns, draft, changes)
         step = f"step {draft.step}" if type(draft.step) is int else "checkpoint"
         why = f"{ns + ' ' if ns else ''}{step}{': ' + ', '.join(nodes) if nodes else ''} ({draft.source or 'put'})"
         actor = "user" if draft.source == "update" else "agent"
-        events.drafts.append(EventDraft(ev.StatePatched(patch=[*room, *changes, *ops], why=why), actor=actor))
+        events.add(ev.StatePatched(patch=[*patch, *room, *changes, *ops], why=why), actor=actor)
         if not ns and draft.is_at_rest and draft.source == "loop":
             events.end_turn()
-        moved.asked = events.asked
-        self._store(ns, draft, events.drafts, copy.seq, back_to, moved)
+        self._store(ns, draft, events.done(), copy.seq, back_to, moved)
 
-    def _tell(
-        self, events: RunEvents, ns: str, draft: CheckpointDraft, changes: Delta, before: ThreadCopy
-    ) -> None:
+    def _tell(self, events: RunEvents, ns: str, draft: CheckpointDraft, changes: Delta) -> None:
         """The turn and the messages of a checkpoint."""
         if ns:
             events.items(added_items(changes), only_named=True)
@@ -298,43 +313,63 @@ class ThreadLog:
         self._keep(moved, head)
 
     def put_writes(self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str) -> None:
-        with self._lock:
-            stored = [(WRITES_IDX_MAP.get(c, i), c, self._codec.stored(v, f"a write to {c}")) for i, (c, v) in enumerate(writes)]
-            asked = [(str(i.id), i.value) for c, v in writes if c == INTERRUPT for i in _interrupts(v)]
-            self._again(lambda: self._put_writes(ns, id, stored, task, path, asked))
-
-    def _put_writes(
-        self, ns: str, id: str, stored: list[tuple[int, str, Value]], task: str, path: str, asked: list[tuple[str, Any]]
-    ) -> None:
-        copy, key = self.current(), writes_key(ns, id)
-        known = self._known_writes(copy, ns, id).get(task, {})
-        entries = dict(known.get("writes", {}))
-        new = [(i, c, value) for i, c, value in stored if i < 0 or str(i) not in entries]
-        if not new:
+        """Stores what a task wrote. A checkpoint that comes right after it takes it along in its own commit."""
+        stored = [
+            (WRITES_IDX_MAP.get(c, i), c, self._codec.stored(v, f"a write to {c}")) for i, (c, v) in enumerate(writes)
+        ]
+        asked = [(str(i.id), self._said(i.value)) for c, v in writes if c == INTERRUPT for i in _interrupts(v)]
+        mine = TaskWrites(ns, id, task, path, stored, asked)
+        self._waiting.add(mine)
+        if mine.is_stored.wait(_COMPANY_S):
             return
-        entries |= {str(i): [c, value] for i, c, value in new}
+        with self._lock:
+            if mine.is_stored.is_set():
+                return
+            waiting = self._waiting.take()
+            try:
+                self._again(lambda: self._put_waiting(waiting))
+            except BaseException:
+                self._waiting.give_back([each for each in waiting if each is not mine])
+                raise
+            self._waiting.stored(waiting)
+
+    def _put_waiting(self, waiting: Sequence[TaskWrites]) -> None:
+        copy = self._known()
         moved = copy.moved()
-        ops = moved.put_writes(key, task, {"path": path, "writes": entries})
-        events = self._events(moved)
-        root = copy.graphs.get("")
+        events = RunEvents(moved, self._costs, self._log.clock())
+        ops = [op for each in waiting for op in self._take(each, moved, events)]
+        if ops:
+            nodes = ", ".join(dict.fromkeys(each.node for each in waiting))
+            patched = EventDraft(ev.StatePatched(patch=ops, why=f"writes of {nodes}"))
+            drafts = events.done()
+            drafts.insert(_before_end(drafts), patched)
+            self._keep(moved, self._log.append(*drafts, expect=copy.seq))
+
+    def _take(self, given: TaskWrites, moved: ThreadCopy, events: RunEvents) -> Delta:
+        """What a task wrote: the operations that note it, and what they tell."""
+        key = writes_key(given.ns, given.checkpoint)
+        known = self._known_writes(moved, given.ns, given.checkpoint).get(given.task, {})
+        entries = dict(known.get("writes", {}))
+        new = [(i, c, value) for i, c, value in given.writes if i < 0 or str(i) not in entries]
+        if not new:
+            return []
+        entries |= {str(i): [c, value] for i, c, value in new}
+        root = moved.graphs.get("")
         if root is not None and not root.is_at_rest:
             events.go_on()
         for _, channel, value in new:
             if channel == INTERRUPT:
-                for request, question in asked:
-                    events.ask(request, self._said(question))
+                for request, question in given.asked:
+                    events.ask(request, question)
             elif channel == RESUME:
-                events.answer(_asked_by(entries, task), value[-1] if type(value) is list and value else value)
+                answer = value[-1] if type(value) is list and value else value
+                events.answer(_asked_by(entries, given.task), answer)
             elif channel == ERROR:
                 if not any(c == "__error_source_node__" for _, c, _ in new):
                     events.fail(value)
             elif not channel.startswith("__"):
                 events.items(value if type(value) is list else [value], only_named=True)
-        node = path.split(", ")[1] if path.count(", ") and path.startswith("~__pregel_pull") else ""
-        why = f"{ns + ' ' if ns else ''}writes of {node or 'a task'}"
-        events.drafts.insert(_before_end(events.drafts), EventDraft(ev.StatePatched(patch=ops, why=why)))
-        moved.asked = events.asked
-        self._keep(moved, self._log.append(*events.drafts, expect=copy.seq))
+        return moved.put_writes(key, given.task, {"path": given.path, "writes": entries})
 
     def _said(self, value: Any) -> Value:
         return self._codec.stored(value, "an interrupt") if self._codec.is_readable else "(not readable)"
@@ -349,16 +384,21 @@ class ThreadLog:
             return {}
         return self._indexed().writes(key)
 
-    def _events(self, moved: ThreadCopy) -> RunEvents:
-        turn, pending = self._log.part("turn"), self._log.part("pending_actions")
-        return RunEvents(turn, pending, moved.told, moved.asked, self._costs, self._log.clock())
-
     def _keep(self, moved: ThreadCopy, head: Head) -> None:
         moved.seq = head.seq
         self._copy = moved
 
-    def _again(self, attempt: Any) -> None:
-        retry_on_moved_head(self._log.id, "to store a checkpoint in", attempt)
+    def _again(self, attempt: Callable[[], None]) -> None:
+        """Makes an attempt until it finds the thread as it knew it."""
+
+        def fresh() -> None:
+            try:
+                attempt()
+            except BaseException:
+                self._copy = None
+                raise
+
+        retry_on_moved_head(self._log.id, "to store a checkpoint in", fresh)
 
     # Runs that began where another has gone on
 
