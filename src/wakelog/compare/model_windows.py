@@ -16,6 +16,7 @@ from wakelog.compare.step_values import whole
 from wakelog.compare.steps import Ranges
 from wakelog.log import Log
 from wakelog.log.reader import Entry
+from wakelog.model.document import told_ops
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 
@@ -97,7 +98,7 @@ def _shown(entry: Entry) -> dict[str, Value]:
     if entry.kind == "turn.started" or not body:
         return {}  # the message that follows says it to the model
     if entry.kind == "state.patched":
-        return {"delta": body.get("delta")}
+        return {"delta": told} if (told := told_ops(body.get("delta"))) else {}
     return {name: placed(body[name], entry.seq) for name in _SHOWN if body.get(name) is not None}
 
 

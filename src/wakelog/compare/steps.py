@@ -20,6 +20,7 @@ from wakelog.compare.normal_form import digest, exact, is_gone, placed, steady
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.calls import ASKS, SETTLES, Call, Calls, outcome_of, text_in
+from wakelog.model.document import told_ops
 from wakelog.model.events import KINDS, Cost
 from wakelog.model.ids import Seq
 from wakelog.model.trust import distrust
@@ -192,6 +193,8 @@ class _Gathering:
             self._take_answer(entry)
         elif kind == "message.added" and self._belongs(entry):
             pass
+        elif kind == "state.patched" and entry.delta and not told_ops(entry.delta):
+            pass
         elif kind in _SHAPES or kind not in KINDS:
             step = self._begin(entry, *_shape(entry))
             if kind in ("subagent.spawned", "input.requested"):
@@ -319,6 +322,8 @@ def _shape(entry: Entry) -> tuple[str, str, Value, Value]:
     body = {**_DEFAULTS.get(entry.kind, {}), **entry.body} if entry.record.body else {}
     if entry.kind not in _SHAPES:
         return entry.kind, "", {k: v for k, v in body.items() if k not in ("why", "occurred_at")}, None
+    if entry.kind == "state.patched" and "delta" in body:
+        body["delta"] = told_ops(body["delta"])
     word, name, given, result = _SHAPES[entry.kind]
     return word, text_in(body, name) if name else "", _fields(body, given), _fields(body, result)
 

@@ -15,7 +15,7 @@ import msgspec
 from wakelog.diff.writers import Writer, Writers
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.document import decision_words, empty_document
+from wakelog.model.document import KEPT_BY_ADAPTERS, decision_words, empty_document
 from wakelog.model.html import box, table, text
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
@@ -183,6 +183,8 @@ def _entries(pointer: str, old: Value, new: Value) -> Iterator[tuple[str, Value,
 def _data_pairs(old: Value, new: Value) -> Iterator[tuple[str, Value, Value]]:
     for op in diff(old, new, ""):
         pointer = op["path"]
+        if f"/data{pointer}".startswith(KEPT_BY_ADAPTERS):
+            continue
         before = None if op["op"] == "add" else get(old, pointer) if _has(old, pointer) else None
         yield f"/data{pointer}", before, op.get("value")
 

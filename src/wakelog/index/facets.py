@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from wakelog.model.calls import ASKS, outcome_of
+from wakelog.model.document import told_ops
 from wakelog.model.events import KINDS
 from wakelog.model.parts import content_text
 from wakelog.model.values import Value
@@ -62,7 +63,6 @@ _SAID = {
     "message.added": ("content",),
     "items.kept": ("format",),
     "records.imported": ("format", "source"),
-    "state.patched": ("delta", "why"),
     "turn.started": ("input", "id"),
 }
 
@@ -167,6 +167,8 @@ def _repeats(summary: str, output: str) -> bool:
 
 def _said(kind: str, body: dict[str, Value]) -> list[tuple[str, Value]]:
     fields = _SAID.get(kind)
+    if kind == "state.patched":
+        return [("delta", told_ops(body.get("delta")) or None), ("why", body.get("why"))]
     if fields is not None:
         return [(field, body.get(field)) for field in fields]
     unsaid = _UNSAID_ANYWHERE if kind not in KINDS else _UNSAID if "$erased" not in body else _UNSAID_ONCE_ERASED

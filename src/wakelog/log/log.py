@@ -231,6 +231,7 @@ class Log(Appender):
         restored: Sequence[EventDraft] = (),
         files: Seq = 0,
         then: Sequence[ev.Event | EventDraft] = (),
+        commit_id: str = "",
     ) -> Head:
         """Moves the view back to `to` by appending: the restorable parts of the state return to what they were.
 
@@ -243,7 +244,7 @@ class Log(Appender):
         # back.
         rewound = SealStep(EventDraft(event, actor="user"), lambda: self.state(to))
         steps = [*admit(restored, self.redact), rewound, *admit(then, self.redact)]
-        return self._append(steps, expect, guard=guard)
+        return self._append(steps, expect, commit_id, guard)
 
     def fork(self, at: Seq | None = None, *, name: str = "", why: str = "", session: SessionId | None = None) -> Log:
         """A new session that shares this one's history up to `at`. One transaction, whatever the length."""

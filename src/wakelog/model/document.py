@@ -181,8 +181,17 @@ REWOUND_PARTS = (
 )
 """The parts a rewind restores. All others stay: money is not refunded and effects are not unsent."""
 
+KEPT_BY_ADAPTERS = "/data/$"
+"""Keys of `data` that start with `$` hold what an adapter needs to know, and nothing that the agent did."""
+
 HOLD_LABEL = "hold"
 """The label that forbids erasing, pruning and deleting; its value is the reason. A rewind does not lift it."""
+
+
+def told_ops(delta: Value) -> list[dict[str, Value]]:
+    """The operations of a patch that say what the agent did."""
+    ops = delta if type(delta) is list else []
+    return [op for op in ops if type(op) is dict and not str(op.get("path")).startswith(KEPT_BY_ADAPTERS)]
 
 
 def decision_words(decision: Value) -> str:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError
-from wakelog.model.document import empty_document
+from wakelog.model.document import empty_document, told_ops
 from wakelog.model.ids import Seq
 from wakelog.model.trust import TRUSTS
 from wakelog.provenance.effective_trust import Trusts
@@ -88,9 +88,14 @@ def telling(graph: Graph, target: Target) -> Target:
         return msgspec.structs.replace(target, seqs=target.seqs[:CHANGES], note=note)
     if target.kind != "events":
         return target
-    chosen = [s for s in target.seqs if graph.tracks.kinds[s] in _TOLD or graph.effect(s) in ("write", "external")]
+    chosen = [s for s in target.seqs if _tells(graph, s) or graph.effect(s) in ("write", "external")]
     said = [s for s in target.seqs if graph.tracks.roles[s] == Role.SAID][-1:]
     return msgspec.structs.replace(target, seqs=tuple(chosen or said or target.seqs[-1:]))
+
+
+def _tells(graph: Graph, seq: Seq) -> bool:
+    kind = graph.tracks.kinds[seq]
+    return kind in _TOLD and (kind != "state.patched" or bool(told_ops(graph.log.entry(seq).delta)))
 
 
 def _file(graph: Graph, what: str) -> Target:

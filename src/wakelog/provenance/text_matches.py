@@ -15,6 +15,7 @@ import msgspec
 
 from wakelog.errors import NotFoundError
 from wakelog.log.reader import Entry, fetch, read_commits
+from wakelog.model.document import told_ops
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.values import Value
@@ -68,7 +69,7 @@ Wanted = dict[str, list[Seq]]
 def written(graph: Graph, entry: Entry) -> list[str]:
     """What the agent wrote in an event: of a file the lines that are new, of a patch the new values."""
     if entry.kind == "state.patched":
-        return [text for op in entry.delta for text in texts_of(op.get("value"))]
+        return [text for op in told_ops(entry.delta) for text in texts_of(op.get("value"))]
     if entry.kind == "file.changed":
         before = {line.strip() for text in _texts(graph, entry, ("before",)) for line in text.splitlines()}
         after = (line.strip() for text in _texts(graph, entry, ("after",)) for line in text.splitlines())

@@ -16,7 +16,7 @@ from wakelog.cli.text import clock, fit, glyph, iso, other_time, pad, width
 from wakelog.log.deleted_origins import ORIGIN
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside, unwrapped
-from wakelog.model.document import decision_words
+from wakelog.model.document import decision_words, told_ops
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.session import Session
@@ -67,7 +67,7 @@ def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
     if entry.kind == "labels.set" and body:
         text = ", ".join(label_changes(session, entry))
     if entry.kind == "state.patched":
-        text = ", ".join(f"{op['op']} {op['path']}" for op in entry.delta[:20])
+        text = ", ".join(f"{op['op']} {op['path']}" for op in told_ops(entry.delta)[:20])
     why = body.get("why")
     if why and entry.kind not in ("decision.made",):
         text = f"{text}  ({text_of(why)})" if text else f"({text_of(why)})"

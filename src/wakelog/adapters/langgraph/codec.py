@@ -1,0 +1,165 @@
+"""A graph's values as the log stores them, and back.
+
+Plain data is stored as it is. Everything else goes through the serializer of the saver, LangGraph's own by default, and
+its bytes are stored as JSON that can be read (importers/langgraph_values.py). A serializer of the user's own, such as
+one that encrypts, is opaque: each value, or each item of a list, is stored as the bytes it gives.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from wakelog.errors import InvalidInputError, WakelogError
+from wakelog.importers.langgraph_values import float_form, from_msgpack, is_plain_key, tag_of, to_msgpack, typed
+from wakelog.model.values import INT_MAX, Value
+
+_ATOMS = frozenset({str, int, bool, float, type(None)})
+_MESSAGES = frozenset({AIMessage, HumanMessage, SystemMessage, ToolMessage})
+_DEPTH_MAX = 24
+
+
+class ValueCodec:
+    """Stores and revives values with one serializer."""
+
+    def __init__(self, serde: SerializerProtocol) -> None:
+        self._serde = serde
+        self.is_readable = isinstance(serde, JsonPlusSerializer)
+        """Whether what is stored tells what it is: not with a serializer of the user's own."""
+
+    def stored(self, value: Any, where: str) -> Value:
+        """The stored form of a value; InvalidInputError names the place of what cannot be stored."""
+        if self.is_readable:
+            return self._stored(value, where, 0)
+        if type(value) is list:
+            return [self._by_serializer(item, f"{where}[{i}]") for i, item in enumerate(value)]
+        return self._by_serializer(value, where)
+
+    def _stored(self, value: Any, where: str, depth: int) -> Value:
+        kind = type(value)
+        if kind is str:
+            return value if value.isascii() else value.encode("utf-8", "replace").decode()
+        if value is None or kind is bool:
+            return value
+        if kind is int and -INT_MAX <= value <= INT_MAX:
+            return value
+        if kind is float:
+            return float_form(value)
+        if depth < _DEPTH_MAX:
+            if kind is list:
+                return [self._stored(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
+            if kind is dict and all(map(is_plain_key, value)):
+                return {key: self._stored(item, f"{where}.{key}", depth + 1) for key, item in value.items()}
+        return self._by_serializer(value, where)
+
+    def _by_serializer(self, value: Any, where: str) -> Value:
+        try:
+            kind, data = self._serde.dumps_typed(value)
+        except WakelogError:
+            raise
+        except Exception as exc:
+            place = self._culprit(value, where)
+            raise InvalidInputError(
+                f"{place} cannot be stored: {type(exc).__name__}: {exc}",
+                kind="not-a-value",
+                hint="keep it out of the state (an UntrackedValue channel, or the context), or store what it is made of",
+            ) from exc
+        if kind == "pickle":
+            raise InvalidInputError(
+                f"{self._culprit(value, where)} cannot be stored: only pickle could, and nothing is pickled here",
+                kind="not-a-value",
+                hint="keep it out of the state, or store what it is made of",
+            )
+        if not self.is_readable:
+            return typed(kind, data)
+        if kind == "null":
+            return None
+        if kind == "msgpack":
+            return from_msgpack(data)
+        return {"$bytes": base64.b64encode(data).decode()} if kind == "bytes" else typed(kind, data)
+
+    def _culprit(self, value: Any, where: str) -> str:
+        """The place of the first thing inside a value that the serializer refuses."""
+        inside: list[tuple[str, Any]] = []
+        if isinstance(value, dict):
+            inside = [(f"{where}.{key}", item) for key, item in value.items()]
+        elif isinstance(value, list | tuple | set | frozenset):
+            inside = [(f"{where}[{i}]", item) for i, item in enumerate(value)]
+        elif hasattr(value, "__dict__") and not isinstance(value, type):
+            inside = [(f"{where}.{key}", item) for key, item in vars(value).items()]
+        for place, item in inside:
+            if type(item) in _ATOMS:
+                continue
+            try:
+                kind, _ = self._serde.dumps_typed(item)
+            except Exception:
+                return self._culprit(item, place)
+            if kind == "pickle":
+                return self._culprit(item, place)
+        return f"{where} ({type(value).__name__})"
+
+    def revived(self, value: Value) -> Any:
+        """A value of its own, from its stored form."""
+        kind = type(value)
+        if kind is list:
+            return [self.revived(item) for item in value]
+        if kind is not dict:
+            return value
+        tag = tag_of(value)
+        return self._special(tag, value) if tag else {key: self.revived(item) for key, item in value.items()}
+
+    def _special(self, tag: str, value: dict[str, Value]) -> Any:
+        told = value[tag]
+        if tag == "$typed":
+            return self._serde.loads_typed((told[0], base64.b64decode(told[1])))
+        if tag == "$bytes":
+            return base64.b64decode(told)
+        if tag in ("$int", "$float"):
+            return int(told) if tag == "$int" else float(told)
+        if not self.is_readable:
+            raise InvalidInputError(
+                "this thread was written with LangGraph's own serializer, and cannot be read with another",
+                kind="other-serializer",
+                hint="give the saver the serializer that the thread was written with",
+            )
+        return self._serde.loads_typed(("msgpack", to_msgpack(value)))
+
+    def copied(self, value: Any) -> Any:
+        """A value of its own, as it would come back from the log. Plain data and messages are copied here; what else
+        there is makes the whole way."""
+        kind = type(value)
+        if kind in _ATOMS:
+            return value
+        if kind is list:
+            return [item if type(item) in _ATOMS else self.copied(item) for item in value]
+        if kind is dict:
+            return {key: item if type(item) in _ATOMS else self.copied(item) for key, item in value.items()}
+        if kind in _MESSAGES:
+            return self._copied_message(value)
+        return self.revived(self.stored(value, "a value"))
+
+    def _copied_message(self, message: BaseMessage) -> BaseMessage:
+        fresh = message.model_copy()
+        fields = fresh.__dict__
+        for name, item in fields.items():
+            if type(item) not in _ATOMS:
+                fields[name] = self.copied(item)
+        return fresh
+
+    def is_same(self, value: Any, copy: Any) -> bool:
+        """Whether a value is still what its copy was made from. For what cannot be compared cheaply: no."""
+        kind = type(value)
+        if kind in _ATOMS:
+            return value is copy or (type(copy) is kind and bool(value == copy))
+        if kind is list or kind is dict:
+            try:
+                return bool(value == copy)
+            except Exception:  # what is inside may refuse to be compared
+                return False
+        if kind in _MESSAGES:
+            return type(copy) is kind and bool(value.__dict__ == copy.__dict__)
+        return False

@@ -1,0 +1,309 @@
+"""`WakelogSaver`: LangGraph's checkpointer over a wakelog store.
+
+A thread is a session of the same name. Every method is the framework's own; thread_log.py does the work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    get_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from wakelog.adapters.langgraph.codec import ValueCodec
+from wakelog.adapters.langgraph.thread_log import ThreadLog
+from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.importers.reply_costs import ReplyCosts
+from wakelog.model.names import is_name
+from wakelog.runtime.bridge import in_thread
+from wakelog.session import Session
+from wakelog.store import Store
+from wakelog.store import open as open_store
+
+T = TypeVar("T")
+AGENT = "langgraph"
+_THREADS_MAX = 256
+_MAPPED = re.compile(r"langgraph-.*-[0-9a-f]{8}")
+_PAGE = 16
+
+
+def session_name(thread: str) -> str:
+    """The name of a thread's session: its id, unless that cannot name a session."""
+    if is_name(thread) and not _MAPPED.fullmatch(thread):
+        return thread
+    slug = re.sub(r"[^A-Za-z0-9]+", "-", thread).strip("-").lower()[:48] or "thread"
+    return f"langgraph-{slug}-{hashlib.sha256(thread.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+class WakelogSaver(BaseCheckpointSaver):
+    """A checkpointer that stores threads as sessions: `graph.compile(checkpointer=WakelogSaver("path"))`.
+
+    `store` is a store, or what `wakelog.open` takes: a path, a `postgresql://` or `http://` address, or nothing for the
+    store of this folder. A store that the saver opened itself is closed by `close`, or by a `with`.
+    """
+
+    def __init__(
+        self, store: Store | str | os.PathLike[str] | None = None, *, serde: SerializerProtocol | None = None
+    ) -> None:
+        self._is_own = not isinstance(store, Store)
+        self.store: Store = store if isinstance(store, Store) else open_store(store)
+        self._lock = threading.Lock()
+        super().__init__(serde=serde or JsonPlusSerializer())
+
+    @property
+    def serde(self) -> SerializerProtocol:
+        return self._codec_serde
+
+    @serde.setter
+    def serde(self, serde: SerializerProtocol) -> None:
+        # A clone with another serializer has copies of values of its own.
+        self._codec_serde = serde
+        self._codec = ValueCodec(serde)
+        self._costs = ReplyCosts(self.store)
+        self._threads: dict[str, ThreadLog] = {}
+
+    def close(self) -> None:
+        """Closes the store, where the saver opened it."""
+        if self._is_own:
+            self.store.close()
+
+    def __enter__(self) -> WakelogSaver:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> WakelogSaver:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await in_thread(self.close)
+
+    def session(self, thread_id: str) -> Session[Any]:
+        """The session of a thread, which must be there."""
+        return self.store.resume(session_name(str(thread_id)))
+
+    # Threads
+
+    def _thread(self, thread: str, *, create: bool = False) -> ThreadLog | None:
+        with self._lock:
+            found = self._threads.pop(thread, None)
+            if found is None:
+                name = session_name(thread)
+                if not create and not self.store.is_open(name):
+                    return None
+                session = self.store.session(name, agent=AGENT, labels={"agent": AGENT, "thread": thread})
+                found = ThreadLog(thread, session, self._codec, self._costs)
+            self._threads[thread] = found
+            while len(self._threads) > _THREADS_MAX:
+                del self._threads[next(iter(self._threads))]
+            return found
+
+    def _forget(self, thread: str) -> None:
+        with self._lock:
+            self._threads.pop(thread, None)
+
+    def _on(self, thread: str, work: Callable[[ThreadLog], T], *, create: bool = False) -> T | None:
+        """Works on a thread; on a new one where somebody else deleted it. None where there is none."""
+        while (found := self._thread(thread, create=create)) is not None:
+            try:
+                return work(found)
+            except NotFoundError as exc:
+                if exc.kind != "session-deleted":
+                    raise
+                self._forget(thread)
+        return None
+
+    def _thread_ids(self) -> Iterator[str]:
+        """The threads in the store."""
+        for head in self.store.sessions():
+            labels = self.store.resume(head.session).log.part("labels")
+            if labels.get("agent") == AGENT and "thread" in labels:
+                yield labels["thread"]
+
+    # Reading
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that a config names, or the newest one of its thread."""
+        thread, ns, id = _place(config)
+        parents = config["configurable"].get("checkpoint_map")
+        return self._on(thread, lambda found: found.get(ns, id, parents))
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints of a thread, or of all threads, newest first."""
+
+        def matches(metadata: Mapping[str, Any]) -> bool:
+            return not filter or all(metadata.get(key) == value for key, value in filter.items())
+
+        conf = config["configurable"] if config else {}
+        threads = [str(conf["thread_id"])] if "thread_id" in conf else [*self._thread_ids()]
+        ns, id = conf.get("checkpoint_ns"), conf.get("checkpoint_id") or ""
+        until = (before or {}).get("configurable", {}).get("checkpoint_id") or ""
+        left = limit
+        for thread in threads:
+            found = self._on(thread, lambda found: found.history(ns, id, until, matches, left))
+            for _, each in found or ():
+                yield each
+                left = None if left is None else left - 1
+
+    def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, Any]:
+        """What the ancestors of a checkpoint wrote to some channels, and the value they started from."""
+        thread, ns, id = _place(config)
+        found = self._on(thread, lambda found: found.delta_history(ns, id, channels)) if channels else {}
+        return {name: {"writes": []} for name in channels} if found is None else found
+
+    # Storing
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Stores a checkpoint: what differs from the one before it."""
+        thread, ns, parent = _place(config)
+        told = get_checkpoint_metadata(config, metadata)
+        self._on(thread, lambda found: found.put(ns, parent, checkpoint, told, new_versions), create=True)
+        given = config["configurable"]["thread_id"]
+        return {"configurable": {"thread_id": given, "checkpoint_ns": ns, "checkpoint_id": checkpoint["id"]}}
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Stores what a task wrote after a checkpoint."""
+        thread, ns, id = _place(config)
+        self._on(thread, lambda found: found.put_writes(ns, id, writes, task_id, task_path), create=True)
+
+    # Removing and copying
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Deletes a thread, and its session with it."""
+        thread = str(thread_id)
+        self._on(thread, lambda found: self.store.delete(found.session))
+        self._forget(thread)
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Removes the checkpoints of some runs. Later ones are whole without them; the log keeps what they rest on."""
+        if run_ids:
+            for thread in [*self._thread_ids()]:
+                self._on(thread, lambda found: found.remove_runs(run_ids))
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copies a thread: a fork of its session, which costs the same whatever its length."""
+        source, target = str(source_thread_id), str(target_thread_id)
+        found = self._thread(source)
+        if found is None:
+            return
+        if self.store.is_open(session_name(target)):
+            self._replay(source, target)
+            return
+        fork = found.session.fork(name=session_name(target), why=f"copied from thread {source}")
+        fork.label({"thread": target})
+
+    def _replay(self, source: str, target: str) -> None:
+        """Copies into a thread that is there already."""
+        for each in reversed([*self.list({"configurable": {"thread_id": source}})]):
+            ns = each.config["configurable"]["checkpoint_ns"]
+            parent = each.parent_config["configurable"]["checkpoint_id"] if each.parent_config else None
+            place = {"thread_id": target, "checkpoint_ns": ns, "checkpoint_id": parent}
+            put = self.put({"configurable": place}, each.checkpoint, each.metadata, each.checkpoint["channel_versions"])
+            for number, (task, channel, value) in enumerate(each.pending_writes or ()):
+                self.put_writes(put, [(channel, value)], task, f"{number:06}")
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Removes checkpoints: all but the newest of each namespace, or with `delete` the threads."""
+        if strategy not in ("keep_latest", "delete"):
+            raise InvalidInputError(
+                f"{strategy!r} is not a way to prune", kind="bad-strategy", hint="keep_latest, or delete"
+            )
+        for thread in map(str, thread_ids):
+            if strategy == "delete":
+                self.delete_thread(thread)
+            else:
+                self._on(thread, lambda found: found.keep_latest())
+
+    # As coroutines
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await in_thread(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        found = self.list(config, filter=filter, before=before, limit=limit)
+        while some := await in_thread(_some_of, found):
+            for each in some:
+                yield each
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return await in_thread(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        await in_thread(self.put_writes, config, writes, task_id, task_path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await in_thread(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        await in_thread(self.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        await in_thread(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        await in_thread(self.prune, thread_ids, strategy=strategy)
+
+    async def aget_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, Any]:
+        return await in_thread(self.get_delta_channel_history, config=config, channels=channels)
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """The next version of a channel: a number, or a text where the thread came from a saver that has those."""
+        if isinstance(current, str):
+            number, _, rest = current.partition(".")
+            return f"{int(number) + 1:0{len(number)}}.{rest}"
+        return 1 if current is None else int(current) + 1
+
+
+def _place(config: RunnableConfig) -> tuple[str, str, str]:
+    """Thread, namespace and checkpoint that a config names."""
+    conf = config["configurable"]
+    return str(conf["thread_id"]), conf.get("checkpoint_ns") or "", conf.get("checkpoint_id") or ""
+
+
+def _some_of(found: Iterator[CheckpointTuple]) -> list[CheckpointTuple]:
+    return [each for _, each in zip(range(_PAGE), found, strict=False)]

@@ -1,0 +1,266 @@
+"""How a thread lies in its session's data, and the operations that lead from one checkpoint to the next.
+
+    /data/<channel>                         the channels of the graph, as they are now
+    /data/$langgraph/graphs/<namespace>     checkpoint   id, parent, time, metadata
+                                            versions, seen   the versions of channels, and those that nodes have seen
+                                            channels     channels of subgraphs, and those that LangGraph keeps for itself
+    /data/$langgraph/writes/<checkpoint>    what tasks have written since, by task
+    /data/$langgraph/removed                which checkpoints were removed
+
+A checkpoint is the state at the event that stored it. So an earlier one costs nothing but its difference, and a rewind of
+the session is a rewind of the graph. A subgraph that ran for one task leaves the data with its parent's next checkpoint.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from wakelog.adapters.langgraph.channels import ChannelCopy, new_channel
+from wakelog.adapters.langgraph.codec import ValueCodec
+from wakelog.model.ids import Seq
+from wakelog.model.values import Value
+from wakelog.state.diff import diff
+from wakelog.state.patch import Delta, escape
+
+HOME = "$langgraph"
+ROOT = f"/data/{HOME}"
+ELSEWHERE = frozenset({"channel_values", "channel_versions", "versions_seen", "id"})
+"""Fields of a checkpoint that have a place of their own."""
+OPEN_FIELDS = frozenset({"v", "ts", "updated_channels"})
+"""Fields that hold nothing of what the graph works on."""
+PLAIN = ValueCodec(JsonPlusSerializer())
+
+
+def is_public(name: str) -> bool:
+    """Whether a channel is the graph's own, and not one of LangGraph's."""
+    return name[:2] != "__" and name[:1] != "$" and ":" not in name
+
+
+def graph_path(ns: str) -> str:
+    return f"{ROOT}/graphs/{escape(ns)}"
+
+
+def channel_path(ns: str, name: str) -> str:
+    if not ns and is_public(name):
+        return f"/data/{escape(name)}"
+    return f"{graph_path(ns)}/channels/{escape(name)}"
+
+
+def writes_key(ns: str, checkpoint: str) -> str:
+    return f"{checkpoint}|{ns}" if ns else checkpoint
+
+
+def is_for_one_task(ns: str) -> bool:
+    """Whether a subgraph's namespace is that of one task: `node:task`. One that keeps its state has no task in it."""
+    return ":" in ns
+
+
+class GraphCopy:
+    """One graph of a thread: the checkpoint that it is at."""
+
+    __slots__ = ("channels", "checkpoint", "seen", "versions")
+
+    def __init__(
+        self,
+        checkpoint: dict[str, Value],
+        versions: dict[str, Value],
+        seen: dict[str, Value],
+        channels: dict[str, ChannelCopy],
+    ) -> None:
+        self.checkpoint = checkpoint
+        self.versions = versions
+        self.seen = seen
+        self.channels = channels
+
+    @property
+    def id(self) -> str:
+        return str(self.checkpoint["id"])
+
+    @property
+    def is_at_rest(self) -> bool:
+        return bool(self.checkpoint.get("rest"))
+
+
+class CheckpointDraft:
+    """A checkpoint to be stored, taken apart. Its values are stored by the saver's serializer; ids, versions and
+    metadata always as they are."""
+
+    def __init__(self, codec: ValueCodec, checkpoint: Any, metadata: Any, parent: str) -> None:
+        self.id: str = checkpoint["id"]
+        self.parent = parent
+        self.values: dict[str, Any] = checkpoint["channel_values"]
+        self.versions: dict[str, Value] = PLAIN.stored(checkpoint["channel_versions"], "channel_versions")
+        self.seen: dict[str, Value] = PLAIN.stored(checkpoint["versions_seen"], "versions_seen")
+        self.updated: list[str] = checkpoint.get("updated_channels") or []
+        self.source = str(metadata.get("source", ""))
+        self.step = metadata.get("step")
+        self.is_at_rest = self.source in ("loop", "update") and not self._has_next()
+        self.header: dict[str, Value] = {"id": self.id, "fields": {}}
+        for name, value in checkpoint.items():
+            if name not in ELSEWHERE:
+                self.header["fields"][name] = (PLAIN if name in OPEN_FIELDS else codec).stored(value, name)
+        if parent:
+            self.header["parent"] = parent
+        self.header["metadata"] = PLAIN.stored(dict(metadata), "metadata")
+        if self.is_at_rest:
+            self.header["rest"] = True
+
+    def _has_next(self) -> bool:
+        """Whether a node is due: the edges of a graph write such channels, and sends lie in one of their own."""
+        if self.values.get("__pregel_tasks"):
+            return True
+        return any(name.startswith("branch:to:") for name in self.values) or any(
+            name.startswith("join:") for name in self.updated
+        )
+
+
+class ThreadCopy:
+    """What a session's data says about a thread, at one event."""
+
+    def __init__(self, codec: ValueCodec, seq: Seq, state: dict[str, Value]) -> None:
+        data = state["data"]
+        self._codec = codec
+        self.seq = seq
+        self.turn: dict[str, Value] = state["turn"]
+        self.pending: dict[str, Any] = state["pending_actions"]
+        home = data.get(HOME)
+        self.is_new = home is None
+        self.has_other_data = home is None and bool(data)
+        home = home or {}
+        self.writes: dict[str, Any] = home.get("writes", {})
+        self.removed: dict[str, Any] = home.get("removed", {})
+        self.graphs: dict[str, GraphCopy] = {}
+        for ns, graph in home.get("graphs", {}).items():
+            stored = graph["channels"] if ns else {**graph["channels"], **_public(data)}
+            channels = {name: ChannelCopy(codec, value) for name, value in stored.items()}
+            if "checkpoint" in graph:
+                self.graphs[ns] = GraphCopy(graph["checkpoint"], graph["versions"], graph["seen"], channels)
+        self.told: set[str] = set()
+        """Messages that the log tells of, by id."""
+        self.asked: Value = None
+        """What the turn began with."""
+        for channels in (graph["channels"] for graph in home.get("graphs", {}).values()):
+            self._know(channels)
+        self._know(_public(data))
+
+    def _know(self, channels: dict[str, Value]) -> None:
+        for value in channels.values():
+            if type(value) is list:
+                self.told.update(i["id"] for i in value if type(i) is dict and type(i.get("id")) is str)
+
+    def moved(self, now: ThreadCopy | None = None) -> ThreadCopy:
+        """A copy that may go on, while this one stays. Turns and calls are as they are `now`: a rewind leaves them."""
+        fresh = object.__new__(ThreadCopy)
+        fresh.__dict__.update(self.__dict__)
+        if now is not None:
+            fresh.turn, fresh.pending, fresh.seq = now.turn, now.pending, now.seq
+        fresh.graphs, fresh.writes, fresh.told = dict(self.graphs), dict(self.writes), set(self.told)
+        return fresh
+
+    # One checkpoint more
+
+    def put(self, ns: str, draft: CheckpointDraft, new_versions: dict[str, Any]) -> tuple[Delta, Delta, Delta]:
+        """Goes on to a checkpoint. The operations that lead there, in order: those that make room, those on channels,
+        and those on what LangGraph keeps for itself."""
+        room: Delta = self._opened()
+        ops: Delta = []
+        graph, path = self.graphs.get(ns), graph_path(ns)
+        if graph is None:
+            graph = GraphCopy({}, {}, {}, {})
+            room.append({"op": "add", "path": path, "value": {"versions": {}, "seen": {}, "channels": {}}})
+        follows = bool(graph.checkpoint) and graph.id == draft.parent
+        channels, changes = self._changed_channels(ns, graph, draft, new_versions if follows else None)
+        ops += _map_change(graph.versions, draft.versions, f"{path}/versions")
+        for node in graph.seen.keys() - draft.seen.keys():
+            ops.append({"op": "remove", "path": f"{path}/seen/{escape(node)}"})
+        for node, seen in draft.seen.items():
+            if graph.seen.get(node) != seen:
+                ops.append({"op": "add", "path": f"{path}/seen/{escape(node)}", "value": seen})
+        ops.append({"op": "add", "path": f"{path}/checkpoint", "value": draft.header})
+        self.graphs[ns] = GraphCopy(draft.header, draft.versions, draft.seen, channels)
+        ops += self._left(ns, draft)
+        return room, changes, ops
+
+    def _opened(self) -> Delta:
+        if not self.is_new:
+            return []
+        self.is_new = False
+        return [{"op": "add", "path": ROOT, "value": {"v": 1, "graphs": {}, "writes": {}}}]
+
+    def _changed_channels(
+        self, ns: str, graph: GraphCopy, draft: CheckpointDraft, new_versions: dict[str, Any] | None
+    ) -> tuple[dict[str, ChannelCopy], Delta]:
+        channels: dict[str, ChannelCopy] = {}
+        changes: Delta = [
+            {"op": "remove", "path": channel_path(ns, name)} for name in graph.channels if name not in draft.values
+        ]
+        for name, value in draft.values.items():
+            known = graph.channels.get(name)
+            is_old = new_versions is not None and name not in new_versions
+            if known is not None and is_old and graph.versions.get(name) == draft.versions.get(name):
+                channels[name] = known
+                continue
+            path, where = channel_path(ns, name), f"channel {name}"
+            if known is None:
+                channels[name], ops = new_channel(self._codec, value, path, where)
+            else:
+                channels[name], ops = known.moved_to(value, path, where)
+            changes += ops
+        return channels, changes
+
+    def _left(self, ns: str, draft: CheckpointDraft) -> Delta:
+        """What the thread is done with: writes that are in the checkpoint now, and subgraphs of tasks that ended."""
+        own = writes_key(ns, draft.id)
+        if ns:
+            gone = [writes_key(ns, draft.parent)]
+        else:
+            gone = [key for key in self.writes if key != own]
+        ops: Delta = []
+        for key in gone:
+            if key in self.writes:
+                del self.writes[key]
+                ops.append({"op": "remove", "path": f"{ROOT}/writes/{escape(key)}"})
+        if not ns:
+            for name in [name for name in self.graphs if is_for_one_task(name)]:
+                del self.graphs[name]
+                ops.append({"op": "remove", "path": graph_path(name)})
+        return ops
+
+    # Writes of tasks
+
+    def put_writes(self, key: str, task: str, entry: dict[str, Value]) -> Delta:
+        """Notes what a task has written, together with what it had written before."""
+        ops = self._opened()
+        path = f"{ROOT}/writes/{escape(key)}"
+        if key not in self.writes:
+            ops.append({"op": "add", "path": path, "value": {}})
+        self.writes[key] = {**self.writes.get(key, {}), task: entry}
+        ops.append({"op": "add", "path": f"{path}/{escape(task)}", "value": entry})
+        return ops
+
+    def nodes_of(self, key: str) -> list[str]:
+        """The nodes that have written since a checkpoint."""
+        paths = [str(entry.get("path", "")).split(", ") for entry in self.writes.get(key, {}).values()]
+        return list(dict.fromkeys(p[1] for p in paths if len(p) > 1 and p[0].endswith("pregel_pull")))
+
+
+def added_items(changes: Delta) -> list[Value]:
+    """The items that operations on channels add to lists; all of a list that is new."""
+    found: list[Value] = []
+    for op in changes:
+        if op["op"] != "remove":
+            value = op["value"]
+            found += value if type(value) is list else [value]
+    return found
+
+
+def _public(data: dict[str, Value]) -> dict[str, Value]:
+    return {name: value for name, value in data.items() if name != HOME}
+
+
+def _map_change(before: dict[str, Value], after: dict[str, Value], path: str) -> Delta:
+    """Key by key, or all at once where that is shorter."""
+    ops = diff(before, after, path)
+    return ops if len(ops) <= 1 + len(after) // 3 else [{"op": "add", "path": path, "value": dict(after)}]

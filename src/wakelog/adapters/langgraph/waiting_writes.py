@@ -1,0 +1,66 @@
+"""What tasks have written and is not stored yet: it waits a moment for a checkpoint that takes it along.
+
+LangGraph stores a task's writes in the background, and right after that the checkpoint they lead to. In one commit both
+cost one sync. Nobody is told that a write is stored before it is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from wakelog.model.values import Value
+
+
+class TaskWrites:
+    """What one task wrote after a checkpoint, in its stored form."""
+
+    def __init__(
+        self,
+        ns: str,
+        checkpoint: str,
+        task: str,
+        path: str,
+        writes: Sequence[tuple[int, str, Value]],
+        asked: Sequence[tuple[str, Value]],
+    ) -> None:
+        self.ns = ns
+        self.checkpoint = checkpoint
+        self.task = task
+        self.path = path
+        self.writes = writes
+        self.asked = asked
+        """Questions to people among them: request and question."""
+        self.is_stored = threading.Event()
+
+    @property
+    def node(self) -> str:
+        """The node that the task ran, as far as its path tells."""
+        parts = self.path.split(", ")
+        return parts[1] if len(parts) > 1 and parts[0] == "~__pregel_pull" else "a task"
+
+
+class WaitingWrites:
+    """Those that wait, in the order they came."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: list[TaskWrites] = []
+
+    def add(self, writes: TaskWrites) -> None:
+        with self._lock:
+            self._waiting.append(writes)
+
+    def take(self) -> list[TaskWrites]:
+        with self._lock:
+            taken, self._waiting = self._waiting, []
+            return taken
+
+    def give_back(self, taken: Sequence[TaskWrites]) -> None:
+        """Lets them wait again: they were not stored."""
+        with self._lock:
+            self._waiting = [*taken, *self._waiting]
+
+    def stored(self, taken: Sequence[TaskWrites]) -> None:
+        for each in taken:
+            each.is_stored.set()

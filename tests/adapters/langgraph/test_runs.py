@@ -1,0 +1,72 @@
+"""Real graphs give the same with ours as with LangGraph's checkpointer in memory, in every durability."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("langgraph")
+from langgraph.checkpoint.memory import InMemorySaver
+
+from tests.adapters.langgraph.graphs import RUNS, THREAD, agent, plain
+from wakelog.adapters.langgraph import WakelogSaver
+
+
+def outcomes(name: str, saver: Any, durability: str, *, is_async: bool) -> list[Any]:
+    make, run = RUNS[name]
+    graph = make(saver)
+
+    def invoke(given: Any, config: Any) -> Any:
+        if is_async:
+            return asyncio.run(graph.ainvoke(given, config, durability=durability))
+        return graph.invoke(given, config, durability=durability)
+
+    return run(invoke, graph)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "asyncio"])
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@pytest.mark.parametrize("name", RUNS)
+def test_a_graph_runs_as_with_the_checkpointer_in_memory(tmp_path: Path, name: str, durability: str, is_async) -> None:
+    with WakelogSaver(tmp_path) as saver:
+        ours = outcomes(name, saver, durability, is_async=is_async)
+    assert ours == outcomes(name, InMemorySaver(), durability, is_async=is_async)
+
+
+@pytest.mark.parametrize("durability", ["sync", "exit"])
+def test_a_thread_goes_on_in_another_process(tmp_path: Path, durability: str) -> None:
+    with WakelogSaver(tmp_path) as first:
+        agent(first).invoke({"messages": [("user", "apples")]}, THREAD, durability=durability)
+    with WakelogSaver(tmp_path) as second:
+        there = agent(second).get_state(THREAD)
+        assert plain(there.values["messages"])[-1] == ("ai", "it is found apples")
+        assert there.values["count"] == 2
+        state = agent(second).invoke({"messages": [("user", "pears")]}, THREAD, durability=durability)
+    assert [kind for kind, _ in plain(state["messages"])] == ["human", "ai", "tool", "ai"] * 2
+
+
+def test_a_rewind_of_the_session_is_a_rewind_of_the_graph(tmp_path: Path) -> None:
+    with WakelogSaver(tmp_path) as saver:
+        graph = agent(saver)
+        graph.invoke({"messages": [("user", "apples")]}, THREAD)
+        graph.invoke({"messages": [("user", "pears")]}, THREAD)
+        saver.session("t").rewind("@1")
+        assert len(graph.get_state(THREAD).values["messages"]) == 4
+        state = graph.invoke({"messages": [("user", "plums")]}, THREAD)
+    assert [text for kind, text in plain(state["messages"]) if kind == "human"] == ["apples", "plums"]
+
+
+def test_a_copied_thread_lives_on_when_the_first_is_deleted(tmp_path: Path) -> None:
+    with WakelogSaver(tmp_path) as saver:
+        graph = agent(saver)
+        graph.invoke({"messages": [("user", "apples")]}, THREAD)
+        saver.copy_thread("t", "copy")
+        saver.delete_thread("t")
+        copy: Any = {"configurable": {"thread_id": "copy"}}
+        assert graph.get_state(THREAD).values == {}
+        state = graph.invoke({"messages": [("user", "pears")]}, copy)
+        assert len(state["messages"]) == 8
+        assert len(list(graph.get_state_history(copy))) == 10
+        graph.invoke({"messages": [("user", "anew")]}, THREAD)
+        assert len(graph.get_state(THREAD).values["messages"]) == 4
