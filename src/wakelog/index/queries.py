@@ -15,6 +15,7 @@ from wakelog.index.results import (
     Hit,
     ModifiedFile,
     Page,
+    SessionCounts,
     SessionInfo,
     ToolInfo,
     TurnInfo,
@@ -144,6 +145,22 @@ class Queries(ABC):
         return self.ask(
             ask.AskSessions(status, label, agent, parent, name_glob, prefix, failed, live, since, after, limit)
         )
+
+    def session_counts(
+        self,
+        *,
+        status: str | None = None,
+        label: str | None = None,
+        agent: str | None = None,
+        parent: str | None = None,
+        name_glob: str | None = None,
+        failed: bool | None = None,
+        live: bool | None = None,
+        since: int | None = None,
+        limit: int = 200,
+    ) -> SessionCounts:
+        """How many sessions there are of each status, outcome, agent, need and label: the facets of `sessions`."""
+        return self.ask(ask.AskSessionCounts(status, label, agent, parent, name_glob, None, failed, live, since, limit))
 
     def costs(
         self,
