@@ -114,6 +114,11 @@ def test_sessions_are_told_apart(engine: Engine, index: Index) -> None:
     assert found(prefix=failing.id[:-1]) >= {"failing"}
     assert found(prefix=failing.id) == {"failing"}
     assert found(since=closed.head().at) == {"closed"}
+    assert found(text="FIX-") == {"failing", "closed"}
+    assert found(text=labelled.id.lower()) == {"labelled"}
+    assert found(text="%") == found(text="_x_") == set(), "no sign of a pattern means anything"
+    assert found(pending=False, flagged=False) == found()
+    assert found(pending=True) == found(flagged=True) == set()
     failing.append(ev.TurnStarted(), ev.TurnEnded())
     assert found(failed=True) == {"closed"}, "how the last turn ended counts"
     [info] = index.sessions(name_glob="fix-auth")

@@ -167,7 +167,8 @@ class AskEvents(IndexQuestion, frozen=True):
 
 class Chosen(IndexQuestion, frozen=True):
     """Which sessions a question is about. `label` is a name, or `name=value`; `failed` is about how the last turn, or
-    the session, ended; `live` selects those not closed."""
+    the session, ended; `live` selects those not closed; `pending` and `flagged` those with calls that wait, or with
+    flags; `text` those that have it in their name, id, goal or an input."""
 
     status: str | None = None
     label: str | None = None
@@ -178,6 +179,9 @@ class Chosen(IndexQuestion, frozen=True):
     failed: bool | None = None
     live: bool | None = None
     since: Number | None = None
+    pending: bool | None = None
+    flagged: bool | None = None
+    text: str | None = None
 
     def values(self) -> dict[str, Any]:
         name, has_value, value = (self.label or "").partition("=")
@@ -192,7 +196,17 @@ class Chosen(IndexQuestion, frozen=True):
             "failed": self.failed,
             "live": self.live,
             "since": self.since or 0,
+            "pending": self.pending,
+            "flagged": self.flagged,
+            "text": None if self.text is None else _contains(self.text),
         }
+
+
+def _contains(text: str) -> str:
+    """A pattern for LIKE."""
+    for char in ("!", "%", "_"):
+        text = text.replace(char, f"!{char}")
+    return f"%{text.lower()}%"
 
 
 class AskSessions(Chosen, frozen=True):

@@ -74,6 +74,11 @@ _CHOSEN = """s.hidden = 0
         where l.session = s.no and l.name = :label and (:value is null or l.value = :value)))
     and (:failed is null or case when s.outcome = 'failed' then 1 else 0 end = :failed)
     and (:live is null or case when s.status in ('open', 'active', 'paused') then 1 else 0 end = :live)
+    and (:pending is null or case when s.pending > 0 then 1 else 0 end = :pending)
+    and (:flagged is null or case when s.flags > 0 then 1 else 0 end = :flagged)
+    and (:text is null or lower(s.name) like :text escape '!' or lower(s.id) like :text escape '!'
+        or lower(coalesce(s.goal, '')) like :text escape '!'
+        or exists (select 1 from wl_turn u where u.session = s.no and lower(u.input) like :text escape '!'))
     and s.last_at >= :since"""
 SESSIONS = f"""
 select id, name, root, parent, forked_at, spawner, agent, status, outcome, goal, labels, turn, turns, events, first_at,

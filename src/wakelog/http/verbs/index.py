@@ -57,6 +57,10 @@ class CountsQuery(Query, frozen=True):
     """A pattern with `*` and `?`."""
     failed: bool | None = None
     live: bool | None = None
+    pending: bool | None = None
+    flagged: bool | None = None
+    text: str | None = None
+    """A part of the name, the id, the goal or an input."""
     since: str = ""
 
 
@@ -116,6 +120,9 @@ def session_counts(call: VerbRequest, query: CountsQuery) -> SessionCounts:
         name_glob=query.name,
         failed=query.failed,
         live=query.live,
+        pending=query.pending,
+        flagged=query.flagged,
+        text=query.text,
         since=time_of(query.since, call.now),
     )
 
