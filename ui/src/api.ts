@@ -165,6 +165,41 @@ export interface Table {
   truncated: boolean;
 }
 
+export interface SessionCounts {
+  total: number;
+  counts: { facet: string; value: string; count: number }[];
+  is_cut: boolean;
+}
+
+/** One session of the fleet. */
+export interface LiveSession {
+  session: string;
+  name: string;
+  agent: string;
+  status: string;
+  needs: string[];
+  at: number;
+  seq: number;
+  turn: JsonObject;
+  holder: string;
+  goal: Json;
+  labels: JsonObject;
+  pending: { [id: string]: JsonObject };
+  flags: { [name: string]: JsonObject };
+  budget: JsonObject;
+  last_error: JsonObject | null;
+  tokens: number;
+  usd_micros: number;
+  about: string;
+}
+
+export interface LiveList {
+  sessions: LiveSession[];
+  resting: number;
+  unreadable: { session: string; name: string; problem: string }[];
+  now: number;
+}
+
 /** What went wrong, as the server tells it. */
 export class Problem extends Error {
   constructor(
@@ -249,6 +284,8 @@ export interface EventsQuestion {
 export const api = {
   info: (signal?: AbortSignal) => get<Info>("/info", {}, signal),
   sessions: (query: Query, signal?: AbortSignal) => get<Page<SessionInfo>>("/sessions", query, signal),
+  counts: (query: Query, signal?: AbortSignal) => get<SessionCounts>("/session-counts", query, signal),
+  live: (query: Query, signal?: AbortSignal) => get<LiveList>("/live", query, signal),
   session: (session: string, signal?: AbortSignal) => get<SessionState>(`/sessions/${seg(session)}`, {}, signal),
   turns: (session: string, query: Query, signal?: AbortSignal) =>
     get<Page<TurnInfo>>(`/sessions/${seg(session)}/turns`, query, signal),
