@@ -16,6 +16,15 @@ export interface PageEntry {
 
 export const PAGES: PageEntry[] = [
   { path: "/", load: () => import("./pages/Sessions.svelte"), nav: { text: "Sessions", key: "s" } },
+  { path: "/live", load: () => import("./pages/Live.svelte"), nav: { text: "Live", key: "l" } },
+  { path: "/search", load: () => import("./pages/Search.svelte"), nav: { text: "Search", key: "f" } },
+  { path: "/compare", load: () => import("./pages/Compare.svelte"), nav: { text: "Compare", key: "d" } },
+  { path: "/cost", load: () => import("./pages/Cost.svelte"), nav: { text: "Cost", key: "c" } },
+  { path: "/audit", load: () => import("./pages/Audit.svelte"), nav: { text: "Audit", key: "a" } },
+  { path: "/store", load: () => import("./pages/Store.svelte"), nav: { text: "Store", key: "h" } },
+  { path: "/s/:session/why", load: () => import("./pages/Provenance.svelte") },
+  { path: "/s/:session/taint", load: () => import("./pages/Provenance.svelte") },
+  { path: "/s/:session/verify", load: () => import("./pages/Audit.svelte") },
   { path: "/help", load: () => import("./pages/Help.svelte") },
   { path: "/s/:session", load: () => import("./pages/Session.svelte") },
   { path: "/s/:session/*rest", load: () => import("./pages/Session.svelte") },
