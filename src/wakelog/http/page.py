@@ -79,4 +79,3 @@ def _bare(segments: list[str]) -> list[str]:
         return segments
     bare = [*before, last.removesuffix(".json")]
     return [""] if bare == ["sessions"] else bare
-
