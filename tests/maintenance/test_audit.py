@@ -7,7 +7,7 @@ import pytest
 import wakelog
 from wakelog import events as ev
 from wakelog.maintenance.audit import audit_session
-from wakelog.maintenance.holds import lift_hold, place_hold
+from wakelog.maintenance.holds import find_holds, lift_hold, list_holds, place_hold
 from wakelog.maintenance.live import find_live
 from wakelog.session import Session
 from wakelog.store import Store
@@ -45,6 +45,18 @@ def test_a_hold_is_told_while_it_stands_and_that_it_was_lifted_after(store: Stor
     found = audit_session(store, session)
     assert found.hold is None
     assert [e.what for e in found.entries if e.concern == "hold"] == ["hold placed: case 7", "hold lifted"]
+
+
+def test_the_index_knows_the_same_holds_as_the_logs(store: Store, session: Session[Any]) -> None:
+    place_hold(session, "case 7")
+    store.fork(session, name="heir")
+    store.session("free").label({"team": "a"})
+    lifted = store.session("lifted")
+    place_hold(lifted, "case 8")
+    lift_hold(lifted)
+    quick, slow = list_holds(store), find_holds(store)
+    assert sorted(hold.name for hold in quick.found) == ["heir", "work"]
+    assert set(quick.found) == set(slow.found)
 
 
 def test_rewinds_marks_and_approvals_are_in_it_also_where_they_were_rewound(

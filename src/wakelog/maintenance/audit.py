@@ -129,6 +129,10 @@ def _what(kind: str, body: dict[str, Any]) -> tuple[str, tuple[Seq, ...]]:
         return ("hold lifted" if reason is None else f"hold placed: {reason}"), ()
     if kind == "history.rewound":
         return f"{body.get('mode') or 'rewind'} to e{body.get('to')}", ()
+    if kind == "history.compacted":
+        return f"e{body.get('first')} to e{body.get('last')} summed up in view", ()
+    if kind == "history.expanded":
+        return f"the summary of e{body.get('compacted')} taken back", ()
     targets = tuple(body.get("targets") or ())
     words = next((_text(body.get(name)) for name in _NAMED if _text(body.get(name))), "")
     return words or (_count(len(targets), "event") if targets else ""), targets

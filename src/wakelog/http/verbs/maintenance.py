@@ -10,7 +10,7 @@ from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import Limit, Query
 from wakelog.maintenance.audit import Audit, audit_session
 from wakelog.maintenance.check import StoreCheck, check_store
-from wakelog.maintenance.holds import Holds, find_holds
+from wakelog.maintenance.holds import Holds, list_holds
 from wakelog.maintenance.info import StoreInfo
 from wakelog.maintenance.info import info as store_info_of
 from wakelog.maintenance.live import LiveSession, find_live
@@ -125,7 +125,7 @@ def audit(call: VerbRequest, query: AuditQuery) -> Audit:
 @route("GET", "/holds")
 def holds(call: VerbRequest) -> Holds:
     """Lists the sessions of the namespace that are under a hold."""
-    return find_holds(call.space.store)
+    return list_holds(call.space.store)
 
 
 @route("GET", "/store")
