@@ -20,6 +20,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / PACKAGE
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("http", "mcp"),
+    ("web",),
     ("hooks", "adapters"),
     ("exporters",),
     ("importers",),

@@ -168,7 +168,7 @@ def test_sessions_and_hits_come_in_pages_that_meet(asker: Asker, store: Store) -
     assert [r["name"] for r in asker.get("/v1/sessions", name="n0[1-3]").json["rows"]]
 
 
-NEED_A_QUERY = ("attempts", "compare", "preview", "taint", "why")
+NEED_A_QUERY = ("attempts", "compare", "picture", "preview", "taint", "why")
 
 
 def test_an_answer_the_caller_has_is_not_sent_again(asker: Asker, session: Session[Any]) -> None:
@@ -406,3 +406,29 @@ def test_a_sign_of_life_with_another_epoch_or_holder_is_refused(running: Running
 def _beat(asker: Asker, session: str, epoch: int, holder: str) -> Reply:
     beat = {"epoch": epoch, "holder": holder, "until": 1}
     return asker.post("/v1/engine/beat", {"session": session, "beat": beat})
+
+
+def test_sides_of_a_comparison_may_be_in_different_sessions(asker: Asker, store: Store, session: Session[Any]) -> None:
+    fork = store.fork(session, "@1", name="fork")
+    with fork.turn(user="otherwise"):
+        fork.decide("wait")
+    plain = msgspec.json.decode(msgspec.json.encode(session.compare((session, "@2"), (fork, "@2"))))
+    assert asker.get("/v1/compare", side=["s@2", "fork@2"]).json == plain
+    assert asker.get("/v1/compare", side=["fork"]).json["pairs"][0]["divergence"], "a fork, against its parent"
+    three = asker.get("/v1/compare", side=["s@1", "@2", "fork@2"]).json
+    assert [course["name"] for course in three["courses"]] == ["s@1", "s@2", "fork@2"]
+    assert asker.get("/v1/compare").kind == asker.get("/v1/compare", side=["@1", "@2"]).kind == "nothing-to-compare"
+
+
+def test_where_a_store_is_kept_is_told_to_those_who_see_all_of_it(serve: Serve) -> None:
+    from wakelog.http.keys import make_key
+
+    running = serve(rate=0)
+    Asker(running.url, running.key).post("/v1/sessions", {"name": "s"})
+    key, token = make_key("few", "admin", ("default",), now=running.server.clock())
+    running.server.keys.add(key)
+    assert Asker(running.url, running.key).get("/v1/store").json["path"]
+    told = Asker(running.url, token).get("/v1/store")
+    assert told.status == 200
+    assert told.json["path"] is None
+    assert told.json["sessions"] == 1

@@ -20,6 +20,7 @@ from wakelog.http.server import RunningServer
 from wakelog.log.bundle import export_bundle
 from wakelog.log.log import Log
 from wakelog.log.seal import SealStep, Tip, seal
+from wakelog.maintenance.holds import place_hold
 from wakelog.model.records import Commit, EventDraft
 from wakelog.session import Session
 from wakelog.session.turn import start_turn
@@ -197,9 +198,11 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "archive": _session(body={}, before=_close),
     "attempts": _session(query={"turn": 2}),
     "compare": _session(query={"side": ["@2.1", "@2.2"]}),
+    "compare_places": lambda w: Example(query={"side": [f"{w.session.name}@2.1", "@2.2", w.fork.name]}),
     "file_diff": _session(),
     "adopt": lambda w: _of(w, body={"fork": w.fork.name}),
     "why": _session(query={"what": "/facts/key"}),
+    "picture": _session(query={"what": "/facts/key"}),
     "taint": _session(query={"source": "web:*"}),
     "resting_on": _session(query={"trust": "untrusted"}),
     "endorse": _session(body={"targets": ["e4"]}),
@@ -221,6 +224,11 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "set_budget": _session(body={"usd": "5.00", "tokens": 1000, "seconds": None}),
     "cost": _session(query={"by": "tool"}),
     "cost_of_all": lambda w: Example(query={"session": [w.session.name]}),
+    "live": lambda w: Example(query={"needs": ["waiting", "uncertain"]}),
+    "audit": _session(),
+    "holds": lambda w: Example(before=lambda w: place_hold(w.session, w.mark)),
+    "store_info": lambda w: Example(),
+    "store_check": lambda w: Example(),
     "approve": _session(body={"action": "waits"}),
     "deny": _session(body={"action": "waits"}),
     "reconcile": _session(body={"action": "lost", "outcome": "succeeded"}),
@@ -232,6 +240,7 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "beat_lease": _session(body={"epoch": 1, "holder": "someone"}, before=_lease),
     "release_lease": _session(body={"epoch": 1}, before=_lease),
     "search": lambda w: Example(query={"q": MARK}),
+    "session_counts": lambda w: Example(query={"live": "true"}),
     "query": lambda w: Example(body={"sql": "select * from sessions join events on true limit 100"}),
     "turns": _session(),
     "files": lambda w: Example(query={"session": w.session.name}),
@@ -292,6 +301,7 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "ask_recall": lambda w: Example(body={"goal": MARK}),
     "ask_like": lambda w: Example(body={"text": MARK}),
     "ask_sessions": lambda w: Example(body={}),
+    "ask_session_counts": lambda w: Example(body={"live": True}),
     "ask_costs": lambda w: Example(body={"sessions": [w.session.id]}),
     "ask_search": lambda w: Example(body={"text": MARK}),
 }

@@ -114,6 +114,11 @@ def test_sessions_are_told_apart(engine: Engine, index: Index) -> None:
     assert found(prefix=failing.id[:-1]) >= {"failing"}
     assert found(prefix=failing.id) == {"failing"}
     assert found(since=closed.head().at) == {"closed"}
+    assert found(text="FIX-") == {"failing", "closed"}
+    assert found(text=labelled.id.lower()) == {"labelled"}
+    assert found(text="%") == found(text="_x_") == set(), "no sign of a pattern means anything"
+    assert found(pending=False, flagged=False) == found()
+    assert found(pending=True) == found(flagged=True) == set()
     failing.append(ev.TurnStarted(), ev.TurnEnded())
     assert found(failed=True) == {"closed"}, "how the last turn ended counts"
     [info] = index.sessions(name_glob="fix-auth")
@@ -177,3 +182,21 @@ def test_wrong_questions_are_refused(log: Log, index: Index) -> None:
         assert told.value.kind == "session-not-found"
     with pytest.raises(NotFoundError):
         index.search("x", session="s_nobody")
+
+
+def test_sessions_are_counted_by_each_of_their_facets(engine: Engine, log: Log) -> None:
+    two = Log.create(engine, new_session(), ev.SessionOpened(name="two", agent="codex", labels={"team": "b"}))
+    two.append(ev.ActionRequested(action="x", tool="t", approval=True), ev.FlagRaised(flag="f"))
+    Log.create(engine, new_session(), ev.SessionOpened(name="three", agent="codex", labels={"team": "b"}))
+    with Index(engine, None) as index:
+        found = index.session_counts()
+        told = {(each.facet, each.value): each.count for each in found.counts}
+        assert found.total == len(index.sessions()) == 3
+        assert told["agent", "codex"] == told["label:team", "b"] == 2
+        assert told["label:team", "a"] == told["needs", "flagged"] == told["needs", "pending"] == 1
+        assert ("is", "fork") not in told, "what does not occur has no count"
+        assert index.session_counts(label="team=b").total == 2
+        assert {each.value for each in index.session_counts(agent="codex").counts if each.facet == "label:team"} == {
+            "b"
+        }
+        assert index.session_counts(limit=1).is_cut

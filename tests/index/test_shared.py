@@ -99,6 +99,7 @@ def answers(index: Index, sessions: Sequence[str]) -> dict[str, Any]:
     for asked in (
         {"label": "team"}, {"label": "team=a"}, {"name_glob": "n[0-3]*"}, {"name_glob": "?*"}, {"failed": True},
         {"live": False}, {"agent": "coder"}, {"prefix": "s_0"}, {"status": "open"},
+        {"pending": True}, {"flagged": False}, {"text": "N1"}, {"text": "deploy"},
     ):  # fmt: skip
         out[f"sessions {asked}"] = index.sessions(**asked)
     for session in (None, *sessions):

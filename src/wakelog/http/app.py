@@ -23,6 +23,7 @@ from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.http import problems
 from wakelog.http.keys import Key
 from wakelog.http.namespaces import DEFAULT, Space
+from wakelog.http.page import ENTER, LEAVE, PageDoor
 from wakelog.http.request import GoneError, Request, decode_query, take_body
 from wakelog.http.response import Rendered, rendered, send_answer
 from wakelog.http.routes import Route, RouteTree, VerbRequest, all_routes
@@ -43,6 +44,7 @@ class App:
     def __init__(self, server: Server) -> None:
         self.server = server
         self._tree = RouteTree(all_routes())
+        self._page = PageDoor(server.tickets)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -105,6 +107,8 @@ class App:
         if request.twice:
             raise InvalidInputError(f"the header {request.twice} is given twice", kind="bad-request")
         server.doors.check(request.host, request.origin)
+        if (page := await self._page_answer(request, told)) is not None:
+            return page
         route, names, space_name = self._find(request, told)
         if request.method == "OPTIONS":
             return Rendered(204, {"access-control-max-age": "600"})
@@ -186,16 +190,33 @@ class App:
         told.route = route.full_path
         return route, dict(zip(route.names, values, strict=True)), space
 
+    async def _page_answer(self, request: Request, told: _Told) -> Rendered | None:
+        """The answer to what the page asks beside the API; None: it is the API's to answer."""
+        page = self._page
+        if request.method == "POST" and request.path in (ENTER, LEAVE):
+            told.route = request.path
+            if request.path == LEAVE:
+                return page.left(request)
+            token = page.tickets.take(page.token_of(request))
+            told.key = (await self._key(request, token)).id
+            return page.entered(request, token)
+        found = page.file(request)
+        if found is not None:
+            told.route = "page"
+        return found
+
     async def _authenticate(self, request: Request, route: Route) -> Key | None:
         if route.reach == "anyone":
             return None
+        return await self._key(request, self._page.token_of(request))
+
+    async def _key(self, request: Request, token: str) -> Key:
         server = self.server
         now = server.clock()
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
+        if not token:
             raise problems.key_missing()
-        await server.look_for_keys(token.strip())
-        key = server.keys.find(token.strip(), now)
+        await server.look_for_keys(token)
+        key = server.keys.find(token, now)
         if key is None:
             # Counted by address, which others may share: so a valid key is never kept waiting for it.
             if wait := server.failures.take(request.address):

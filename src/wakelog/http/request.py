@@ -58,6 +58,10 @@ class Request:
         self.address: str = client[0] if client else ""
 
     @property
+    def is_secure(self) -> bool:
+        return self._scope.get("scheme") == "https"
+
+    @property
     def wants_msgpack(self) -> bool:
         return MSGPACK in self.headers.get("accept", "")
 

@@ -57,6 +57,14 @@ def listen(host: str, port: int) -> socket.socket:
     return sock
 
 
+def listen_near(host: str, port: int) -> socket.socket:
+    """The same, at any free port when this one is taken."""
+    try:
+        return listen(host, port)
+    except UnavailableError:
+        return listen(host, 0)
+
+
 def run(server: Server, sock: socket.socket, *, tls: tuple[str, str] | None = None) -> None:
     """Serves until it is told to stop by SIGTERM or SIGINT. `tls` are the files of a certificate and its key."""
     _log.info("started", extra={"port": sock.getsockname()[1]})

@@ -16,12 +16,13 @@ import msgspec
 from wakelog.errors import WakelogError
 from wakelog.http.append_queue import Lane
 from wakelog.http.guards import LOOPBACK, ConnectionCount, Doors, Rates
-from wakelog.http.keys import ANY, PREFIX, Key, make_key
+from wakelog.http.keys import ANY, PREFIX, Key, Scope, make_key
 from wakelog.http.metrics import Metrics
 from wakelog.http.namespaces import Space, Spaces
 from wakelog.http.notifications import Hub
 from wakelog.http.shares import Queue, Share, Who
 from wakelog.log.append import Clock, now_us
+from wakelog.web.entry import Tickets
 
 T = TypeVar("T")
 
@@ -65,12 +66,14 @@ class Settings(msgspec.Struct, frozen=True):
 class Server:
     """One running server."""
 
-    def __init__(self, settings: Settings, *, clock: Clock = now_us, launch: bool = True) -> None:
+    def __init__(
+        self, settings: Settings, *, clock: Clock = now_us, launch: bool = True, launch_scope: Scope = "admin"
+    ) -> None:
         """With `launch`, there is a key for this process only: `launch_token`."""
         self.settings = settings
         self.clock = clock
         self.spaces = Spaces(settings.url)
-        made = make_key("launch", "admin", (ANY,), now=clock()) if launch else None
+        made = make_key("launch", launch_scope, (ANY,), now=clock()) if launch else None
         self.launch_token = made[1] if made else ""
         self.keys = self.spaces.keys(Path(settings.key_file) if settings.key_file else None, made)
         self._looking: asyncio.Future[None] | None = None
@@ -79,6 +82,7 @@ class Server:
         self.failures = Rates(FAILURES_PER_S, FAILURES_BURST)
         self.connections = ConnectionCount(settings.connections_max)
         self.metrics = Metrics()
+        self.tickets = Tickets()
         self.executor = ThreadPoolExecutor(settings.threads + SPARE_THREADS, thread_name_prefix="verb")
         self.is_stopping = False
         most = settings.pending_max

@@ -15,6 +15,7 @@ from wakelog.index.results import (
     Hit,
     ModifiedFile,
     Page,
+    SessionCounts,
     SessionInfo,
     ToolInfo,
     TurnInfo,
@@ -136,14 +137,36 @@ class Queries(ABC):
         failed: bool | None = None,
         live: bool | None = None,
         since: int | None = None,
+        pending: bool | None = None,
+        flagged: bool | None = None,
+        text: str | None = None,
         after: str = "",
         limit: int = 100,
     ) -> Page[SessionInfo]:
         """The sessions, the one last active first. `label` is a name, or `name=value`; `failed` is about how the last
-        turn, or the session, ended; `live` are those not closed."""
-        return self.ask(
-            ask.AskSessions(status, label, agent, parent, name_glob, prefix, failed, live, since, after, limit)
-        )
+        turn, or the session, ended; `live` are those not closed; `text` is in a name, an id, a goal or an input."""
+        chosen = (status, label, agent, parent, name_glob, prefix, failed, live, since, pending, flagged, text)
+        return self.ask(ask.AskSessions(*chosen, after, limit))
+
+    def session_counts(
+        self,
+        *,
+        status: str | None = None,
+        label: str | None = None,
+        agent: str | None = None,
+        parent: str | None = None,
+        name_glob: str | None = None,
+        failed: bool | None = None,
+        live: bool | None = None,
+        since: int | None = None,
+        pending: bool | None = None,
+        flagged: bool | None = None,
+        text: str | None = None,
+        limit: int = 200,
+    ) -> SessionCounts:
+        """How many sessions there are of each status, outcome, agent, need and label: the facets of `sessions`."""
+        chosen = (status, label, agent, parent, name_glob, None, failed, live, since, pending, flagged, text)
+        return self.ask(ask.AskSessionCounts(*chosen, limit))
 
     def costs(
         self,

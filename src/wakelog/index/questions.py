@@ -27,6 +27,8 @@ from wakelog.index.results import (
     Hit,
     ModifiedFile,
     Page,
+    SessionCount,
+    SessionCounts,
     SessionInfo,
     ToolInfo,
     TurnInfo,
@@ -163,9 +165,10 @@ class AskEvents(IndexQuestion, frozen=True):
         return Page(rows, reading.as_of, str(rows[-1].seq) if len(found) > self.limit else "")
 
 
-class AskSessions(IndexQuestion, frozen=True):
-    """Lists sessions, the last active first. `label` is a name, or `name=value`; `failed` is about how the last turn,
-    or the session, ended; `live` selects those not closed."""
+class Chosen(IndexQuestion, frozen=True):
+    """Which sessions a question is about. `label` is a name, or `name=value`; `failed` is about how the last turn, or
+    the session, ended; `live` selects those not closed; `pending` and `flagged` those with calls that wait, or with
+    flags; `text` those that have it in their name, id, goal or an input."""
 
     status: str | None = None
     label: str | None = None
@@ -176,13 +179,13 @@ class AskSessions(IndexQuestion, frozen=True):
     failed: bool | None = None
     live: bool | None = None
     since: Number | None = None
-    after: str = ""
-    limit: Number = 100
+    pending: bool | None = None
+    flagged: bool | None = None
+    text: str | None = None
 
-    def __call__(self, reading: IndexMoment) -> Page[SessionInfo]:
+    def values(self) -> dict[str, Any]:
         name, has_value, value = (self.label or "").partition("=")
-        at, _, sid = self.after.partition(":")
-        values = {
+        return {
             "status": self.status,
             "label": name if self.label is not None else None,
             "value": value if has_value else None,
@@ -193,6 +196,30 @@ class AskSessions(IndexQuestion, frozen=True):
             "failed": self.failed,
             "live": self.live,
             "since": self.since or 0,
+            "pending": self.pending,
+            "flagged": self.flagged,
+            "text": None if self.text is None else _contains(self.text),
+        }
+
+
+def _contains(text: str) -> str:
+    """A pattern for LIKE."""
+    for char in ("!", "%", "_"):
+        text = text.replace(char, f"!{char}")
+    return f"%{text.lower()}%"
+
+
+class AskSessions(Chosen, frozen=True):
+    """Lists sessions, the last active first. `label` is a name, or `name=value`; `failed` is about how the last turn,
+    or the session, ended; `live` selects those not closed."""
+
+    after: str = ""
+    limit: Number = 100
+
+    def __call__(self, reading: IndexMoment) -> Page[SessionInfo]:
+        at, _, sid = self.after.partition(":")
+        values = {
+            **self.values(),
             "at": st.as_number(at) if self.after else st.BEGINNING[0],
             "sid": sid if self.after else st.BEGINNING[1],
             "limit": check_limit(self.limit) + 1,
@@ -201,6 +228,23 @@ class AskSessions(IndexQuestion, frozen=True):
         rows = tuple(map(st.session_of, found[: self.limit]))
         token = f"{rows[-1].last_at}:{rows[-1].id}" if len(found) > self.limit else ""
         return Page(rows, reading.as_of, token)
+
+
+class AskSessionCounts(Chosen, frozen=True):
+    """Counts sessions by status, outcome, agent, what they need, and label. Of labels, the `limit` most frequent
+    values are counted."""
+
+    limit: Number = 200
+
+    def __call__(self, reading: IndexMoment) -> SessionCounts:
+        values = self.values()
+        found: Any = reading.db.execute(st.COUNTS, values).fetchall()
+        counts = [SessionCount(*row) for row in found if row[2]]
+        labels: Any = reading.db.execute(st.LABEL_COUNTS, {**values, "limit": check_limit(self.limit) + 1}).fetchall()
+        counts += [SessionCount(f"label:{name}", value, n) for name, value, n in labels[: self.limit]]
+        counts.sort(key=lambda each: (each.facet, -each.count, each.value))
+        total = sum(each.count for each in counts if each.facet == "status")
+        return SessionCounts(total, tuple(counts), len(labels) > self.limit, reading.as_of)
 
 
 class AskCosts(IndexQuestion, frozen=True):
@@ -244,6 +288,7 @@ QUESTIONS: dict[str, tuple[type[IndexQuestion], Any]] = {
     "turns": (AskTurns, Page[TurnInfo]),
     "events": (AskEvents, Page[EventInfo]),
     "sessions": (AskSessions, Page[SessionInfo]),
+    "session-counts": (AskSessionCounts, SessionCounts),
     "costs": (AskCosts, Costs),
     "search": (AskSearch, Page[Hit]),
 }

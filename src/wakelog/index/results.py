@@ -71,6 +71,25 @@ class SessionInfo(msgspec.Struct, frozen=True):
     """What it is about, in a line: its goal, its title, or the first thing that was asked."""
 
 
+class SessionCount(msgspec.Struct, frozen=True):
+    """How many sessions have a value of a facet."""
+
+    facet: str
+    """status, outcome, agent, needs, is, or `label:NAME`."""
+    value: str
+    count: int
+
+
+class SessionCounts(msgspec.Struct, frozen=True):
+    """How many sessions there are, and how many of each sort: the facets of a list."""
+
+    total: int
+    counts: tuple[SessionCount, ...]
+    is_cut: bool
+    """Whether there are more values of labels than were counted."""
+    as_of: AsOf
+
+
 class TurnInfo(msgspec.Struct, frozen=True):
     """One attempt at a turn, and what it came to."""
 

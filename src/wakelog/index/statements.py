@@ -64,24 +64,49 @@ from {0} and e.tool <> '' and e.gone <> 'pruned'
     and e.kind in ('action.requested', 'action.recorded', 'action.failed', 'action.timed_out')
 group by sid, e.tool order by calls desc, sid, e.tool limit :limit
 """
-SESSIONS = """
+_CHOSEN = """s.hidden = 0
+    and (:status is null or s.status = :status)
+    and (:agent is null or s.agent = :agent)
+    and (:parent is null or s.parent = :parent)
+    and (:name_glob is null or s.name glob :name_glob)
+    and (:prefix is null or substr(s.id, 1, length(:prefix)) = :prefix)
+    and (:label is null or exists (select 1 from wl_label l
+        where l.session = s.no and l.name = :label and (:value is null or l.value = :value)))
+    and (:failed is null or case when s.outcome = 'failed' then 1 else 0 end = :failed)
+    and (:live is null or case when s.status in ('open', 'active', 'paused') then 1 else 0 end = :live)
+    and (:pending is null or case when s.pending > 0 then 1 else 0 end = :pending)
+    and (:flagged is null or case when s.flags > 0 then 1 else 0 end = :flagged)
+    and (:text is null or lower(s.name) like :text escape '!' or lower(s.id) like :text escape '!'
+        or lower(coalesce(s.goal, '')) like :text escape '!'
+        or exists (select 1 from wl_turn u where u.session = s.no and lower(u.input) like :text escape '!'))
+    and s.last_at >= :since"""
+SESSIONS = f"""
 select id, name, root, parent, forked_at, spawner, agent, status, outcome, goal, labels, turn, turns, events, first_at,
     last_at, tokens, usd_micros, pending, flags, last_error, head, damaged,
     (select t.input from wl_turn t where t.session = s.no and t.input <> '' order by t.turn, t.attempt limit 1)
 from wl_session s
-where s.hidden = 0
-    and (:status is null or status = :status)
-    and (:agent is null or agent = :agent)
-    and (:parent is null or parent = :parent)
-    and (:name_glob is null or name glob :name_glob)
-    and (:prefix is null or substr(id, 1, length(:prefix)) = :prefix)
-    and (:label is null or exists (select 1 from wl_label l
-        where l.session = s.no and l.name = :label and (:value is null or l.value = :value)))
-    and (:failed is null or case when outcome = 'failed' then 1 else 0 end = :failed)
-    and (:live is null or case when status in ('open', 'active', 'paused') then 1 else 0 end = :live)
-    and last_at >= :since
+where {_CHOSEN}
     and (last_at, id) < (:at, :sid)
 order by last_at desc, id desc limit :limit
+"""
+_ONE_OF = "select '{0}' as facet, {1} as value, count(*) as n from wl_session s where {2} and {3}{4}"
+COUNTS = "\nunion all\n".join(
+    _ONE_OF.format(facet, value, _CHOSEN, having, f" group by {value}" if value.startswith("s.") else "")
+    for facet, value, having in (
+        ("status", "s.status", "1 = 1"),
+        ("outcome", "s.outcome", "s.outcome <> ''"),
+        ("agent", "s.agent", "s.agent <> ''"),
+        ("needs", "'pending'", "pending > 0"),
+        ("needs", "'flagged'", "flags > 0"),
+        ("needs", "'failed'", "outcome = 'failed'"),
+        ("needs", "'damaged'", "damaged <> ''"),
+        ("is", "'fork'", "parent is not null"),
+        ("is", "'sub-agent'", "spawner <> ''"),
+    )
+)
+LABEL_COUNTS = f"""
+select l.name, l.value, count(*) as n from wl_session s join wl_label l on l.session = s.no
+where {_CHOSEN} group by l.name, l.value order by n desc, l.name, l.value limit :limit
 """
 _EVENTS = f"""
 select :session, e.seq, e.turn, e.attempt, e.kind, e.at, e.occurred, e.actor, e.tool, e.model, e.effect, e.action,

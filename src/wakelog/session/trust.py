@@ -13,6 +13,7 @@ from wakelog.session.base import Base, What, Where
 # What walks the graph is imported when it is called for: most programs that hold a session never do.
 if TYPE_CHECKING:
     from wakelog.provenance.blast_radius import Blast, Endorsed
+    from wakelog.provenance.picture import InfluenceGraph
     from wakelog.provenance.taint import Part, Taint
 
 
@@ -36,6 +37,23 @@ class SessionTrust:
         from wakelog.provenance.taint import taint
 
         return taint(self._session.log, source, at=self._session._upto(at), parts=parts, items=items, wide=wide)
+
+    def picture(
+        self,
+        what: What,
+        *,
+        effects: bool = False,
+        at: Where = None,
+        hops: int = 3,
+        boxes: int = 60,
+        wide: bool = False,
+    ) -> InfluenceGraph:
+        """Draws what led to something, or with `effects` what it touched: events with a line of what each says, and the
+        edges between them, each with how it is known. What does not fit is folded and counted."""
+        from wakelog.provenance.picture import picture
+
+        upto = self._session._upto(at)
+        return picture(self._session.log, what, effects=effects, at=upto, hops=hops, boxes=boxes, wide=wide)
 
     def resting_on(
         self,

@@ -15,13 +15,14 @@ from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.events import brief, show_line
 from wakelog.cli.render.flags import mark_flags
 from wakelog.cli.render.results import plain
-from wakelog.cli.render.sessions import Standing, handle, plain_session, standing
+from wakelog.cli.render.sessions import handle, plain_session
 from wakelog.cli.render.turns import TurnsLook, TurnSummary, gather, header_line, say_spine
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
+from wakelog.session.needs import Standing, standing
 from wakelog.timeline.selectors import Range
 
 TURNS, EVENTS = 40, 100

@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Sequence
 
 import click
-import msgspec
 
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.places import list_sessions
-from wakelog.cli.render.sessions import (
-    NEEDS,
-    URGENT,
-    Standing,
-    handle,
-    label,
-    pending_text,
-    plain_session,
-    standing,
-    status_sign,
-)
+from wakelog.cli.render.sessions import handle, label, pending_text, plain_session, status_sign
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import age, glyph, inert
-from wakelog.errors import CorruptLogError, NotFoundError
-from wakelog.index.results import SessionInfo
-from wakelog.session import Session
+from wakelog.maintenance.live import MOST, LiveSession, find_live
+from wakelog.session.needs import URGENT, Standing
 
-RECENT_S, MOST = 3600, 200
 EVERY_S = 2.0
 _COLUMNS = (
     Column("needs"),
@@ -48,11 +33,6 @@ _COLORS = {
     "paused": "yellow",
     "running": "green",
 }
-
-
-class _Live(msgspec.Struct, frozen=True):
-    session: Session[Any]
-    stand: Standing
 
 
 @click.command("ps")
@@ -94,77 +74,33 @@ def ps_command(
         ctx.suggest(f"wakelog status {name}", f"wakelog tail -f {name}")
 
 
-def _tell(ctx: CommandContext, wanted: set[str], everything: bool, most: int) -> list[_Live]:
-    live, resting = _look(ctx, wanted, everything, most)
+def _tell(ctx: CommandContext, wanted: set[str], everything: bool, most: int) -> tuple[LiveSession, ...]:
+    # Who only looks is not shown thousands that rest; programs are.
+    is_all = everything or not ctx.is_for_people
+    fleet = find_live(ctx.store, wanted, everything=everything, idle=None if is_all else MOST, newest=most)
+    for info, problem in fleet.unreadable:
+        ctx.warn(f"{label(info)} cannot be read: {inert(problem)}")
 
     def human() -> None:
-        _show(ctx, live)
+        _show(ctx, fleet.found)
         if most:
             note = f"  of the {most} sessions last written; many are not indexed yet, -A looks at all"
             ctx.say(ctx.style(note, dim=True))
-        elif resting:
-            ctx.say(ctx.style(f"  {resting} more that are idle; -A shows all", dim=True))
+        elif fleet.resting:
+            ctx.say(ctx.style(f"  {fleet.resting} more that are idle; -A shows all", dim=True))
 
-    ctx.answer("ps", [plain_session(each.session, each.stand) for each in live], human)
-    return live
-
-
-def _look(ctx: CommandContext, wanted: set[str], everything: bool, most: int) -> tuple[list[_Live], int]:
-    """The sessions to show, and how many more there are that only rest."""
-    found = []
-    idle = hidden = 0
-    # Who asks for something in particular, or only looks, is not shown thousands that rest; programs are.
-    rest_most = 0 if wanted else MOST if not (everything or not ctx.is_for_people) else None
-    oldest = ctx.store.clock() - RECENT_S * 1_000_000
-    for info in _not_closed(ctx, most):
-        # What was spent is in no index: who asks for that has every session looked at.
-        is_old = info.last_at < oldest and not everything and "over-budget" not in wanted
-        is_enough = rest_most is not None and idle >= rest_most and "over-budget" not in wanted
-        if (is_old or is_enough) and _is_at_rest(ctx, info):
-            hidden += not is_old and not wanted
-            continue
-        try:
-            session = ctx.store.resume(info.id)
-            stand = standing(session)
-        except NotFoundError:
-            continue  # deleted while we looked
-        except CorruptLogError as exc:
-            ctx.warn(f"{label(info)} cannot be read: {inert(exc.message)}")
-            continue
-        if wanted and not wanted.intersection(stand.needs):
-            continue
-        is_quiet = stand.need == "idle" and stand.at < oldest and not stand.document["flags"]
-        if stand.need == "ended" or (is_quiet and not everything):
-            continue
-        idle += stand.need == "idle"
-        found.append(_Live(session, stand))
-    return sorted(found, key=lambda each: (NEEDS.index(each.stand.need), -each.stand.at)), hidden
+    ctx.answer("ps", [plain_session(each.session, each.stand) for each in fleet.found], human)
+    return fleet.found
 
 
-def _not_closed(ctx: CommandContext, most: int) -> Iterator[SessionInfo]:
-    if most:
-        with ctx.store.newest_index(most) as index:
-            yield from index.sessions(live=True, limit=most)
-        return
-    yield from list_sessions(ctx.store.index, live=True)
-
-
-def _is_at_rest(ctx: CommandContext, info: SessionInfo) -> bool:
-    """Whether a session is idle as far as the index and the last sign of life can tell: its state need not be read."""
-    if info.status == "paused" or info.pending or info.flags or (info.turn and not info.outcome):
-        return False
-    beat = ctx.store.engine.last_beat(info.id)
-    return beat is None or beat.until < ctx.store.clock()
-
-
-def _show(ctx: CommandContext, live: list[_Live]) -> None:
+def _show(ctx: CommandContext, live: Sequence[LiveSession]) -> None:
     if not live:
         ctx.say("nothing is live")
         return
     say_table(ctx, _COLUMNS, [_row(ctx, each) for each in live])
 
 
-def _row(ctx: CommandContext, each: _Live) -> Row:
+def _row(ctx: CommandContext, each: LiveSession) -> Row:
     stand, turn = each.stand, each.stand.document["turn"]
     sign, color = status_sign(stand.status)
     urgent = [need for need in stand.needs if need in URGENT]

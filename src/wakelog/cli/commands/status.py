@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from wakelog.cli.context import CommandContext, at_option, common
-from wakelog.cli.render.sessions import Standing, handle, pending_text, plain_session, standing, status_words
+from wakelog.cli.render.sessions import handle, pending_text, plain_session, status_words
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import age, clock, count, duration, fit, glyph, money, width
 from wakelog.model.values import Value
 from wakelog.session import Session
+from wakelog.session.needs import Standing, standing
 from wakelog.session.undo import undoable
 
 _SHOWN = 8

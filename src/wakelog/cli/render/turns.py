@@ -13,7 +13,7 @@ from wakelog.cli.render.events import has_time, is_error, label_changes
 from wakelog.cli.render.insight import WHY, derived, insight_lines
 from wakelog.cli.render.money import Spent, plain_cost
 from wakelog.cli.render.results import shape
-from wakelog.cli.render.sessions import URGENT, Standing, handle, short_id, status_words
+from wakelog.cli.render.sessions import handle, short_id, status_words
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import preview, text_of
 from wakelog.cli.text import clock, count, duration, fit, fit_path, glyph, money, other_time, width
@@ -23,6 +23,7 @@ from wakelog.model.document import decision_words
 from wakelog.model.ids import Seq
 from wakelog.model.turns import count_event
 from wakelog.session import Session
+from wakelog.session.needs import URGENT, Standing
 
 WORKS_WITH = ("model", "branch", "repo", "agent_version", "system_prompt", "tools")
 """Labels whose change may change how an agent behaves."""

@@ -9,6 +9,7 @@ from wakelog.http.verbs import (  # noqa: F401, I001 - the order is the page's
     provenance,
     context,
     oversight,
+    maintenance,
     index,
     knowledge,
     tail,

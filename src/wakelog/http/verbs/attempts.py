@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from wakelog.compare.comparison import Comparison
 from wakelog.compare.trajectory import Course
 from wakelog.engines.remote.wire import Question
+from wakelog.errors import InvalidInputError
 from wakelog.files.file_diff import FileDiff
 from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import HeadAnswer, NotEmpty, Position, Query, is_fixed
+from wakelog.timeline.selectors import parse_selector
 
 
 class AttemptsQuery(Query, frozen=True):
@@ -34,6 +38,12 @@ class CompareQuery(Query, frozen=True):
 
     def fixed(self) -> bool:
         return bool(self.side) and not self.other and is_fixed(*self.side)
+
+
+class PlacesQuery(Query, frozen=True):
+    side: Annotated[tuple[str, ...], msgspec.Meta(max_length=8)] = ()
+    """A session, or a place in one (`fix-bug`, `fix-bug@6.1`, `try-it@3..@7`); repeated, one for each side. A place
+    without a session is in that of the first side. One session alone, if it is a fork, is compared with its parent."""
 
 
 class FileDiffQuery(Query, frozen=True):
@@ -72,6 +82,32 @@ def compare(call: VerbRequest, query: CompareQuery) -> Comparison:
     """Compares attempts, turns or sessions step by step: where they differ, why, and what followed."""
     other = call.space.session(query.other) if query.other else None
     return call.session().compare(*query.side, other=other)
+
+
+@route("GET", "/compare")
+def compare_places(call: VerbRequest, query: PlacesQuery) -> Comparison:
+    """Compares attempts, turns or sessions of the namespace, wherever each is: the first side is what the others are
+    compared with."""
+    if not query.side:
+        raise InvalidInputError("name two or more sides", kind="nothing-to-compare", hint="?side=A&side=B")
+    named = [parse_selector(side).session for side in query.side]
+    if not named[0]:
+        raise InvalidInputError(
+            f"{query.side[0]} names no session", kind="nothing-to-compare", hint=f"write it as SESSION{query.side[0]}"
+        )
+    sessions = [call.space.session(name or named[0]) for name in named]
+    places = [_place(side) for side in query.side]
+    if len(places) > 1:
+        return sessions[0].compare(*zip(sessions, places, strict=True))
+    fork = sessions[0].head.fork
+    if places[0] or fork is None:
+        return sessions[0].compare(places[0]) if places[0] else sessions[0].compare()
+    return call.space.session(fork.parent).compare(sessions[0])
+
+
+def _place(side: str) -> str:
+    selector = parse_selector(side)
+    return selector.first + (f"..{selector.last}" if selector.last else "")
 
 
 @route("GET", "/sessions/{session}/file-diff", by_head=True)

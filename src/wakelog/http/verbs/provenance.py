@@ -11,6 +11,7 @@ from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import At, NotEmpty
 from wakelog.model.events import Trust
 from wakelog.provenance.blast_radius import Blast, Endorsed
+from wakelog.provenance.picture import InfluenceGraph
 from wakelog.provenance.taint import Part, Taint
 from wakelog.provenance.why import Why
 
@@ -37,6 +38,17 @@ class TaintQuery(At, frozen=True, kw_only=True):
     wide: bool = False
 
 
+class PictureQuery(At, frozen=True, kw_only=True):
+    what: NotEmpty
+    """As for `why`; for effects also a source, such as `web:*`."""
+    effects: bool = False
+    """What it touched, and not what led to it."""
+    hops: Some = 3
+    boxes: Some = 60
+    """At most so many events; 0: no limit."""
+    wide: bool = False
+
+
 class RestingQuery(At, frozen=True, kw_only=True):
     trust: Trust = "unverified"
     part: tuple[Part, ...] = ()
@@ -57,6 +69,20 @@ class Judge(Question, frozen=True):
 def why(call: VerbRequest, query: WhyQuery) -> Why:
     """Shows where something came from. Every edge says how it is known, and the origins are listed."""
     return call.session().why(query.what, at=query.at or None, depth=query.depth, steps=query.steps, wide=query.wide)
+
+
+@route("GET", "/sessions/{session}/picture", by_head=True)
+def picture(call: VerbRequest, query: PictureQuery) -> InfluenceGraph:
+    """Draws what led to something, or what it touched: events with a line of what each says, and the edges between
+    them, each with how it is known."""
+    return call.session().trust.picture(
+        query.what,
+        effects=query.effects,
+        at=query.at or None,
+        hops=query.hops,
+        boxes=query.boxes,
+        wide=query.wide,
+    )
 
 
 @route("GET", "/sessions/{session}/taint", by_head=True)

@@ -31,6 +31,10 @@ class SessionsQuery(Query, frozen=True):
     """A pattern with `*` and `?`."""
     failed: bool | None = None
     live: bool | None = None
+    pending: bool | None = None
+    flagged: bool | None = None
+    text: str | None = None
+    """A part of the name, the id, the goal or an input."""
     since: str = ""
     after: str = ""
     """The `next` of the page before."""
@@ -117,6 +121,9 @@ def list_sessions(call: VerbRequest, query: SessionsQuery) -> Page[SessionInfo]:
         name_glob=query.name,
         failed=query.failed,
         live=query.live,
+        pending=query.pending,
+        flagged=query.flagged,
+        text=query.text,
         since=time_of(query.since, call.now),
         after=query.after,
         limit=query.limit,

@@ -1,0 +1,81 @@
+"""The web page on the server: its files, the entry of browsers, and their cookies.
+
+The page's paths are none of the API's, so they are looked for before the routes. They need no key: a file of the page
+tells nothing about the store. Everything else that the page shows comes from the API, with the key of the cookie.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl, unquote
+
+from wakelog.errors import NotFoundError
+from wakelog.http.request import Request
+from wakelog.http.response import Rendered
+from wakelog.web.addresses import is_page, twin_of
+from wakelog.web.assets import START, page_assets
+from wakelog.web.entry import Tickets, end_cookie, is_own_request, key_in, set_cookie
+
+ENTER, LEAVE = "/enter", "/leave"
+
+
+class PageDoor:
+    """Answers what is not the API's."""
+
+    def __init__(self, tickets: Tickets) -> None:
+        self.tickets = tickets
+
+    def token_of(self, request: Request) -> str:
+        """The key that a request brings, in its header or in the page's cookie; a ticket counts at the entry only."""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if token:
+            return token.strip() if scheme.lower() == "bearer" else ""
+        if not is_own_request(request.method, request.headers, request.host):
+            return ""
+        return key_in(request.headers.get("cookie", ""), request.host)
+
+    def file(self, request: Request) -> Rendered | None:
+        """A file of the page, the page itself, or the way to the same as JSON; None: the path is not the page's."""
+        if request.method not in ("GET", "HEAD"):
+            return None
+        segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
+        asset = page_assets().get("/".join(segments))
+        if asset is None and is_page(_bare(segments)):
+            is_json, segments = segments[-1] != _bare(segments)[-1], _bare(segments)
+            accept = request.headers.get("accept", "")
+            if is_json or ("application/json" in accept and "text/html" not in accept):
+                return self._twin(segments, request)
+            asset = page_assets().get(START)
+        if asset is None:
+            return None
+        headers, body = asset.answer(request.headers.get("accept-encoding", ""))
+        if request.method == "HEAD":
+            return Rendered(200, {**headers, "content-length": str(len(body))})
+        return Rendered(200, headers, body)
+
+    def _twin(self, segments: list[str], request: Request) -> Rendered:
+        pairs = parse_qsl(request.query.decode("latin-1"), max_num_fields=100)
+        twin = twin_of(segments, pairs)
+        if twin is None:
+            raise NotFoundError(
+                f"the page {request.path[:200]} has no JSON",
+                kind="no-such-route",
+                hint="GET /openapi.json lists the routes",
+            )
+        return Rendered(307, {"location": twin, "cache-control": "no-store"})
+
+    def entered(self, request: Request, token: str) -> Rendered:
+        """The answer to a browser that brought a valid key."""
+        cookie = set_cookie(request.host, token, is_secure=request.is_secure)
+        return Rendered(204, {"set-cookie": cookie, "cache-control": "no-store"})
+
+    def left(self, request: Request) -> Rendered:
+        return Rendered(204, {"set-cookie": end_cookie(request.host), "cache-control": "no-store"})
+
+
+def _bare(segments: list[str]) -> list[str]:
+    """Without the `.json` behind the last segment; `/.json` and `/sessions.json` are the first page's."""
+    *before, last = segments
+    if not last.endswith(".json"):
+        return segments
+    bare = [*before, last.removesuffix(".json")]
+    return [""] if bare == ["sessions"] else bare

@@ -1,0 +1,142 @@
+"""The store as a whole: which sessions are live and need somebody, holds, what was done to a record, and its health."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from wakelog.http.routes import VerbRequest, route
+from wakelog.http.shapes import Limit, Query
+from wakelog.maintenance.audit import Audit, audit_session
+from wakelog.maintenance.check import StoreCheck, check_store
+from wakelog.maintenance.holds import Holds, list_holds
+from wakelog.maintenance.info import StoreInfo
+from wakelog.maintenance.info import info as store_info_of
+from wakelog.maintenance.live import LiveSession, find_live
+
+
+class LiveQuery(Query, frozen=True):
+    needs: tuple[str, ...] = ()
+    """Only sessions that need one of these: waiting, uncertain, stuck, over-budget, paused, running; may be
+    repeated."""
+    everything: bool = False
+    """Idle sessions of any age too."""
+    idle: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 200
+    """At most so many idle ones."""
+
+
+class LiveAnswer(msgspec.Struct, frozen=True):
+    """One session of the fleet."""
+
+    session: str
+    name: str
+    agent: str
+    status: str
+    needs: tuple[str, ...]
+    """What it needs, most urgent first; never empty."""
+    at: int
+    """When something last happened."""
+    seq: int
+    turn: dict[str, Any]
+    holder: str
+    goal: Any
+    labels: dict[str, Any]
+    pending: dict[str, Any]
+    flags: dict[str, Any]
+    budget: dict[str, Any]
+    last_error: dict[str, Any] | None
+    tokens: int
+    usd_micros: int
+    about: str
+
+    @classmethod
+    def of(cls, live: LiveSession) -> LiveAnswer:
+        stand, info = live.stand, live.info
+        document = stand.document
+        return cls(
+            session=info.id,
+            name=info.name,
+            agent=info.agent,
+            status=stand.status,
+            needs=stand.needs,
+            at=stand.at,
+            seq=stand.seq,
+            turn=document["turn"],
+            holder=stand.holder,
+            goal=document["goal"],
+            labels=document["labels"],
+            pending=stand.pending,
+            flags=document["flags"],
+            budget=document["budget"],
+            last_error=document["last_error"],
+            tokens=info.tokens,
+            usd_micros=info.usd_micros,
+            about=info.about,
+        )
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    session: str
+    name: str
+    problem: str
+
+
+class LiveList(msgspec.Struct, frozen=True):
+    """The fleet, the most urgent first."""
+
+    sessions: tuple[LiveAnswer, ...]
+    resting: int
+    """How many more there are that only rest."""
+    unreadable: tuple[Unreadable, ...]
+    now: int
+    """The server's time, to which ages are reckoned."""
+
+
+class AuditQuery(Query, frozen=True):
+    after: str = ""
+    """The `next` of the page before."""
+    limit: Limit = 200
+
+
+class StoreChecks(msgspec.Struct, frozen=True):
+    checks: tuple[StoreCheck, ...]
+
+
+@route("GET", "/live")
+def live(call: VerbRequest, query: LiveQuery) -> LiveList:
+    """Lists live sessions, those that need somebody first: who writes, what is pending, what was spent."""
+    fleet = find_live(call.space.store, query.needs, everything=query.everything, idle=query.idle)
+    return LiveList(
+        tuple(map(LiveAnswer.of, fleet.found)),
+        fleet.resting,
+        tuple(Unreadable(info.id, info.name, problem) for info, problem in fleet.unreadable),
+        call.now,
+    )
+
+
+@route("GET", "/sessions/{session}/audit")
+def audit(call: VerbRequest, query: AuditQuery) -> Audit:
+    """Lists what was done to a session's record, oldest first: removals, masking, holds, rewinds, marks of trust,
+    approvals; with an anchor and the hold in force."""
+    return audit_session(call.space.store, call.session(), after=query.after, limit=query.limit)
+
+
+@route("GET", "/holds")
+def holds(call: VerbRequest) -> Holds:
+    """Lists the sessions of the namespace that are under a hold."""
+    return list_holds(call.space.store)
+
+
+@route("GET", "/store")
+def store_info(call: VerbRequest) -> StoreInfo:
+    """Counts what is in the namespace: sessions, events, bytes. In a big one, bytes by kind are an estimate. Where it
+    is stored is told only to keys that see all namespaces."""
+    found = store_info_of(call.space.store)
+    return found if call.key.sees_all else msgspec.structs.replace(found, path=None, blobs=None)
+
+
+@route("GET", "/store/check")
+def store_check(call: VerbRequest) -> StoreChecks:
+    """Checks quickly whether the namespace's store is usable. A fault is part of the answer, not an error."""
+    return StoreChecks(tuple(check_store(call.space.store)))

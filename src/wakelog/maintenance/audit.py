@@ -1,0 +1,149 @@
+"""The audit of a session: what was done to the record itself, by whom and why.
+
+It lists what was removed and masked, holds, rewinds, adoptions, marks of trust, decisions of people about calls, gaps,
+and the session's life. What the agent did is the log's; this is what was done to the log. It says nothing about whether
+the bytes are sound: `Session.verify` does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from wakelog.log.reader import Entry
+from wakelog.maintenance.holds import Hold, hold_of
+from wakelog.model.document import HOLD_LABEL
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.records import Anchor
+from wakelog.session import Session
+
+if TYPE_CHECKING:
+    from wakelog.store import Store
+
+Concern = Literal["removal", "masking", "hold", "history", "trust", "approval", "life", "gap"]
+CONCERNS: dict[str, Concern] = {
+    "payload.erased": "removal",
+    "range.pruned": "removal",
+    "payload.redacted": "masking",
+    "labels.set": "hold",
+    "history.rewound": "history",
+    "history.adopted": "history",
+    "history.compacted": "history",
+    "history.expanded": "history",
+    "session.forked": "history",
+    "checkpoint.named": "history",
+    "trust.endorsed": "trust",
+    "step.invalidated": "trust",
+    "action.approved": "approval",
+    "action.denied": "approval",
+    "action.reconciled": "approval",
+    "action.abandoned": "approval",
+    "input.answered": "approval",
+    "budget.set": "approval",
+    "session.opened": "life",
+    "session.paused": "life",
+    "session.resumed": "life",
+    "session.closed": "life",
+    "session.reopened": "life",
+    "session.archived": "life",
+    "lease.taken": "life",
+    "records.imported": "life",
+    "gap.noted": "gap",
+}
+
+
+class AuditEntry(msgspec.Struct, frozen=True):
+    """One thing that was done to the record."""
+
+    seq: Seq
+    at: int
+    turn: int
+    concern: Concern
+    kind: str
+    actor: str
+    by: str
+    """The name that was given; empty when none was."""
+    why: str
+    what: str
+    """What it was done to, in words."""
+    events: tuple[Seq, ...]
+    """The events it was done to, where it names them."""
+
+
+class Audit(msgspec.Struct, frozen=True):
+    """What was done to a session's record. Pass `next` as `after` to read on; empty: these were the last."""
+
+    session: SessionId
+    name: str
+    anchor: Anchor
+    hold: Hold | None
+    entries: tuple[AuditEntry, ...]
+    next: str = ""
+
+
+def audit_session(store: Store, session: Session[Any], *, after: str = "", limit: int = 200) -> Audit:
+    """Reads the record of a session, oldest first, rewound parts too."""
+    page = store.index.events(session.id, kinds=tuple(CONCERNS), rewound=True, after=after, limit=limit)
+    entries = [_entry(session.log.entry(row.seq)) for row in page]
+    return Audit(
+        session=session.id,
+        name=session.name,
+        anchor=session.anchor(),
+        hold=hold_of(session),
+        entries=tuple(entry for entry in entries if entry is not None),
+        next=page.next,
+    )
+
+
+def _entry(entry: Entry) -> AuditEntry | None:
+    """None for labels that have nothing to do with a hold."""
+    body, header = entry.body, entry.header
+    if entry.kind == "labels.set" and HOLD_LABEL not in (body.get("labels") or {}):
+        return None
+    what, events = _what(entry.kind, body)
+    return AuditEntry(
+        seq=entry.seq,
+        at=header.at,
+        turn=header.turn,
+        concern=CONCERNS[entry.kind],
+        kind=entry.kind,
+        actor=header.actor,
+        by=_text(body.get("by")),
+        why=_text(body.get("why")),
+        what=what,
+        events=events,
+    )
+
+
+def _what(kind: str, body: dict[str, Any]) -> tuple[str, tuple[Seq, ...]]:
+    if kind == "payload.erased":
+        seqs = tuple(each["seq"] for each in body.get("erased") or () if isinstance(each, dict) and "seq" in each)
+        return f"content of {_count(len(seqs), 'event')} erased", seqs
+    if kind == "range.pruned":
+        return f"bodies up to e{body.get('upto')} pruned", ()
+    if kind == "payload.redacted":
+        return f"secrets masked before storing: {', '.join(body.get('markers') or ())}", (int(body.get("target") or 0),)
+    if kind == "labels.set":
+        reason = (body.get("labels") or {}).get(HOLD_LABEL)
+        return ("hold lifted" if reason is None else f"hold placed: {reason}"), ()
+    if kind == "history.rewound":
+        return f"{body.get('mode') or 'rewind'} to e{body.get('to')}", ()
+    if kind == "history.compacted":
+        return f"e{body.get('first')} to e{body.get('last')} summed up in view", ()
+    if kind == "history.expanded":
+        return f"the summary of e{body.get('compacted')} taken back", ()
+    targets = tuple(body.get("targets") or ())
+    words = next((_text(body.get(name)) for name in _NAMED if _text(body.get(name))), "")
+    return words or (_count(len(targets), "event") if targets else ""), targets
+
+
+_NAMED = ("name", "session", "action", "request", "missed", "outcome", "holder", "source", "parent", "host")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

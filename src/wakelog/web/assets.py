@@ -1,0 +1,74 @@
+"""The built files of the page, by the path they are asked for.
+
+All of them are read once and kept: they are small, and nothing that is asked for can name a file that is not in the
+table. Where there is no build, as in a checkout without `make page`, there is no table.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+from pathlib import Path
+
+import msgspec
+
+from wakelog.errors import UnsupportedError
+from wakelog.web.headers import FOREVER, HEADERS, NEVER
+
+STATIC = Path(__file__).parent / "static"
+START = "index.html"
+
+_MEDIA = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_SMALL = 1024
+
+
+class Asset(msgspec.Struct, frozen=True):
+    """One file, ready to be sent; `packed` is the same gzipped, or empty where that saves nothing."""
+
+    content: bytes
+    packed: bytes
+    media: str
+    is_fixed: bool
+    """Its name changes with its content, so that a browser may keep it for ever."""
+
+    def answer(self, accept: str) -> tuple[dict[str, str], bytes]:
+        """The headers and the body for a browser that accepts these encodings."""
+        headers = {**HEADERS, "content-type": self.media, "cache-control": FOREVER if self.is_fixed else NEVER}
+        if self.packed:
+            headers["vary"] = "accept-encoding"
+            if "gzip" in accept:
+                headers["content-encoding"] = "gzip"
+                return headers, self.packed
+        return headers, self.content
+
+
+def read_assets(folder: Path) -> dict[str, Asset]:
+    """The files below a folder by their path from it; only those of a known kind."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        media = _MEDIA.get(path.suffix)
+        if media is None or not path.is_file():
+            continue
+        name = path.relative_to(folder).as_posix()
+        content = path.read_bytes()
+        packed = gzip.compress(content, mtime=0) if len(content) > _SMALL else b""
+        found[name] = Asset(content, packed, media, is_fixed=name.startswith("assets/"))
+    return found
+
+
+@functools.cache
+def page_assets() -> dict[str, Asset]:
+    """The files of the page; none where it was not built."""
+    found = read_assets(STATIC)
+    return found if START in found else {}
+
+
+def require_page() -> None:
+    """UnsupportedError where the page was not built."""
+    if not page_assets():
+        raise UnsupportedError("the page was not built", kind="page-missing", hint="make page builds it; it needs node")
