@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all test-adapters test-fuzz lint check format bench bench-quick bench-docs bench-venv coverage changelog release clean
+.PHONY: help venv demo page page-check test test-all test-adapters test-fuzz lint check format bench bench-quick bench-docs bench-venv coverage changelog release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,17 +24,23 @@ venv: $(STAMP) ## create .venv with everything pinned in constraints.txt
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "wakelog needs Python 3.11 or newer: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install -qq -c constraints.txt -e '.[test,check]'
+	WAKELOG_PAGE=skip $(PY) -m pip install -qq -c constraints.txt -e '.[test,check]'
 	@touch $@
 
 demo: venv ## run the demo
 	$(PY) examples/demo.py
 
+page: venv ## build the web page, for `wakelog ui` in this checkout; brings a node where there is none
+	$(PY) hatch_build.py
+
+page-check: page ## check the types of the page
+	cd ui && npm run check
+
 test: venv ## run the tests, without the slow ones
 	$(PY) -m pytest -q -n 2 --dist worksteal --hypothesis-profile=quick -m "not slow"
 
 test-all: venv ## run every test
-	$(PY) -m pip install -qq -c constraints.txt -e '.[test-all]'
+	WAKELOG_PAGE=skip $(PY) -m pip install -qq -c constraints.txt -e '.[test-all]'
 	$(PY) -m pytest -q -n 2 --dist worksteal
 
 test-adapters: venv ## run each framework's suite in its own environment; `make test-adapters ONLY=langgraph` runs one
@@ -62,7 +68,7 @@ bench-venv: $(BENCH_STAMP) # the peers never meet the tests' environment
 
 $(BENCH_STAMP): pyproject.toml benchmarks/constraints.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
-	$(BENCH_PY) -m pip install -qq -c benchmarks/constraints.txt -e '.[bench]'
+	WAKELOG_PAGE=skip $(BENCH_PY) -m pip install -qq -c benchmarks/constraints.txt -e '.[bench]'
 	@touch $@
 
 bench: venv bench-venv ## run every benchmark, peers and all; about half an hour and more
@@ -88,5 +94,5 @@ release: venv ## collect the changelog, build wheel and sdist, try both; DRY=1 c
 	$(PY) scripts/release.py $(if $(DRY),--dry-run)
 
 clean: ## remove the environment, builds and caches
-	rm -rf $(VENV) $(BENCH_VENV) .venv-adapters dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) .venv-adapters ui/node_modules src/wakelog/web/static dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

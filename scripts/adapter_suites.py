@@ -11,6 +11,7 @@ file pins the framework; its first line may name further packages that only the 
     python scripts/adapter_suites.py langgraph adk      only these
 """
 
+import os
 import subprocess
 import sys
 import venv
@@ -49,8 +50,9 @@ def environment(name: str) -> str:
     wanted = constraints.read_text("utf-8") + (ROOT / "pyproject.toml").read_text("utf-8")
     if not stamp.is_file() or stamp.read_text("utf-8") != wanted:
         venv.create(folder, with_pip=True, clear=True)
-        install = [python, "-m", "pip", "install", "-qq", "-c", constraints, "-e", f"{ROOT}[{name},adapter-suites]"]
-        subprocess.run([*install, *also(constraints)], check=True)
+        wakelog = f"{ROOT}[{name},adapter-suites]"
+        install = [str(python), "-m", "pip", "install", "-qq", "-c", str(constraints), "-e", wakelog]
+        subprocess.run([*install, *also(constraints)], env={**os.environ, "WAKELOG_PAGE": "skip"}, check=True)
         stamp.write_text(wanted, "utf-8")
     return str(python)
 

@@ -27,6 +27,7 @@ HEADINGS = {"added": "Added", "changed": "Changed", "fixed": "Fixed", "removed":
 UNRELEASED = "## Unreleased"
 NOT_YET = "unreleased"
 """In place of the date, in the section of a version that is collected but not released."""
+PAGE = "wakelog/web/static/index.html"
 NEVER_SHIPPED = (".venv", ".git/", "__pycache__", ".hypothesis")
 
 
@@ -92,6 +93,8 @@ def build(root: Path, out: Path) -> tuple[Path, Path]:
     [wheel], [sdist] = out.glob("*.whl"), out.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as archive:
         shipped = archive.namelist()
+    if PAGE not in shipped:
+        raise SystemExit(f"the wheel has no page: {PAGE} is missing")
     with tarfile.open(sdist) as archive:
         shipped += archive.getnames()
     strays = [name for name in shipped if any(part in name for part in NEVER_SHIPPED)]

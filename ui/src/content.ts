@@ -99,5 +99,5 @@ export function sortOf(event: { kind: string; effect?: string; outcome?: string;
   if (head === "file" || head === "resource") return { sign: "▤", role: "state", word: head };
   if (head === "payload" || head === "range") return { sign: "▒", role: "waiting", word: tail };
   if (head === "note") return { sign: "✎", role: "user", word: "note" };
-  return { sign: "·", role: "muted", word: event.kind };
+  return { sign: "·", role: "muted", word: head === "session" ? tail : event.kind };
 }
