@@ -20,6 +20,11 @@ _FOCUSED = """() => {
   const text = said.replace(/\\s+/g, " ").trim();
   return { tag: at.tagName.toLowerCase(), role: at.getAttribute("role") || "", text };
 }"""
+_FIELD = """() => {
+  const at = document.activeElement;
+  if (!at?.matches("input, textarea, select")) return "";
+  return at.getAttribute("aria-label") || at.labels?.[0]?.innerText || at.placeholder || "";
+}"""
 _WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -44,6 +49,7 @@ class Reader:
             viewport={"width": width, "height": height},
             color_scheme="dark" if theme == "dark" else "light",
             reduced_motion="reduce" if calm else "no-preference",
+            permissions=["clipboard-read", "clipboard-write"],
             # The policy of the page forbids scripts from elsewhere, which axe is.
             bypass_csp=for_axe,
             **more,
@@ -121,6 +127,14 @@ class Reader:
                 return
             seen.append(said[:40])
         raise AssertionError(f"Tab never reached {text!r}: {seen}")
+
+    def tabs_to_field(self, label: str, most: int = 200) -> None:
+        """Presses Tab until a field with this label has the focus."""
+        for _ in range(most):
+            self.page.keyboard.press("Tab")
+            if re.search(label, str(self.page.evaluate(_FIELD))):
+                return
+        raise AssertionError(f"Tab never reached a field {label!r}")
 
     # Judging
 
