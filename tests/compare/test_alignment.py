@@ -1,5 +1,6 @@
 """Alignment: every step in one row, the same from both sides, and a change found where it was made."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,15 +115,17 @@ def _seen(step: Made) -> Made:
     return (kind, given_, 0 if kind in ("message", "fact") else result)
 
 
-def test_ten_thousand_steps_are_compared_in_full() -> None:
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_thousands_of_steps_are_compared_in_full(count: int) -> None:
     def steps(changed: int) -> list[Made]:
-        return [("tool", n % 50, 1 if n == changed else 0) for n in range(10_000)]
+        return [("tool", n % 50, 1 if n == changed else 0) for n in range(count)]
 
+    changed, more = count * 7 // 10, count * 9 // 10
     a = log_of(steps(-1))
-    b = log_of([*steps(7_000)[:9_000], ("fact", 1, 0), *steps(-1)[9_000:]])
+    b = log_of([*steps(changed)[:more], ("fact", 1, 0), *steps(-1)[more:]])
     pair = compare(select_extent(a), select_extent(b)).pairs[0]
-    assert len(pair.rows) == 10_001
+    assert len(pair.rows) == count + 1
     assert pair.divergence is not None
-    assert pair.divergence.same_before == 7_000
-    assert pair.same == 9_999
+    assert pair.divergence.same_before == changed
+    assert pair.same == count - 1
     assert pair.notes == ()

@@ -206,6 +206,7 @@ def check(
         assert watcher.seen == list(range(1, last + 1)), f"seed {seed}"
 
 
+@pytest.mark.slow
 @pytest.mark.seeded
 def test_a_primary_is_killed_under_two_servers() -> None:
     play(servers=2, clients=4, kills=1, seed=SEED)
