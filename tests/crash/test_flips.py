@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from tests.crash.answers import Questions, is_complaint, small_store
@@ -110,3 +111,33 @@ def test_every_changed_byte_is_found_or_changes_nothing(
     rng = random.Random(SEED - chunk)
     for at in range(len(whole[0]))[chunk::64]:
         _check_flip(tmp_path, whole, at, 1 << rng.randrange(8))
+
+
+@pytest.mark.usefixtures("_no_hanging")
+@pytest.mark.parametrize(("table", "bit"), [("log", 1), ("commit_id", 4)])
+def test_a_column_that_changes_its_type_is_found(
+    tmp_path: Path, whole: tuple[bytes, Questions, dict[str, Any]], table: str, bit: int
+) -> None:
+    """One bit makes a number a null, which equals nothing and differs from nothing, or a text."""
+    offsets = list(_types_of_columns(tmp_path, whole[0], table))
+    assert offsets
+    for at in offsets:
+        _check_flip(tmp_path, whole, at, 1 << bit)
+
+
+def _types_of_columns(folder: Path, data: bytes, table: str) -> Iterator[int]:
+    """Where a row says of which type its first columns are, for each row of a table (SQLite's file format, 2.1)."""
+    (folder / "log.db").write_bytes(data)
+    db = apsw.Connection(str(folder / "log.db"))
+    pages = [n for (n,) in db.execute("select pageno from dbstat where name = ? and pagetype = 'leaf'", (table,))]
+    db.close()
+    for start in (PAGE * (number - 1) for number in pages):
+        has_rowid = data[start] == 13
+        for cell in range(int.from_bytes(data[start + 3 : start + 5])):
+            pointer = start + 8 + 2 * cell
+            at = start + int.from_bytes(data[pointer : pointer + 2])
+            for _ in range(2 if has_rowid else 1):  # the row's length, and its number
+                while data[at] & 0x80:
+                    at += 1
+                at += 1
+            yield from range(at + 1, at + 5)

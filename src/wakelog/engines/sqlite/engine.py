@@ -244,7 +244,8 @@ class SqliteEngine:
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
         rows: Any = self._read(lambda db: db.execute(_CHANGES, (int(cursor or 0), limit)).fetchall())
-        return [FeedChange(SessionId(session), seq, str(at)) for session, seq, at in rows]
+        # A damaged row may have no number of its own. Its session's `verify` tells; the feed of the others goes on.
+        return [FeedChange(SessionId(session), seq, str(at)) for session, seq, at in rows if type(seq) is int]
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
         return payload_of(self, session, seq, digest)

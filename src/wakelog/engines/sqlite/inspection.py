@@ -38,10 +38,11 @@ _FORGOTTEN = """
     select commit_id, session from log where fingerprint <> x'' and not exists
     (select 1 from commit_id c where c.session = log.session and c.id = log.commit_id and c.last = log.last)
 """
-# Two looks at each row, by the index and by its number: SQLite takes a column from the index wherever it can.
+# Two looks at each row, by the index and by its number: SQLite takes a column from the index wherever it can. A flipped
+# bit can make a column null, which is neither equal nor unequal to anything: hence `is not`.
 _STRAYED = """
     select row.first from log place indexed by log_place join log row not indexed on row.id = place.id
-    where place.session = ? and (row.session, row.last) <> (place.session, place.last)
+    where place.session = ? and (row.session is not place.session or row.last is not place.last)
 """
 _SNAPSHOTS = "select s.id, seq, data, x.checksum, x.session from snapshot x left join session s on s.no = x.session"
 _CACHE = "drop it, it is a cache"

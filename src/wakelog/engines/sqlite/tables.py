@@ -158,7 +158,7 @@ def commit_by_id(db: apsw.Connection, number: int, session: str, commit_id: str)
     if row is None and not is_there:
         return None
     last, _, stored = (row or "0 0").partition(" ")
-    is_sound = checksum(session, commit_id, int(last)) == int(stored)
+    is_sound = last.isdecimal() and str(checksum(session, commit_id, int(last))) == stored
     known = commit_at(db, number, int(last), commit_id) if is_sound else None
     if known is None:
         raise CorruptLogError(f"what is stored of commit id {commit_id!r} of {session} is damaged", session=session)
