@@ -107,6 +107,11 @@ def _carry(log: Log, turn: int) -> Carry:
     return Carry(first, asked, is_first=first is None)
 
 
+def turn_blocks(log: Log, turn: int) -> TurnBlocks:
+    """What was said and done in a turn, in the attempt that is in view."""
+    return _read(log, accepted(log, attempts_of(log, turn)))
+
+
 def _read(log: Log, span: Span) -> TurnBlocks:
     return read_turn(log, span.turn, span.first, span.last, attempt=span.attempt, is_over=span.outcome != "open")
 
