@@ -20,7 +20,7 @@ from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import fit, inert, iso
 from wakelog.errors import WakelogError
 from wakelog.files.commit_links import CommitLink
-from wakelog.files.git_hook import add_trailers, install_hook, remove_hook
+from wakelog.files.git_hook import install_hook, remove_hook
 from wakelog.store.commit_turns import CommitTurn, SessionCommits
 
 SHORT = 10
@@ -182,15 +182,23 @@ def _own_command() -> str:
     return shutil.which("wakelog") or sys.argv[0]
 
 
-@git_command.command("trailer", hidden=True)
-@click.argument("message", type=click.Path(path_type=Path))
-@click.argument("kind", default="")
+@git_command.command("trailer")
+@click.argument("message", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("kind", metavar="[KIND]", default="")
 @common
 def trailer(ctx: CommandContext, message: Path, kind: str) -> None:
-    """Add the turns behind what is staged to a commit's message. The hook of git runs this; it never fails."""
+    """Add the turns behind what is staged to the file with a commit's message. The hook of git runs this with what git
+    gives it; it never fails. Merges are left alone.
+
+    \b
+    Example:
+      wakelog git trailer .git/COMMIT_EDITMSG message
+    """
+    turns: list[str] = []
     with contextlib.suppress(WakelogError):
         if kind not in ("merge", "squash"):
-            add_trailers(message, ctx.store.git.turns_staged())
+            turns = ctx.store.git.add_trailers(message)
+    ctx.answer("gittrailer", {"turns": turns}, lambda: ctx.say(inert(", ".join(turns) or "no turn", lines=False)))
 
 
 shape(SessionCommits, "session name? links")
