@@ -37,6 +37,8 @@ EXCEPTIONS = {
         "wakelog.engines.sqlite.inspection",
         "file_system",
     ): "there may be no store yet",
+    ("cli/commands/git.py", "wakelog.files.git_hook", "install_hook"): "there may be no store yet",
+    ("cli/commands/git.py", "wakelog.files.git_hook", "remove_hook"): "there may be no store yet",
     ("cli/commands/replay.py", "wakelog.replay.agent_run", "load_agent"): USERS_CODE,
     ("cli/commands/watch.py", "wakelog.monitors.rules", "load_rules"): USERS_CODE,
 }

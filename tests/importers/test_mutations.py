@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import wakelog
+from tests.importers import test_aider, test_cline, test_cursor
 from tests.importers.opencode_samples import messages, whole_messages, write_database, write_folder, write_new_database
 from tests.importers.samples import codex, codex_exec, gemini, gemini_log, pi
 from wakelog.errors import InvalidInputError
@@ -43,7 +44,7 @@ ODD: list[Any] = [
     {"a": {"b": [{}]}},
 ]
 KEYS = ("type", "id", "role", "payload", "content", "message", "call_id", "output", "state", "tokens", "timestamp")
-FORMATS = ("codex-rollout", "codex-exec-json", "gemini-cli", "pi", "opencode")
+FORMATS = ("codex-rollout", "codex-exec-json", "gemini-cli", "pi", "opencode", "cursor", "cline", "aider")
 LINES = {"codex-rollout": codex, "codex-exec-json": codex_exec, "gemini-cli": gemini_log, "pi": pi}
 few = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
@@ -143,6 +144,40 @@ def test_a_spoilt_session_of_opencode_never_stops_an_import(tmp_path: Path, data
     check(write_folder(tmp_path / "storage", stored), "opencode")
     check(write_database(tmp_path / "opencode.db", stored), "opencode")
     check(write_new_database(tmp_path / "opencode-next.db", rows), "opencode")
+
+
+@few
+@given(data=st.data())
+def test_a_spoilt_task_of_cline_never_stops_an_import(tmp_path: Path, data: st.DataObject) -> None:
+    conversation = data.draw(st.sampled_from((test_cline.NATIVE, test_cline.XML)))
+    path = test_cline.written(tmp_path, conversation)
+    path.with_name("ui_messages.json").write_text(json.dumps(spoil(test_cline.seen_by_person(conversation), data)))
+    path.write_text(json.dumps(spoil(conversation, data)))
+    check(path, "cline")
+
+
+@few
+@given(data=st.data())
+def test_a_spoilt_session_of_cursor_never_stops_an_import(tmp_path: Path, data: st.DataObject) -> None:
+    more = {
+        key: data.draw(st.sampled_from(ODD))
+        for key in data.draw(st.lists(st.sampled_from(("createdAt", "modelConfig", "status", "name", "conversation"))))
+    }
+    bubbles = {name: {"type": 2} | spoil(bubble, data) for name, bubble in test_cursor.BUBBLES.items()}
+    check(test_cursor.written(tmp_path / "state.vscdb", bubbles, **more), "cursor")
+
+
+@few
+@given(data=st.data())
+def test_a_spoilt_history_of_aider_never_stops_an_import(tmp_path: Path, data: st.DataObject) -> None:
+    lines = (test_aider.FIRST + test_aider.SECOND).splitlines()
+    for _ in range(data.draw(st.integers(1, 6))):
+        place = data.draw(st.integers(0, len(lines) - 1))
+        odd = ("", "```", "####", ">", "> Tokens: k sent, .k received.", "# aider chat started at 2026-99-99 00:00:00")
+        lines[place] = data.draw(st.sampled_from((*odd, lines[place][:5], lines[-1], "# aider chat started at x")))
+    path = tmp_path / "history.md"
+    path.write_text("\n".join(lines))
+    check(path, "aider")
 
 
 def test_what_the_log_cannot_hold_is_made_so_that_it_can() -> None:

@@ -63,7 +63,7 @@ def test_on_text_that_the_rules_were_not_made_for_the_figures_are_those_of_the_d
     assert found["goal"].recall >= 0.85
     assert found["write"].precision >= 0.95
     assert found["write"].recall >= 0.70
-    assert default.precision >= 0.50
+    assert default.precision >= 0.55
     assert default.recall >= 0.50
     assert found["decision"].recall >= 0.75
 

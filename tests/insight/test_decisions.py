@@ -5,7 +5,7 @@ import pytest
 from tests.insight.turns import Scene
 from wakelog.insight.blocks import Finding, TextSpan
 from wakelog.insight.decisions import DEFAULT_SCORE, find_decisions
-from wakelog.insight.derivation import minor_decisions
+from wakelog.insight.derivation import LATER_SCORE, minor_decisions
 
 CHOICE = "I'll stream the body instead of buffering it, so that memory stays flat."
 
@@ -96,3 +96,29 @@ def test_spans_stay_inside_their_texts() -> None:
     for found in find_decisions(scene.done()):
         assert scene.quote(found) in scene.blocks[0].text  # type: ignore[union-attr]  # the first block is a text
         assert scene.quote(found)
+
+
+def test_what_was_only_thought_needs_a_reason_of_its_own() -> None:
+    bare = "I should stream the body instead of buffering it here."
+    assert _shown(Scene().says(bare).edits("upload.py"))
+    assert not _shown(Scene().thinks(bare).edits("upload.py"))
+    assert _shown(Scene().thinks(CHOICE).edits("upload.py"))
+
+
+def test_the_third_decision_of_a_turn_needs_more() -> None:
+    found = [Finding("decision", TextSpan(n, 0, 0, 9), score=DEFAULT_SCORE) for n in range(5)]
+    assert minor_decisions(found, steps=100) == found[2:]
+    sure = [Finding("decision", TextSpan(n, 0, 0, 9), score=DEFAULT_SCORE + LATER_SCORE) for n in range(5)]
+    assert minor_decisions(sure, steps=100) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The hook cannot block the session, so that it starts.",
+        '"I have used the wrong constraint since the beginning of this."',
+        "I made a mistake and used the wrong module, so it fails now.",
+    ],
+)
+def test_what_others_cannot_do_quotes_and_slips_are_no_decisions(text: str) -> None:
+    assert not _shown(Scene().says(text).edits())

@@ -11,6 +11,9 @@ import msgspec
 from wakelog.errors import WakelogError
 from wakelog.importers.formats import all_formats, format_of
 
+HIDDEN = frozenset({".aider.chat.history.md"})
+"""Of the hidden files of a folder, those that may be transcripts."""
+
 
 class FoundTranscript(msgspec.Struct, frozen=True):
     format: str
@@ -38,7 +41,7 @@ def find_transcripts(at: Path | None = None, *, since: int = 0) -> list[FoundTra
 def in_folder(folder: Path, *, since: int = 0) -> Iterator[FoundTranscript]:
     """The files of a folder, and of those below it, that are transcripts."""
     for path in sorted(folder.rglob("*")):
-        if path.name.startswith(".") or not path.is_file():
+        if (path.name.startswith(".") and path.name not in HIDDEN) or not path.is_file():
             continue
         try:
             format = format_of(path).NAME

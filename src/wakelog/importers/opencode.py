@@ -13,17 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from wakelog.importers.files import Sample, digest
+from wakelog.importers.foreign_database import MAGIC, tables
 from wakelog.importers.moments import microseconds
 from wakelog.importers.opencode_parts import AnswerReader, Named, user_steps, whole_steps
-from wakelog.importers.opencode_store import (
-    MAGIC,
-    StoredMessage,
-    StoredRow,
-    StoredSession,
-    session_ids,
-    sessions_in,
-    tables,
-)
+from wakelog.importers.opencode_store import StoredMessage, StoredRow, StoredSession, session_ids, sessions_in
 from wakelog.importers.steps import LabelsStep, SourceRecord, Transcript, TranscriptHead
 from wakelog.model.values import Value
 

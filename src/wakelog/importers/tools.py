@@ -25,7 +25,10 @@ write: write edit multiedit notebookedit apply_patch write_file replace edit_fil
 write: str_replace_based_edit_tool search_replace write_to_file replace_in_file apply_diff insert create delete_file
 write: str_replace file_edit file_write save_memory patch
 shell: bash shell exec_command local_shell run_shell_command execute_command run_terminal_cmd container.exec
-shell: powershell run shell_command
+shell: powershell run shell_command run_terminal_command
+read: ripgrep_raw_search ripgrep glob_file_search semantic_search semantic_search_full list_dir read_lints
+write: search_and_replace insert_content apply_diff reapply
+pure: plan_mode_respond
 """
 _CLASSES: Final = {
     name: kind for kind, _, names in (line.partition(": ") for line in _TABLE.split("\n")) for name in names.split()

@@ -141,7 +141,8 @@ PROPOSES: Final = phrases(
     propos(?:ed|al|e)
     i(?:'d| would) (?:say|go|keep|leave|use|add|start|prefer|rather|do|wait)
     would be (?:better|best|safer|simpler|cleaner)
-    can't|cannot|am unable to|not able to|is not possible|not eligible|not allowed
+    (?:i|we)(?: \w+)? (?:can't|cannot|am unable to|are unable to|am not able to|are not able to)
+    unable to|is not possible|not eligible|not allowed
     """
 )
 
@@ -195,6 +196,7 @@ CLEANUP: Final = phrases(
     lint(?:er|ing)? (?:errors?|issues?|warnings?|problems?|complain\w*)
     (?:syntax|indentation|quoting|escaping)(?: errors?| issues?| problems?)?
     i apologi[sz]e|try again
+    made a mistake|i forgot|but (?:i )?did(?:n't| not)
     commit(?:ted)? (?:the|these|my|all) changes
     all (?:the )?tests pass
     """

@@ -1,9 +1,10 @@
 """Decisions: sentences in which the agent commits to one way, ranked by how much speaks for each.
 
 What speaks for a sentence: it commits to a change, compares or prefers, gives a reason, and an effect follows it. What
-speaks against: it announces a routine step (look, run the tests, commit), repeats what was asked, or sums up at the
-end. The best sentence of each text is a candidate; candidates that stand for one choice (thinking, text and call of it,
-or the same words again) are merged, and the best one is kept.
+speaks against: it announces a routine step (look, run the tests, commit), repeats what was asked, sums up at the end,
+or was only thought; and more so what was thought without a reason. The best sentence of each text is a candidate;
+candidates that stand for one choice (thinking, text and call of it, or the same words again) are merged, and the best
+one is kept.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from wakelog.insight.sentences import Sentence, content_words, is_english, sente
 DEFAULT_SCORE: Final = 4
 """From here on a decision is shown by default."""
 LONG: Final = 1000
-LEAST_SCORE: Final = 2
+LEAST_SCORE: Final = 1
 """Below this it is not kept at all."""
 
 _PLAIN: Final = re.compile(r"[`*_]")
@@ -58,6 +59,8 @@ WEIGHTS: Final = {
     "effect": 2,
     "effect later": 1,
     "long text": 1,
+    "thought": -1,
+    "mused": -2,
     "states": -2,
     "announces": -1,
     "routine": -3,
@@ -134,6 +137,8 @@ def _of_text(
         around.add("diagnosis")
     if len(said.text) > LONG:
         around.add("long text")
+    if said.who == "thinking":
+        around.add("thought")
     if is_last and sentences and cues.SUMMARY.match(_PLAIN.sub("", sentences[0].text)):
         around.add("summary")
     for n, sentence in enumerate(sentences):
@@ -149,6 +154,8 @@ def _of_text(
             signs.add("effect")
         if is_last and reason is None and "did" in signs:
             signs.add("recap")
+        if said.who == "thinking" and "reason" not in signs:
+            signs.add("mused")
         words = content_words(sentence.text)
         yield Candidate(place, said, sentence, frozenset(signs | around), reason, effect, batch, words)
 
@@ -158,6 +165,7 @@ def signs_of(text: str) -> set[str]:
     if (
         text.count(" ") < 4
         or text[0].islower()
+        or text[0] in '"“'
         or cues.QUESTION.search(text)
         or cues.OFFERS.search(text)
         or cues.RETELLS.match(text)

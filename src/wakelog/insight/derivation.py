@@ -28,6 +28,8 @@ from wakelog.timeline.points import Span, accepted, attempts_of
 LEAST_DECISIONS: Final = 3
 MOST_DECISIONS: Final = 12
 STEPS_EACH: Final = 10
+LATER_SCORE: Final = 1
+"""So much more the third and later decisions of a turn need: most of these are details of the first."""
 """A turn shows three decisions, a long one a decision for so many calls, and never more than twelve."""
 
 SAME_WORDS: Final = 0.4
@@ -107,6 +109,11 @@ def _carry(log: Log, turn: int) -> Carry:
     return Carry(first, asked, is_first=first is None)
 
 
+def turn_blocks(log: Log, turn: int) -> TurnBlocks:
+    """What was said and done in a turn, in the attempt that is in view."""
+    return _read(log, accepted(log, attempts_of(log, turn)))
+
+
 def _read(log: Log, span: Span) -> TurnBlocks:
     return read_turn(log, span.turn, span.first, span.last, attempt=span.attempt, is_over=span.outcome != "open")
 
@@ -175,7 +182,7 @@ def minor_decisions(found: list[Finding], steps: int) -> list[Finding]:
     """The decisions that are shown only when all are asked for: the weak ones, and those beyond what a turn shows."""
     decisions = sorted((f for f in found if f.kind == "decision"), key=lambda f: -f.score)
     room = min(MOST_DECISIONS, max(LEAST_DECISIONS, steps // STEPS_EACH))
-    return [f for n, f in enumerate(decisions) if n >= room or f.score < DEFAULT_SCORE]
+    return [f for n, f in enumerate(decisions) if n >= room or f.score < DEFAULT_SCORE + (LATER_SCORE if n > 1 else 0)]
 
 
 class _Recorded:

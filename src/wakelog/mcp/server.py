@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -203,10 +204,12 @@ class _Watchers:
                         await client.send_resource_updated(uri)
 
 
-def run_stdio(opener: Opener, front: Front, *, read_only: bool = False) -> None:
-    """Serves a client that a front has greeted, until it goes away."""
+def run_stdio(
+    opener: Opener, front: Front, *, read_only: bool = False, take_in: Callable[[], object] | None = None
+) -> None:
+    """Serves a client that a front has greeted, until it goes away. `take_in` brings in what hooks wrote."""
     _log_in_lines()
-    server = build_server(LazyStore(opener), read_only=read_only)
+    server = build_server(LazyStore(opener, take_in), read_only=read_only)
     anyio.run(serve_front, server, front)
 
 
@@ -219,12 +222,14 @@ async def serve_front(server: MCPServer[Any], front: Front) -> None:
         await low.run(reader, writer, low.create_initialization_options())
 
 
-def run_http(opener: Opener, host: str, port: int, *, read_only: bool = False) -> None:
+def run_http(
+    opener: Opener, host: str, port: int, *, read_only: bool = False, take_in: Callable[[], object] | None = None
+) -> None:
     """Serves Streamable HTTP at /mcp. The SDK checks Host and Origin, which on loopback keeps web pages out."""
     import uvicorn
 
     _log_in_lines()
-    app = trimming(build_server(LazyStore(opener), read_only=read_only).streamable_http_app(host=host))
+    app = trimming(build_server(LazyStore(opener, take_in), read_only=read_only).streamable_http_app(host=host))
     uvicorn.run(app, host=host, port=port, log_level="warning", server_header=False)
 
 

@@ -102,10 +102,14 @@ def accept_item(session: Session[Any], item: InsightItem) -> Seq:
     draft = session._runtime.flow.draft(
         _event(item, evidence), actor="user", mark=mark, derived_from=((item.seq, item.seq),)
     )
+    return write_beyond_end(session, draft, f"e{item.seq} was accepted")
+
+
+def write_beyond_end(session: Session[Any], draft: EventDraft, why: str) -> Seq:
+    """Records what is known about a session. One that is over stays so: it is opened for the event and closed again."""
     if session.status not in ("closed", "archived"):
         return session._write(draft)
-    # What is accepted is knowledge about a session that is over: it stays over.
-    why, is_archived = f"e{item.seq} was accepted", session.status == "archived"
+    is_archived = session.status == "archived"
     closed = [e for e in session.log.entries() if e.kind == "session.closed"][-1]
     session.reopen(why=why)
     seq = session._write(draft)

@@ -11,6 +11,7 @@ import msgspec
 from wakelog.files.commit_links import CommitLink, repository_folder
 from wakelog.files.git_commits import GitCommit, find_commit, notes_of
 from wakelog.files.git_head import git_labels
+from wakelog.files.git_hook import staged_files, trailers_of
 from wakelog.model.ids import SessionId
 from wakelog.timeline.turn_words import TurnWords, words_of_turn
 
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
     from wakelog.store import Store
 
 PAGE = 500
+TURNS_BACK = 20
+"""So many turns back a change may be that is committed now."""
 TIMEOUT_S = 30.0
 _LINKED = "select session, seq from events where kind = 'git_commit.linked' and key = ? and gone = '' order by 1, 2"
 
 
 class CommitTurn(msgspec.Struct, frozen=True):
-    """A turn whose work a commit has. `known` says how that is known; `noted` when only a note in git tells it."""
+    """A turn whose work a commit has. `known` says how that is known; `noted` when only a note in git, or the
+    commit's own message, tells it."""
 
     session: str
     name: str
@@ -85,8 +89,25 @@ def _sessions_in(store: Store, folder: str) -> Iterator[tuple[SessionId, str]]:
         after, more = page.next, bool(page.next)
 
 
+def turns_staged(store: Store, folder: str) -> list[str]:
+    """The turns whose changes of files are about to be committed, as `session@turn`, of each session the newest that
+    changed one of the files."""
+    staged = staged_files(folder)
+    out: list[str] = []
+    for id, name in _sessions_in(store, repository_folder({}, folder)) if staged else ():
+        session = store.resume(id)
+        labels = session.log.part("labels")
+        changed = session.files.modified(TURNS_BACK).files
+        base = str(labels.get("project") or labels.get("repo") or folder)
+        turns = [
+            turn for each in changed if os.path.realpath(os.path.join(base, each.path)) in staged for turn in each.turns
+        ]
+        out += [f"{name or id}@{turn}" for turn in sorted(set(turns))]
+    return out
+
+
 def turns_behind(store: Store, revision: str, folder: str) -> CommitTurns:
-    """The turns that are linked to a commit here, and those that notes in git name."""
+    """The turns that are linked to a commit here, and those that notes in git or its own message name."""
     commit = find_commit(folder, revision)
     found: dict[tuple[str, int], CommitTurn] = {}
     for session, seq in store.index.query_sql(_LINKED, [commit.hash], timeout_s=TIMEOUT_S).rows:
@@ -96,7 +117,7 @@ def turns_behind(store: Store, revision: str, folder: str) -> CommitTurns:
         found[session, turn] = CommitTurn(
             session, log.head().name, turn, body.get("known", "derived"), body.get("on", 0), words_of_turn(log, turn)
         )
-    for line in notes_of(folder, commit.hash):
+    for line in (*notes_of(folder, commit.hash), *trailers_of(folder, commit.hash)):
         name, _, number = line.rpartition("@")
         if not name or not number.isdecimal():
             continue

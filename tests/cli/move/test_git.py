@@ -1,6 +1,8 @@
 """`wakelog git`, and `why` about a line that is committed."""
 
 import hashlib
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -198,3 +200,67 @@ def test_a_file_that_git_does_not_know_is_answered_as_before(
     monkeypatch.chdir(tmp_path)
     asked = cli("why", "src/week.py:2", "--json").data
     assert (asked["name"], asked["git"]) == ("weeks", None)
+
+
+def install(cli: Cli, world: World, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The hook, with a command that is this checkout's."""
+    command = world.repo.folder.parent / "bin" / "wakelog"
+    command.parent.mkdir(exist_ok=True)
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m wakelog "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+    answer = cli("git", "hook", "install", "--json").data
+    assert answer["changed"] is True
+    return Path(answer["hook"])
+
+
+def test_the_hook_names_the_turns_behind_a_commit_in_its_message(
+    cli: Cli, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.work("weeks", "make sessions last a week", "src/week.py", SECOND)
+    world.work("other", "write a readme", "README.md", "# Shop\n")
+    install(cli, world, monkeypatch)
+    world.repo.git("add", "src/week.py")
+    world.repo.git("commit", "-q", "-m", "seven days")
+    assert world.repo.git("log", "-1", "--format=%B") == "seven days\n\nWakelog-Turn: weeks@1"
+    world.repo.git("commit", "-q", "--amend", "--no-edit")
+    shown = cli("git", "show", "HEAD")
+    assert "weeks@1" in shown.out
+    assert "make sessions last a week" in shown.out
+    assert "other" not in shown.out
+
+
+def test_the_hook_never_stops_a_commit(cli: Cli, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(cli, world, monkeypatch)
+    monkeypatch.setenv("WAKELOG_STORE", str(world.repo.folder / "nowhere"))
+    world.repo.write("a", "1")
+    world.repo.commit("without a store")
+    (world.repo.folder.parent / "bin" / "wakelog").unlink()
+    world.repo.write("a", "2")
+    assert world.repo.commit("without wakelog")
+
+
+def test_removing_the_hook_takes_out_exactly_what_was_added(
+    cli: Cli, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = install(cli, world, monkeypatch)
+    assert os.access(path, os.X_OK)
+    assert cli("git", "hook", "install", "--json").data["changed"] is False
+    assert cli("git", "hook", "remove", "--json").data["changed"] is True
+    assert not path.exists()
+    own = "#!/bin/sh\necho mine\n"
+    path.write_text(own)
+    install(cli, world, monkeypatch)
+    assert path.read_text().startswith(own)
+    cli("git", "hook", "remove")
+    assert path.read_text() == own
+
+
+def test_a_hook_that_is_no_shell_script_is_left_alone(cli: Cli, world: World) -> None:
+    path = world.repo.folder / ".git" / "hooks" / "prepare-commit-msg"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("#!/usr/bin/env python3\nprint()\n")
+    refused = cli("git", "hook", "install")
+    assert refused.code != 0
+    assert "wakelog git trailer" in refused.err
+    assert path.read_text() == "#!/usr/bin/env python3\nprint()\n"

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,7 +130,7 @@ def test_a_deleted_session_is_left_out_and_told_until_it_is_asked_for(cli: Cli, 
 OWN, RUN = "7b1e7c02-6a0d-4f7b-9c55-0d6c1c7b8e21", "claude-7b1e7c02"
 
 
-def write_run(folder: Path, turns: list[list[dict[str, object]]]) -> Path:
+def write_run(folder: Path, turns: list[list[Any]]) -> Path:
     """A transcript of Claude Code with these turns: a prompt, then calls of tools with their results."""
     records: list[dict[str, object]] = []
 
@@ -198,7 +199,7 @@ def test_diff_over_many_turns_says_why_nothing_is_derived(cli: Cli, folder: Path
 
 
 def test_why_quotes_the_words_that_asked_for_it_and_not_the_word_to_go_on(cli: Cli, folder: Path) -> None:
-    turns: list[list[dict[str, object]]] = [
+    turns: list[list[Any]] = [
         ["Make sessions last a week.", edit("a.py")],
         ["continue"],
         ["ok, go on", edit("b.py")],
@@ -210,8 +211,11 @@ def test_why_quotes_the_words_that_asked_for_it_and_not_the_word_to_go_on(cli: C
 
 
 def test_a_run_without_times_shows_none(cli: Cli, folder: Path) -> None:
-    run = {"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "Fix it."}], "info": {}}
-    run["messages"] += [  # type: ignore[operator]
+    run: dict[str, Any] = {
+        "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "Fix it."}],
+        "info": {},
+    }
+    run["messages"] += [
         {"role": "assistant", "content": "THOUGHT: look\n```bash\nls\n```"},
         {"role": "user", "content": "<returncode>0</returncode>\n<output>\na\n</output>"},
     ]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,8 +17,10 @@ from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.shell_completion import complete_session
-from wakelog.cli.text import fit, iso
+from wakelog.cli.text import fit, inert, iso
+from wakelog.errors import WakelogError
 from wakelog.files.commit_links import CommitLink
+from wakelog.files.git_hook import install_hook, remove_hook
 from wakelog.store.commit_turns import CommitTurn, SessionCommits
 
 SHORT = 10
@@ -24,18 +30,20 @@ _HOW = {
     "recorded": "a recorded call made it",
     "matched": "it has a file just as the turn left it",
     "derived": "it was made during the turn, with a file that the turn changed",
-    "noted": "a note in git says so",
+    "noted": "a note in git, or its message, says so",
 }
 
 
 @click.group("git")
 def git_command() -> None:
-    """Link the commits of a repository to the turns whose work they have. Git is only read, unless you ask for notes.
+    """Link the commits of a repository to the turns whose work they have. Git is only read, unless you ask for notes or
+    for the hook.
 
     \b
     Examples:
       wakelog git link --all
       wakelog git show HEAD
+      wakelog git hook install
     """
 
 
@@ -142,6 +150,55 @@ def _turn_row(turn: CommitTurn) -> Row:
         Cell(_HOW[turn.known], {"dim": True}),
         Cell(text, {"bold": True}),
     )
+
+
+@git_command.command("hook")
+@click.argument("what", type=click.Choice(["install", "remove"]))
+@click.option("--repo", "folder", metavar="DIR", default=".", help="A folder of the repository (default: this one).")
+@common
+def hook(ctx: CommandContext, what: str, folder: str) -> None:
+    """Install or remove a hook of git that names the turns behind a commit in its message: `Wakelog-Turn: fix-bug@3`.
+
+    The hook is prepare-commit-msg. A hook that is there stays, and gets a few lines at its end; removing takes out
+    exactly those. It names the turns that changed a file which is being committed, and never stops a commit.
+
+    \b
+    Examples:
+      wakelog git hook install
+      wakelog git hook remove
+    """
+    install = what == "install"
+    path, changed = install_hook(folder, _own_command()) if install else remove_hook(folder)
+
+    def human() -> None:
+        done = "is in" if install else "was taken out of"
+        same = "was there already:" if install else "was not there:"
+        ctx.say(f"the hook {done if changed else same} {inert(str(path), lines=False)}")
+
+    ctx.answer("githook", {"hook": str(path), "installed": install, "changed": changed}, human)
+
+
+def _own_command() -> str:
+    return shutil.which("wakelog") or sys.argv[0]
+
+
+@git_command.command("trailer")
+@click.argument("message", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("kind", metavar="[KIND]", default="")
+@common
+def trailer(ctx: CommandContext, message: Path, kind: str) -> None:
+    """Add the turns behind what is staged to the file with a commit's message. The hook of git runs this with what git
+    gives it; it never fails. Merges are left alone.
+
+    \b
+    Example:
+      wakelog git trailer .git/COMMIT_EDITMSG message
+    """
+    turns: list[str] = []
+    with contextlib.suppress(WakelogError):
+        if kind not in ("merge", "squash"):
+            turns = ctx.store.git.add_trailers(message)
+    ctx.answer("gittrailer", {"turns": turns}, lambda: ctx.say(inert(", ".join(turns) or "no turn", lines=False)))
 
 
 shape(SessionCommits, "session name? links")

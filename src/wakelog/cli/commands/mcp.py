@@ -50,7 +50,13 @@ def mcp_command(ctx: CommandContext, read_only: bool, address: str | None) -> No
     host, _, port = address.rpartition(":")
     if not port.isdigit():
         raise click.UsageError(f"{address!r} is not HOST:PORT")
-    run_http(lambda create: _open(ctx, create), host or "127.0.0.1", int(port), read_only=read_only)
+    run_http(
+        lambda create: _open(ctx, create),
+        host or "127.0.0.1",
+        int(port),
+        read_only=read_only,
+        take_in=ctx.take_in_hooks,
+    )
 
 
 def _serve_stdio(ctx: CommandContext, read_only: bool) -> None:
@@ -61,7 +67,7 @@ def _serve_stdio(ctx: CommandContext, read_only: bool) -> None:
         # Only now: it takes longer to load than some clients wait for their first answer.
         from wakelog.mcp.server import run_stdio
 
-        run_stdio(lambda create: _open(ctx, create), front, read_only=read_only)
+        run_stdio(lambda create: _open(ctx, create), front, read_only=read_only, take_in=ctx.take_in_hooks)
 
 
 def _open(ctx: CommandContext, create: bool) -> Store:

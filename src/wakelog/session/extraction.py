@@ -1,0 +1,101 @@
+"""Extractors of somebody's own: a program, often with a model in it, that reads turns and says what was decided.
+
+Rules derive insight beside the log (insight/). An extractor is the other way: what it finds is *recorded*, as ordinary
+events that name it as their actor. It is used only where a program calls `extract`; nothing here does so by itself.
+
+An extractor is not believed. Each find must quote its event letter by letter, so a model cannot make up a decision; and
+what is recorded is trusted no more than the event that it quotes, and at most as unverified, since nobody checked it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from wakelog.errors import InvalidInputError
+from wakelog.insight.blocks import SpokenText, TurnBlocks
+from wakelog.insight.derivation import turn_blocks
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq
+from wakelog.model.trust import least_trusted
+from wakelog.runtime.ambient import TrustMark
+from wakelog.session.base import Where
+from wakelog.session.insights import turns_at, write_beyond_end
+
+if TYPE_CHECKING:
+    from wakelog.session.session import Session
+
+
+class Extracted(msgspec.Struct, frozen=True):
+    """One find: what was decided, or what did not work, in the words of the event `seq`, and the words that say why."""
+
+    kind: Literal["decision", "dead_end"]
+    seq: Seq
+    quote: str
+    reason: str = ""
+
+
+Extractor = Callable[[TurnBlocks], Iterable[Extracted]]
+"""Reads one turn, what was said and done in order, and gives what it found."""
+
+
+class Extraction(msgspec.Struct, frozen=True):
+    """What became of an extractor's finds."""
+
+    recorded: tuple[Seq, ...]
+    refused: tuple[str, ...]
+    """Finds that were not recorded, and why."""
+
+
+def extract(session: Session[Any], extractor: Extractor, where: Where = None, *, name: str = "") -> Extraction:
+    """Lets an extractor read turns that are over, by default the newest, and records what it finds. `name` is how the
+    log names it, by default as its function. A find that was recorded before is passed over."""
+    actor = f"extractor:{name or getattr(extractor, '__name__', 'unnamed')}"
+    known = {
+        (e.kind, e.body.get("choice") or e.body.get("tried"), e.header.derived_from)
+        for e in session.log.entries()
+        if e.header.actor == actor
+    }
+    recorded: list[Seq] = []
+    refused: list[str] = []
+    for blocks in (turn_blocks(session.log, turn) for turn in turns_at(session.log, where)):
+        if not blocks.is_over:
+            refused.append(f"@{blocks.turn} is still open")
+            continue
+        for found in extractor(blocks):
+            if why := _wrong(found, blocks):
+                refused.append(why)
+                continue
+            event = _event(found, actor)
+            if (event.kind, found.quote, ((found.seq, found.seq),)) not in known:
+                recorded.append(_record(session, found, event, actor))
+    return Extraction(tuple(recorded), tuple(refused))
+
+
+def _wrong(found: Extracted, blocks: TurnBlocks) -> str:
+    """Why a find is not recorded; empty when it is."""
+    if not isinstance(found, Extracted):
+        raise InvalidInputError(
+            f"an extractor gives Extracted values, not {type(found).__name__}", kind="bad-extractor"
+        )
+    texts = [b.text for b in blocks.blocks if isinstance(b, SpokenText) and b.seq == found.seq]
+    for words in (found.quote, found.reason):
+        if words and not any(words in text for text in texts):
+            return f"e{found.seq} does not say {words[:80]!r}"
+    return "" if found.quote.strip() else f"a find in e{found.seq} has no words"
+
+
+def _event(found: Extracted, actor: str) -> ev.Event:
+    why = f"found in e{found.seq} by {actor}"
+    if found.kind == "dead_end":
+        return ev.DeadEndNoted(tried=found.quote, learned=found.reason, why=why)
+    return ev.DecisionMade(choice=found.quote, because=found.reason, evidence=(found.seq,), why=why)
+
+
+def _record(session: Session[Any], found: Extracted, event: ev.Event, actor: str) -> Seq:
+    header = session.log.entry(found.seq).header
+    mark = TrustMark(*least_trusted(((header.trust, header.source), ("unverified", header.source or actor))))
+    draft = session._runtime.flow.draft(event, actor=actor, mark=mark, derived_from=((found.seq, found.seq),))
+    return write_beyond_end(session, draft, f"{actor} read e{found.seq}")
