@@ -43,7 +43,7 @@ from wakelog.state.rewind import restore, rewind_delta
 from wakelog.state.snapshots import is_due
 
 KNOWN_PAYLOADS = 1024
-"""How many recent payloads a tip remembers, so that the same content again is a mention and not a copy."""
+"""How many recent payloads a tip remembers at least, so that the same content again is a mention and not a copy."""
 
 
 class Tip:
@@ -264,8 +264,9 @@ def _remember(sealed: Sealed, tip: Tip, payloads: Iterable[bytes], seq: Seq) -> 
     for digest in payloads:
         tip.payloads[digest] = seq
         sealed.new_payloads.append(digest)
-    while len(tip.payloads) > KNOWN_PAYLOADS:
-        del tip.payloads[next(iter(tip.payloads))]
+    if len(tip.payloads) > 2 * KNOWN_PAYLOADS:
+        # Many at once: the first entry of a dict that loses its first is looked for in an ever longer gap.
+        tip.payloads = dict(list(tip.payloads.items())[-KNOWN_PAYLOADS:])
 
 
 def _request_of(doc: dict[str, Value], kind: str, event: Any) -> Seq:
