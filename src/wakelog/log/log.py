@@ -182,7 +182,7 @@ class Log(Appender):
         """The ranges of events that are in view, oldest first: what lies between was rewound. `state` is that at the
         point, for a caller who has it already."""
         last = self.head().seq if at is None else at
-        view = (self.state(last) if state is None else state)["view"]
+        view = self._view_at(last) if state is None else state["view"]
         rewound, to = view["rewound"], view["to"]
         ranges: list[tuple[Seq, Seq]] = []
         while rewound:
@@ -191,6 +191,16 @@ class Log(Appender):
             last, rewound, to = told or to, under, 0
         ranges.append((1, last))
         return ranges[::-1]
+
+    def _view_at(self, seq: Seq) -> dict[str, Value]:
+        """That part of the state at a point. At the head it is what this process holds, so nothing is folded again."""
+        if not self.even_damaged and seq == self.head().seq:
+            with self._locked():
+                if not self._flight:
+                    tip = self._pending_tip(refresh=True)
+                    if tip.seq == seq:
+                        return dict(tip.doc["view"])
+        return dict(self.state(seq)["view"])
 
     def follow(self, *, after: Seq = 0, timeout_s: float | None = None) -> Iterator[Entry]:
         """Streams new events live, from any process, each once and in order. Ends after `timeout_s` without news."""
