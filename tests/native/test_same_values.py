@@ -88,4 +88,5 @@ def test_a_clean_turn_is_known_by_the_core_alone() -> None:
     PURE.are_clean(turn)  # makes the types known
     from wakelog.redaction.values import _walks
 
+    assert NATIVE._scanner is not None
     assert NATIVE._scanner.are_clean(turn, _walks)
