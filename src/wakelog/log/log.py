@@ -182,7 +182,7 @@ class Log(Appender):
         """The ranges of events that are in view, oldest first: what lies between was rewound. `state` is that at the
         point, for a caller who has it already."""
         last = self.head().seq if at is None else at
-        view = self._view_at(last) if state is None else state["view"]
+        view = (self.state(last) if state is None else state)["view"]
         rewound, to = view["rewound"], view["to"]
         ranges: list[tuple[Seq, Seq]] = []
         while rewound:
@@ -192,15 +192,14 @@ class Log(Appender):
         ranges.append((1, last))
         return ranges[::-1]
 
-    def _view_at(self, seq: Seq) -> dict[str, Value]:
-        """That part of the state at a point. At the head it is what this process holds, so nothing is folded again."""
-        if not self.even_damaged and seq == self.head().seq:
-            with self._locked():
-                if not self._flight:
-                    tip = self._pending_tip(refresh=True)
-                    if tip.seq == seq:
-                        return dict(tip.doc["view"])
-        return dict(self.state(seq)["view"])
+    def part_at_head(self, name: str, seq: Seq) -> Value:
+        """One part of the state at `seq`, if that is the head and nothing is in flight; else None. What this process
+        holds is asked, so nothing is folded again. Not for `data`, as for `part`."""
+        with self._locked():
+            if self.even_damaged or self._flight or seq != self.head().seq:
+                return None
+            tip = self._pending_tip(refresh=True)
+            return dict(tip.doc[name]) if tip.seq == seq else None
 
     def follow(self, *, after: Seq = 0, timeout_s: float | None = None) -> Iterator[Entry]:
         """Streams new events live, from any process, each once and in order. Ends after `timeout_s` without news."""
