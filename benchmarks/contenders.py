@@ -243,8 +243,7 @@ class Wakelog(Contender):
         return self.opened.diff(f"@{a}", f"@{b}")
 
     def recent_files(self, turns: int) -> list[str]:
-        rows = self.store.index.files_modified(self.opened.id, last_turns=turns).rows
-        return [row.path for row in reversed(rows)]
+        return [file.path for file in reversed(self.opened.files.modified(turns).files)]  # from the log, no index
 
     def settings(self) -> Settings:
         engine: Any = self.store.engine

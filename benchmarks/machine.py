@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 
 import wakelog
-from wakelog import native
+from wakelog.native import IN_USE
 
 _LIBRARIES = ("apsw", "msgspec", "zstandard")
 
@@ -23,7 +23,7 @@ def describe() -> dict[str, str]:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "sqlite": f"{apsw.sqlite_lib_version()} in apsw, {sqlite3.sqlite_version} in sqlite3",
         "libraries": ", ".join(f"{name} {version(name)}" for name in _LIBRARIES),
-        "wakelog": f"{wakelog.__version__}, {native.describe()}",
+        "wakelog": f"{wakelog.__version__}, {IN_USE}",
     }
 
 

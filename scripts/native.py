@@ -59,7 +59,7 @@ def main() -> int:
     except subprocess.CalledProcessError as exc:
         print(f"make native: {' '.join(map(str, exc.cmd))} failed.\n{WITHOUT}", file=sys.stderr)
         return 1
-    _run("-c", "from wakelog import native; print('in use:', native.describe())")
+    _run("-c", "from wakelog.native import IN_USE; print('in use:', IN_USE)")
     return 0
 
 

@@ -4,6 +4,8 @@
     make release DRY=1      print the changelog section and build; change no file
     make changelog          only collect the changelog; the section is marked as unreleased
 
+Where cargo is, a wheel of the native core for this platform is built beside them.
+
 The version is the one in pyproject.toml. The fragments in changes/ become its section in CHANGELOG.md and are deleted.
 A section marked as unreleased takes further fragments, and the release puts its date there. Nothing is published,
 committed or tagged: the script ends with the commands for that.
@@ -23,6 +25,9 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # for when this file is run by its path
+from scripts import native  # noqa: E402
+
 HEADINGS = {"added": "Added", "changed": "Changed", "fixed": "Fixed", "removed": "Removed"}
 UNRELEASED = "## Unreleased"
 NOT_YET = "unreleased"
@@ -137,6 +142,8 @@ def main() -> None:
     print(collect(ROOT, given.date, dry_run=given.dry_run))
     for package in build(ROOT, ROOT / "dist"):
         try_out(package, version)
+    problem = native.missing()
+    print(f"no wheel of the native core: {problem}" if problem else native.build(ROOT / "dist").name)
     if not given.dry_run:
         print(f"next: git commit -am 'release: {version}' && git tag v{version}, then publish dist/")
 

@@ -17,6 +17,8 @@ struct Item<'a> {
     delta: &'a [u8],
 }
 
+/// Header and body of a record.
+type Pair = (Vec<u8>, Vec<u8>);
 type Sealed<'py> = (Bound<'py, PyList>, Bound<'py, PyBytes>);
 
 /// The records of a commit as (header, salt, body), and the chain's hash after them.
@@ -74,7 +76,7 @@ pub fn hash_records<'py>(
     Ok(out)
 }
 
-fn seal_all(prev: &[u8], salts: &[u8], items: Vec<Item<'_>>) -> (Vec<(Vec<u8>, Vec<u8>)>, Vec<u8>) {
+fn seal_all(prev: &[u8], salts: &[u8], items: Vec<Item<'_>>) -> (Vec<Pair>, Vec<u8>) {
     let mut chain = prev.to_vec();
     let mut done = Vec::with_capacity(items.len());
     for (item, salt) in items.into_iter().zip(salts.chunks(SALT_SIZE)) {
@@ -137,12 +139,7 @@ fn put_number(out: &mut Vec<u8>, name: &[u8], value: &Bound<'_, PyAny>, default:
 }
 
 /// Left out when it is the default itself: an equal text of another origin is written, as msgspec writes it.
-fn put_choice(
-    out: &mut Vec<u8>,
-    name: &[u8],
-    value: &Bound<'_, PyAny>,
-    default: &Bound<'_, PyString>,
-) -> PyResult<()> {
+fn put_choice(out: &mut Vec<u8>, name: &[u8], value: &Bound<'_, PyAny>, default: &Bound<'_, PyString>) -> PyResult<()> {
     if !value.is(default) {
         out.extend_from_slice(name);
         put_text(out, value.cast_exact::<PyString>()?.to_str()?);

@@ -30,11 +30,7 @@ pub fn zstd_version() -> (u32, u32, u32) {
 
 /// Records and payloads of a commit, each as it is stored.
 #[pyfunction]
-pub fn pack<'py>(
-    py: Python<'py>,
-    records: &Bound<'py, PyAny>,
-    payloads: &Bound<'py, PyAny>,
-) -> PyResult<Blobs<'py>> {
+pub fn pack<'py>(py: Python<'py>, records: &Bound<'py, PyAny>, payloads: &Bound<'py, PyAny>) -> PyResult<Blobs<'py>> {
     let records = records.try_iter()?.map(|each| parts_of(&each?)).collect::<PyResult<Vec<_>>>()?;
     let triples: Vec<_> = records.iter().map(|(a, b, c)| [a.as_bytes(), b.as_bytes(), c.as_bytes()]).collect();
     let payloads = payloads.try_iter()?.map(|each| pair_of(each?)).collect::<PyResult<Vec<_>>>()?;
@@ -123,7 +119,11 @@ fn decompress(packed: &[u8]) -> PyResult<Vec<u8>> {
             None => kept.insert(Decompressor::new()?),
         };
         let plain = decompressor.decompress(frame, size)?;
-        if plain.len() == size { Ok(plain) } else { Err(refuse()) }
+        if plain.len() == size {
+            Ok(plain)
+        } else {
+            Err(refuse())
+        }
     })
 }
 
@@ -143,5 +143,9 @@ fn split<const N: usize>(mut data: &[u8]) -> PyResult<Vec<[&[u8]; N]>> {
         }
         rows.push(row);
     }
-    if data.is_empty() { Ok(rows) } else { Err(refuse()) }
+    if data.is_empty() {
+        Ok(rows)
+    } else {
+        Err(refuse())
+    }
 }

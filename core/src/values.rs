@@ -13,7 +13,16 @@ const BYTES_MAX: usize = 1 << 20;
 const RESERVED: [&str; 3] = ["$payload", "$erased", "$redacted"];
 /// A name that says "secret" ends so, once everything but letters and digits is left out.
 const ENDINGS: [&[u8]; 11] = [
-    b"password", b"passwd", b"passphrase", b"pwd", b"pass", b"secret", b"authorization", b"token", b"key", b"keybase",
+    b"password",
+    b"passwd",
+    b"passphrase",
+    b"pwd",
+    b"pass",
+    b"secret",
+    b"authorization",
+    b"token",
+    b"key",
+    b"keybase",
     b"auth",
 ];
 

@@ -30,8 +30,5 @@ def _load() -> tuple[Any, str]:
 
 
 core, reason = _load()
-
-
-def describe() -> str:
-    """Which of the two is in use, for people: `native (wakelog-core 0.1.0)`."""
-    return f"{'pure Python' if core is None else 'native'} ({reason})"
+IN_USE = f"{'pure Python' if core is None else 'native'} ({reason})"
+"""Which of the two is in use, for people."""

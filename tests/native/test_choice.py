@@ -1,5 +1,7 @@
 """Which core is in use is decided when wakelog is imported, and said in words."""
 
+import os
+import subprocess
 import sys
 from types import ModuleType
 
@@ -45,7 +47,7 @@ def test_wakelog_says_why_there_is_no_core(monkeypatch: pytest.MonkeyPatch) -> N
     assert why == "wakelog-core is not installed"
 
 
-def test_what_is_in_use_is_said_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "core", None)
-    monkeypatch.setattr(native, "reason", "WAKELOG_PURE is set")
-    assert native.describe() == "pure Python (WAKELOG_PURE is set)"
+def test_what_is_in_use_is_said_in_words() -> None:
+    command = [sys.executable, "-c", "from wakelog.native import IN_USE; print(IN_USE)"]
+    said = subprocess.run(command, env={**os.environ, "WAKELOG_PURE": "1"}, capture_output=True, text=True, check=True)
+    assert said.stdout == "pure Python (WAKELOG_PURE is set)\n"

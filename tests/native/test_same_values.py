@@ -76,6 +76,7 @@ def test_what_tools_are_given_is_plain() -> None:
 
 @given(st.lists(events, max_size=3))
 @example([ev.FactRecorded(key="password", value="hunter22hunter")])
+@example([ev.FactRecorded(key="auth", value="über 20 Zeichen lang")])
 @example([ev.StatePatched(patch=[{"op": "add", "path": "/data/token", "value": "hunter22hunter"}])])
 def test_events_are_clean_for_the_core_when_they_are_for_python(given_events: list[ev.Event]) -> None:
     for _ in range(2):  # the first time the core does not know the types yet
@@ -88,4 +89,5 @@ def test_a_clean_turn_is_known_by_the_core_alone() -> None:
     PURE.are_clean(turn)  # makes the types known
     from wakelog.redaction.values import _walks
 
+    assert NATIVE._scanner is not None
     assert NATIVE._scanner.are_clean(turn, _walks)

@@ -219,3 +219,9 @@ def test_every_kind_of_event_can_be_redacted() -> None:
         required: dict[str, Any] = {field.name: "x" for field in msgspec.structs.fields(cls) if field.required}
         event = cls(**required, why=f"because of {GITHUB}")
         assert redact_event(event)[0] == msgspec.structs.replace(event, why=f"because of {MARK}")
+
+
+@pytest.mark.parametrize("key", ["auth", "_auth"])
+def test_text_in_any_script_under_a_key_for_logins_is_no_error(key: str) -> None:
+    event = _message({key: "über zwanzig Zeichen lang"})
+    assert redact_event(event) == (event, ())

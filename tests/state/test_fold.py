@@ -88,6 +88,28 @@ def test_undoing_leaves_document_and_sum_as_they_were(data: st.DataObject) -> No
 
 
 @given(st.data())
+def test_moving_on_from_a_document_leaves_it_as_it_was(data: st.DataObject) -> None:
+    fold = fresh()
+    for _ in range(data.draw(st.integers(0, 3))):
+        fold.apply(deepcopy(data.draw(deltas(fold.doc))))
+    before, doc, moves = deepcopy(fold.doc), fold.doc, []
+    ahead = Fold(deepcopy(fold.doc))
+    for _ in range(data.draw(st.integers(0, 4))):
+        moves.append(data.draw(deltas(ahead.doc)))
+        ahead.apply(deepcopy(moves[-1]))
+    assert equal(Fold.onward(doc, deepcopy(moves)).doc, ahead.doc)
+    assert equal(doc, before)
+
+
+def test_moving_on_shares_what_was_not_touched() -> None:
+    doc = empty_document() | {"facts": {"a": {"value": [1]}, "b": {"value": [2]}}, "data": {"list": [1]}}
+    after = Fold.onward(doc, [[{"op": "add", "path": "/facts/b", "value": {"value": [3]}}]]).doc
+    assert after["facts"]["a"] is doc["facts"]["a"]
+    assert after["data"] is doc["data"]
+    assert diff(doc, after) == [{"op": "replace", "path": "/facts/b/value/0", "value": 3}]
+
+
+@given(st.data())
 def test_a_delta_that_does_not_fit_changes_nothing(data: st.DataObject) -> None:
     fold = fresh()
     fold.apply(deepcopy(data.draw(deltas(fold.doc))))

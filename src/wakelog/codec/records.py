@@ -55,8 +55,10 @@ def _needs_check(field: msgspec.structs.FieldInfo, cls: type[Event]) -> bool:
 
 
 @functools.cache
-def _checked_fields(cls: type[Event]) -> tuple[str, ...]:
-    return tuple(f.name for f in msgspec.structs.fields(cls) if _needs_check(f, cls))
+def _checked_fields(cls: type[Event]) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """The fields to be checked, and those of payloads, each with what errors call it."""
+    names = [f.name for f in msgspec.structs.fields(cls) if _needs_check(f, cls)]
+    return tuple((n, f"{cls.kind} {n}") for n in names), tuple((n, f"{cls.kind} {n}") for n in cls.payload_fields)
 
 
 def encode_header(header: Header) -> bytes:
@@ -97,16 +99,17 @@ def check_event(event: Event) -> Event:
     if type(event) is Foreign:
         return _check_foreign(event)
     changes: dict[str, Any] = {}
-    for name in _checked_fields(type(event)):
+    fields, payloads = _checked_fields(type(event))
+    for name, where in fields:
         value = getattr(event, name)
         if value or type(value) is float:
-            checked = check_value(value, f"{event.kind} {name}")
+            checked = check_value(value, where)
             if checked is not value:
                 changes[name] = checked
-    for name in event.payload_fields:
+    for name, where in payloads:
         value = getattr(event, name)
         if value is not None:
-            stored = _as_payload(value, f"{event.kind} {name}")
+            stored = _as_payload(value, where)
             if stored is not value:
                 changes[name] = stored
     return msgspec.structs.replace(event, **changes) if changes else event

@@ -21,7 +21,7 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
 from wakelog.state.fold import Fold
-from wakelog.state.patch import Delta, copy, equal, escape, get, tokens_of
+from wakelog.state.patch import Delta, equal, escape, get, tokens_of
 
 How = Literal["added", "changed", "removed"]
 
@@ -134,10 +134,7 @@ def _folded(before: dict[str, Value], entries: list[Entry], upto: Seq) -> dict[s
     """The state that events at hand lead to; None when they do not: they were not read, or something was pruned."""
     if not entries or entries[-1].seq != upto or not all(entry.record.body for entry in entries):
         return None
-    fold = Fold(copy(before))
-    for entry in entries:
-        fold.apply(entry.delta)
-    return fold.doc
+    return Fold.onward(before, (entry.delta for entry in entries)).doc
 
 
 def shared_event(log_a: Log, a: Seq, log_b: Log, b: Seq) -> Seq:

@@ -48,10 +48,12 @@ def _default() -> tuple[Redact, Callable[[Iterable[ev.Event]], bool]]:
 def admit(events: Iterable[ev.Event | EventDraft], redact: Redact | None) -> list[SealStep]:
     """What callers append, redacted and checked."""
     steps: list[SealStep] = []
-    drafts = [given if isinstance(given, EventDraft) else EventDraft(given) for given in events]
+    given = list(events)
+    drafts = [each if isinstance(each, EventDraft) else EventDraft(each) for each in given]
     if redact is default_redact and _default()[1]([draft.event for draft in drafts]):
         redact = None
-    for draft in drafts:
+    for each, draft in zip(given, drafts, strict=True):
+        is_bare = draft is not each
         kind = draft.event.kind
         if kind in OWN_KINDS:
             raise NotAllowedError(f"{kind} is written by the log itself", kind="own-kind", hint=OWN_KINDS[kind])
@@ -59,7 +61,7 @@ def admit(events: Iterable[ev.Event | EventDraft], redact: Redact | None) -> lis
         event = check_event(event)
         if event is not draft.event:
             draft = msgspec.structs.replace(draft, event=event)
-        steps.append(SealStep(draft, is_checked=True))
+        steps.append(SealStep(draft, is_checked=True, is_bare=is_bare))
         if found:
             # Sealing fills in the target: the event before it.
             steps.append(

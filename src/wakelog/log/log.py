@@ -208,6 +208,15 @@ class Log(Appender):
         ranges.append((1, last))
         return ranges[::-1]
 
+    def part_at_head(self, name: str, seq: Seq) -> Value:
+        """One part of the state at `seq`, if that is the head and nothing is in flight; else None. What this process
+        holds is asked, so nothing is folded again. Not for `data`, as for `part`."""
+        with self._locked():
+            if self.even_damaged or self._flight or seq != self.head().seq:
+                return None
+            tip = self._pending_tip(refresh=True)
+            return dict(tip.doc[name]) if tip.seq == seq else None
+
     def follow(self, *, after: Seq = 0, timeout_s: float | None = None) -> Iterator[Entry]:
         """Streams new events live, from any process, each once and in order. Ends after `timeout_s` without news."""
         while True:

@@ -43,7 +43,7 @@ from wakelog.state.rewind import restore, rewind_delta
 from wakelog.state.snapshots import is_due
 
 KNOWN_PAYLOADS = 1024
-"""How many recent payloads a tip remembers, so that the same content again is a mention and not a copy."""
+"""How many recent payloads a tip remembers at least, so that the same content again is a mention and not a copy."""
 
 
 class Tip:
@@ -72,6 +72,8 @@ class SealStep(msgspec.Struct, frozen=True, gc=False):
     then: Callable[[], dict[str, Value]] | None = None
     is_checked: bool = False
     """The event went through the door (intake.py) already."""
+    is_bare: bool = False
+    """The draft has nothing but its event."""
     delta: Delta | None = None
     """What the event does as whoever sealed it first has written it: operations on different keys have no order."""
 
@@ -198,9 +200,10 @@ def _seal_one(sealed: Sealed, tip: Tip, step: SealStep, event: ev.Event, collect
     if draft.within is not None:
         _check_within(doc, draft.within)
     check_legal(doc, kind, event)
-    _check_draft(draft, seq)
+    if not step.is_bare:
+        _check_draft(draft, seq)
     turn, attempt = _turn_of(doc, event)
-    cause = draft.cause or _request_of(doc, kind, event)
+    cause = draft.cause or (_request_of(doc, event) if kind in machines.OF_ACTIONS else 0)
     place = EventPlace(seq, turn, draft.source, draft.trust)
     if step.then is None:
         delta = effect_of(doc, event, place)
@@ -234,9 +237,9 @@ def _check_same(doc: dict[str, Value], mine: Delta, given: Delta, seq: Seq) -> N
 
 def _check_place(events: Sequence[ev.Event], fork: ForkPoint | None) -> None:
     """A fork begins with `session.forked`, and nothing else is one."""
-    for i, event in enumerate(events):
-        if (type(event) is ev.SessionForked) != (fork is not None and i == 0):
-            raise NotAllowedError("a fork, and only a fork, begins with session.forked", kind="not-a-fork")
+    places = [place for place, event in enumerate(events) if type(event) is ev.SessionForked]
+    if places != ([] if fork is None else [0]):
+        raise NotAllowedError("a fork, and only a fork, begins with session.forked", kind="not-a-fork")
 
 
 def _check_draft(draft: EventDraft, seq: Seq) -> None:
@@ -264,14 +267,13 @@ def _remember(sealed: Sealed, tip: Tip, payloads: Iterable[bytes], seq: Seq) -> 
     for digest in payloads:
         tip.payloads[digest] = seq
         sealed.new_payloads.append(digest)
-    while len(tip.payloads) > KNOWN_PAYLOADS:
-        del tip.payloads[next(iter(tip.payloads))]
+    if len(tip.payloads) > 2 * KNOWN_PAYLOADS:
+        # Many at once: the first entry of a dict that loses its first is looked for in an ever longer gap.
+        tip.payloads = dict(list(tip.payloads.items())[-KNOWN_PAYLOADS:])
 
 
-def _request_of(doc: dict[str, Value], kind: str, event: Any) -> Seq:
+def _request_of(doc: dict[str, Value], event: Any) -> Seq:
     """What an outcome answers: the request of its action."""
-    if not kind.startswith("action."):
-        return 0
     pending = doc["pending_actions"].get(event.action)
     return pending["seq"] if pending else 0
 

@@ -95,6 +95,9 @@ ACTION: Final[dict[str, tuple[frozenset[str], str]]] = {
     "action.abandoned": (frozenset({"waiting", "requested", "running", "uncertain"}), "done"),
 }
 
+OF_ACTIONS: Final[frozenset[str]] = frozenset({*ACTION, "action.evidence"})
+"""Every kind that names the action it is about."""
+
 
 def allowed_in(status: str, kind: str) -> bool:
     """Whether an event of this kind may be appended to a session in this status."""

@@ -53,6 +53,9 @@ class Trusts:
         self._invalid = Maxima()
         self.own = bytearray(1)
         """1 where an event's stamp is its own and not inherited."""
+        if not (self._more or graph.tracks.marks or any(graph.tracks.stamps)):
+            self._trust_all(graph.head)
+            return
         for seq in range(1, graph.head + 1):
             self._judge(seq)
 
@@ -90,6 +93,12 @@ class Trusts:
         elif mark and invalid < mark.seq:
             rank = invalid = is_own = 0
         self._put(stamp, _UNTRUSTED if invalid else rank, invalid, is_own)
+
+    def _trust_all(self, count: int) -> None:
+        """Where nothing is distrusted there is nothing to pass on."""
+        for each in (self._stamps, self._ranks, self._invalid):
+            each.skip(count)
+        self.own.extend(bytes(count))
 
     def _put(self, stamp: int, rank: int, invalid: int, is_own: int) -> None:
         self._stamps.append(stamp)

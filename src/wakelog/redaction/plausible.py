@@ -11,7 +11,6 @@ placeholder is stored for good. In doubt the answer is "secret", except for unqu
 from __future__ import annotations
 
 import base64
-import binascii
 import math
 import re
 from collections import Counter
@@ -135,7 +134,7 @@ def is_encoded_login(text: str) -> bool:
     """Whether this is `user:password` in base64."""
     try:
         login = base64.b64decode(text + "=" * (-len(text) % 4), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # neither base64 nor, inside, text; or not even ASCII
         return False
     _, colon, password = login.partition(":")
     return bool(colon) and login.isprintable() and not is_placeholder(password)

@@ -22,12 +22,16 @@ def diff(a: Value, b: Value, path: str = "") -> Delta:
 
 
 def _diff(a: Value, b: Value, path: str, out: Delta) -> None:
+    if a is b:
+        return
     if type(a) is dict and type(b) is dict:
         for key in a:
             if key not in b:
                 out.append({"op": "remove", "path": f"{path}/{escape(key)}"})
         for key, value in b.items():
             if key in a:
+                if a[key] is value:
+                    continue  # two states that follow each other share most of what they hold
                 _diff(a[key], value, f"{path}/{escape(key)}", out)
             else:
                 out.append({"op": "add", "path": f"{path}/{escape(key)}", "value": value})

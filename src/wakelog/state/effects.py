@@ -292,6 +292,8 @@ def _budget_spent(doc: Doc, e: ev.BudgetSpent, at: EventPlace, out: Delta) -> No
 
 
 def _spend(doc: Doc, cost: ev.Cost, out: Delta) -> None:
+    if not (cost.tokens_in or cost.tokens_out or cost.usd_micros or cost.duration_us):
+        return
     amounts = {
         "tokens": cost.tokens_in + cost.tokens_out,
         "usd_micros": cost.usd_micros,

@@ -8,6 +8,8 @@ code.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from wakelog.errors import InvalidInputError
@@ -44,6 +46,24 @@ class Fold:
     @classmethod
     def load(cls, state: bytes) -> Fold:
         return cls(_decode(state))
+
+    @classmethod
+    def onward(cls, doc: dict[str, Value], deltas: Iterable[Delta]) -> Fold:
+        """A fold that has moved on from `doc` by `deltas`. `doc` stays as it is, and shares with the new state every
+        entry that was not touched: whoever compares the two need not look into those."""
+        deltas = list(deltas)
+        new = dict(doc)
+        for part in {tokens[0] for delta in deltas for op in delta if (tokens := tokens_of(op["path"]))}:
+            value, depth = new.get(part), _depth_of(part, 2)
+            if type(value) is dict and depth > 1:
+                # Maps are changed in place, the entries in them are not; but all of `data` may be.
+                new[part] = copy(value) if part == OPEN else dict(value)
+                if part != OPEN and depth > 2:
+                    new[part] = {key: dict(held) if type(held) is dict else held for key, held in value.items()}
+        fold = cls(new)
+        for delta in deltas:
+            fold.apply(delta)
+        return fold
 
     def dump(self) -> bytes:
         return _encode(self.doc)

@@ -191,6 +191,8 @@ def _resolved(doc: Value, path: str) -> str:
 
 def equal(a: Value, b: Value) -> bool:
     """Equality of JSON values by type and content; Python's == takes 1, True and 1.0 for the same."""
+    if a is b:
+        return True  # no value differs from itself: there is no NaN
     if type(a) is not type(b):
         return False
     if type(a) is dict:

@@ -43,7 +43,8 @@ class ChangedFiles(msgspec.Struct, frozen=True):
 def changed_files(log: Log, last: int = 5, *, at: Seq | None = None) -> ChangedFiles:
     """The files changed in the last turns in view; with 0, in all of the history in view, also outside of turns."""
     upto = log.head().seq if at is None else at
-    view = log.view(upto)
+    known = log.part_at_head("view", upto)
+    view = log.view(upto, state=None if known is None else {"view": known})
     turns = _turns(log, view, last) if last else ()
     if last and not turns:
         return ChangedFiles((), ())
@@ -65,7 +66,10 @@ def changed_files(log: Log, last: int = 5, *, at: Seq | None = None) -> ChangedF
 def _turns(log: Log, view: list[tuple[Seq, Seq]], last: int) -> tuple[int, ...]:
     """The newest turns that began in view."""
     found: list[int] = []
-    turn = log.head().turn
+    head = log.head()
+    turn = head.turn
+    if len(view) == 1 and view[0][1] == head.seq:  # nothing was rewound, so they follow each other
+        return tuple(range(max(1, turn - last + 1), turn + 1))
     while turn > 0 and len(found) < last:
         spans = attempts_of(log, turn)
         if any(low <= span.first <= high for span in spans for low, high in view):

@@ -15,7 +15,6 @@ import click
 import msgspec
 
 import wakelog
-from wakelog import native
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import NO
 from wakelog.cli.render.capture import capture_checks
@@ -25,6 +24,7 @@ from wakelog.errors import NotFoundError, WakelogError
 from wakelog.maintenance.check import StoreCheck, version_check
 from wakelog.maintenance.measures import INDEX_FILE, file_bytes, index_fault
 from wakelog.model.records import Head
+from wakelog.native import IN_USE
 from wakelog.store import Store
 
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
@@ -48,7 +48,7 @@ def installation() -> Iterator[StoreCheck]:
     yield StoreCheck("python", "ok" if sys.version_info >= (3, 11) else "fail", python, "")
     import apsw
 
-    yield StoreCheck("core", "ok", native.describe())
+    yield StoreCheck("core", "ok", IN_USE)
     yield StoreCheck("sqlite", "ok", f"{apsw.sqlite_lib_version()} through apsw {apsw.apsw_version()}")
     try:
         found = config.load()
