@@ -65,7 +65,7 @@ def confounded(
 ) -> list[TracedSession]:
     """Tasks differ in how hard they are, and in which chains they call for. One chain raises the odds of success; the
     idle ones go with easy tasks, and do nothing."""
-    out = []
+    out: list[TracedSession] = []
     for task in range(tasks):
         ease = dice.gauss(0, 1.5)
         for _ in range(runs):

@@ -72,7 +72,7 @@ def test_with_outcomes_shuffled_within_tasks_almost_nothing_is_claimed() -> None
         by_task: dict[str, list[TracedSession]] = {}
         for session in sessions:
             by_task.setdefault(session.labels["task"], []).append(session)
-        shuffled = []
+        shuffled: list[TracedSession] = []
         for runs in by_task.values():
             outcomes = [session.outcome == "completed" for session in runs]
             dice.shuffle(outcomes)
