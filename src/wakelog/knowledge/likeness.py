@@ -31,8 +31,8 @@ TEXT_MAX = 600
 DAY_US = 86_400_000_000
 LEAST = 0.34
 """A session must have words of at least this part of the weight that was asked for."""
-RARE = 0.2
-"""A word that more than this part of the sessions have does not decide on its own."""
+RARE, NEARLY_ALL = 0.2, 0.8
+"""Words that more than this part of the sessions have decide only when nearly all words are there."""
 
 _STOP = frozenset(
     re.split(
@@ -154,7 +154,7 @@ def like(
         share = _sum(weight, mine) + _sum(weight, by_use) / 2
         score = share / sum(weight.values())
         rare = [word for word in (*mine, *by_use) if seen[word] <= max(2, RARE * len(sessions))]
-        if score < LEAST or not rare or (len(words) > 2 and len(mine) + len(by_use) < 2):
+        if score < LEAST or (not rare and score < NEARLY_ALL) or (len(words) > 2 and len(mine) + len(by_use) < 2):
             continue
         why = [f"asked: {', '.join(mine)}"] if mine else []
         why += sorted(set(by_use.values())) + ([day[2]] if day else [])

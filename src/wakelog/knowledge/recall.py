@@ -141,7 +141,7 @@ def _recipe(recipe: Recipe) -> RecalledLine:
     done = f", the last time after {' → '.join(told.steps[:6])}" if told.steps else ""
     if recipe.steps:
         done = f", mostly after {' → '.join(recipe.steps[:6])}"
-    said = f"{recipe.signature}: {recipe.label} worked again {recipe.ended} of {recipe.of} times{done}"
+    said = f"{recipe.label} worked again {recipe.ended} of {recipe.of} times{done} ({recipe.signature})"
     line = KnownLine(
         kind="recipe",
         text=in_one_line(said),

@@ -43,7 +43,7 @@ class PatternPlace(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class Pattern(msgspec.Struct, frozen=True):
+class WorkPattern(msgspec.Struct, frozen=True):
     """Something that sessions do again and again."""
 
     id: str
@@ -64,7 +64,7 @@ class Pattern(msgspec.Struct, frozen=True):
 class FoundPatterns(msgspec.Struct, frozen=True):
     """The patterns of a project, and what was looked at to find them."""
 
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[WorkPattern, ...]
     sessions: int
     roots: int
     hidden: int
@@ -75,7 +75,7 @@ class FoundPatterns(msgspec.Struct, frozen=True):
 
 def find_patterns(
     db: Connection, project: str | None, kinds: Sequence[str], since: int | None, until: int | None, least: int
-) -> tuple[list[list[Pattern]], int, int, list[str]]:
+) -> tuple[list[list[WorkPattern]], int, int, list[str]]:
     """All patterns, kind by kind with the best first; how many sessions and fork trees there are; and notes."""
     mine, book, habits, sessions = ChainMine(), RecipeBook(), Habits(), 0
     for session in traced_sessions(db, project, since=since, until=until):
@@ -84,7 +84,7 @@ def find_patterns(
         book.take(session.id, session.name, session.root, session.project, session.steps)
         habits.take(session)
     notes: list[str] = []
-    out: list[list[Pattern]] = []
+    out: list[list[WorkPattern]] = []
     support = max(2, least)
     if "chain" in kinds:
         chains = mine.chains(least)
@@ -108,7 +108,7 @@ def find_patterns(
     return out, sessions, mine.roots, notes
 
 
-def pattern_places(db: Connection, pattern: Pattern, project: str | None) -> list[PatternPlace]:
+def pattern_places(db: Connection, pattern: WorkPattern, project: str | None) -> list[PatternPlace]:
     """Where a chain was seen, one place a session, the newest first. Other patterns bring their places along."""
     places = []
     for session in traced_sessions(db, project):
@@ -148,10 +148,10 @@ _CLAIMS = {
 }
 
 
-def _chain(chain: Chain) -> Pattern:
+def _chain(chain: Chain) -> WorkPattern:
     effect = chain.effect
     claim = _CLAIMS.get(effect.verdict, "").format(odds=effect.odds, tasks=effect.tasks)
-    return Pattern(
+    return WorkPattern(
         id=chain_id(chain.steps),
         kind="chain",
         text=f"{' → '.join(chain.steps)}{claim}",
@@ -165,11 +165,11 @@ def _chain(chain: Chain) -> Pattern:
     )
 
 
-def _recipe(recipe: Recipe) -> Pattern:
+def _recipe(recipe: Recipe) -> WorkPattern:
     after = f", mostly after {' → '.join(recipe.steps)}" if recipe.steps else ""
     rate = f"{recipe.ended} of {recipe.of} times (at least {recipe.at_least:.0%})"
     seen = [PatternPlace(i.session, i.name, i.ended or i.failed, i.turn, i.at) for i in recipe.instances]
-    return Pattern(
+    return WorkPattern(
         id=recipe.id,
         kind="recipe",
         text=f"{recipe.label} fails with “{recipe.signature}”; worked again {rate}{after}",
@@ -181,19 +181,19 @@ def _recipe(recipe: Recipe) -> Pattern:
     )
 
 
-def _dead_end(words: str, seen: Sequence[Sighting]) -> Pattern:
+def _dead_end(words: str, seen: Sequence[Sighting]) -> WorkPattern:
     learned = next((each.note for each in reversed(seen) if each.note), "")
     text = f"given up again: {words}" + (f" ({learned})" if learned else "")
     return _pattern("dead_end", words, text, seen)
 
 
-def _told(kind: PatternKind, found: dict[str, list[Sighting]], verb: str, support: int) -> list[Pattern]:
+def _told(kind: PatternKind, found: dict[str, list[Sighting]], verb: str, support: int) -> list[WorkPattern]:
     patterns = [_pattern(kind, label, f"{label} {verb}", seen) for label, seen in found.items()]
     kept = [pattern for pattern in patterns if pattern.roots >= support]
     return sorted(kept, key=lambda p: (-p.roots, -p.times, p.id))
 
 
-def _together(habits: Habits) -> Iterable[Pattern]:
+def _together(habits: Habits) -> Iterable[WorkPattern]:
     found = []
     for (project, a, b), seen in habits.together.items():
         roots = roots_of(seen)
@@ -204,16 +204,16 @@ def _together(habits: Habits) -> Iterable[Pattern]:
     return [pattern for _, pattern in sorted(found, key=lambda each: (-each[1].roots, -each[0], each[1].id))]
 
 
-def _slow(label: str, usual: float, far: Sequence[tuple[int, Sighting]]) -> Pattern:
+def _slow(label: str, usual: float, far: Sequence[tuple[int, Sighting]]) -> WorkPattern:
     longest = far[0][0]
     text = f"{label} took {longest / 1e6:.1f} s; {usual / 1e6:.1f} s is usual"
     return _pattern("slow", label, text, [seen for _, seen in far])
 
 
-def _pattern(kind: PatternKind, key: str, text: str, seen: Sequence[Sighting]) -> Pattern:
+def _pattern(kind: PatternKind, key: str, text: str, seen: Sequence[Sighting]) -> WorkPattern:
     newest = sorted(seen, key=lambda s: (-s.at, s.session, s.seq))
     places = [PatternPlace(s.session, s.name, s.seq, s.turn, s.at, s.note) for s in newest[:SEEN_MAX]]
-    return Pattern(
+    return WorkPattern(
         id=kind[0] + hashlib.sha256(f"{kind}\0{key}".encode()).hexdigest()[:8],
         kind=kind,
         text=" ".join(text.split())[:300],

@@ -11,7 +11,15 @@ from wakelog.index.questions import IndexQuestion, Number
 from wakelog.index.scope import check_limit
 from wakelog.index.statements import IndexMoment
 from wakelog.patterns.cohorts import Cohort, CohortComparison, compare_cohorts
-from wakelog.patterns.findings import KINDS, PER_KIND, SEEN_MAX, FoundPatterns, Pattern, find_patterns, pattern_places
+from wakelog.patterns.findings import (
+    KINDS,
+    PER_KIND,
+    SEEN_MAX,
+    FoundPatterns,
+    WorkPattern,
+    find_patterns,
+    pattern_places,
+)
 from wakelog.patterns.follows_map import FollowsMap, draw_map
 from wakelog.patterns.traces import traced_sessions
 
@@ -48,7 +56,7 @@ class AskPattern(IndexQuestion, frozen=True):
     id: str
     project: str | None = None
 
-    def __call__(self, reading: IndexMoment) -> Pattern:
+    def __call__(self, reading: IndexMoment) -> WorkPattern:
         found, *_ = find_patterns(reading.db, self.project, KINDS, None, None, 0)
         pattern = next((p for each in found for p in each if p.id == self.id), None)
         if pattern is None:
@@ -86,7 +94,7 @@ class AskCohorts(IndexQuestion, frozen=True):
 
 PATTERNS: dict[str, tuple[type[IndexQuestion], Any]] = {
     "patterns": (AskPatterns, FoundPatterns),
-    "pattern": (AskPattern, Pattern),
+    "pattern": (AskPattern, WorkPattern),
     "map": (AskMap, FollowsMap),
     "cohorts": (AskCohorts, CohortComparison),
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from wakelog.patterns.cohorts import Cohort, CohortComparison
-from wakelog.patterns.findings import PER_KIND, FoundPatterns, Pattern
+from wakelog.patterns.findings import PER_KIND, FoundPatterns, WorkPattern
 from wakelog.patterns.follows_map import FollowsMap
 from wakelog.patterns.questions import AskCohorts, AskMap, AskPattern, AskPatterns
 
@@ -35,7 +35,7 @@ class StorePatterns:
         flaky, together, slow). `least` is in how many independent sessions a pattern must be."""
         return self._store.index.ask(AskPatterns(project, tuple(kinds), since, until, least, limit))
 
-    def show(self, id: str, *, project: str | None = None) -> Pattern:
+    def show(self, id: str, *, project: str | None = None) -> WorkPattern:
         """Returns one pattern with the places where it was seen. Ask in the project in which it was found."""
         return self._store.index.ask(AskPattern(id, project))
 

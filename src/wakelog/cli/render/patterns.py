@@ -9,11 +9,11 @@ from wakelog.cli.render.known import place_of
 from wakelog.cli.render.results import shape
 from wakelog.cli.text import age, fit, glyph, inert
 from wakelog.patterns.cohorts import CohortComparison, CohortDifference
-from wakelog.patterns.findings import FoundPatterns, Pattern, PatternPlace
+from wakelog.patterns.findings import FoundPatterns, PatternPlace, WorkPattern
 from wakelog.patterns.follows_map import FollowsMap
 
 shape(FoundPatterns, "patterns sessions roots hidden notes")
-shape(Pattern, "id kind text roots times trust steps verdict? odds chance seen")
+shape(WorkPattern, "id kind text roots times trust steps verdict? odds chance seen")
 shape(PatternPlace, "session name? seq turn? timestamp=at:iso note?")
 shape(FollowsMap, "steps arrows turns")
 shape(CohortComparison, "a b tasks compared differences notes")
@@ -43,7 +43,7 @@ def pattern_lines(ctx: CommandContext, found: FoundPatterns) -> Iterator[str]:
             yield "    " + fit(part, ctx.columns - 4)
 
 
-def place_lines(ctx: CommandContext, pattern: Pattern) -> Iterator[str]:
+def place_lines(ctx: CommandContext, pattern: WorkPattern) -> Iterator[str]:
     now = ctx.store.clock()
     for place in pattern.seen:
         where = place_of(place.session, place.name, place.turn, place.seq)

@@ -10,7 +10,7 @@ from wakelog.engines.remote.wire import Question
 from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import Query, time_of
 from wakelog.patterns.cohorts import Cohort, CohortComparison
-from wakelog.patterns.findings import PER_KIND, FoundPatterns, Pattern, PatternKind
+from wakelog.patterns.findings import PER_KIND, FoundPatterns, PatternKind, WorkPattern
 from wakelog.patterns.follows_map import FollowsMap
 
 
@@ -54,7 +54,7 @@ def patterns(call: VerbRequest, query: PatternsQuery) -> FoundPatterns:
 
 
 @route("GET", "/patterns/{id}")
-def pattern(call: VerbRequest, query: PatternQuery) -> Pattern:
+def pattern(call: VerbRequest, query: PatternQuery) -> WorkPattern:
     """Shows one pattern with the places where it was seen."""
     return call.space.store.patterns.show(call.path["id"], project=query.project)
 
