@@ -9,6 +9,7 @@ Paths are told from the top of the project, so that a file has one name in all i
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 from collections.abc import Mapping
@@ -59,9 +60,9 @@ class CallSubject(msgspec.Struct, frozen=True, gc=False):
 
 def subject_of(tool: str, effect: str, given: Value) -> CallSubject:
     """What a call is about, from its arguments."""
-    act = act_of_call(tool, effect, given)
     if SHELL_TOOLS.search(tool) and (line := command_line(given)):
-        return _shell_subject(tool, act, line)
+        return _shell_subject(tool, effect, line)
+    act = act_of_call(tool, effect, given)
     label = tool[:LABEL_MAX]
     if not isinstance(given, Mapping):
         return CallSubject(label, act=act, urls=_addresses(given) if isinstance(given, str) else ())
@@ -75,8 +76,11 @@ def subject_of(tool: str, effect: str, given: Value) -> CallSubject:
     return CallSubject(label, target, act, () if is_written else paths, paths if is_written else (), urls)
 
 
-def _shell_subject(tool: str, act: Act, line: str) -> CallSubject:
-    commands = [c for c in shell_commands(line) if c.program not in _TRIVIAL] or list(shell_commands(line))
+@functools.lru_cache(maxsize=2048)
+def _shell_subject(tool: str, effect: str, line: str) -> CallSubject:
+    act = act_of_call(tool, effect, line)
+    every = shell_commands(line)
+    commands = [c for c in every if c.program not in _TRIVIAL] or list(every)
     if not commands:
         return CallSubject(tool[:LABEL_MAX], act=act)
     acts = [act_of_command(c) for c in commands]
@@ -141,7 +145,12 @@ def project_of(labels: Mapping[str, Any]) -> str:
 
 def project_path(path: str, labels: Mapping[str, Any], folder: str = "") -> str:
     """A file as its project names it: from the top of the worktree. What lies elsewhere keeps its full path."""
-    place, repo = (str(labels.get(name) or "").rstrip("/") for name in ("project", "repo"))
+    place, repo = labels.get("project") or "", labels.get("repo") or ""
+    return _from_top(path, str(place).rstrip("/"), str(repo).rstrip("/"), folder)
+
+
+@functools.lru_cache(maxsize=4096)
+def _from_top(path: str, place: str, repo: str, folder: str) -> str:
     path = path.replace("\\", "/")
     if not path.startswith("/"):
         start = folder or place

@@ -41,6 +41,8 @@ _RUNNERS: Final = (
 )
 _REMOVES: Final = frozenset({"rm", "touch", "unlink", "truncate"})
 _MOVES: Final = frozenset({"mv", "cp", "ln", "install"})
+_QUOTED: Final = re.compile(r"['\"\\]")
+_BARE: Final = re.compile(r"[;&|<>()]+|[^\s;&|<>()]+")
 _NOWHERE: Final = re.compile(r"/dev/|&|\d$|\$|-$")
 
 
@@ -109,6 +111,8 @@ def _unwrapped(command: ShellCommand) -> tuple[ShellCommand, ...]:
 
 
 def _tokens(line: str) -> list[str]:
+    if not _QUOTED.search(line):
+        return _BARE.findall(line.replace("\n", " ; "))  # many times faster, and the same
     lexer = shlex.shlex(line.replace("\n", " ; "), posix=True, punctuation_chars=";&|<>()")
     lexer.whitespace_split = True
     lexer.commenters = ""

@@ -17,7 +17,7 @@ from wakelog.index.results import AsOf
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.trust import TRUSTS, Trust
 from wakelog.patterns.chains import Chain, ChainMine, chain_id, first_places
-from wakelog.patterns.habits import Habits, Sighting, repeated_dead_ends, roots_of
+from wakelog.patterns.habits import Habits, Sighting, Sightings, repeated_dead_ends
 from wakelog.patterns.recipes import Recipe, RecipeBook
 from wakelog.patterns.traces import traced_sessions
 
@@ -184,10 +184,11 @@ def _recipe(recipe: Recipe) -> WorkPattern:
 def _dead_end(words: str, seen: Sequence[Sighting]) -> WorkPattern:
     learned = next((each.note for each in reversed(seen) if each.note), "")
     text = f"given up again: {words}" + (f" ({learned})" if learned else "")
-    return _pattern("dead_end", words, text, seen)
+    roots = len({each.root for each in seen})
+    return _pattern("dead_end", words, text, Sightings(len(seen), roots, max(s.distrust for s in seen), list(seen)))
 
 
-def _told(kind: PatternKind, found: dict[str, list[Sighting]], verb: str, support: int) -> list[WorkPattern]:
+def _told(kind: PatternKind, found: dict[str, Sightings], verb: str, support: int) -> list[WorkPattern]:
     patterns = [_pattern(kind, label, f"{label} {verb}", seen) for label, seen in found.items()]
     kept = [pattern for pattern in patterns if pattern.roots >= support]
     return sorted(kept, key=lambda p: (-p.roots, -p.times, p.id))
@@ -196,7 +197,7 @@ def _told(kind: PatternKind, found: dict[str, list[Sighting]], verb: str, suppor
 def _together(habits: Habits) -> Iterable[WorkPattern]:
     found = []
     for (project, a, b), seen in habits.together.items():
-        roots = roots_of(seen)
+        roots = seen.roots
         rarer = min(habits.change_roots(project, a), habits.change_roots(project, b))
         if roots >= TOGETHER_ROOTS and roots >= TOGETHER_SHARE * rarer:
             text = f"{a} and {b} change together: in {roots} of {rarer} sessions that changed the rarer one"
@@ -207,18 +208,20 @@ def _together(habits: Habits) -> Iterable[WorkPattern]:
 def _slow(label: str, usual: float, far: Sequence[tuple[int, Sighting]]) -> WorkPattern:
     longest = far[0][0]
     text = f"{label} took {longest / 1e6:.1f} s; {usual / 1e6:.1f} s is usual"
-    return _pattern("slow", label, text, [seen for _, seen in far])
+    places = [seen for _, seen in far]
+    roots = len({each.root for each in places})
+    return _pattern("slow", label, text, Sightings(len(far), roots, max(s.distrust for s in places), places))
 
 
-def _pattern(kind: PatternKind, key: str, text: str, seen: Sequence[Sighting]) -> WorkPattern:
-    newest = sorted(seen, key=lambda s: (-s.at, s.session, s.seq))
+def _pattern(kind: PatternKind, key: str, text: str, seen: Sightings) -> WorkPattern:
+    newest = sorted(seen.places, key=lambda s: (-s.at, s.session, s.seq))
     places = [PatternPlace(s.session, s.name, s.seq, s.turn, s.at, s.note) for s in newest[:SEEN_MAX]]
     return WorkPattern(
         id=kind[0] + hashlib.sha256(f"{kind}\0{key}".encode()).hexdigest()[:8],
         kind=kind,
         text=" ".join(text.split())[:300],
-        roots=roots_of(seen),
-        times=len(seen),
-        trust=TRUSTS[min(2, max((s.distrust for s in seen), default=0))],
+        roots=seen.roots,
+        times=seen.times,
+        trust=TRUSTS[min(2, seen.distrust)],
         seen=tuple(places),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -21,9 +21,10 @@ LOOP = 3
 """The same call with the same input so often in a row is a loop."""
 FILES_MAX = 30
 """A turn that changes more files than this says nothing about which belong together."""
-PAIRS_MAX = 200_000
+PAIRS_MAX = 50_000
 FAR = 6.0
 """So many deviations above the median is far out."""
+PLACES_MAX = 20
 DURATIONS_LEAST = 20
 DURATIONS_MAX = 2000
 """So many durations of a step are kept to judge by."""
@@ -49,14 +50,35 @@ class Sighting(msgspec.Struct, frozen=True):
     note: str = ""
 
 
+class Sightings(msgspec.Struct):
+    """Where something was seen: how often, in how many fork trees, and the last places. Sessions come fork tree by
+    fork tree."""
+
+    times: int = 0
+    roots: int = 0
+    distrust: int = 0
+    places: list[Sighting] = []
+    last_root: str = ""
+
+    def add(self, session: TracedSession, step: TracedStep, note: str = "", *, most: int = PLACES_MAX) -> None:
+        self.times += 1
+        self.distrust = max(self.distrust, step.distrust)
+        if session.root != self.last_root:
+            self.roots += 1
+            self.last_root = session.root
+        self.places.append(_seen(session, step, note))
+        if len(self.places) > most:
+            del self.places[0]
+
+
 class Habits:
     """Takes in sessions; `loops`, `flaky`, `together` and `slow` are what was seen, by what it is about."""
 
     def __init__(self) -> None:
-        self.loops: dict[str, list[Sighting]] = {}
-        self.flaky: dict[str, list[Sighting]] = {}
-        self.together: dict[tuple[str, str, str], list[Sighting]] = {}
-        self._changes: dict[tuple[str, str], set[str]] = {}
+        self.loops: dict[str, Sightings] = {}
+        self.flaky: dict[str, Sightings] = {}
+        self.together: dict[tuple[str, str, str], Sightings] = {}
+        self._changes: dict[tuple[str, str], Sightings] = {}
         self._durations: dict[str, list[int]] = {}
         self._longest: dict[str, list[tuple[int, Sighting]]] = {}
 
@@ -72,7 +94,7 @@ class Habits:
         for (label, given), group in itertools.groupby(turn, key=lambda step: (step.label, step.input)):
             steps = list(group)
             if given and len(steps) >= LOOP:
-                self.loops.setdefault(label, []).append(_seen(session, steps[-1], f"{len(steps)} times"))
+                self.loops.setdefault(label, Sightings()).add(session, steps[-1], f"{len(steps)} times")
 
     def _take_flaky(self, session: TracedSession, turn: Sequence[TracedStep]) -> None:
         """A call that was made again with the same input, with nothing but looking in between, and ended otherwise."""
@@ -83,7 +105,7 @@ class Habits:
             before = last.get((step.label, step.input)) if step.input else None
             if before is not None and before.has_failed != step.has_failed:
                 note = "failed, then worked" if before.has_failed else "worked, then failed"
-                self.flaky.setdefault(step.label, []).append(_seen(session, step, note))
+                self.flaky.setdefault(step.label, Sightings()).add(session, step, note)
             if step.input and step.outcome in ("succeeded", "failed", "timed_out"):
                 last[step.label, step.input] = step
 
@@ -91,12 +113,12 @@ class Habits:
         changed = {s.target: s for s in turn if s.act == "write" and s.outcome == "succeeded" and s.target}
         if not session.project or len(changed) > FILES_MAX:
             return
-        for path in changed:
-            self._changes.setdefault((session.project, path), set()).add(session.root)
+        for path, step in changed.items():
+            self._changes.setdefault((session.project, path), Sightings()).add(session, step, most=0)
         for a, b in itertools.combinations(sorted(changed), 2):
             key = (session.project, a, b)
             if key in self.together or len(self.together) < PAIRS_MAX:
-                self.together.setdefault(key, []).append(_seen(session, changed[b]))
+                self.together.setdefault(key, Sightings()).add(session, changed[b], most=2)
 
     def _take_duration(self, session: TracedSession, step: TracedStep) -> None:
         if step.duration_us <= 0:
@@ -125,7 +147,8 @@ class Habits:
 
     def change_roots(self, project: str, path: str) -> int:
         """How many fork trees changed a file."""
-        return len(self._changes.get((project, path), ()))
+        found = self._changes.get((project, path))
+        return found.roots if found else 0
 
 
 def repeated_dead_ends(db: Connection, project: str | None) -> list[tuple[str, list[Sighting]]]:
@@ -144,7 +167,3 @@ def repeated_dead_ends(db: Connection, project: str | None) -> list[tuple[str, l
 
 def _seen(session: TracedSession, step: TracedStep, note: str = "") -> Sighting:
     return Sighting(session.id, session.name, session.root, step.seq, step.turn, step.at, step.distrust, note)
-
-
-def roots_of(sightings: Iterable[Sighting]) -> int:
-    return len({sighting.root for sighting in sightings})
