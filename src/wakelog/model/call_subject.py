@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wakelog.model.call_acts import SHELL_TOOLS, Act, act_of_call, act_of_command
+from wakelog.model.call_acts import SHELL_TOOLS, Act, act_of_call, act_of_command, act_of_line
 from wakelog.model.command_lines import ShellCommand, command_line, patched_files, shell_commands, written_files
 from wakelog.model.values import Value
 
@@ -61,7 +61,7 @@ class CallSubject(msgspec.Struct, frozen=True, gc=False):
 def subject_of(tool: str, effect: str, given: Value) -> CallSubject:
     """What a call is about, from its arguments."""
     if SHELL_TOOLS.search(tool) and (line := command_line(given)):
-        return _shell_subject(tool, effect, line)
+        return _shell_subject(tool, line)
     act = act_of_call(tool, effect, given)
     label = tool[:LABEL_MAX]
     if not isinstance(given, Mapping):
@@ -77,20 +77,22 @@ def subject_of(tool: str, effect: str, given: Value) -> CallSubject:
 
 
 @functools.lru_cache(maxsize=2048)
-def _shell_subject(tool: str, effect: str, line: str) -> CallSubject:
-    act = act_of_call(tool, effect, line)
+def _shell_subject(tool: str, line: str) -> CallSubject:
     every = shell_commands(line)
-    commands = [c for c in every if c.program not in _TRIVIAL] or list(every)
-    if not commands:
+    done = [act_of_command(command) for command in every]
+    files = written_files(line)
+    act = act_of_line(done, writes=bool(files))
+    if not every:
         return CallSubject(tool[:LABEL_MAX], act=act)
-    acts = [act_of_command(c) for c in commands]
+    pairs = [(c, each) for c, each in zip(every, done, strict=True) if c.program not in _TRIVIAL]
+    commands, acts = zip(*(pairs or zip(every, done, strict=True)), strict=True)
     best = max(_RANK.get(each, 0) for each in acts)
     # The last of those that do most: `git add` prepares `git commit`. Of looks the first: the rest only cut it down.
     chosen = [c for c, each in zip(commands, acts, strict=True) if _RANK.get(each, 0) == best]
     main = chosen[-1] if best else chosen[0]
     label, rest = _label(main)
     urls = _addresses(line)
-    written = tuple(path for path in written_files(line) if "(" not in path)[:FILES_MAX]
+    written = tuple(path for path in files if "(" not in path)[:FILES_MAX]
     read = tuple(
         dict.fromkeys(
             word
