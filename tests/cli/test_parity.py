@@ -95,6 +95,7 @@ DONE_BY = {
     "Store.fork": "fork",
     "Store.git": "git",
     "Store.known": "known",
+    "Store.patterns": "patterns",
     "Store.import_bundle": "import",
     "Store.index": "search",
     "Store.is_index_behind": "ls",

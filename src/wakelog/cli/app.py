@@ -36,6 +36,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "context": ("context", "Show what the model saw at a point, or would see now."),
         "brief": ("context", "Write the handoff for the next run, machine or agent."),
         "known": ("known", "Ask what earlier sessions knew about a thing."),
+        "patterns": ("patterns", "Show what sessions do again and again."),
+        "compare-cohorts": ("patterns", "Compare two sets of sessions: what differs."),
         "search": ("search", "Find words in everything said, done and decided."),
         "query": ("search", "Run read-only SQL over the documented views."),
         "tail": ("tail", "Stream events live."),
@@ -121,7 +123,7 @@ class LazyGroup(click.Group):
         for section in SECTIONS.values():
             if name in section:
                 module = importlib.import_module(f"wakelog.cli.commands.{section[name][0]}")
-                command: click.Command = getattr(module, f"{name}_command")
+                command: click.Command = getattr(module, f"{name.replace('-', '_')}_command")
                 return command
         return None
 

@@ -6,13 +6,14 @@ that a row is never changed. What an erased event said is not in these rows; wha
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from typing import Any
 
 import msgspec
 
-from wakelog.index.facets import Facets, Fetch, as_text, failure_of
+from wakelog.index.facets import Facets, as_text, failure_of
 from wakelog.index.rows import AskedStep, Batch, ProjectionState
 from wakelog.model.call_subject import TARGET_MAX, CallSubject, project_path, subject_of
 from wakelog.model.calls import ANSWERS, ASKS, FAILURES
@@ -24,6 +25,12 @@ from wakelog.model.values import Value
 _encode = msgspec.json.Encoder(order="sorted").encode
 _OWN = re.compile(r"(?:^|__|[./:-])wakelog(?:__|[./:-]|$)")
 """Tools that ask this log: what they recall is never learned from again."""
+_TOLD = frozenset(
+    {
+        *("action.denied", "action.abandoned", "file.changed", "resource.touched", "fact.recorded", "fact.retracted"),
+        *("artefact.recorded", "git_commit.linked", "dead_end.noted", "turn.ended", "knowledge.recalled"),
+    }
+)
 INPUT_DIGITS = 16
 PATHS_MAX = 10
 """So many files of a failed call are noted as where it failed."""
@@ -40,39 +47,47 @@ class StepRows:
 
     def take(self, header: Header, body: dict[str, Value], said: Facets, occurred: int, duration_us: int) -> None:
         """Adds what one event tells, after its delta was applied."""
-        kind, seq, trust = header.kind, header.seq, distrust(header.trust)
-        place = {"seq": seq, "at": occurred, "trust": trust}
-        if kind in ASKS and said.effect != "model" and not _OWN.search(said.tool):
-            self._ask(header, body, said, occurred, lambda mention: self._fetch(seq, mention))
-        if kind in ANSWERS and said.effect != "model" and said.outcome:
-            self._answer(header, body, said, occurred, duration_us)
-        elif kind in ("action.denied", "action.abandoned"):
+        kind = header.kind
+        if kind in ASKS or kind in ANSWERS:
+            if said.effect != "model" and not _is_own(said.tool):
+                if kind in ASKS:
+                    self._ask(header, body, said, occurred)
+                if said.outcome and kind in ANSWERS:
+                    self._answer(header, body, said, occurred, duration_us)
+        elif kind in _TOLD:
+            self._tell(header, body, said, occurred)
+
+    def _tell(self, header: Header, body: dict[str, Value], said: Facets, occurred: int) -> None:
+        """Kinds that tell of something besides calls."""
+        kind, seq = header.kind, header.seq
+        place = (seq, occurred, distrust(header.trust))
+        if kind in ("action.denied", "action.abandoned"):
             self._carried.asked.pop(said.action, None)
         elif kind == "file.changed":
-            self._touch("file", self._path(said.path, as_text(body.get("folder"))), "changed", **place)
+            self._touch("file", self._path(said.path, as_text(body.get("folder"))), "changed", *place)
         elif kind == "resource.touched":
             name = "url" if "://" in said.key else "resource"
-            self._touch(name, said.key, "read" if body.get("mode", "read") == "read" else "changed", **place)
+            self._touch(name, said.key, "read" if body.get("mode", "read") == "read" else "changed", *place)
         elif kind in ("fact.recorded", "fact.retracted"):
-            self._touch("key", said.key, kind.rpartition(".")[2], **place)
+            self._touch("key", said.key, kind.rpartition(".")[2], *place)
         elif kind == "artefact.recorded":
-            self._touch("artefact", said.key, "produced", **place)
+            self._touch("artefact", said.key, "produced", *place)
         elif kind == "git_commit.linked":
-            self._touch("commit", said.key, "committed", **place)
+            self._touch("commit", said.key, "committed", *place)
         elif kind == "dead_end.noted" and "tried" in body:
             row = (self._session, seq, as_text(body.get("tried")), as_text(body.get("learned")))
             self._batch.added["wl_dead_end"].append(row)
         elif kind == "turn.ended" and body.get("error"):
-            self._touch("error", error_signature(*failure_of(body["error"])), "met", **place)
+            self._touch("error", error_signature(*failure_of(body["error"])), "met", *place)
         elif kind == "knowledge.recalled":
             sources = body.get("sources")
             shown = [as_text(each) for each in sources] if type(sources) is list else []
             rows = [(self._session, seq, no, source) for no, source in enumerate(filter(None, shown))]
             self._batch.added["wl_shown"] += rows
 
-    def _ask(self, header: Header, body: dict[str, Value], said: Facets, occurred: int, fetch: Fetch) -> None:
+    def _ask(self, header: Header, body: dict[str, Value], said: Facets, occurred: int) -> None:
         given = body.get("input")
-        value = fetch(given) if type(given) is dict and "$payload" in given else given
+        value = self._fetch(header.seq, given) if type(given) is dict and "$payload" in given else given
         subject = subject_of(said.tool, said.effect, value)
         read = tuple(map(self._path, subject.read))
         written = tuple(map(self._path, subject.written))
@@ -83,9 +98,9 @@ class StepRows:
         if subject.label.startswith("wakelog"):
             read, written, subject = (), (), CallSubject(subject.label)
         for address in subject.urls:
-            self._touch("url", address, "read", seq=header.seq, at=occurred, trust=trust)
+            self._touch("url", address, "read", header.seq, occurred, trust)
         for path in read:
-            self._touch("file", path, "read", seq=header.seq, at=occurred, trust=trust)
+            self._touch("file", path, "read", header.seq, occurred, trust)
         asked = AskedStep(header.seq, subject.label, target, subject.act, digest, (*written, *read)[:PATHS_MAX], trust)
         if said.action:
             self._carried.asked[said.action] = asked
@@ -96,31 +111,36 @@ class StepRows:
             asked = AskedStep(header.cause or header.seq, said.tool, "", "run", "", (), 0)
         if not body.get("retry"):
             self._carried.asked.pop(said.action, None)
-        if not asked.label or _OWN.search(said.tool) or asked.label.startswith("wakelog"):
+        if not asked.label or asked.label.startswith("wakelog"):
             return
         trust = max(asked.trust, distrust(header.trust))
         signature = ""
-        place = {"seq": header.seq, "at": occurred, "trust": trust}
+        place = (header.seq, occurred, trust)
         if said.outcome in FAILURES:
             type_, message = failure_of(body.get("error"))
             default = "timed_out" if said.outcome == "timed_out" else ""
             signature = error_signature(type_ or default, message) if "$erased" not in body else ""
-            self._touch("error", signature, "met", **place)
+            self._touch("error", signature, "met", *place)
             for path in asked.paths:
-                self._touch("file", path, "failed", **place)
+                self._touch("file", path, "failed", *place)
         elif asked.act == "write" and said.outcome == "succeeded":
             for path in asked.paths:
-                self._touch("file", path, "wrote", **place)
+                self._touch("file", path, "wrote", *place)
         where = (self._session, header.seq, asked.seq, header.turn, header.attempt)
         what = (asked.label, asked.target[:TARGET_MAX], asked.act, said.outcome, asked.input, signature)
         self._batch.added["wl_step"].append((*where, *what, duration_us, occurred, trust))
 
-    def _touch(self, kind: str, name: str, how: str, *, seq: int, at: int, trust: int) -> None:
+    def _touch(self, kind: str, name: str, how: str, seq: int, at: int, trust: int) -> None:
         self._batch.touch(self._session, kind, name, how, seq=seq, at=at, trust=trust)
 
     def _path(self, path: str, folder: str = "") -> str:
         labels = self._carried.doc.get("labels")
         return project_path(path, labels if type(labels) is dict else {}, folder)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_own(tool: str) -> bool:
+    return _OWN.search(tool) is not None
 
 
 def _digest(given: Value) -> str:

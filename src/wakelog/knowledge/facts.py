@@ -42,9 +42,9 @@ where t.kind = 'key' and t.key = :key and (:project is null or s.project = :proj
 order by t.at desc, s.id limit :limit
 """
 _KEYS = """
-select t.session, t.name from wl_touch t join wl_session s on s.no = t.session
-where t.kind = 'key' and (:project is null or s.project = :project)
-order by t.at desc, s.id, t.key limit :limit
+select f.session, f.key from wl_fact f join wl_session s on s.no = f.session
+where (:project is null or s.project = :project)
+group by f.session, f.key, s.last_at, s.id order by s.last_at desc, s.id, f.key limit :limit
 """
 _SESSIONS = """
 select s.no, s.id, s.name, s.root, s.project from wl_session s

@@ -31,8 +31,8 @@ TEXT_MAX = 600
 DAY_US = 86_400_000_000
 LEAST = 0.34
 """A session must have words of at least this part of the weight that was asked for."""
-RARE = 0.2
-"""A word that more than this part of the sessions have does not decide on its own."""
+RARE, NEARLY_ALL = 0.2, 0.8
+"""Words that more than this part of the sessions have decide only when nearly all words are there."""
 
 _STOP = frozenset(
     re.split(
@@ -91,12 +91,16 @@ class LikeSessions(msgspec.Struct, frozen=True):
 
 def words_in(text: str) -> list[str]:
     """The words of a text that say something, without case, accents and plural s."""
-    plain = text[:TEXT_MAX].lower()
-    if not plain.isascii():
-        plain = "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
-    found = (word.removesuffix("'s") for word in _WORD.findall(plain))
+    found = (word.removesuffix("'s") for word in _WORD.findall(_plain(text)))
     kept = (_stem(word) for word in found if word not in _STOP and (len(word) > 2 or word.isdecimal()))
     return list(dict.fromkeys(kept))
+
+
+def _plain(text: str) -> str:
+    plain = text[:TEXT_MAX].lower()
+    if plain.isascii():
+        return plain
+    return "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
 
 
 def _stem(word: str) -> str:
@@ -142,11 +146,11 @@ def like(
         return [_like(s, inputs.get(s.no, []), 1.0, (day[2],) if day else ()) for s in sessions[:limit]]
     inputs = _inputs(db, sessions)
     texts = {s.no: _asked(s, inputs.get(s.no, [])) for s in sessions}
-    said = {no: frozenset(words_in(" ".join(parts))) for no, parts in texts.items()}
+    said = {no: _words_said(words, " ".join(parts)) for no, parts in texts.items()}
     seen = Counter(word for each in said.values() for word in each)
     weight = {word: math.log(1 + (len(sessions) + 1) / (1 + seen[word])) for word in words}
     near = sorted(sessions, key=lambda s: (-_sum(weight, said[s.no]), -s.last_at, s.id))[:DEEPER]
-    used = _used(db, near)
+    used = _used(db, near, words)
     out = []
     for session in near:
         mine = [word for word in words if word in said[session.no]]
@@ -154,12 +158,20 @@ def like(
         share = _sum(weight, mine) + _sum(weight, by_use) / 2
         score = share / sum(weight.values())
         rare = [word for word in (*mine, *by_use) if seen[word] <= max(2, RARE * len(sessions))]
-        if score < LEAST or not rare or (len(words) > 2 and len(mine) + len(by_use) < 2):
+        if score < LEAST or (not rare and score < NEARLY_ALL) or (len(words) > 2 and len(mine) + len(by_use) < 2):
             continue
         why = [f"asked: {', '.join(mine)}"] if mine else []
         why += sorted(set(by_use.values())) + ([day[2]] if day else [])
         out.append(_like(session, inputs.get(session.no, []), round(score, 3), tuple(why)))
     return sorted(out, key=lambda s: (-s.score, -s.at, s.session))[:limit]
+
+
+def _words_said(words: Sequence[str], text: str) -> frozenset[str]:
+    """Which of the words a text has. Most have none, and are not cut into words to find that out."""
+    plain = _plain(text)
+    if not any(word in plain for word in words):
+        return frozenset()
+    return frozenset(words_in(plain)) & frozenset(words)
 
 
 def _sum(weight: dict[str, float], words: Iterable[str]) -> float:
@@ -192,14 +204,12 @@ def _inputs(db: Connection, sessions: Sequence[PastSession]) -> dict[int, list[t
     return out
 
 
-def _used(db: Connection, sessions: Sequence[PastSession]) -> dict[int, dict[str, str]]:
-    """For each session, the words in its files and steps, and what they stand in."""
+def _used(db: Connection, sessions: Sequence[PastSession], words: Sequence[str]) -> dict[int, dict[str, str]]:
+    """For each session, which of the words are in its files and steps, and in what."""
     asked = {"sessions": as_rows((s.no,) for s in sessions)}
     out: dict[int, dict[str, str]] = {}
-    for session, name in sorted(db.execute(_FILES, asked).fetchall()):
-        for word in words_in(str(name).replace("_", " ")):
-            out.setdefault(session, {}).setdefault(word, f"changed {name}")
-    for session, label in sorted(db.execute(_LABELS, asked).fetchall()):
-        for word in words_in(str(label).replace("_", " ")):
-            out.setdefault(session, {}).setdefault(word, f"ran {label}")
+    for statement, verb in ((_FILES, "changed"), (_LABELS, "ran")):
+        for session, name in sorted(db.execute(statement, asked).fetchall()):
+            for word in _words_said(words, str(name).replace("_", " ")):
+                out.setdefault(session, {}).setdefault(word, f"{verb} {name}")
     return out

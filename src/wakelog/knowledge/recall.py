@@ -137,9 +137,11 @@ def _once(lines: Sequence[KnownLine]) -> list[KnownLine]:
 
 
 def _recipe(recipe: Recipe) -> RecalledLine:
-    done = f", mostly after {' → '.join(recipe.steps[:6])}" if recipe.steps else ""
-    said = f"{recipe.signature}: {recipe.label} worked again {recipe.ended} of {recipe.of} times{done}"
     told = next((i for i in recipe.instances if i.ended), recipe.instances[0])
+    done = f", the last time after {' → '.join(told.steps[:6])}" if told.steps else ""
+    if recipe.steps:
+        done = f", mostly after {' → '.join(recipe.steps[:6])}"
+    said = f"{recipe.label} worked again {recipe.ended} of {recipe.of} times{done} ({recipe.signature})"
     line = KnownLine(
         kind="recipe",
         text=in_one_line(said),

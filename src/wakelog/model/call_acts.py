@@ -134,10 +134,15 @@ def _is_view(given: Value) -> bool:
 
 
 def _shell_act(line: str) -> Act:
-    acts = {act_of_command(c) for c in shell_commands(line)}
+    acts = [act_of_command(command) for command in shell_commands(line)]
+    return act_of_line(acts, writes=bool(written_files(line)))
+
+
+def act_of_line(acts: Sequence[Act], *, writes: bool) -> Act:
+    """What a command line does, from what its commands do and whether it writes files."""
     if "check" in acts:
         return "check"
-    if written_files(line):
+    if writes:
         return "write"
     for act in ("run", "record"):
         if act in acts:

@@ -9,6 +9,7 @@ Paths are told from the top of the project, so that a file has one name in all i
 
 from __future__ import annotations
 
+import functools
 import posixpath
 import re
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wakelog.model.call_acts import SHELL_TOOLS, Act, act_of_call, act_of_command
+from wakelog.model.call_acts import SHELL_TOOLS, Act, act_of_call, act_of_command, act_of_line
 from wakelog.model.command_lines import ShellCommand, command_line, patched_files, shell_commands, written_files
 from wakelog.model.values import Value
 
@@ -59,9 +60,9 @@ class CallSubject(msgspec.Struct, frozen=True, gc=False):
 
 def subject_of(tool: str, effect: str, given: Value) -> CallSubject:
     """What a call is about, from its arguments."""
-    act = act_of_call(tool, effect, given)
     if SHELL_TOOLS.search(tool) and (line := command_line(given)):
-        return _shell_subject(tool, act, line)
+        return _shell_subject(tool, line)
+    act = act_of_call(tool, effect, given)
     label = tool[:LABEL_MAX]
     if not isinstance(given, Mapping):
         return CallSubject(label, act=act, urls=_addresses(given) if isinstance(given, str) else ())
@@ -75,18 +76,23 @@ def subject_of(tool: str, effect: str, given: Value) -> CallSubject:
     return CallSubject(label, target, act, () if is_written else paths, paths if is_written else (), urls)
 
 
-def _shell_subject(tool: str, act: Act, line: str) -> CallSubject:
-    commands = [c for c in shell_commands(line) if c.program not in _TRIVIAL] or list(shell_commands(line))
-    if not commands:
+@functools.lru_cache(maxsize=2048)
+def _shell_subject(tool: str, line: str) -> CallSubject:
+    every = shell_commands(line)
+    done = [act_of_command(command) for command in every]
+    files = written_files(line)
+    act = act_of_line(done, writes=bool(files))
+    if not every:
         return CallSubject(tool[:LABEL_MAX], act=act)
-    acts = [act_of_command(c) for c in commands]
+    pairs = [(c, each) for c, each in zip(every, done, strict=True) if c.program not in _TRIVIAL]
+    commands, acts = zip(*(pairs or zip(every, done, strict=True)), strict=True)
     best = max(_RANK.get(each, 0) for each in acts)
     # The last of those that do most: `git add` prepares `git commit`. Of looks the first: the rest only cut it down.
     chosen = [c for c, each in zip(commands, acts, strict=True) if _RANK.get(each, 0) == best]
     main = chosen[-1] if best else chosen[0]
     label, rest = _label(main)
     urls = _addresses(line)
-    written = tuple(path for path in written_files(line) if "(" not in path)[:FILES_MAX]
+    written = tuple(path for path in files if "(" not in path)[:FILES_MAX]
     read = tuple(
         dict.fromkeys(
             word
@@ -141,7 +147,12 @@ def project_of(labels: Mapping[str, Any]) -> str:
 
 def project_path(path: str, labels: Mapping[str, Any], folder: str = "") -> str:
     """A file as its project names it: from the top of the worktree. What lies elsewhere keeps its full path."""
-    place, repo = (str(labels.get(name) or "").rstrip("/") for name in ("project", "repo"))
+    place, repo = labels.get("project") or "", labels.get("repo") or ""
+    return _from_top(path, str(place).rstrip("/"), str(repo).rstrip("/"), folder)
+
+
+@functools.lru_cache(maxsize=4096)
+def _from_top(path: str, place: str, repo: str, folder: str) -> str:
     path = path.replace("\\", "/")
     if not path.startswith("/"):
         start = folder or place

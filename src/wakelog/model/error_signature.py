@@ -42,11 +42,14 @@ _RAISED: Final = re.compile(
 )
 _PYTHON: Final = re.compile(r"Error|Exception|Interrupt|Failure|Refused|Timeout|Expired|NotFound|DoesNotExist")
 _CODED: Final = re.compile(
-    r"(error TS\d+: .*|error\[E\d+\]: .*|\bfatal: .*|\bpanic: .*|\b(?:E|F|W|C|R)\d{3,4} .*|\bE[A-Z]{3,}: .*"
-    r"|(?<=: )error: .*|[\w.-]+: error: .*|\bundefined: .*|.*command not found.*|.*No such file or directory.*"
-    r"|.*No module named .*|.*cannot (?:access|find|open|import) .*|.*[Pp]ermission denied.*|.*not permitted.*"
-    r"|FAILED? .*|FAIL\t.*|--- FAIL: .*|FAIL: .*|syntax error .*|.*timed out.*)"
+    r"error TS\d+: .*|error\[E\d+\]: .*|\bfatal: .*|\bpanic: .*|\b(?:E|F|W|C|R)\d{3,4} .*|\bE[A-Z]{3,}: .*"
+    r"|(?<=: )error: .*|^[\w.-]+: error: .*|\bundefined: .*|FAILED? .*|FAIL\t.*|--- FAIL: .*|FAIL: .*|syntax error .*"
 )
+_TELLING: Final = re.compile(
+    r"command not found|No such file or directory|No module named |cannot (?:access|find|open|import) "
+    r"|[Pp]ermission denied|not permitted|timed out"
+)
+"""What tells an error wherever it stands in a line."""
 _PLACE: Final = re.compile(r"^\S+?[:(]\d+(?:[:,]\d+)?\)?:?\s+")
 
 _MASKS: Final = (
@@ -107,8 +110,10 @@ def _coded(text: str) -> str:
     for line in text.splitlines():
         if _NOISE.match(line) or len(line) > 2000:
             continue
-        found = _CODED.search(_PLACE.sub("", _unwrapped(line)))
-        if found:
+        plain = _PLACE.sub("", _unwrapped(line))
+        if _TELLING.search(plain):
+            return _masked(plain)
+        if found := _CODED.search(plain):
             return _masked(found[0])
     return ""
 

@@ -1,7 +1,8 @@
 """Recipes: what ended an error before.
 
 An episode begins when a step fails with some signature, and ends when the same step, at the same target, succeeds
-within 15 calls of the same turn; repeats of the failure in between belong to it. A recipe is all episodes of one error
+within 15 calls of the same turn; repeats of the failure in between belong to it. Two tools that write the same file are
+the same step here: whoever could not edit it, and then wrote it, got it done. A recipe is all episodes of one error
 at one step: how many ended, out of how many, and which steps most of those had in between. That something ended after
 some steps does not say that they ended it.
 """
@@ -9,6 +10,7 @@ some steps does not say that they ended it.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -23,7 +25,11 @@ from wakelog.patterns.traces import TracedStep, steps_of
 WINDOW = 15
 """Within so many calls an error must have ended."""
 SHARED = 2 / 3
-"""A step that so many of the ended episodes have in between belongs to the recipe."""
+"""A step that so many of the ended episodes have in between may belong to the recipe."""
+BY_CHANCE = 0.01
+"""It does when it would not be there so often by chance: as often as after other errors."""
+PRIOR, PRIOR_WEIGHT = 0.1, 10
+"""How often a step is in between before anything was seen, and how many episodes that is worth."""
 SESSIONS_MAX = 60
 """For one error the newest so many sessions that met it are looked at."""
 SHOWN_MAX = 20
@@ -85,7 +91,7 @@ def episodes(turn: Sequence[TracedStep]) -> Iterator[tuple[TracedStep, TracedSte
     """The episodes of one turn: the failure, the success or None, the steps in between, and the worst distrust."""
     running: dict[tuple[str, str], _Open] = {}
     for place, step in enumerate(turn):
-        key = (step.label, step.target)
+        key = ("" if step.act == "write" and step.target else step.label, step.target)
         for other_key, other in list(running.items()):
             if place - other.place > WINDOW:
                 yield other.first, None, (), other.distrust
@@ -128,6 +134,8 @@ class RecipeBook:
     def __init__(self, only: str = "") -> None:
         self._only = only
         self._found: dict[tuple[str, str, str], list[RecipeInstance]] = {}
+        self._ended = 0
+        self._between: Counter[str] = Counter()
 
     def take(self, session: SessionId, name: str, root: str, project: str, steps: Iterable[TracedStep]) -> None:
         turns: dict[tuple[int, int], list[TracedStep]] = {}
@@ -137,6 +145,9 @@ class RecipeBook:
             if not any(step.signature for step in turn):
                 continue
             for failed, ended, between, distrust in episodes(turn):
+                if ended is not None:
+                    self._ended += 1
+                    self._between.update(set(between))
                 if self._only and failed.signature != self._only:
                     continue
                 instance = RecipeInstance(
@@ -170,7 +181,7 @@ class RecipeBook:
                     ended=len(ended),
                     of=len(instances),
                     at_least=round(wilson(len(ended), len(instances))[0], 3),
-                    steps=shared_steps([i.steps for i in ended]),
+                    steps=self._telling([i.steps for i in ended]),
                     roots=roots,
                     trust=TRUSTS[min(2, max(i.distrust for i in instances))],
                     at=newest[0].at,
@@ -179,11 +190,25 @@ class RecipeBook:
             )
         return sorted(out, key=lambda r: (-r.at_least, -r.roots, -r.at, r.id))
 
+    def _telling(self, between: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+        """The steps that most of the ended episodes have in between, and others have not."""
+        counts = Counter(label for steps in between for label in set(steps))
+        others = self._ended - len(between)
+        kept = []
+        for label, count in counts.items():
+            usual = (self._between[label] - count + PRIOR * PRIOR_WEIGHT) / (others + PRIOR_WEIGHT)
+            if count >= SHARED * len(between) and _at_least(count, len(between), usual) <= BY_CHANCE:
+                kept.append(label)
+        return in_usual_order(kept, between)
 
-def shared_steps(between: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """The steps that most have, in the order in which they mostly come."""
-    counts = Counter(label for steps in between for label in set(steps))
-    kept = [label for label, count in counts.items() if count >= SHARED * len(between)]
+
+def _at_least(count: int, trials: int, rate: float) -> float:
+    """The chance of so many or more."""
+    return sum(math.comb(trials, k) * rate**k * (1 - rate) ** (trials - k) for k in range(count, trials + 1))
+
+
+def in_usual_order(kept: Sequence[str], between: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Steps in the order in which they mostly come."""
     places: dict[str, list[float]] = {label: [] for label in kept}
     for steps in between:
         for label in kept:

@@ -1,7 +1,7 @@
 """Traces: the steps of each turn in order, as patterns are found in them.
 
-They are read session by session, so that a large store does not have to fit into memory. What was rewound is part of
-them: it happened. A run of the same step counts once.
+They are read some sessions at a time, so that the steps of a large store need not fit into memory, and fork tree by
+fork tree, so that who counts these needs to remember only the last. What was rewound is part of them: it happened.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ import msgspec
 from wakelog.index.connection import Connection, as_rows
 from wakelog.model.ids import Seq, SessionId
 
-PAGE = 500
-"""So many sessions are read together."""
+PAGE = 50
+"""The steps of so many sessions are read together."""
 
 _SESSIONS = """
 select s.no, s.id, s.name, s.root, s.project, s.agent, s.status, s.outcome, s.goal, s.labels, s.first_at, s.last_at,
     s.tokens, s.usd_micros, (select max(c.model) from wl_cost c where c.session = s.no),
     (select t.input from wl_turn t where t.session = s.no and t.input <> '' order by t.turn, t.attempt limit 1)
-from wl_session s where s.hidden = 0 and s.no > :after and (:project is null or s.project = :project)
+from wl_session s where s.hidden = 0 and (:project is null or s.project = :project)
     and s.last_at >= :since and s.first_at <= :until
-order by s.no limit :limit
 """
 _STEPS = """
 select x.session, x.seq, x.asked, x.turn, x.attempt, x.label, x.target, x.act, x.outcome, x.input, x.signature,
@@ -92,17 +91,14 @@ def traced_sessions(
     until: int | None = None,
     steps: bool = True,
 ) -> Iterator[TracedSession]:
-    """All sessions of a project, or of all, oldest first."""
-    after = 0
-    while True:
-        values = {"after": after, "project": project, "limit": PAGE, "since": since or 0, "until": until or (1 << 62)}
-        rows = db.execute(_SESSIONS, values).fetchall()
+    """All sessions of a project, or of all: fork tree by fork tree, oldest first."""
+    values = {"project": project, "since": since or 0, "until": until or (1 << 62)}
+    every = sorted(db.execute(_SESSIONS, values).fetchall(), key=lambda row: (row[3], row[1]))
+    for start in range(0, len(every), PAGE):
+        rows = every[start : start + PAGE]
         found = steps_of(db, [row[0] for row in rows]) if steps else {}
         for row in rows:
-            yield _session(row, found.get(row[0], []))
-        if len(rows) < PAGE:
-            return
-        after = rows[-1][0]
+            yield _session(row, found.pop(row[0], []))
 
 
 def _session(row: Sequence[Any], steps: list[TracedStep]) -> TracedSession:

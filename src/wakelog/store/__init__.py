@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from wakelog.store.git import StoreGit
     from wakelog.store.insight_search import DerivedHit
     from wakelog.store.known import StoreKnown
+    from wakelog.store.patterns import StorePatterns
 
 S = TypeVar("S")
 PAGE = 1000
@@ -361,6 +362,13 @@ class Store:
         from wakelog.store.known import StoreKnown
 
         return StoreKnown(self)
+
+    @property
+    def patterns(self) -> StorePatterns:
+        """Asks what sessions do again and again, and how sets of sessions differ: find, show, map, compare."""
+        from wakelog.store.patterns import StorePatterns
+
+        return StorePatterns(self)
 
     def watch(
         self,

@@ -6,5 +6,6 @@ from typing import Any
 
 from wakelog.index.questions import QUESTIONS, IndexQuestion
 from wakelog.knowledge.questions import KNOWLEDGE
+from wakelog.patterns.questions import PATTERNS
 
-ALL_QUESTIONS: dict[str, tuple[type[IndexQuestion], Any]] = {**QUESTIONS, **KNOWLEDGE}
+ALL_QUESTIONS: dict[str, tuple[type[IndexQuestion], Any]] = {**QUESTIONS, **KNOWLEDGE, **PATTERNS}

@@ -12,6 +12,7 @@ from wakelog.http.verbs import (  # noqa: F401, I001 - the order is the page's
     maintenance,
     index,
     knowledge,
+    patterns,
     tail,
     server,
     engine,

@@ -1,0 +1,170 @@
+"""`wakelog patterns` and `compare-cohorts`: what sessions do again and again, and how sets of them differ."""
+
+from __future__ import annotations
+
+import click
+
+from wakelog.cli.commands.known import all_option
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.errors import NO
+from wakelog.cli.places import find_time
+from wakelog.cli.render.patterns import difference_line, pattern_lines, place_lines
+from wakelog.cli.text import fit, inert
+from wakelog.patterns.cohorts import Cohort
+from wakelog.patterns.findings import KINDS, PER_KIND
+
+
+def _project(ctx: CommandContext, everything: bool) -> str | None:
+    return None if everything else ctx.store.known.here()[1]
+
+
+class _WithList(click.Group):
+    """A group that lists when it is told nothing else."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("patterns", cls=_WithList)
+def patterns_command() -> None:
+    """Show what sessions do again and again, and where. Without a command, `list`.
+
+    \b
+    Examples:
+      wakelog patterns
+      wakelog patterns show r27f36828
+      wakelog patterns map --format svg > steps.svg
+    """
+
+
+@patterns_command.command("list")
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only this kind; may be repeated.")
+@click.option("--since", "since", metavar="T", help="Sessions active since then: 2h, 60d, today, 2026-11-15.")
+@click.option("--least", "least", type=click.IntRange(0), default=0, metavar="N", help="In at least N sessions.")
+@click.option("-n", "limit", type=click.IntRange(1, 1000), default=PER_KIND, show_default=True, help="N of each kind.")
+@all_option
+@common
+def list_patterns(
+    ctx: CommandContext, kinds: tuple[str, ...], since: str | None, least: int, limit: int, everything: bool
+) -> int:
+    """List chains of steps, recipes after errors, repeated dead ends, loops, flaky tools, files that change together
+    and slow calls.
+
+    Sessions are counted by fork trees, so that forks do not count twice. Chains say that they go with success only
+    where runs of the same task show it, and enough of them. The exit code is 1 when nothing repeats.
+
+    \b
+    Examples:
+      wakelog patterns list
+      wakelog patterns list -A --kind recipe --kind flaky
+    """
+    found = ctx.store.patterns.find(
+        project=_project(ctx, everything),
+        kinds=kinds,
+        since=find_time(ctx, since) or None,
+        least=least,
+        limit=limit,
+    )
+
+    def human() -> None:
+        ctx.say_all(pattern_lines(ctx, found))
+        for note in found.notes:
+            ctx.say(ctx.style(note, dim=True))
+        rest = f"{found.hidden} more; -n shows more of each kind" if found.hidden else ""
+        looked = f"{found.sessions} sessions" + (f" {chr(183)} {rest}" if rest else "")
+        ctx.say(ctx.style(looked, dim=True))
+
+    ctx.answer("patterns", found, human, records=list(found.patterns))
+    if found.patterns:
+        ctx.suggest(f"wakelog patterns show {found.patterns[0].id}{' -A' if everything else ''}")
+    return 0 if found.patterns else NO
+
+
+@patterns_command.command("show")
+@click.argument("id")
+@all_option
+@common
+def show_pattern(ctx: CommandContext, id: str, everything: bool) -> None:
+    """Show one pattern, and the places where it was seen.
+
+    \b
+    Examples:
+      wakelog patterns show r27f36828 -A
+    """
+    pattern = ctx.store.patterns.show(id, project=_project(ctx, everything))
+
+    def human() -> None:
+        ctx.say(fit(inert(pattern.text, lines=False), ctx.columns))
+        ctx.say_all(place_lines(ctx, pattern))
+
+    ctx.answer("pattern", pattern, human)
+
+
+@patterns_command.command("map")
+@click.option("--format", "form", type=click.Choice(["dot", "svg"]), default="dot", show_default=True)
+@click.option("--since", "since", metavar="T", help="Sessions active since then.")
+@all_option
+@common
+def map_patterns(ctx: CommandContext, form: str, since: str | None, everything: bool) -> None:
+    """Write what follows what as a graph, for Graphviz or as a picture.
+
+    \b
+    Examples:
+      wakelog patterns map | dot -Tpng > steps.png
+    """
+    found = ctx.store.patterns.map(project=_project(ctx, everything), since=find_time(ctx, since) or None)
+    ctx.answer("map", found, (found.svg() if form == "svg" else found.dot()).splitlines())
+
+
+@click.command("compare-cohorts")
+@click.argument("a")
+@click.argument("b")
+@click.option("--all-rows", "rows", is_flag=True, help="Show also what does not differ.")
+@all_option
+@common
+def compare_cohorts_command(ctx: CommandContext, a: str, b: str, rows: bool, everything: bool) -> None:
+    """Show what differs between two sets of sessions: outcomes, cost, time, errors, steps.
+
+    A set is name=value pairs with commas: labels, agent, model or outcome, and since=T and until=T. Sessions of one
+    task are compared with each other, where both sets have it. Only what stays after correction for many questions is
+    called a difference; with too few sessions, that is the answer.
+
+    \b
+    Examples:
+      wakelog compare-cohorts agent_version=2.1 agent_version=2.2
+      wakelog compare-cohorts until=2026-11-01 since=2026-11-01 -A
+    """
+    found = ctx.store.patterns.compare(_cohort(ctx, a), _cohort(ctx, b), project=_project(ctx, everything))
+
+    def human() -> None:
+        within = f"within {found.tasks} tasks" if found.tasks else "without common tasks"
+        ctx.say(f"{found.a} and {found.b} sessions, {found.compared} compared {within}")
+        told = [each for each in found.differences if each.verdict in ("more", "less")]
+        ctx.say_all("  " + fit(difference_line(each), ctx.columns - 2) for each in told)
+        if not told:
+            is_few = any(each.verdict == "too few" for each in found.differences) or not found.differences
+            ctx.say("  too few sessions to say what differs" if is_few else "  no difference was found")
+        rest = [each for each in found.differences if each not in told]
+        if rows and rest:
+            ctx.say(ctx.style("not told apart", dim=True))
+            ctx.say_all("  " + fit(difference_line(each), ctx.columns - 2) for each in rest)
+        for note in found.notes:
+            ctx.say(ctx.style(note, dim=True))
+
+    ctx.answer("cohorts", found, human, records=list(found.differences))
+
+
+def _cohort(ctx: CommandContext, text: str) -> Cohort:
+    where: dict[str, str] = {}
+    times: dict[str, int] = {}
+    for part in text.split(","):
+        name, sign, value = part.strip().partition("=")
+        if not sign or not name:
+            raise click.UsageError(f"{part!r} is no name=value; a set is given as in agent_version=2.1,model=x")
+        if name in ("since", "until"):
+            times[name] = find_time(ctx, value)
+        else:
+            where[name] = value
+    return Cohort(where, times.get("since"), times.get("until"))

@@ -1,0 +1,62 @@
+"""Patterns and comparisons of sets, for people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from wakelog.cli.context import CommandContext
+from wakelog.cli.render.known import place_of
+from wakelog.cli.render.results import shape
+from wakelog.cli.text import age, fit, glyph, inert
+from wakelog.patterns.cohorts import CohortComparison, CohortDifference
+from wakelog.patterns.findings import FoundPatterns, PatternPlace, WorkPattern
+from wakelog.patterns.follows_map import FollowsMap
+
+shape(FoundPatterns, "patterns sessions roots hidden notes")
+shape(WorkPattern, "id kind text roots times trust steps verdict? odds chance seen")
+shape(PatternPlace, "session name? seq turn? timestamp=at:iso note?")
+shape(FollowsMap, "steps arrows turns")
+shape(CohortComparison, "a b tasks compared differences notes")
+
+_TITLES = {
+    "chain": "steps that follow each other",
+    "recipe": "errors, and what came before they ended",
+    "dead_end": "given up more than once",
+    "loop": "loops",
+    "flaky": "flaky",
+    "together": "files that change together",
+    "slow": "far slower than usual",
+}
+
+
+def pattern_lines(ctx: CommandContext, found: FoundPatterns) -> Iterator[str]:
+    """The patterns kind by kind, one line each."""
+    kind = ""
+    for pattern in found.patterns:
+        if pattern.kind != kind:
+            kind = pattern.kind
+            yield ctx.style(_TITLES[kind], bold=True)
+        count = f"{pattern.roots} sessions" if pattern.roots > 1 else "1 session"
+        mark = f"  {glyph('warn')} untrusted" if pattern.trust == "untrusted" else ""
+        yield f"  {ctx.style(pattern.id, fg='cyan')}  {ctx.style(count, dim=True)}{mark}"
+        for part in inert(pattern.text, lines=False).split("; "):
+            yield "    " + fit(part, ctx.columns - 4)
+
+
+def place_lines(ctx: CommandContext, pattern: WorkPattern) -> Iterator[str]:
+    now = ctx.store.clock()
+    for place in pattern.seen:
+        where = place_of(place.session, place.name, place.turn, place.seq)
+        note = f"  {inert(place.note, lines=False)}" if place.note else ""
+        yield "  " + fit(f"{where}  {age(place.at, now)}{note}", ctx.columns - 2)
+
+
+def difference_line(each: CohortDifference) -> str:
+    """`success  62% → 81%  +19 points (4 to 33)`."""
+    if each.unit == "share":
+        sizes = f"{each.a:.0%} {glyph('arrow')} {each.b:.0%}"
+        by = f"{100 * each.difference:+.0f} points ({100 * each.low:+.0f} to {100 * each.high:+.0f})"
+    else:
+        sizes = f"{each.a:g} {glyph('arrow')} {each.b:g} {each.unit}"
+        by = f"{each.difference:+.4g} ({each.low:+.4g} to {each.high:+.4g})"
+    return f"{inert(each.name, lines=False)}  {sizes}  {by}"

@@ -1,0 +1,71 @@
+"""What sessions do again and again, and how sets of sessions differ."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from wakelog.engines.remote.wire import Question
+from wakelog.http.routes import VerbRequest, route
+from wakelog.http.shapes import Query, time_of
+from wakelog.patterns.cohorts import Cohort, CohortComparison
+from wakelog.patterns.findings import PER_KIND, FoundPatterns, PatternKind, WorkPattern
+from wakelog.patterns.follows_map import FollowsMap
+
+
+class PatternsQuery(Query, frozen=True):
+    project: str | None = None
+    """The main work tree of a repository; without it, all projects."""
+    kind: PatternKind | None = None
+    since: str = ""
+    least: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = PER_KIND
+
+
+class PatternQuery(Query, frozen=True):
+    project: str | None = None
+
+
+class MapQuery(Query, frozen=True):
+    project: str | None = None
+    since: str = ""
+
+
+class CohortsBody(Question, frozen=True):
+    """Two sets of sessions, each by labels and times (in microseconds)."""
+
+    a: Cohort
+    b: Cohort
+    project: str | None = None
+
+
+@route("GET", "/patterns")
+def patterns(call: VerbRequest, query: PatternsQuery) -> FoundPatterns:
+    """Lists chains of steps, recipes after errors, repeated dead ends, loops, flaky tools, files that change together
+    and slow calls: the best of each kind."""
+    return call.space.store.patterns.find(
+        project=query.project,
+        kinds=(query.kind,) if query.kind else (),
+        since=time_of(query.since, call.now),
+        least=query.least,
+        limit=query.limit,
+    )
+
+
+@route("GET", "/patterns/{id}")
+def pattern(call: VerbRequest, query: PatternQuery) -> WorkPattern:
+    """Shows one pattern with the places where it was seen."""
+    return call.space.store.patterns.show(call.path["id"], project=query.project)
+
+
+@route("GET", "/steps-map")
+def steps_map(call: VerbRequest, query: MapQuery) -> FollowsMap:
+    """Tells what follows what, as a graph."""
+    return call.space.store.patterns.map(project=query.project, since=time_of(query.since, call.now))
+
+
+@route("POST", "/cohorts")
+def cohorts(call: VerbRequest, body: CohortsBody) -> CohortComparison:
+    """Compares two sets of sessions within tasks."""
+    return call.space.store.patterns.compare(body.a, body.b, project=body.project)

@@ -1,0 +1,227 @@
+"""Patterns as answers: one list of the few that say most, each with where it was seen.
+
+Of each kind the best are told, and the rest is counted. What a pattern claims is in its text and no more: a chain goes
+with success or not, a recipe ended so often, two files changed together so often.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, get_args
+
+import msgspec
+
+from wakelog.index.connection import Connection
+from wakelog.index.results import AsOf
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.trust import TRUSTS, Trust
+from wakelog.patterns.chains import Chain, ChainMine, chain_id, first_places
+from wakelog.patterns.habits import Habits, Sighting, Sightings, repeated_dead_ends
+from wakelog.patterns.recipes import Recipe, RecipeBook
+from wakelog.patterns.traces import traced_sessions
+
+PatternKind = Literal["chain", "recipe", "dead_end", "loop", "flaky", "together", "slow"]
+KINDS: Final[tuple[PatternKind, ...]] = get_args(PatternKind)
+PER_KIND: Final = 5
+SEEN_MAX: Final = 20
+TOGETHER_ROOTS: Final = 3
+TOGETHER_SHARE: Final = 0.6
+"""Two files change together when this part of the sessions that changed the rarer one changed both."""
+CHAIN_STEPS: Final = 3
+"""Shorter chains are told only when they go with success or failure."""
+
+
+class PatternPlace(msgspec.Struct, frozen=True):
+    """Where a pattern was seen."""
+
+    session: SessionId
+    name: str
+    seq: Seq
+    turn: int
+    at: int
+    note: str = ""
+
+
+class WorkPattern(msgspec.Struct, frozen=True):
+    """Something that sessions do again and again."""
+
+    id: str
+    kind: PatternKind
+    text: str
+    roots: int
+    """In how many independent sessions: forks of one count as one."""
+    times: int
+    trust: Trust
+    steps: tuple[str, ...] = ()
+    verdict: str = ""
+    """Of a chain: `more`, `less`, `no difference`, `too few` or `no tasks` (chains.py)."""
+    odds: float = 1.0
+    chance: float = 1.0
+    seen: tuple[PatternPlace, ...] = ()
+
+
+class FoundPatterns(msgspec.Struct, frozen=True):
+    """The patterns of a project, and what was looked at to find them."""
+
+    patterns: tuple[WorkPattern, ...]
+    sessions: int
+    roots: int
+    hidden: int
+    """How many more there are of the kinds shown."""
+    notes: tuple[str, ...]
+    as_of: AsOf
+
+
+def find_patterns(
+    db: Connection, project: str | None, kinds: Sequence[str], since: int | None, until: int | None, least: int
+) -> tuple[list[list[WorkPattern]], int, int, list[str]]:
+    """All patterns, kind by kind with the best first; how many sessions and fork trees there are; and notes."""
+    mine, book, habits, sessions = ChainMine(), RecipeBook(), Habits(), 0
+    for session in traced_sessions(db, project, since=since, until=until):
+        sessions += 1
+        mine.take(session)
+        book.take(session.id, session.name, session.root, session.project, session.steps)
+        habits.take(session)
+    notes: list[str] = []
+    out: list[list[WorkPattern]] = []
+    support = max(2, least)
+    if "chain" in kinds:
+        chains = mine.chains(least)
+        out.append([_chain(each) for each in _without_repeats(chains)])
+        notes += _outcome_notes(chains)
+    if "recipe" in kinds:
+        out.append([_recipe(each) for each in book.recipes(least_roots=support)])
+    if "dead_end" in kinds:
+        out.append([_dead_end(*each) for each in repeated_dead_ends(db, project)])
+    if "loop" in kinds:
+        out.append(_told("loop", habits.loops, "is called again and again with the same input", support))
+    if "flaky" in kinds:
+        said = "gave another outcome for the same input, with nothing changed in between"
+        out.append(_told("flaky", habits.flaky, said, support))
+    if "together" in kinds:
+        out.append(list(_together(habits)))
+    if "slow" in kinds:
+        out.append([_slow(*each) for each in habits.slow()])
+    if sessions < 2 * support:
+        notes.append(f"too few: {sessions} sessions are not enough to tell what repeats")
+    return out, sessions, mine.roots, notes
+
+
+def pattern_places(db: Connection, pattern: WorkPattern, project: str | None) -> list[PatternPlace]:
+    """Where a chain was seen, one place a session, the newest first. Other patterns bring their places along."""
+    places = []
+    for session in traced_sessions(db, project):
+        if (found := first_places(session, pattern.steps)) is not None:
+            id_, seq, turn = found
+            places.append(PatternPlace(id_, session.name, seq, turn, session.last_at))
+    return sorted(places, key=lambda place: (-place.at, place.session))
+
+
+def _without_repeats(chains: Sequence[Chain]) -> list[Chain]:
+    """The chains worth telling: what goes with success first, then by how much they cover; none that shares most of its
+    steps with one before."""
+    told = [c for c in chains if len(c.steps) >= CHAIN_STEPS or c.effect.verdict in ("more", "less")]
+    told.sort(key=lambda c: (c.effect.verdict not in ("more", "less"), -c.roots * (len(c.steps) - 1), c.steps))
+    kept: list[Chain] = []
+    seen: set[tuple[str, ...]] = set()
+    for chain in told:
+        parts = {chain.steps[at : at + 2] for at in range(len(chain.steps) - 1)}
+        if len(parts & seen) * 2 <= len(parts):
+            kept.append(chain)
+            seen |= parts
+    return kept
+
+
+def _outcome_notes(chains: Sequence[Chain]) -> list[str]:
+    verdicts = {chain.effect.verdict for chain in chains}
+    if "too few" in verdicts and not verdicts & {"more", "less", "no difference"}:
+        return ["too few runs of the same task to say which chains go with success"]
+    if verdicts == {"no tasks"}:
+        return ["no two sessions are of one task (label `task`, or the goal): nothing is said about success"]
+    return []
+
+
+_CLAIMS = {
+    "more": "; within tasks it goes with success (odds ×{odds:g}, {tasks} tasks)",
+    "less": "; within tasks it goes with failure (odds ×{odds:g}, {tasks} tasks)",
+}
+
+
+def _chain(chain: Chain) -> WorkPattern:
+    effect = chain.effect
+    claim = _CLAIMS.get(effect.verdict, "").format(odds=effect.odds, tasks=effect.tasks)
+    return WorkPattern(
+        id=chain_id(chain.steps),
+        kind="chain",
+        text=f"{' → '.join(chain.steps)}{claim}",
+        roots=chain.roots,
+        times=chain.roots,
+        trust="unverified",
+        steps=chain.steps,
+        verdict=effect.verdict,
+        odds=effect.odds,
+        chance=effect.chance,
+    )
+
+
+def _recipe(recipe: Recipe) -> WorkPattern:
+    after = f", mostly after {' → '.join(recipe.steps)}" if recipe.steps else ""
+    rate = f"{recipe.ended} of {recipe.of} times (at least {recipe.at_least:.0%})"
+    seen = [PatternPlace(i.session, i.name, i.ended or i.failed, i.turn, i.at) for i in recipe.instances]
+    return WorkPattern(
+        id=recipe.id,
+        kind="recipe",
+        text=f"{recipe.label} fails with “{recipe.signature}”; worked again {rate}{after}",
+        roots=recipe.roots,
+        times=recipe.of,
+        trust=recipe.trust,
+        steps=recipe.steps,
+        seen=tuple(seen[:SEEN_MAX]),
+    )
+
+
+def _dead_end(words: str, seen: Sequence[Sighting]) -> WorkPattern:
+    learned = next((each.note for each in reversed(seen) if each.note), "")
+    text = f"given up again: {words}" + (f" ({learned})" if learned else "")
+    roots = len({each.root for each in seen})
+    return _pattern("dead_end", words, text, Sightings(len(seen), roots, max(s.distrust for s in seen), list(seen)))
+
+
+def _told(kind: PatternKind, found: dict[str, Sightings], verb: str, support: int) -> list[WorkPattern]:
+    patterns = [_pattern(kind, label, f"{label} {verb}", seen) for label, seen in found.items()]
+    kept = [pattern for pattern in patterns if pattern.roots >= support]
+    return sorted(kept, key=lambda p: (-p.roots, -p.times, p.id))
+
+
+def _together(habits: Habits) -> Iterable[WorkPattern]:
+    found = []
+    for (project, a, b), seen in habits.together.items():
+        roots = seen.roots
+        rarer = min(habits.change_roots(project, a), habits.change_roots(project, b))
+        if roots >= TOGETHER_ROOTS and roots >= TOGETHER_SHARE * rarer:
+            text = f"{a} and {b} change together: in {roots} of {rarer} sessions that changed the rarer one"
+            found.append((roots / rarer, _pattern("together", f"{project}\0{a}\0{b}", text, seen)))
+    return [pattern for _, pattern in sorted(found, key=lambda each: (-each[1].roots, -each[0], each[1].id))]
+
+
+def _slow(label: str, usual: float, far: Sequence[tuple[int, Sighting]]) -> WorkPattern:
+    longest = far[0][0]
+    text = f"{label} took {longest / 1e6:.1f} s; {usual / 1e6:.1f} s is usual"
+    places = [seen for _, seen in far]
+    roots = len({each.root for each in places})
+    return _pattern("slow", label, text, Sightings(len(far), roots, max(s.distrust for s in places), places))
+
+
+def _pattern(kind: PatternKind, key: str, text: str, seen: Sightings) -> WorkPattern:
+    newest = sorted(seen.places, key=lambda s: (-s.at, s.session, s.seq))
+    places = [PatternPlace(s.session, s.name, s.seq, s.turn, s.at, s.note) for s in newest[:SEEN_MAX]]
+    return WorkPattern(
+        id=kind[0] + hashlib.sha256(f"{kind}\0{key}".encode()).hexdigest()[:8],
+        kind=kind,
+        text=" ".join(text.split())[:300],
+        roots=seen.roots,
+        times=seen.times,
+        trust=TRUSTS[min(2, seen.distrust)],
+        seen=tuple(places),
+    )

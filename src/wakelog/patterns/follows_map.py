@@ -1,0 +1,118 @@
+"""A map of what follows what: the steps of some sessions as a graph, to be drawn.
+
+An arrow says how often one step came right after another in a turn. Of many steps and arrows the most frequent are
+kept, so that the picture can be read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from wakelog.index.connection import Connection
+from wakelog.index.results import AsOf
+from wakelog.patterns.traces import traced_sessions
+
+START, END = "start", "end"
+STEPS_MAX = 20
+ARROWS_MAX = 40
+
+
+class MapStep(msgspec.Struct, frozen=True):
+    """A step: how often it was made, and how often it failed."""
+
+    label: str
+    times: int
+    failed: int
+
+
+class MapArrow(msgspec.Struct, frozen=True):
+    """How often one step came right after another."""
+
+    a: str
+    b: str
+    times: int
+
+
+class FollowsMap(msgspec.Struct, frozen=True):
+    """The steps of some sessions, and what follows what."""
+
+    steps: tuple[MapStep, ...]
+    arrows: tuple[MapArrow, ...]
+    turns: int
+    as_of: AsOf
+
+    def dot(self) -> str:
+        """The map in the language of Graphviz."""
+        out = ["digraph steps {", "  rankdir=LR; node [shape=box];"]
+        for step in self.steps:
+            failed = f"\\n{step.failed} failed" if step.failed else ""
+            out.append(f'  "{_quoted(step.label)}" [label="{_quoted(step.label)}\\n{step.times}{failed}"];')
+        for arrow in self.arrows:
+            out.append(f'  "{_quoted(arrow.a)}" -> "{_quoted(arrow.b)}" [label="{arrow.times}"];')
+        return "\n".join([*out, "}"]) + "\n"
+
+    def svg(self) -> str:
+        """The map as a picture: steps from top to bottom by how often they come, arrows beside them."""
+        places = {name: at for at, name in enumerate([START, *(s.label for s in self.steps), END])}
+        counts = {
+            step.label: f"{step.times}" + (f", {step.failed} failed" if step.failed else "") for step in self.steps
+        }
+        height = 40 * len(places) + 20
+        most = max((arrow.times for arrow in self.arrows), default=1)
+        out = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="640" height="{height}" font-family="sans-serif"'
+            ' font-size="12">'
+        ]
+        for arrow in self.arrows:
+            a, b = 40 * places[arrow.a] + 30, 40 * places[arrow.b] + 30
+            bend = 330 + 12 * abs(places[arrow.a] - places[arrow.b])
+            wide = 0.5 + 3.5 * arrow.times / most
+            colour = "#2b6cb0" if b > a else "#b7791f"
+            out.append(
+                f'<path d="M300 {a} C{bend} {a} {bend} {b} 300 {b}" fill="none" stroke="{colour}"'
+                f' stroke-width="{wide:.1f}"><title>{_escaped(arrow.a)} to {_escaped(arrow.b)}:'
+                f" {arrow.times}</title></path>"
+            )
+        for name, at in places.items():
+            y = 40 * at + 15
+            said = f"{name}  {counts.get(name, '')}".strip()
+            out.append(f'<rect x="10" y="{y}" width="290" height="30" rx="4" fill="#edf2f7" stroke="#a0aec0"/>')
+            out.append(f'<text x="20" y="{y + 19}">{_escaped(said[:48])}</text>')
+        return "\n".join([*out, "</svg>"]) + "\n"
+
+
+def draw_map(
+    db: Connection, project: str | None, since: int | None, until: int | None
+) -> tuple[list[MapStep], list[MapArrow], int]:
+    """The steps, the arrows and the number of turns."""
+    times: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    arrows: Counter[tuple[str, str]] = Counter()
+    turns = 0
+    for session in traced_sessions(db, project, since=since, until=until):
+        for turn in session.turns():
+            turns += 1
+            before = START
+            for step in turn:
+                times[step.label] += 1
+                failed[step.label] += step.has_failed
+                if step.label != before:
+                    arrows[before, step.label] += 1
+                before = step.label
+            arrows[before, END] += 1
+    labels = sorted(times, key=lambda label: (-times[label], label))[:STEPS_MAX]
+    kept = {START, END, *labels}
+    drawn = [each for each in arrows.items() if each[0][0] in kept and each[0][1] in kept]
+    drawn.sort(key=lambda each: (-each[1], each[0]))
+    steps = [MapStep(label, times[label], failed[label]) for label in labels]
+    return steps, [MapArrow(a, b, count) for (a, b), count in drawn[:ARROWS_MAX]], turns
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

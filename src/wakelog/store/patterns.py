@@ -1,0 +1,56 @@
+"""`store.patterns`: what sessions do again and again, and how sets of sessions differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from wakelog.patterns.cohorts import Cohort, CohortComparison
+from wakelog.patterns.findings import PER_KIND, FoundPatterns, WorkPattern
+from wakelog.patterns.follows_map import FollowsMap
+from wakelog.patterns.questions import AskCohorts, AskMap, AskPattern, AskPatterns
+
+if TYPE_CHECKING:
+    from wakelog.store import Store
+
+
+class StorePatterns:
+    """Asks for patterns over all sessions, or those of one project."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def find(
+        self,
+        *,
+        project: str | None = None,
+        kinds: Iterable[str] = (),
+        since: int | None = None,
+        until: int | None = None,
+        least: int = 0,
+        limit: int = PER_KIND,
+    ) -> FoundPatterns:
+        """Finds chains of steps, recipes after errors, repeated dead ends, loops, flaky tools, files that change
+        together and slow calls: the best of each kind. `kinds` names some of them (chain, recipe, dead_end, loop,
+        flaky, together, slow). `least` is in how many independent sessions a pattern must be."""
+        return self._store.index.ask(AskPatterns(project, tuple(kinds), since, until, least, limit))
+
+    def show(self, id: str, *, project: str | None = None) -> WorkPattern:
+        """Returns one pattern with the places where it was seen. Ask in the project in which it was found."""
+        return self._store.index.ask(AskPattern(id, project))
+
+    def map(self, *, project: str | None = None, since: int | None = None, until: int | None = None) -> FollowsMap:
+        """Returns what follows what, as a graph; its `dot` and `svg` draw it."""
+        return self._store.index.ask(AskMap(project, since, until))
+
+    def compare(
+        self,
+        a: Cohort | Mapping[str, str],
+        b: Cohort | Mapping[str, str],
+        *,
+        project: str | None = None,
+    ) -> CohortComparison:
+        """Compares two sets of sessions, each given by labels (`{"agent_version": "2.1"}`; also agent, model, outcome)
+        or as a `Cohort` with times: what differs within tasks, with sizes, ranges and chances."""
+        one, two = (each if isinstance(each, Cohort) else Cohort(dict(each)) for each in (a, b))
+        return self._store.index.ask(AskCohorts(one, two, project))

@@ -1,0 +1,112 @@
+"""The same answers by the library, the command line, HTTP and MCP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.knowledge.past import edit, look, sh, worked
+from wakelog.http.server import serving
+from wakelog.http.state import Settings
+from wakelog.mcp.lazy_store import LazyStore
+from wakelog.mcp.tools import Tools
+from wakelog.model import events as ev
+from wakelog.store import Store
+from wakelog.store import open as open_store
+
+MISSING = "ModuleNotFoundError: No module named 'yaml'"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store with a past: an error that ended, a dead end, a fact and its contradiction."""
+    monkeypatch.chdir(tmp_path)
+    with open_store(tmp_path / "store") as store:
+        for name in ("one", "two", "three"):
+            steps = [look("a.py"), sh("pytest t", MISSING), sh("pip install yaml"), sh("pytest t"), edit("src/a.py")]
+            dead = ev.DeadEndNoted(tried="a lock in src/a.py", learned="it deadlocks")
+            fact = ev.FactRecorded(key="region", value="eu" if name == "one" else "us")
+            worked(store, name, steps, goal="export the invoices", events=[dead, fact], outcome="completed")
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def store(folder: Path) -> Iterator[Store]:
+    with open_store(folder) as opened:
+        yield opened
+
+
+def test_the_command_line_tells_what_is_known(folder: Path, cli: Cli) -> None:
+    at = ("--store", str(folder))
+    about = cli("known", "about", "src/a.py", *at)
+    assert about.code == 0
+    assert "    a lock in src/a.py: it deadlocks" in about.lines
+    assert "    changed 3 times in 3 sessions" in about.lines
+    assert cli("known", "failed", "src/nothing.py", *at).code == 1
+    conflicts = cli("known", "conflicts", *at)
+    assert sum("contradicted" in line for line in conflicts.lines) == 2
+    recall = cli("known", "recall", "--error", MISSING, *at)
+    assert "worked again 3 of 3 times, mostly after pip install" in recall.out
+    assert "one" in cli("known", "like", "invoices export", *at).out
+    assert cli("known", "path", "src/a.py", "region", *at).code == 0
+
+
+def test_the_command_line_answers_in_json_with_every_source(folder: Path, cli: Cli) -> None:
+    said = json.loads(cli("known", "facts", "--json", "--store", str(folder)).out)
+    assert said["schema"] == "wakelog.known/1"
+    assert [line["text"] for line in said["data"]["lines"]] == ["region = us", "region = eu"]
+    assert all("@" in source for line in said["data"]["lines"] for source in line["sources"])
+
+
+def test_patterns_without_a_command_lists_them(folder: Path, cli: Cli) -> None:
+    at = ("--store", str(folder))
+    listed = cli("patterns", *at)
+    assert "    Read → pytest → pip install → pytest → Edit" in listed.lines
+    assert "too few runs of the same task" in listed.out
+    found = json.loads(cli("patterns", "--json", *at).out)["data"]["patterns"]
+    shown = cli("patterns", "show", found[0]["id"], *at)
+    assert shown.out.count("e3") == 3
+    assert cli("patterns", "map", "--format", "svg", *at).out.startswith("<svg")
+    assert "too few" in cli("compare-cohorts", "outcome=completed", "outcome=failed", *at).out
+
+
+def test_a_brief_can_have_the_past_beside_it(folder: Path, cli: Cli) -> None:
+    brief = cli("brief", "three", "--past", "--store", str(folder)).out
+    assert "## From earlier sessions" in brief
+    assert "export the invoices" in brief.partition("## From earlier sessions")[2]
+
+
+def test_an_agent_recalls_over_mcp(store: Store) -> None:
+    tools = Tools(LazyStore.of(store))
+    session = store.session("four", labels={"repo": "/code/shop"}, folder="")
+    said = json.loads(tools.recall(error=MISSING, session_id="four"))
+    assert said["lines"][0]["kind"] == "recipe"
+    assert session.log.entry(session.head.seq).kind == "knowledge.recalled"
+    known = json.loads(tools.known("src/a.py", aspect="failed"))
+    assert known["lines"][0]["text"] == "a lock in src/a.py: it deadlocks"
+
+
+def test_a_served_store_gives_the_same_answers(folder: Path) -> None:
+    def asked(store: Store) -> list[Any]:
+        known, patterns = store.known, store.patterns
+        answers = [
+            known.about("src/a.py"),
+            known.facts(conflicts=True),
+            known.recall(error=MISSING, goal="export the invoices"),
+            known.path("src/a.py", "region"),
+            patterns.find(),
+            patterns.map(),
+            patterns.compare({"outcome": "completed"}, {"outcome": "failed"}),
+        ]
+        return [{**msgspec.to_builtins(each), "as_of": None} for each in answers]
+
+    with open_store(folder) as store:
+        wanted = asked(store)
+    with serving(Settings(url=str(folder), rate=0)) as running, open_store(running.url, key=running.key) as remote:
+        assert asked(remote) == wanted
