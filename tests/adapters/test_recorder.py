@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import wakelog
-from wakelog.adapters.recorder import RecordedChange, Recorder
+from wakelog.adapters.recorder import ListChange, Recorder
 from wakelog.errors import ConflictError, InvalidInputError
 from wakelog.importers.kept_items import filled, hollow
 from wakelog.model.events import ActionRequested, TurnStarted
@@ -92,7 +92,7 @@ def test_a_growing_list_is_recorded_once(store: Store, shape: str) -> None:
     at_once.add(*given)
     for size in range(len(given) + 1):
         grown.sync(given[:size])
-        assert grown.sync(given[:size]) == RecordedChange()
+        assert grown.sync(given[:size]) == ListChange()
     assert grown.messages() == given
     assert grown.session.head.turn == at_once.session.head.turn
     counted = [sorted(k for k in kinds(each) if "turn" in k or "succ" in k) for each in (grown, at_once)]
@@ -136,11 +136,11 @@ def test_a_call_without_a_result_is_pending_and_then_uncertain(store: Store) -> 
 def test_a_shorter_list_is_a_rewind_and_says_so(store: Store) -> None:
     made = recorder(store)
     made.sync(CHAT)
-    assert made.sync(CHAT[:2]) == RecordedChange(removed=3, how="rewind")
+    assert made.sync(CHAT[:2]) == ListChange(removed=3, how="rewind")
     assert made.messages() == recorder(store).messages() == CHAT[:2]
     [rewound] = [e.body for e in made.session.log.entries() if e.kind == "history.rewound"]
     assert rewound["why"] == "the list of messages was edited after 2 of 5"
-    assert made.sync(CHAT) == RecordedChange(3, 0, "append")
+    assert made.sync(CHAT) == ListChange(3, 0, "append")
 
 
 def test_an_edited_list_is_a_fork_where_that_is_asked_for(store: Store) -> None:
@@ -167,7 +167,7 @@ def test_marks_of_a_cache_are_no_edit(store: Store) -> None:
     made.sync(ANTHROPIC)
     marked = copy.deepcopy(ANTHROPIC)
     marked[0]["content"][1]["cache_control"] = {"type": "ephemeral"}
-    assert made.sync(marked) == RecordedChange()
+    assert made.sync(marked) == ListChange()
 
 
 def test_popped_messages_leave_the_view_one_by_one(store: Store) -> None:
