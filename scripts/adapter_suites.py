@@ -51,7 +51,8 @@ def environment(name: str) -> str:
     if not stamp.is_file() or stamp.read_text("utf-8") != wanted:
         venv.create(folder, with_pip=True, clear=True)
         install: list[str | Path] = [python, "-m", "pip", "install", "-qq", "-c", constraints]
-        subprocess.run([*install, "-e", f"{ROOT}[{name},adapter-suites]", *also(constraints)], check=True)
+        extras = f"{name.replace('_', '-')},adapter-suites"
+        subprocess.run([*install, "-e", f"{ROOT}[{extras}]", *also(constraints)], check=True)
         stamp.write_text(wanted, "utf-8")
     return str(python)
 
