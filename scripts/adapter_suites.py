@@ -51,7 +51,7 @@ def environment(name: str) -> str:
     wanted = constraints.read_text("utf-8") + (ROOT / "pyproject.toml").read_text("utf-8")
     if not stamp.is_file() or stamp.read_text("utf-8") != wanted:
         venv.create(folder, with_pip=True, clear=True)
-        wakelog = f"{ROOT}[{name},adapter-suites]"
+        wakelog = f"{ROOT}[{name.replace('_', '-')},adapter-suites]"
         install = [str(python), "-m", "pip", "install", "-qq", "-c", str(constraints), "-e", wakelog]
         subprocess.run([*install, *also(constraints)], env={**os.environ, "WAKELOG_PAGE": "skip"}, check=True)
         stamp.write_text(wanted, "utf-8")

@@ -21,6 +21,7 @@ FORMATS = {
     "cursor": "cursor",
     "cline": "cline",
     "aider": "aider",
+    "openai-agents": "openai_agents",
     "swe-agent": "swe_agent",
     "mini-swe-agent": "mini_swe_agent",
     "openhands": "openhands",

@@ -97,8 +97,12 @@ def read_imported(log: Log) -> ImportedRecords:
     known = ImportedRecords()
     seqs: list[Seq] = []
     commit = ""
+    kept: Entry | None = None
     for entry in log.entries():
         kind = entry.kind
+        if kept is not None and entry.commit_id != commit:
+            _add_kept(known, kept, seqs)
+            kept = None
         if entry.commit_id != commit:
             # Hooks and people write into these sessions too: what they wrote stands in commits of its own.
             commit, seqs = entry.commit_id, []
@@ -108,7 +112,9 @@ def read_imported(log: Log) -> ImportedRecords:
             known.compacted = max(known.compacted, int(entry.body.get("last") or 0))
         elif kind == "action.abandoned" or (kind == "action.recorded" and _is_cut_off(entry)):
             known.given_up.add(str(entry.body.get("action", "")))
-        if kind == "records.imported":
+        if kind == "items.kept":
+            kept = entry  # it stands before its events
+        elif kind == "records.imported":
             body = entry.body
             if "ids" not in body and not entry.is_intact:
                 known.pruned_at = max(known.pruned_at, entry.header.at)
@@ -119,12 +125,20 @@ def read_imported(log: Log) -> ImportedRecords:
             seqs = []
         elif kind not in LOG_OWN:
             seqs.append(entry.seq)
+    if kept is not None:
+        _add_kept(known, kept, seqs)
     return known
 
 
 def _is_cut_off(entry: Entry) -> bool:
     # Most bodies are not decoded for this.
     return b'"interrupted"' in entry.record.body and entry.body.get("outcome") == "interrupted"
+
+
+def _add_kept(known: ImportedRecords, mark: Entry, seqs: list[Seq]) -> None:
+    """Records that are kept as the items of an adapter. What the adapter added itself has no ids."""
+    ids = mark.body.get("ids") or ()
+    known.add(ids, (mark.body.get("counts") or ())[: len(ids)], seqs)
 
 
 def rest_text(rests: Sequence[Value | msgspec.Raw]) -> str:

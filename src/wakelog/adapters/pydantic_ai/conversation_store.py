@@ -23,19 +23,19 @@ from pydantic_ai.conversation_store import (
 from wakelog.adapters.item_log import KeptItem, PlannedWrite
 from wakelog.adapters.pydantic_ai.message_log import MessageLog
 from wakelog.adapters.pydantic_ai.message_shape import AGENT, dumped, loaded
-from wakelog.adapters.session_names import session_name
 from wakelog.adapters.stores import Place, store_at
 from wakelog.errors import ConflictError
 from wakelog.model import events as ev
 from wakelog.model.events import Effect
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.names import name_of_id
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value, check_value
 from wakelog.runtime.bridge import in_thread, in_thread_to_the_end
 from wakelog.session import Session
 from wakelog.store import Store
 
-RECORD = "pydantic_ai"
+RECORD = "$pydantic_ai"
 """The key of the session's data that holds the record."""
 OPEN_MAX = 64
 PAGE = 200
@@ -91,13 +91,13 @@ class WakelogConversationStore(ConversationStore):  # type: ignore[misc]  # not 
 
     def session(self, conversation_id: str) -> Session[Any]:
         """The wakelog session of a conversation: for diff, why, rewind and every other verb."""
-        return self._store.resume(session_name(conversation_id))
+        return self._store.resume(name_of_id(conversation_id))
 
     def opened(self, conversation_id: str) -> Session[Any]:
         """The same, made where there is none."""
         labels = {"framework": AGENT, "origin": conversation_id}
         return self._store.session(
-            session_name(conversation_id), agent=AGENT, labels={k: v for k, v in labels.items() if v}
+            name_of_id(conversation_id), agent=AGENT, labels={k: v for k, v in labels.items() if v}
         )
 
     @property
@@ -122,7 +122,7 @@ class WakelogConversationStore(ConversationStore):  # type: ignore[misc]  # not 
                 return found
 
     def _kept_record(self, conversation_id: str) -> Any:
-        name = session_name(conversation_id)
+        name = name_of_id(conversation_id)
         if not self._store.is_open(name):
             return None
         return _record_of(self._log(self._store.resume(name)), conversation_id)
@@ -187,7 +187,7 @@ class WakelogConversationStore(ConversationStore):  # type: ignore[misc]  # not 
 
     def _session_for(self, record: Any, given: list[tuple[str, dict[str, Any]]]) -> Session[Any]:
         """The session of a conversation. A new one whose history begins elsewhere is a fork there."""
-        name, start = session_name(record.conversation_id), given[0][1]["parent_id"] if given else record.head_id
+        name, start = name_of_id(record.conversation_id), given[0][1]["parent_id"] if given else record.head_id
         if self._store.is_open(name):
             return self._store.resume(name)
         if start is None:
@@ -292,5 +292,5 @@ def _parsed(told: Value, conversation_id: str | None, name: str = "") -> Any:
         return None
     is_own = told.get("conversation_id") == conversation_id
     if conversation_id is None:
-        is_own = session_name(str(told.get("conversation_id"))) == name
+        is_own = name_of_id(str(told.get("conversation_id"))) == name
     return _records.validate_python(told) if is_own else None
