@@ -79,7 +79,7 @@ def test_an_invocation_is_a_turn_with_calls_costs_and_changes(service, store) ->
     assert {name: use.calls for name, use in state.tools_used.items()} == {"model": 3, "weather": 1}
     assert state.pending_actions == {}
     assert state.data == {"city": "Bern"}
-    assert [(m.role, m.text) for m in session.messages()][0] == ("user", "Hi")
+    assert session.messages()[0].text == "Hi"
     assert session.messages()[-1].text == "Bye."
     spent = store.cost(NAME).total
     assert (spent.tokens_in, spent.tokens_out) == (3000, 150)
@@ -290,7 +290,8 @@ async def main():
             change = EventActions(state_delta={f"{me}": n, "app:last": me, f"user:{me}": n})
             content = types.Content(role="user", parts=[types.Part(text=f"{me} {n}")])
             try:
-                await service.append_event(session, Event(author="user", invocation_id=me, content=content, actions=change))
+                event = Event(author="user", invocation_id=me, content=content, actions=change)
+                await service.append_event(session, event)
                 break
             except StaleSessionError:
                 continue

@@ -195,7 +195,9 @@ def test_any_id_names_a_session_of_its_own(store, id) -> None:
     repository.create_session(session(id))
     repository.create_agent(id, agent(id, of=id))
     assert repository.read_session(id) is not None
-    assert repository.read_agent(id, id).state == {"of": id}
+    found = repository.read_agent(id, id)
+    assert found is not None
+    assert found.state == {"of": id}
     assert repository.ids_of(repository.name_of(id, id)) in ((id, id), None)
 
 
