@@ -46,6 +46,7 @@ def _plain(value: Any) -> Any:
         return "".join((value,)) if type(value) is not str else value
     if isinstance(value, bool) or value is None:
         return value
+    kind: Any
     for kind in (int, float, dict, list):
         if isinstance(value, kind):
             return kind(value)
