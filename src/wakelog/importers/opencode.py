@@ -15,15 +15,8 @@ from typing import Any
 from wakelog.importers.files import Sample, digest
 from wakelog.importers.moments import microseconds
 from wakelog.importers.opencode_parts import AnswerReader, Named, user_steps, whole_steps
-from wakelog.importers.opencode_store import (
-    MAGIC,
-    StoredMessage,
-    StoredRow,
-    StoredSession,
-    session_ids,
-    sessions_in,
-    tables,
-)
+from wakelog.importers.opencode_store import StoredMessage, StoredRow, StoredSession, session_ids, sessions_in
+from wakelog.importers.sqlite_files import MAGIC, tables
 from wakelog.importers.steps import LabelsStep, SourceRecord, Transcript, TranscriptHead
 from wakelog.model.values import Value
 

@@ -7,21 +7,17 @@ the old tables may still be there. `opencode export` prints one session as a doc
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.importers.files import decoded, document
-
-MAGIC = b"SQLite format 3\0"
+from wakelog.importers.sqlite_files import is_database, opened
 
 
 class StoredRow(msgspec.Struct, frozen=True):
@@ -62,23 +58,6 @@ def sessions_in(path: Path) -> Iterator[StoredSession]:
         raise InvalidInputError(
             f"{path} is not a session of OpenCode", kind="bad-transcript", hint="it is JSON, but not an object"
         )
-
-
-def is_database(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False
-
-
-def tables(path: Path) -> set[str]:
-    """The tables of a database; none when it cannot be read."""
-    try:
-        with _opened(path) as db:
-            return {str(row["name"]) for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except (sqlite3.Error, OSError):
-        return set()
 
 
 def session_ids(path: Path) -> set[str]:
@@ -149,36 +128,9 @@ def _exported(messages: list[Any]) -> Iterator[StoredMessage]:
 # Databases
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A database that is only read. With no log of changes beside it the file is all there is. With one, its program
-    may be at work, and SQLite reads both. Where that program left the log behind, SQLite would make a file of its own
-    beside it: then a copy is read."""
-    wal = path.with_name(f"{path.name}-wal")
-    if not wal.exists() or not wal.stat().st_size:
-        with closing(_connect(path, "mode=ro&immutable=1")) as db:
-            yield db
-    elif path.with_name(f"{path.name}-shm").exists():
-        with closing(_connect(path, "mode=ro")) as db:
-            yield db
-    else:
-        with TemporaryDirectory(prefix="wakelog-") as folder:
-            for each in (path, wal):
-                shutil.copyfile(each, Path(folder) / each.name)
-            with closing(_connect(Path(folder) / path.name, "mode=rw")) as db:
-                yield db
-
-
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    db = sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)
-    db.row_factory = sqlite3.Row
-    db.text_factory = lambda data: data.decode(errors="replace")
-    return db
-
-
 def _database_sessions(path: Path) -> Iterator[StoredSession]:
     try:
-        with _opened(path) as db:
+        with opened(path) as db:
             found = list(_listed(db, path))
     except (sqlite3.Error, OSError) as exc:
         raise InvalidInputError(
@@ -215,7 +167,7 @@ def _told(db: sqlite3.Connection, table: str, session: str) -> tuple[int, int]:
 
 def _database_messages(path: Path, session: str, *, is_whole: bool) -> Iterator[StoredMessage]:
     try:
-        with _opened(path) as db:
+        with opened(path) as db:
             yield from _whole_rows(db, session) if is_whole else _rows_with_parts(db, session)
     except (sqlite3.Error, OSError) as exc:
         raise InvalidInputError(f"{path} cannot be read as a database: {exc}", kind="bad-transcript") from exc

@@ -13,7 +13,7 @@ import pytest
 from google.adk.agents import LlmAgent
 from google.adk.events import Event, EventActions
 from google.adk.runners import Runner
-from google.adk.sessions import Session
+from google.adk.sessions import DatabaseSessionService, Session
 from google.adk.tools import ToolContext
 from google.genai import types
 
@@ -23,6 +23,7 @@ from wakelog.adapters.adk import WakelogSessionService
 from wakelog.adapters.adk import sessions as adk_sessions
 from wakelog.adapters.adk.errors import StaleSessionError
 from wakelog.errors import InvalidInputError
+from wakelog.importers.transcript_import import import_transcript
 from wakelog.store import Store
 
 ME: Any = {"app_name": "shop", "user_id": "ann@example.org"}
@@ -317,3 +318,59 @@ def test_four_processes_lose_nothing(service, store, tmp_path) -> None:
 
 def _text(text: str) -> types.Content:
     return types.Content(role="model", parts=[types.Part(text=text)])
+
+
+def run_in_database(path: Path) -> None:
+    """Two turns in a database of ADK's own."""
+
+    async def main() -> None:
+        service = DatabaseSessionService(f"sqlite+aiosqlite:///{path}")
+        agent = LlmAgent(
+            name="clerk",
+            model=ScriptedLlm.of(asks("weather", city="Bern"), says("Blue."), says("Bye.")),
+            tools=[weather],
+        )
+        await service.create_session(**ME, session_id="s1", state={"began": 1, "app:a": 2})
+        runner = Runner(app_name="shop", agent=agent, session_service=service)
+        for text in ("Hi", "Bye"):
+            content = types.Content(role="user", parts=[types.Part(text=text)])
+            async for _ in runner.run_async(user_id=ME["user_id"], session_id="s1", new_message=content):
+                pass
+        await service.close()
+
+    asyncio.run(main())
+
+
+def test_sessions_of_another_service_are_taken_over_and_go_on(service, store, tmp_path) -> None:
+    run_in_database(tmp_path / "adk.db")
+
+    async def take() -> list[int]:
+        other = DatabaseSessionService(f"sqlite+aiosqlite:///{tmp_path}/adk.db")
+        copied = [await service.take_over(other, app_name="shop") for _ in range(2)]
+        theirs = await other.get_session(**ME, session_id="s1")
+        ours = await service.get_session(**ME, session_id="s1")
+        assert theirs is not None
+        assert ours is not None
+        assert ours.events == theirs.events
+        assert ours.state == theirs.state
+        assert ours.last_update_time == theirs.events[-1].timestamp
+        await other.close()
+        return copied
+
+    assert asyncio.run(take()) == [1, 0]
+    model = ScriptedLlm.of(says("Yes."))
+    converse(service, model, "Still there?")
+    assert model.sent[0][0] == "Hi"
+    assert store.resume(NAME).state().turn.number == 3
+
+
+def test_a_database_of_adk_is_imported(store, tmp_path) -> None:
+    run_in_database(tmp_path / "adk.db")
+    report = import_transcript(store, tmp_path / "adk.db")
+    assert report.format == "adk"
+    assert report.broken == ()
+    session = store.resume(report.sessions[0].name)
+    state = session.state()
+    assert state.turn.number == 2
+    assert state.tools_used["weather"].calls == 1
+    assert state.data == {"began": 1, "city": "Bern", "user:home": "Bern"}
