@@ -274,6 +274,25 @@ def test_parallel_appends_with_one_session_object_all_land(service) -> None:
     asyncio.run(test())
 
 
+def test_a_service_that_knows_less_than_the_caller_looks_before_it_refuses(service, store) -> None:
+    async def test() -> None:
+        session = await service.create_session(**ME, session_id="s1")
+        await service.append_event(session, Event(author="user", invocation_id="1"))
+        other = WakelogSessionService(wakelog.open(store.engine.abilities.path.parent))
+        fresh = await other.get_session(**ME, session_id="s1")
+        assert fresh is not None
+        await other.append_event(fresh, Event(author="user", invocation_id="2"))
+        await service.append_event(fresh, Event(author="user", invocation_id="3"))
+        with pytest.raises(StaleSessionError):
+            await service.append_event(session, Event(author="user", invocation_id="4"))
+        other.store.close()
+        found = await service.get_session(**ME, session_id="s1")
+        assert found is not None
+        assert [e.invocation_id for e in found.events] == ["1", "2", "3"]
+
+    asyncio.run(test())
+
+
 WRITER = """
 import asyncio, sys
 from wakelog.adapters.adk.errors import StaleSessionError
