@@ -1,6 +1,8 @@
 """Values that JSON in a log does not take come back as they were."""
 
+import enum
 import math
+from collections import OrderedDict
 
 import pytest
 from hypothesis import given
@@ -35,3 +37,17 @@ def test_what_comes_back_may_be_changed(value) -> None:
     stored = to_stored(value)
     from_stored(stored).clear()
     assert from_stored(stored) == value
+
+
+class Colour(enum.StrEnum):
+    RED = "red"
+
+
+class Count(int):
+    pass
+
+
+def test_a_class_derived_from_a_json_type_is_written_as_that_type() -> None:
+    stored = to_stored({"c": Colour.RED, "n": Count(3), "d": OrderedDict(a=[Colour.RED])})
+    assert stored == {"c": "red", "n": 3, "d": {"a": ["red"]}}
+    assert check_value(stored) is stored

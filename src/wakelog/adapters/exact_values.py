@@ -22,7 +22,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def to_stored(value: Any) -> Value:
-    """A value of plain JSON types in the form that a log takes; the same object where nothing had to change."""
+    """A value of JSON types in the form that a log takes; the same object where nothing had to change."""
     kind = type(value)
     if kind is int:
         return value if -INT_MAX <= value <= INT_MAX else {MARK: ["int", str(value)]}
@@ -37,6 +37,19 @@ def to_stored(value: Any) -> Value:
         if _MARKED.isdisjoint(made):
             return value if all(made[key] is item for key, item in value.items()) else made
         return {MARK: ["object", [[key, item] for key, item in made.items()]]}
+    return to_stored(plain) if (plain := _plain(value)) is not value else value
+
+
+def _plain(value: Any) -> Any:
+    """A value of a class derived from a JSON type, such as an enum of texts, as JSON writes it: as that type."""
+    if isinstance(value, str):
+        return "".join((value,)) if type(value) is not str else value
+    if isinstance(value, bool) or value is None:
+        return value
+    kind: Any
+    for kind in (int, float, dict, list):
+        if isinstance(value, kind):
+            return kind(value)
     return value
 
 

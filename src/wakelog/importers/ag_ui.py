@@ -8,7 +8,7 @@ the user's words, and the answers of tools that run in the interface.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
 
 
 def _transcript(thread: str, events: list[tuple[Any, str, int]]) -> Transcript:
-    return Transcript(TranscriptHead(thread, NAME), lambda: _ThreadReader().records(events))
+    return Transcript(TranscriptHead(thread, NAME), lambda: ThreadReader().records(events))
 
 
 def _events(path: Path) -> Iterator[tuple[Any, str, int]]:
@@ -101,7 +101,9 @@ def _framed(raw: bytes, number: int) -> Iterator[tuple[Any, str, int]]:
     yield storable(event), "" if isinstance(event, dict) else f"line {number} is not an object", len(raw)
 
 
-class _ThreadReader:
+class ThreadReader:
+    """Reads the events of one thread. It may be given them in several parts, in order."""
+
     def __init__(self) -> None:
         self._ids = RecordIds()
         self._calls = RecordIds()
@@ -119,7 +121,7 @@ class _ThreadReader:
         self._run = ""
         """A run that has begun, and that no user's words were seen of yet."""
 
-    def records(self, events: list[tuple[Any, str, int]]) -> Iterator[tuple[SourceRecord, int]]:
+    def records(self, events: Iterable[tuple[Any, str, int]]) -> Iterator[tuple[SourceRecord, int]]:
         for event, why, size in events:
             id = self._ids.unique(digest(msgspec.json.encode(event)))
             if why or not isinstance(event, dict):

@@ -12,6 +12,14 @@ from tempfile import TemporaryDirectory
 MAGIC = b"SQLite format 3\0"
 
 
+def is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
 def tables(path: Path) -> set[str]:
     """The tables of a database; none when it cannot be read."""
     try:

@@ -28,6 +28,7 @@ FORMATS = {
     "inspect": "inspect_logs",
     "tau-bench": "tau_bench",
     "ag-ui": "ag_ui",
+    "adk": "adk_database",
     "otel-spans": "otel_spans",
 }
 """Name → module, most telling first: a file is read by the first that recognises it."""

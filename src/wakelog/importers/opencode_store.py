@@ -17,7 +17,7 @@ import msgspec
 
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.importers.files import decoded, document
-from wakelog.importers.foreign_database import MAGIC, opened_database
+from wakelog.importers.foreign_database import is_database, opened_database
 
 
 class StoredRow(msgspec.Struct, frozen=True):
@@ -58,14 +58,6 @@ def sessions_in(path: Path) -> Iterator[StoredSession]:
         raise InvalidInputError(
             f"{path} is not a session of OpenCode", kind="bad-transcript", hint="it is JSON, but not an object"
         )
-
-
-def is_database(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False
 
 
 def session_ids(path: Path) -> set[str]:

@@ -49,6 +49,8 @@ class Appender:
         self._is_whole = True
         self._was_interrupted = False
         self._is_stale = False
+        self._looked_at: Seq = -1
+        """Where a caller has just seen the session stand, and may append without another look."""
         self._flight: list[Sealed] = []
         self._generation = 0
 
@@ -82,7 +84,8 @@ class Appender:
         """Seals on the pending tip and submits, in one breath, so that the engine sees a session's commits in order."""
         while True:
             with self._locked():
-                tip = self._pending_tip(refresh=expect is not None)
+                tip = self._pending_tip(refresh=expect is not None and expect != self._looked_at)
+                self._looked_at = -1
                 if expect is not None and tip.seq != expect:
                     raise self._conflict(tip.seq, expect)
                 self._is_whole = False

@@ -169,14 +169,20 @@ class Log(Appender):
             tip = self._pending_tip(refresh=True)
             return tip.seq, {name: _copied(tip.doc[name]) for name in names}
 
-    def look(self, *parts: str, data: Iterable[str] = ()) -> tuple[Seq, dict[str, Value], dict[str, Value]]:
+    def look(
+        self, *parts: str, data: Iterable[str] = (), refresh: bool = True
+    ) -> tuple[Seq, dict[str, Value], dict[str, Value]]:
         """Where the session stands, some parts of its state there, and some keys of `data`, of one moment. Costs what
         is asked for, whatever the state's size. The values of `data` are the log's own: compare them before anything
-        else is done with the log, and change or keep none of them."""
+        else is done with the log, and change or keep none of them.
+
+        An append that expects this position looks no second time: the engine refuses it if somebody came between.
+        Without `refresh` this is what the process knows, which may be old; then such an append is refused too."""
         with self._locked():
-            tip = self._pending_tip(refresh=True)
+            tip = self._pending_tip(refresh=refresh)
+            self._looked_at = tip.seq
             held = tip.doc["data"]
-            told = {part: dict(value) if type(value := tip.doc[part]) is dict else value for part in parts}
+            told = {part: _copied(tip.doc[part]) for part in parts}
             return tip.seq, told, {key: held[key] for key in data if key in held}
 
     def state_hash(self, at: Seq | None = None) -> str:

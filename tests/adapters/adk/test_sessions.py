@@ -13,7 +13,7 @@ import pytest
 from google.adk.agents import LlmAgent
 from google.adk.events import Event, EventActions
 from google.adk.runners import Runner
-from google.adk.sessions import Session
+from google.adk.sessions import DatabaseSessionService, Session
 from google.adk.tools import ToolContext
 from google.genai import types
 
@@ -23,6 +23,7 @@ from wakelog.adapters.adk import WakelogSessionService
 from wakelog.adapters.adk import sessions as adk_sessions
 from wakelog.adapters.adk.errors import StaleSessionError
 from wakelog.errors import InvalidInputError
+from wakelog.importers.transcript_import import import_transcript
 from wakelog.store import Store
 
 ME: Any = {"app_name": "shop", "user_id": "ann@example.org"}
@@ -79,7 +80,7 @@ def test_an_invocation_is_a_turn_with_calls_costs_and_changes(service, store) ->
     assert {name: use.calls for name, use in state.tools_used.items()} == {"model": 3, "weather": 1}
     assert state.pending_actions == {}
     assert state.data == {"city": "Bern"}
-    assert [(m.role, m.text) for m in session.messages()][0] == ("user", "Hi")
+    assert session.messages()[0].text == "Hi"
     assert session.messages()[-1].text == "Bye."
     spent = store.cost(NAME).total
     assert (spent.tokens_in, spent.tokens_out) == (3000, 150)
@@ -273,6 +274,25 @@ def test_parallel_appends_with_one_session_object_all_land(service) -> None:
     asyncio.run(test())
 
 
+def test_a_service_that_knows_less_than_the_caller_looks_before_it_refuses(service, store) -> None:
+    async def test() -> None:
+        session = await service.create_session(**ME, session_id="s1")
+        await service.append_event(session, Event(author="user", invocation_id="1"))
+        other = WakelogSessionService(wakelog.open(store.engine.abilities.path.parent))
+        fresh = await other.get_session(**ME, session_id="s1")
+        assert fresh is not None
+        await other.append_event(fresh, Event(author="user", invocation_id="2"))
+        await service.append_event(fresh, Event(author="user", invocation_id="3"))
+        with pytest.raises(StaleSessionError):
+            await service.append_event(session, Event(author="user", invocation_id="4"))
+        other.store.close()
+        found = await service.get_session(**ME, session_id="s1")
+        assert found is not None
+        assert [e.invocation_id for e in found.events] == ["1", "2", "3"]
+
+    asyncio.run(test())
+
+
 WRITER = """
 import asyncio, sys
 from wakelog.adapters.adk.errors import StaleSessionError
@@ -290,7 +310,8 @@ async def main():
             change = EventActions(state_delta={f"{me}": n, "app:last": me, f"user:{me}": n})
             content = types.Content(role="user", parts=[types.Part(text=f"{me} {n}")])
             try:
-                await service.append_event(session, Event(author="user", invocation_id=me, content=content, actions=change))
+                event = Event(author="user", invocation_id=me, content=content, actions=change)
+                await service.append_event(session, event)
                 break
             except StaleSessionError:
                 continue
@@ -316,3 +337,59 @@ def test_four_processes_lose_nothing(service, store, tmp_path) -> None:
 
 def _text(text: str) -> types.Content:
     return types.Content(role="model", parts=[types.Part(text=text)])
+
+
+def run_in_database(path: Path) -> None:
+    """Two turns in a database of ADK's own."""
+
+    async def main() -> None:
+        service = DatabaseSessionService(f"sqlite+aiosqlite:///{path}")
+        agent = LlmAgent(
+            name="clerk",
+            model=ScriptedLlm.of(asks("weather", city="Bern"), says("Blue."), says("Bye.")),
+            tools=[weather],
+        )
+        await service.create_session(**ME, session_id="s1", state={"began": 1, "app:a": 2})
+        runner = Runner(app_name="shop", agent=agent, session_service=service)
+        for text in ("Hi", "Bye"):
+            content = types.Content(role="user", parts=[types.Part(text=text)])
+            async for _ in runner.run_async(user_id=ME["user_id"], session_id="s1", new_message=content):
+                pass
+        await service.close()
+
+    asyncio.run(main())
+
+
+def test_sessions_of_another_service_are_taken_over_and_go_on(service, store, tmp_path) -> None:
+    run_in_database(tmp_path / "adk.db")
+
+    async def take() -> list[int]:
+        other = DatabaseSessionService(f"sqlite+aiosqlite:///{tmp_path}/adk.db")
+        copied = [await service.take_over(other, app_name="shop") for _ in range(2)]
+        theirs = await other.get_session(**ME, session_id="s1")
+        ours = await service.get_session(**ME, session_id="s1")
+        assert theirs is not None
+        assert ours is not None
+        assert ours.events == theirs.events
+        assert ours.state == theirs.state
+        assert ours.last_update_time == theirs.events[-1].timestamp
+        await other.close()
+        return copied
+
+    assert asyncio.run(take()) == [1, 0]
+    model = ScriptedLlm.of(says("Yes."))
+    converse(service, model, "Still there?")
+    assert model.sent[0][0] == "Hi"
+    assert store.resume(NAME).state().turn.number == 3
+
+
+def test_a_database_of_adk_is_imported(store, tmp_path) -> None:
+    run_in_database(tmp_path / "adk.db")
+    report = import_transcript(store, tmp_path / "adk.db")
+    assert report.format == "adk"
+    assert report.broken == ()
+    session = store.resume(report.sessions[0].name)
+    state = session.state()
+    assert state.turn.number == 2
+    assert state.tools_used["weather"].calls == 1
+    assert state.data == {"began": 1, "city": "Bern", "user:home": "Bern"}

@@ -166,16 +166,16 @@ def test_excluded_messages_are_left_out_where_that_is_wanted(store) -> None:
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_snapshots_of_sessions_are_kept(store) -> None:
-    from wakelog.adapters.agent_framework import WakelogSessionStore
+    from wakelog.adapters.agent_framework import WakelogAgentSessionStore
 
     async def test() -> None:
-        snapshots = WakelogSessionStore(store)
+        snapshots = WakelogAgentSessionStore(store)
         assert await snapshots.get("e86") is None
         session = AgentSession(session_id="inner")
         session.state = {"n": 1, "said": [Message("user", ["hi"])]}
         await snapshots.set("e86", session)
         session.state["n"] = 2
-        found = await WakelogSessionStore(store).get("e86")
+        found = await WakelogAgentSessionStore(store).get("e86")
         assert found is not None
         assert (found.session_id, found.state["n"], found.state["said"][0].text) == ("inner", 1, "hi")
         await snapshots.set("e86", session)

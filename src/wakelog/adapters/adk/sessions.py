@@ -96,6 +96,23 @@ class WakelogSessionService(BaseSessionService):
         await in_thread(self._append, session, event)
         return await super().append_event(session=session, event=event)
 
+    async def take_over(self, other: BaseSessionService, *, app_name: str) -> int:
+        """Copies all sessions of an app from another session service, with their events and state; returns how many.
+        Those that are here already are left as they are, so it can be done again."""
+        copied = 0
+        for listed in (await other.list_sessions(app_name=app_name)).sessions:
+            ids = {"app_name": app_name, "user_id": listed.user_id, "session_id": listed.id}
+            source = await other.get_session(**ids)
+            if source is None or await self.get_session(**ids, config=GetSessionConfig(num_recent_events=0)):
+                continue
+            changed = {key for event in source.events for key in event.actions.state_delta}
+            first = {key: value for key, value in source.state.items() if key not in changed}
+            session = await self.create_session(**ids, state=first)
+            for event in source.events:
+                await self.append_event(session, event.model_copy(deep=True))
+            copied += 1
+        return copied
+
     async def close(self) -> None:
         """Closes the store, if it was opened here."""
         if self._is_own:
@@ -191,10 +208,16 @@ class WakelogSessionService(BaseSessionService):
         if held is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")
         with held.lock:
+            is_first = held.memory is not None
+
+            def attempt() -> Head:
+                # First with what is known here: if that is old, the store refuses it, and it is looked up.
+                nonlocal is_first
+                refresh, is_first = not is_first, False
+                return self._try_append(ids, held, session, event, change, refresh=refresh)
+
             try:
-                head = retry_on_moved_head(
-                    held.log.id, "to append to", lambda: self._try_append(ids, held, session, event, change)
-                )
+                head = retry_on_moved_head(held.log.id, "to append to", attempt)
             except NotFoundError as exc:
                 self._logs.drop(name)
                 raise SessionNotFoundError(f"Session {session.id} not found.") from exc
@@ -212,12 +235,25 @@ class WakelogSessionService(BaseSessionService):
             self._settle(ids, held, newest)
 
     def _try_append(
-        self, ids: tuple[str, str, str], held: HeldLog, session: Session, event: Event, change: ScopedState
+        self,
+        ids: tuple[str, str, str],
+        held: HeldLog,
+        session: Session,
+        event: Event,
+        change: ScopedState,
+        *,
+        refresh: bool,
     ) -> Head:
         log = held.log
-        seq, parts, data = log.look("turn", "pending_actions", data=change.session)
+        seq, parts, data = log.look("turn", "pending_actions", data=change.session, refresh=refresh)
         newest = self._newest(held, seq)
-        self._refuse_stale(held, session, newest)
+        if self._is_stale(held, session, newest):
+            if not refresh:  # what is known here may be what is old
+                return self._try_append(ids, held, session, event, change, refresh=True)
+            raise StaleSessionError(
+                "The session has been modified in storage since it was loaded. Please reload the session before"
+                " appending more events."
+            )
         self._settle(ids, held, newest)
         place = SessionPlace(
             ids=ids,
@@ -257,20 +293,14 @@ class WakelogSessionService(BaseSessionService):
             newest: NewestEvent = held.memory[1]
             return newest
 
-    def _refuse_stale(self, held: HeldLog, session: Session, newest: NewestEvent) -> None:
+    def _is_stale(self, held: HeldLog, session: Session, newest: NewestEvent) -> bool:
         marker = session._storage_update_marker
         if marker is not None:
-            is_stale = marker != _marker(held, newest)
-        elif _updated(held, newest) <= session.last_update_time:
-            is_stale = False
-        else:
-            # Somebody made the session object by hand. It is as good as what it knows of the last event.
-            is_stale = newest.id != (session.events[-1].id if session.events else "")
-        if is_stale:
-            raise StaleSessionError(
-                "The session has been modified in storage since it was loaded. Please reload the session before"
-                " appending more events."
-            )
+            return bool(marker != _marker(held, newest))
+        if _updated(held, newest) <= session.last_update_time:
+            return False
+        # Somebody made the session object by hand. It is as good as what it knows of the last event.
+        return bool(newest.id != (session.events[-1].id if session.events else ""))
 
     # What sessions share
 

@@ -18,18 +18,18 @@ from wakelog.adapters.agent_framework.checkpoints import WakelogCheckpointStorag
 from wakelog.adapters.agent_framework.history import WakelogHistoryProvider
 
 if TYPE_CHECKING:
-    from wakelog.adapters.agent_framework.session_store import WakelogSessionStore
+    from wakelog.adapters.agent_framework.session_store import WakelogAgentSessionStore
 
 frameworks.warn_outside("agent-framework-core", oldest="1.20.0", newest="1.23.0")
 
-__all__ = ["WakelogCheckpointStorage", "WakelogHistoryProvider", "WakelogSessionStore"]
+__all__ = ["WakelogCheckpointStorage", "WakelogHistoryProvider", "WakelogAgentSessionStore"]
 
 
 def __getattr__(name: str) -> Any:
     """The session store comes when it is asked for: the framework warns that its class is experimental, and only who
     uses it has to hear that."""
-    if name != "WakelogSessionStore":
+    if name != "WakelogAgentSessionStore":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from wakelog.adapters.agent_framework.session_store import WakelogSessionStore
+    from wakelog.adapters.agent_framework.session_store import WakelogAgentSessionStore
 
-    return WakelogSessionStore
+    return WakelogAgentSessionStore

@@ -50,7 +50,7 @@ _DICTS: dict[type, tuple[str, Callable[[Any], Any]]] = {
     collections.Counter: ("counter", lambda items: collections.Counter(dict(items))),
 }
 _FROM_TEXT = {name: read for name, _, read in _TEXTS.values()}
-_FROM_LIST = {name: make for name, make in (*_LISTS.values(), *_DICTS.values())}
+_FROM_LIST = dict((*_LISTS.values(), *_DICTS.values()))
 
 
 class CheckpointValues:

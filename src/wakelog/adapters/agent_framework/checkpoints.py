@@ -1,8 +1,8 @@
 """The checkpoint storage: a workflow's checkpoints are points in the session `agent-framework-workflow/<name>`.
 
-A checkpoint holds the whole state of a workflow. Stored is what changed in it since the checkpoint before: the session's
-`data` has the parts `state`, `messages` and `requests`, and a checkpoint is a place in its history. A run is a turn. A
-request that waits for a person is a pending question.
+A checkpoint holds the whole state of a workflow. Stored is what changed in it since the checkpoint before: the
+session's `data` has the parts `state`, `messages` and `requests`, and a checkpoint is a place in its history. A run is
+a turn. A request that waits for a person is a pending question.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class WakelogCheckpointStorage:
 
     def _all(self, workflow: str) -> Iterator[tuple[Seq, WorkflowCheckpoint]]:
         """The checkpoints of a workflow, in one pass over its log."""
-        places = {seq: told for seq, told in self._in_view(workflow).values()}
+        places = dict(self._in_view(workflow).values())
         held = self._logs.find(self.name_of(workflow))
         if held is None or not places:
             return

@@ -154,7 +154,10 @@ class ItemsKept(Event, frozen=True, gc=False):
     stands for what event number n holds at that place, counted from the item's first event, and `"as"` says that it is
     that value written as JSON (`json`: compact, `json-spaced`: with a space after each `,` and `:`). So an item is
     stored once and comes back as it was, and what is erased from an event is gone from its item. An object with a key
-    `$in` of its own is written as `{"$in": {"is": …}}`."""
+    `$in` of its own is written as `{"$in": {"is": …}}`.
+
+    Adapters that put their objects together themselves (`adk`, `agent-framework-checkpoint`, `crewai-checkpoint`,
+    `crewai-feedback`) write it after the events it is about, and `rest` is one JSON object of their own."""
 
     format: str
     counts: tuple[int, ...] = ()

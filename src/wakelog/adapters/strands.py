@@ -1,0 +1,329 @@
+"""Strands Agents: a session repository over a store, and a session manager that uses it.
+
+    from wakelog.adapters.strands import WakelogSessionManager
+
+    agent = Agent(session_manager=WakelogSessionManager("s1", "agents.db"))
+
+A session is the session `strands/<id>` of the store; graphs and swarms are its data. Each agent has a session of its
+own, `strands/<id>/<agent>`, linked as a sub-agent: its messages are turns, calls and outcomes, its state is the data.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Literal
+
+from wakelog.adapters import frameworks
+
+try:
+    from strands.session.repository_session_manager import RepositorySessionManager
+    from strands.session.session_repository import SessionRepository
+    from strands.types.exceptions import SessionException
+    from strands.types.session import Session as StrandsSession
+    from strands.types.session import SessionAgent, SessionMessage
+except ImportError as exc:
+    raise frameworks.missing("Strands Agents", "strands") from exc
+
+from wakelog.adapters.compound_names import compound_name, ids_of
+from wakelog.adapters.exact_values import from_stored, to_stored
+from wakelog.adapters.held_logs import HeldLog, HeldLogs, given_store
+from wakelog.adapters.item_log import KeptItem
+from wakelog.adapters.message_events import ReplyFacts
+from wakelog.adapters.shaped_items import ShapedItems
+from wakelog.errors import ConflictError
+from wakelog.importers.reply_costs import ReplyCosts
+from wakelog.log.retry import retry_on_moved_head
+from wakelog.model import events as ev
+from wakelog.model.ids import Seq
+from wakelog.model.records import EventDraft
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value, check_value
+from wakelog.session import Session
+from wakelog.state.diff import diff
+from wakelog.store import Store
+
+frameworks.warn_outside("strands-agents", oldest="1.50.0", newest="1.62.0")
+
+FORMAT = "strands"
+_UPDATED = "x.strands.message_updated"
+_ENDS: dict[str, Literal["completed", "failed", "interrupted"]] = {
+    "completed": "completed",
+    "failed": "failed",
+    "interrupted": "interrupted",
+}
+Drafts = Callable[[dict[str, Any]], list[EventDraft]]
+
+
+class WakelogSessionRepository(SessionRepository):
+    """Keeps the sessions of Strands in a store."""
+
+    def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
+        """`store` is a store, or the url of one as for `wakelog.open`."""
+        self.store, self._is_own = given_store(store)
+        self._logs = HeldLogs(self.store)
+        self._costs = ReplyCosts(self.store)
+
+    @staticmethod
+    def name_of(session_id: str, agent_id: str | None = None) -> str:
+        """The name in the store of a session, or of an agent in it."""
+        return compound_name(FORMAT, session_id) if agent_id is None else compound_name(FORMAT, session_id, agent_id)
+
+    @staticmethod
+    def ids_of(name: str) -> tuple[str, ...] | None:
+        """The session, or session and agent, that a name stands for; None where it is not of Strands."""
+        return ids_of(FORMAT, name)
+
+    def close(self) -> None:
+        """Closes the store, if it was opened here."""
+        if self._is_own:
+            self.store.close()
+
+    # Sessions
+
+    def create_session(self, session: StrandsSession, **kwargs: Any) -> StrandsSession:
+        name = self.name_of(session.session_id)
+        told = _stored(session.to_dict(), "session")
+        labels = {"framework": FORMAT, "strands.session": session.session_id}
+        try:
+            if self._logs.find(name) is not None:
+                raise SessionException(f"Session {session.session_id} already exists")
+            self._logs.create(name, ev.SessionOpened(name=name, labels=labels, data={"session": told}))
+        except ConflictError:
+            raise SessionException(f"Session {session.session_id} already exists") from None
+        return session
+
+    def read_session(self, session_id: str, **kwargs: Any) -> StrandsSession | None:
+        held = self._logs.find(self.name_of(session_id))
+        told = held.log.state()["data"].get("session") if held is not None else None
+        return StrandsSession.from_dict(from_stored(told)) if told is not None else None
+
+    def delete_session(self, session_id: str, **kwargs: Any) -> None:
+        """Deletes a session and its agents."""
+        name = self.name_of(session_id)
+        if self._logs.find(name) is None:
+            raise SessionException(f"Session {session_id} does not exist")
+        for head in list(self.store.sessions()):
+            ids = ids_of(FORMAT, head.name)
+            if ids is not None and len(ids) == 2 and ids[0] == session_id:
+                self._logs.delete(head.name, why="deleted through Strands")
+        self._logs.delete(name, why="deleted through Strands")
+
+    # Agents
+
+    def create_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
+        told = _stored(session_agent.to_dict(), "agent")
+        name = self.name_of(session_id, session_agent.agent_id)
+        parent = self._logs.find(self.name_of(session_id))
+        labels = {"framework": FORMAT, "strands.session": session_id, "strands.agent": session_agent.agent_id}
+        spawner = f"{parent.log.id}@{parent.log.head().seq}" if parent is not None else ""
+        opened = ev.SessionOpened(name=name, agent=session_agent.agent_id, labels=labels, data=told, spawner=spawner)
+        is_new = self._logs.find(name) is None
+        held = self._logs.open(name, lambda: opened)
+        if is_new and parent is not None:
+            spawned = ev.SubagentSpawned(session=held.log.id, task=session_agent.agent_id)
+            parent.log.append(EventDraft(spawned, actor="runtime"))
+        self._set(held, told)
+
+    def read_agent(self, session_id: str, agent_id: str, **kwargs: Any) -> SessionAgent | None:
+        held = self._logs.find(self.name_of(session_id, agent_id))
+        told = held.log.state()["data"] if held is not None else None
+        return SessionAgent.from_dict(from_stored(told)) if told else None
+
+    def update_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
+        held = self._agent(session_id, session_agent.agent_id)
+        session_agent.created_at = held.log.look(data=("created_at",))[2].get("created_at", session_agent.created_at)
+        self._set(held, _stored(session_agent.to_dict(), "agent"))
+
+    def _agent(self, session_id: str, agent_id: str) -> HeldLog:
+        held = self._logs.find(self.name_of(session_id, agent_id))
+        if held is None:
+            raise SessionException(f"Agent {agent_id} in session {session_id} does not exist")
+        return held
+
+    # Messages
+
+    def create_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
+        value = _stored(session_message.to_dict(), "message")
+        id = str(_checked_id(session_message.message_id))
+        items = self._items(self._agent(session_id, agent_id), session_id, agent_id)
+
+        def choose(known: list[KeptItem]) -> list[tuple[Any, str]]:
+            before = next((item for item in known if item.id == id), None)
+            if before is None:
+                return [(value, id)]
+            if from_stored(before.value)["message"] == from_stored(value)["message"]:
+                return []
+            raise SessionException(
+                f"Message {id} of agent {agent_id} in session {session_id} already exists: another process went on"
+                " with this session. Read it again."
+            )
+
+        items.add(choose, reply=self._facts(value["message"]))
+
+    def read_message(self, session_id: str, agent_id: str, message_id: int, **kwargs: Any) -> SessionMessage | None:
+        _checked_id(message_id)
+        if self._logs.find(self.name_of(session_id, agent_id)) is None:
+            return None
+        return self._messages(session_id, agent_id).get(message_id)
+
+    def update_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
+        id = _checked_id(session_message.message_id)
+        previous = self.read_message(session_id, agent_id, id)
+        if previous is None:
+            raise SessionException(f"Message {id} does not exist")
+        session_message.created_at = previous.created_at
+        held = self._agent(session_id, agent_id)
+        data = {"id": id, "message": _stored(session_message.to_dict(), "message")}
+        items = self._items(held, session_id, agent_id).items()
+        first = next((item.first for item in items if item.id == str(id)), 0)
+        held.log.append(
+            EventDraft(ev.Foreign(foreign_kind=_UPDATED, data=data), actor="runtime"),
+            EventDraft(ev.NoteAdded(text="this message was replaced, as by a guardrail", on=first), actor="runtime"),
+        )
+
+    def list_messages(
+        self, session_id: str, agent_id: str, limit: int | None = None, offset: int = 0, **kwargs: Any
+    ) -> list[SessionMessage]:
+        found = self._messages(session_id, agent_id)
+        ordered = [found[id] for id in sorted(found)]
+        return ordered[offset:] if limit is None else ordered[offset : offset + limit]
+
+    def _messages(self, session_id: str, agent_id: str) -> dict[int, SessionMessage]:
+        held = self._agent(session_id, agent_id)
+        items = self._items(held, session_id, agent_id).items()
+        found = {int(item.id): from_stored(item.value) for item in items}
+        firsts = {int(item.id): item.first for item in items}
+        for seq, id, value in self._updates(held):
+            if seq > firsts.get(id, seq):  # an older message of that number was rewound with its update
+                found[id] = value
+        return {id: SessionMessage.from_dict(value) for id, value in found.items()}
+
+    def _updates(self, held: HeldLog) -> list[tuple[Seq, int, dict[str, Any]]]:
+        """Updates of messages in view: few, in most sessions none."""
+        return [
+            (entry.seq, entry.body["id"], from_stored(entry.body["message"]))
+            for low, high in held.log.view()
+            for entry in held.log.entries(after=low - 1, upto=high)
+            if entry.kind == _UPDATED and "id" in entry.body
+        ]
+
+    def _items(self, held: HeldLog, session_id: str, agent_id: str) -> ShapedItems:
+        with held.lock:
+            if held.memory is None:
+                session: Session[Any] = Session(held.log, name=self.name_of(session_id, agent_id))
+                session.store = self.store
+                held.memory = ShapedItems(session, FORMAT, shaped)
+            kept: ShapedItems = held.memory
+            return kept
+
+    def _facts(self, message: dict[str, Any]) -> ReplyFacts | None:
+        told = message.get("metadata")
+        used = told.get("usage") if isinstance(told, dict) else None
+        if not isinstance(used, dict):
+            return None
+        numbers = {key: value for key, value in used.items() if type(value) is int and value > 0}
+        usage = Usage(
+            input=numbers.get("inputTokens", 0),
+            output=numbers.get("outputTokens", 0),
+            cache_read=numbers.get("cacheReadInputTokens", 0),
+            cache_write=numbers.get("cacheWriteInputTokens", 0),
+        )
+        return ReplyFacts(cost=self._costs.cost("", usage, 0, self.store.clock()))
+
+    # Graphs and swarms
+
+    def create_multi_agent(self, session_id: str, multi_agent: Any, **kwargs: Any) -> None:
+        self._set_multi_agent(session_id, multi_agent)
+
+    def read_multi_agent(self, session_id: str, multi_agent_id: str, **kwargs: Any) -> dict[str, Any] | None:
+        held = self._logs.find(self.name_of(session_id))
+        kept = held.log.state()["data"].get("multi_agents", {}) if held is not None else {}
+        found: dict[str, Any] | None = from_stored(kept[multi_agent_id]) if multi_agent_id in kept else None
+        return found
+
+    def update_multi_agent(self, session_id: str, multi_agent: Any, **kwargs: Any) -> None:
+        if self.read_multi_agent(session_id, multi_agent.id) is None:
+            raise SessionException(f"MultiAgent state {multi_agent.id} in session {session_id} does not exist")
+        self._set_multi_agent(session_id, multi_agent)
+
+    def _set_multi_agent(self, session_id: str, multi_agent: Any) -> None:
+        state = _stored(multi_agent.serialize_state(), f"multi_agents.{multi_agent.id}")
+        held = self._logs.find(self.name_of(session_id))
+        if held is None:
+            raise SessionException(f"Session {session_id} does not exist")
+        status, task = str(state.get("status", "")), state.get("current_task")
+
+        def attempt() -> None:
+            seq, parts, data = held.log.look("turn", data=("multi_agents",))
+            kept = data.get("multi_agents", {})
+            patch = diff(data, {"multi_agents": {**kept, multi_agent.id: state}}, "/data")
+            if not patch:
+                return
+            is_open = parts["turn"]["status"] == "open"
+            drafts: list[EventDraft] = []
+            if not is_open and status and status != "pending":
+                drafts.append(EventDraft(ev.TurnStarted(input=task if isinstance(task, str) else None), actor="user"))
+                is_open = True
+            drafts.append(EventDraft(ev.StatePatched(patch=patch, why=f"{multi_agent.id} is {status}")))
+            if is_open and status in _ENDS:
+                drafts.append(EventDraft(ev.TurnEnded(outcome=_ENDS[status]), actor="runtime"))
+            held.log.append(*drafts, expect=seq)
+
+        retry_on_moved_head(held.log.id, "to store a multi-agent state", attempt)
+
+    def _set(self, held: HeldLog, told: dict[str, Value]) -> None:
+        def attempt() -> None:
+            seq, _, data = held.log.look(data=told)
+            if patch := diff(data, {**data, **told}, "/data"):
+                held.log.append(ev.StatePatched(patch=patch), expect=seq)
+
+        retry_on_moved_head(held.log.id, "to store an agent", attempt)
+
+
+class WakelogSessionManager(RepositorySessionManager):
+    """A session manager whose sessions are in a store."""
+
+    def __init__(self, session_id: str, store: Store | str | os.PathLike[str] | None = None, **kwargs: Any) -> None:
+        """`store` is a store, or the url of one as for `wakelog.open`."""
+        super().__init__(session_id=session_id, session_repository=WakelogSessionRepository(store), **kwargs)
+
+
+def shaped(item: dict[str, Any]) -> dict[str, Any]:
+    """A message of Strands, which are in the shape of Amazon Bedrock's, in the shape of Anthropic's."""
+    message = item["message"]
+    made = {"role": message.get("role"), "content": [_block(block) for block in message.get("content") or ()]}
+    return made | ({"id": message["tracking_id"]} if message.get("tracking_id") else {})
+
+
+def _block(block: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(block.get("text"), str):
+        return {"type": "text", "text": block["text"]}
+    if isinstance(call := block.get("toolUse"), dict):
+        name = call.get("name") or "unknown"
+        return {"type": "tool_use", "id": call.get("toolUseId") or "", "name": name, "input": call.get("input")}
+    if isinstance(result := block.get("toolResult"), dict):
+        return {
+            "type": "tool_result",
+            "tool_use_id": result.get("toolUseId") or "",
+            "content": [_block(part) for part in result.get("content") or ()],
+            "is_error": result.get("status") == "error",
+        }
+    if isinstance(thought := block.get("reasoningContent"), dict):
+        told = thought.get("reasoningText")
+        told = told if isinstance(told, dict) else {}
+        return {"type": "thinking", "thinking": told.get("text") or "", "signature": told.get("signature") or ""}
+    if "json" in block:
+        return {"type": "json", "json": block["json"]}
+    return {"type": next(iter(block), "empty"), **block}
+
+
+def _stored(value: dict[str, Any], where: str) -> dict[str, Value]:
+    checked: dict[str, Value] = check_value(to_stored(value), where)
+    return checked
+
+
+def _checked_id(id: Any) -> int:
+    if not isinstance(id, int):
+        raise ValueError(f"message_id=<{id}> | message id must be an integer")
+    return id
