@@ -37,6 +37,7 @@ from wakelog.store import open as open_store
 T = TypeVar("T")
 AGENT = "langgraph"
 _THREADS_MAX = 256
+_EMPTY_MAX = 4096
 _MAPPED = re.compile(r"langgraph-.*-[0-9a-f]{8}")
 _PAGE = 16
 
@@ -75,6 +76,7 @@ class WakelogSaver(BaseCheckpointSaver):
         self._codec = ValueCodec(serde)
         self._costs = ReplyCosts(self.store)
         self._threads: dict[str, ThreadLog] = {}
+        self._empty: dict[str, int] = {}
 
     def close(self) -> None:
         """Closes the store, where the saver opened it."""
@@ -108,10 +110,19 @@ class WakelogSaver(BaseCheckpointSaver):
                     return None
                 session = self.store.session(name, agent=AGENT, labels={"agent": AGENT, "thread": thread})
                 found = ThreadLog(thread, session, self._codec, self._costs)
+                found.begun_empty(self._empty.pop(thread, 0))
             self._threads[thread] = found
             while len(self._threads) > _THREADS_MAX:
                 del self._threads[next(iter(self._threads))]
             return found
+
+    def _note_empty(self, thread: str) -> None:
+        """A run begins on a thread that has no session yet."""
+        with self._lock:
+            if thread not in self._threads:
+                self._empty[thread] = self._empty.pop(thread, 0) + 1
+            while len(self._empty) > _EMPTY_MAX:
+                del self._empty[next(iter(self._empty))]
 
     def _forget(self, thread: str) -> None:
         with self._lock:
@@ -141,7 +152,10 @@ class WakelogSaver(BaseCheckpointSaver):
         """The checkpoint that a config names, or the newest one of its thread."""
         thread, ns, id = _place(config)
         parents = config["configurable"].get("checkpoint_map")
-        return self._on(thread, lambda found: found.get(ns, id, parents))
+        found = self._on(thread, lambda found: found.get(ns, id, parents))
+        if found is None and not ns and not id:
+            self._note_empty(thread)
+        return found
 
     def list(
         self,

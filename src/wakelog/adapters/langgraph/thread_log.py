@@ -41,8 +41,9 @@ from wakelog.session import Session
 from wakelog.state.patch import Delta
 
 _HANDED_MAX = 256
-_COMPANY_S = 0.002
-"""So long a task's writes wait for a checkpoint to take them along."""
+_COMPANY_S = (0.002, 0.02, 0.1, 0.5)
+"""So long a task's writes wait for a checkpoint to take them along; further only while the checkpoint that they were
+made on is not stored itself, because LangGraph stores both in the background."""
 _LISTED_AT_ONCE = 16
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 
@@ -61,7 +62,8 @@ class ThreadLog:
         self._index: CheckpointIndex | None = None
         self._waiting = WaitingWrites()
         self._handed: dict[tuple[str, str], int] = {}
-        """Checkpoints that were given out as the newest to runs that have stored nothing yet, and to how many."""
+        """Checkpoints from which runs may go on, and how many: those given out as the newest, and those that runs stored
+        last."""
 
     # Reading
 
@@ -238,7 +240,9 @@ class ThreadLog:
     def put(self, ns: str, parent: str, checkpoint: Any, metadata: Any, new_versions: dict[str, Any]) -> None:
         draft = CheckpointDraft(self._codec, checkpoint, metadata, parent)
         with self._lock:
-            waiting = self._waiting.take()
+            waiting = self._waiting.take(
+                lambda each: (each.ns, each.checkpoint) == (ns, draft.id) or self._is_placed(each)
+            )
             try:
                 self._again(lambda: self._put(ns, draft, new_versions, waiting))
             except BaseException:
@@ -246,6 +250,7 @@ class ThreadLog:
                 raise
             self._waiting.stored(waiting)
             self._unhand((ns, parent))
+            self._hand((ns, draft.id))  # the run that stored it goes on from there
 
     def _put(
         self, ns: str, draft: CheckpointDraft, new_versions: dict[str, Any], waiting: Sequence[TaskWrites]
@@ -261,7 +266,8 @@ class ThreadLog:
         events = RunEvents(moved, self._costs, self._log.clock())
         if back_to:
             events.abandon(after=back_to)
-        patch = [op for each in waiting for op in self._take(each, moved, events)]
+        later = [each for each in waiting if (each.ns, each.checkpoint) == (ns, draft.id)]
+        patch = [op for each in waiting if each not in later for op in self._take(each, moved, events)]
         nodes = moved.nodes_of(writes_key(ns, draft.parent))
         room, changes, ops = moved.put(ns, draft, new_versions)
         if moved.removed != copy.removed:
@@ -271,6 +277,7 @@ class ThreadLog:
         step = f"step {draft.step}" if type(draft.step) is int else "checkpoint"
         why = f"{ns + ' ' if ns else ''}{step}{': ' + ', '.join(nodes) if nodes else ''} ({draft.source or 'put'})"
         actor = "user" if draft.source == "update" else "agent"
+        ops += [op for each in later for op in self._take(each, moved, events)]
         events.add(ev.StatePatched(patch=[*patch, *room, *changes, *ops], why=why), actor=actor)
         if not ns and draft.is_at_rest and draft.source == "loop":
             events.end_turn()
@@ -320,18 +327,30 @@ class ThreadLog:
         asked = [(str(i.id), self._said(i.value)) for c, v in writes if c == INTERRUPT for i in _interrupts(v)]
         mine = TaskWrites(ns, id, task, path, stored, asked)
         self._waiting.add(mine)
-        if mine.is_stored.wait(_COMPANY_S):
-            return
-        with self._lock:
-            if mine.is_stored.is_set():
+        for pause in _COMPANY_S:
+            if mine.is_stored.wait(pause):
                 return
-            waiting = self._waiting.take()
-            try:
-                self._again(lambda: self._put_waiting(waiting))
-            except BaseException:
-                self._waiting.give_back([each for each in waiting if each is not mine])
-                raise
-            self._waiting.stored(waiting)
+            with self._lock:
+                if mine.is_stored.is_set():
+                    return
+                if self._is_placed(mine) or pause == _COMPANY_S[-1]:
+                    self._store_waiting(mine)
+                    return
+
+    def _is_placed(self, writes: TaskWrites) -> bool:
+        """Whether the checkpoint that was written on is stored."""
+        graph = self._known().graphs.get(writes.ns)
+        is_newest = graph is not None and graph.id == writes.checkpoint
+        return is_newest or bool(self._seq_of(writes.ns, writes.checkpoint))
+
+    def _store_waiting(self, mine: TaskWrites) -> None:
+        waiting = self._waiting.take(lambda each: each is mine or self._is_placed(each))
+        try:
+            self._again(lambda: self._put_waiting(waiting))
+        except BaseException:
+            self._waiting.give_back([each for each in waiting if each is not mine])
+            raise
+        self._waiting.stored(waiting)
 
     def _put_waiting(self, waiting: Sequence[TaskWrites]) -> None:
         copy = self._known()
@@ -401,6 +420,11 @@ class ThreadLog:
         retry_on_moved_head(self._log.id, "to store a checkpoint in", fresh)
 
     # Runs that began where another has gone on
+
+    def begun_empty(self, runs: int) -> None:
+        """So many runs began when the thread was not there yet."""
+        if runs:
+            self._handed["", ""] = runs
 
     def _hand(self, place: tuple[str, str]) -> None:
         self._handed[place] = self._handed.pop(place, 0) + 1
