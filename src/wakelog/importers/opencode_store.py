@@ -75,7 +75,7 @@ def is_database(path: Path) -> bool:
 def tables(path: Path) -> set[str]:
     """The tables of a database; none when it cannot be read."""
     try:
-        with _opened(path) as db:
+        with opened_database(path) as db:
             return {str(row["name"]) for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except (sqlite3.Error, OSError):
         return set()
@@ -150,7 +150,7 @@ def _exported(messages: list[Any]) -> Iterator[StoredMessage]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
     """A database that is only read. With no log of changes beside it the file is all there is. With one, its program
     may be at work, and SQLite reads both. Where that program left the log behind, SQLite would make a file of its own
     beside it: then a copy is read."""
@@ -178,7 +178,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 def _database_sessions(path: Path) -> Iterator[StoredSession]:
     try:
-        with _opened(path) as db:
+        with opened_database(path) as db:
             found = list(_listed(db, path))
     except (sqlite3.Error, OSError) as exc:
         raise InvalidInputError(
@@ -215,7 +215,7 @@ def _told(db: sqlite3.Connection, table: str, session: str) -> tuple[int, int]:
 
 def _database_messages(path: Path, session: str, *, is_whole: bool) -> Iterator[StoredMessage]:
     try:
-        with _opened(path) as db:
+        with opened_database(path) as db:
             yield from _whole_rows(db, session) if is_whole else _rows_with_parts(db, session)
     except (sqlite3.Error, OSError) as exc:
         raise InvalidInputError(f"{path} cannot be read as a database: {exc}", kind="bad-transcript") from exc

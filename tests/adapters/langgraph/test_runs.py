@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("langgraph")
 from langgraph.checkpoint.memory import InMemorySaver
 
-from tests.adapters.langgraph.graphs import RUNS, THREAD, agent, plain
+from tests.adapters.langgraph.graphs import RUNS, THREAD, agent, history, plain
 from wakelog.adapters.langgraph import WakelogSaver
 
 
@@ -70,3 +70,18 @@ def test_a_copied_thread_lives_on_when_the_first_is_deleted(tmp_path: Path) -> N
         assert len(list(graph.get_state_history(copy))) == 10
         graph.invoke({"messages": [("user", "anew")]}, THREAD)
         assert len(graph.get_state(THREAD).values["messages"]) == 4
+
+
+def test_threads_of_another_checkpointer_go_on_here(tmp_path: Path) -> None:
+    sqlite = pytest.importorskip("langgraph.checkpoint.sqlite")
+    with sqlite.SqliteSaver.from_conn_string(str(tmp_path / "theirs.db")) as theirs, WakelogSaver(tmp_path) as ours:
+        before = agent(theirs)
+        before.invoke({"messages": [("user", "apples")]}, THREAD)
+        told = history(before)
+        assert ours.copy_from(theirs) == len(told)
+        assert ours.copy_from(theirs) == 0
+        after = agent(ours)
+        assert history(after) == told
+        state = after.invoke({"messages": [("user", "pears")]}, THREAD)
+        assert len(state["messages"]) == 8
+        assert ours.session("t").state().turn.number == 2

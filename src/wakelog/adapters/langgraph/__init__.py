@@ -1,6 +1,6 @@
 """LangGraph on wakelog: `WakelogSaver` is its checkpointer, `WakelogStore` its long-term store.
 
-    graph = builder.compile(checkpointer=WakelogSaver("path"))
+graph = builder.compile(checkpointer=WakelogSaver("path"))
 """
 
 from wakelog.adapters import frameworks

@@ -17,7 +17,7 @@ from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 
 from wakelog.adapters.langgraph.checkpoint_index import CheckpointIndex, StoredCheckpoint, is_removed
 from wakelog.adapters.langgraph.codec import ValueCodec
-from wakelog.adapters.langgraph.run_events import RunEvents, input_of, message_kind
+from wakelog.adapters.langgraph.run_events import RunEvents
 from wakelog.adapters.langgraph.thread_data import (
     PLAIN,
     ROOT,
@@ -30,6 +30,7 @@ from wakelog.adapters.langgraph.thread_data import (
 )
 from wakelog.adapters.langgraph.waiting_writes import TaskWrites, WaitingWrites
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError
+from wakelog.importers.langgraph_messages import input_of, message_kind
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.log.reader import fold_at
 from wakelog.log.retry import retry_on_moved_head
