@@ -45,7 +45,8 @@ def database(path: Path, checkpoints: list[tuple[str, str, str, dict[str, Any]]]
             " metadata)"
         )
         db.execute(
-            "CREATE TABLE writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)"
+            "CREATE TABLE writes"
+            " (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)"
         )
         for step, (id, parent, source, values) in enumerate(checkpoints):
             ts = f"2026-01-01T00:00:{step:02}+00:00"
@@ -81,7 +82,7 @@ def test_a_thread_becomes_a_session_with_turns_and_calls(tmp_path: Path) -> None
         assert (state.turn.number, state.turn.status) == (1, "completed")
         assert state.tools_used["look"].calls == 1
         assert state.budget.spent["tokens"] == 15
-        assert [m.text for m in session.messages()][0] == "apples"
+        assert next(m.text for m in session.messages()) == "apples"
         data = session.log.state()["data"]
         assert [m["type"] for m in data["messages"]] == ["human", "ai", "tool", "ai"]
         assert data["count"] == {"$float": "2.0"}
@@ -111,9 +112,12 @@ def test_a_checkpoint_that_needs_its_serializer_is_kept_and_told(tmp_path: Path)
 
 @pytest.mark.parametrize(
     "value",
-    [None, 1, 2**60, 1.0, 1.5, "x", b"\x00", [1, [2]], {"a": 1}, {1: 2}, {"$int": 1}, HUMAN, Ext(1, b"\xc1"), Ext(2, pack(["m", "C", {"a": 1}]))],
+    [
+        *(None, 1, 2**60, 1.0, 1.5, "x", b"\x00", [1, [2]], {"a": 1}, {1: 2}, {"$int": 1}),
+        *(HUMAN, Ext(1, b"\xc1"), Ext(2, pack(["m", "C", {"a": 1}]))),
+    ],
     ids=repr,
-)  # fmt: skip
+)
 def test_messagepack_goes_to_json_and_back(value: Any) -> None:
     data = pack({"v": value})
     assert to_msgpack(from_msgpack(data)) == data

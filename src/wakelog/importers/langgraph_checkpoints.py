@@ -1,8 +1,8 @@
 """LangGraph: the SQLite database of its checkpointer (`langgraph-checkpoint-sqlite`), one session for each thread.
 
 A checkpoint is one record. What differs from its parent is told: the input of a run, messages, calls of tools, and the
-values of the channels. A checkpoint whose parent is not the one before it is a rewind. Checkpoints of subgraphs, and what
-tasks wrote, are kept as they are. Neither LangGraph nor any class of the graph is needed to read them.
+values of the channels. A checkpoint whose parent is not the one before it is a rewind. Checkpoints of subgraphs, and
+what tasks wrote, are kept as they are. Neither LangGraph nor any class of the graph is needed to read them.
 """
 
 from __future__ import annotations

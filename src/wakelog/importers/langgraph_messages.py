@@ -1,4 +1,4 @@
-"""What a checkpoint of LangGraph says, in the stored form of langgraph_values.py: messages, inputs, and whether it rests."""
+"""What a checkpoint of LangGraph says: messages, inputs, whether it rests. In the form of langgraph_values.py."""
 
 from __future__ import annotations
 

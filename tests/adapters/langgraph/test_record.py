@@ -98,7 +98,7 @@ def test_a_task_that_fails_fails_the_turn_and_a_resume_goes_on_with_it(saver: Wa
     with pytest.raises(ValueError, match="not yet"):
         graph.invoke({"messages": [("user", "go")]}, THREAD)
     session = saver.session("t")
-    (ended,) = [entry for entry in session.events(kind="turn.ended")]
+    (ended,) = session.events(kind="turn.ended")
     assert ended.body["outcome"] == "failed"
     assert ended.body["error"]["type"] == "ValueError"
     broken.clear()

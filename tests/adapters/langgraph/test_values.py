@@ -84,6 +84,13 @@ def one_node(saver: Any, node: Any, state: Any = AnyState) -> Any:
     return builder.compile(checkpointer=saver)
 
 
+def values_of(saver: WakelogSaver) -> dict[str, Any]:
+    found = saver.get_tuple(THREAD)
+    assert found is not None
+    values: dict[str, Any] = found.checkpoint["channel_values"]
+    return values
+
+
 def test_what_cannot_be_stored_is_refused_with_its_place(tmp_path: Path) -> None:
     with WakelogSaver(tmp_path) as saver:
         graph = one_node(saver, lambda state: {"extra": {"deep": [1, {"culprit": lambda: 0}]}})
@@ -108,7 +115,7 @@ def test_an_item_that_a_node_changed_in_place_is_stored(tmp_path: Path) -> None:
         for _ in range(3):
             one_node(saver, node).invoke({"x": [{"n": -1}]}, THREAD)
     with WakelogSaver(tmp_path) as saver:
-        assert saver.get_tuple(THREAD).checkpoint["channel_values"]["x"][0] == {"n": -1, "seen": 3}
+        assert values_of(saver)["x"][0] == {"n": -1, "seen": 3}
 
 
 def test_a_message_changed_in_place_or_removed_is_stored_so(tmp_path: Path) -> None:
@@ -121,10 +128,10 @@ def test_a_message_changed_in_place_or_removed_is_stored_so(tmp_path: Path) -> N
     with WakelogSaver(tmp_path) as saver:
         graph = one_node(saver, node, MessagesState)
         graph.invoke({"messages": [("user", "one")]}, THREAD)
-        assert plain(saver.get_tuple(THREAD).checkpoint["channel_values"]["messages"])[0] == ("human", "changed")
+        assert plain(values_of(saver)["messages"])[0] == ("human", "changed")
         graph.invoke({"messages": [("user", "two")]}, THREAD)
     with WakelogSaver(tmp_path) as saver:
-        found = saver.get_tuple(THREAD).checkpoint["channel_values"]["messages"]
+        found = values_of(saver)["messages"]
         assert plain(found) == [("ai", "ok"), ("human", "two")]
 
 
@@ -133,7 +140,7 @@ def test_what_was_given_out_can_be_changed_without_changing_the_thread(tmp_path:
         graph = agent(saver)
         graph.invoke({"messages": [("user", "apples")]}, THREAD)
         graph.get_state(THREAD).values["messages"][0].content = "mine"
-        saver.get_tuple(THREAD).checkpoint["channel_values"]["messages"].clear()
+        values_of(saver)["messages"].clear()
         assert graph.get_state(THREAD).values["messages"][0].content == "apples"
 
 

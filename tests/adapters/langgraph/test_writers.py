@@ -20,7 +20,7 @@ THREAD = turn_of("")[1]
 
 
 def start(place: Path, name: str, turns: int, durability: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.adapters.langgraph.counting_run", place, name, str(turns), durability]
+    command = [sys.executable, "-m", "tests.adapters.langgraph.counting_run", str(place), name, str(turns), durability]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 

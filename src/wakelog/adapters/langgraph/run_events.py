@@ -1,9 +1,9 @@
 """What a graph did, in the words of the log: turns, messages, calls of models and tools, questions to people.
 
-An invocation with an input is a turn. It ends when no node is due, or when a task fails; an invocation that resumes goes
-on with the turn that was cut. Messages in any channel become events when they are first seen, in what a task wrote or in
-a checkpoint, and only once each: they are known by their ids. A model's message is a call of a model, with its usage,
-and what it asks for are calls of tools, answered by the messages of those tools. An interrupt is a question.
+An invocation with an input is a turn. It ends when no node is due, or when a task fails; an invocation that resumes
+goes on with the turn that was cut. Messages in any channel become events when they are first seen, in what a task wrote
+or in a checkpoint, and only once each: they are known by their ids. A model's message is a call of a model, with its
+usage, and what it asks for are calls of tools, answered by the messages of those tools. An interrupt is a question.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RunEvents:
 
     @property
     def _is_open(self) -> bool:
-        return self._turn["status"] == "open"
+        return bool(self._turn["status"] == "open")
 
     def add(self, event: ev.Event, *, actor: str = "agent", trust: Any = "trusted", source: str = "") -> None:
         self.drafts.append(EventDraft(event, actor=actor, trust=trust, source=source))

@@ -5,6 +5,7 @@ A thread is a session of the same name. Every method is the framework's own; thr
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -176,8 +177,8 @@ class WakelogSaver(BaseCheckpointSaver):
         until = (before or {}).get("configurable", {}).get("checkpoint_id") or ""
         left = limit
         for thread in threads:
-            found = self._on(thread, lambda found: found.history(ns, id, until, matches, left))
-            for _, each in found or ():
+            work = functools.partial(ThreadLog.history, ns=ns, id=id, before=until, matches=matches, limit=left)
+            for each in self._on(thread, work) or ():
                 yield each
                 left = None if left is None else left - 1
 

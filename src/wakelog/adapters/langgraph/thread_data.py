@@ -2,13 +2,14 @@
 
     /data/<channel>                         the channels of the graph, as they are now
     /data/$langgraph/graphs/<namespace>     checkpoint   id, parent, time, metadata
-                                            versions, seen   the versions of channels, and those that nodes have seen
-                                            channels     channels of subgraphs, and those that LangGraph keeps for itself
+                                            versions     of the channels; `seen`, those that nodes have seen
+                                            channels     of subgraphs, and those that LangGraph keeps for itself
     /data/$langgraph/writes/<checkpoint>    what tasks have written since, by task
     /data/$langgraph/removed                which checkpoints were removed
 
-A checkpoint is the state at the event that stored it. So an earlier one costs nothing but its difference, and a rewind of
-the session is a rewind of the graph. A subgraph that ran for one task leaves the data with its parent's next checkpoint.
+A checkpoint is the state at the event that stored it. So an earlier one costs nothing but its difference, and a rewind
+of the session is a rewind of the graph. A subgraph that ran for one task leaves the data with its parent's next
+checkpoint.
 """
 
 from __future__ import annotations
