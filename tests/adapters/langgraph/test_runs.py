@@ -1,6 +1,7 @@
 """Real graphs give the same with ours as with LangGraph's checkpointer in memory, in every durability."""
 
 import asyncio
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,12 @@ import pytest
 pytest.importorskip("langgraph")
 from langgraph.checkpoint.memory import InMemorySaver
 
+import wakelog
 from tests.adapters.langgraph.graphs import RUNS, THREAD, agent, history, plain
+from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from wakelog.adapters.langgraph import WakelogSaver
+from wakelog.http.server import serving
+from wakelog.http.state import Settings
 
 
 def outcomes(name: str, saver: Any, durability: str, *, is_async: bool) -> list[Any]:
@@ -32,6 +37,31 @@ def test_a_graph_runs_as_with_the_checkpointer_in_memory(tmp_path: Path, name: s
     with WakelogSaver(tmp_path) as saver:
         ours = outcomes(name, saver, durability, is_async=is_async)
     assert ours == outcomes(name, InMemorySaver(), durability, is_async=is_async)
+
+
+@pytest.mark.parametrize("kind", ["http", ON_POSTGRES])
+@pytest.mark.parametrize("name", RUNS)
+def test_a_graph_runs_the_same_on_a_shared_store(request, tmp_path: Path, name: str, kind: str) -> None:
+    with ExitStack() as stack:
+        if kind == "http":
+            server = stack.enter_context(serving(Settings(url=str(tmp_path), rate=0)))
+            store = stack.enter_context(wakelog.open(server.url, key=server.key))
+        else:
+            store = stack.enter_context(wakelog.open(postgres_url(request, tmp_path)))
+        ours = outcomes(name, WakelogSaver(store), "async", is_async=False)
+    assert ours == outcomes(name, InMemorySaver(), "async", is_async=False)
+
+
+def test_threads_are_listed_together_newest_first(tmp_path: Path) -> None:
+    with WakelogSaver(tmp_path) as saver:
+        for name in ("a", "b", "a"):
+            agent(saver).invoke({"messages": [("user", "x")]}, {"configurable": {"thread_id": name}}, durability="exit")
+        found = [each.config["configurable"] for each in saver.list(None)]
+        assert [each["thread_id"] for each in found] == ["a", "b", "a"]
+        assert [each["thread_id"] for each in (t.config["configurable"] for t in saver.list(None, limit=2))] == [
+            "a",
+            "b",
+        ]
 
 
 @pytest.mark.parametrize("durability", ["sync", "exit"])

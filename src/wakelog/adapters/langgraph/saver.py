@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import heapq
+import itertools
 import os
 import re
 import threading
@@ -175,12 +177,10 @@ class WakelogSaver(BaseCheckpointSaver):
         threads = [str(conf["thread_id"])] if "thread_id" in conf else [*self._thread_ids()]
         ns, id = conf.get("checkpoint_ns"), conf.get("checkpoint_id") or ""
         until = (before or {}).get("configurable", {}).get("checkpoint_id") or ""
-        left = limit
-        for thread in threads:
-            work = functools.partial(ThreadLog.history, ns=ns, id=id, before=until, matches=matches, limit=left)
-            for each in self._on(thread, work) or ():
-                yield each
-                left = None if left is None else left - 1
+        work = functools.partial(ThreadLog.history, ns=ns, id=id, before=until, matches=matches, limit=limit)
+        found = [self._on(thread, work) or iter(()) for thread in threads]
+        newest_first = heapq.merge(*found, key=lambda each: each.checkpoint["id"], reverse=True)
+        yield from itertools.islice(newest_first, limit)
 
     def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, Any]:
         """What the ancestors of a checkpoint wrote to some channels, and the value they started from."""
