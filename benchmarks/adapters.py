@@ -4,7 +4,7 @@
 
 Both run the workload of `turns.py` through the framework. They take turns in small chunks, in shuffled order, because
 the time of a sync drifts. After the run each must give back the reference state, or no figure is shown. Peers live in
-`.venv-bench`. The rate of the last tenth is shown too: a store that writes everything again gets slower with every turn.
+`.venv-bench`. The rate of the last tenth is shown too: a store that writes everything again gets slower with each turn.
 """
 
 from __future__ import annotations
@@ -103,10 +103,9 @@ def show(title: str, theirs: Measured, ours: Measured) -> None:
             f"  {each.name:28} {each.rate():8.1f} turns/s {each.rate(last):8.1f} at the end"
             f" {each.bytes_a_turn() / 1024:9.1f} KB a turn"
         )
-    print(
-        f"  {'ours / theirs':28} {ours.rate() / theirs.rate():7.1f} ×        {ours.rate(last) / theirs.rate(last):7.1f} ×"
-        f"        1/{theirs.bytes_a_turn() / ours.bytes_a_turn():.0f}"
-    )
+    faster, at_the_end = ours.rate() / theirs.rate(), ours.rate(last) / theirs.rate(last)
+    smaller = theirs.bytes_a_turn() / ours.bytes_a_turn()
+    print(f"  {'ours / theirs':28} {faster:7.1f} ×       {at_the_end:8.1f} ×           1/{smaller:.0f}")
 
 
 def main() -> None:

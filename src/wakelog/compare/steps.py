@@ -191,9 +191,7 @@ class _Gathering:
             self.apart = add_cost(self.apart, cost_of(entry))
         elif kind in ("subagent.returned", "input.answered"):
             self._take_answer(entry)
-        elif kind == "message.added" and self._belongs(entry):
-            pass
-        elif kind == "state.patched" and entry.delta and not told_ops(entry.delta):
+        elif (kind == "message.added" and self._belongs(entry)) or (kind == "state.patched" and _is_bookkeeping(entry)):
             pass
         elif kind in _SHAPES or kind not in KINDS:
             step = self._begin(entry, *_shape(entry))
@@ -315,6 +313,10 @@ def _asked(entry: Entry) -> tuple[str, str]:
     """What an answer and its question have in common: the sub-agent's session, or the request."""
     room = entry.kind.partition(".")[0]
     return room, text_in(entry.body, "session" if room == "subagent" else "request")
+
+
+def _is_bookkeeping(entry: Entry) -> bool:
+    return bool(entry.delta) and not told_ops(entry.delta)
 
 
 def _shape(entry: Entry) -> tuple[str, str, Value, Value]:

@@ -17,10 +17,10 @@ import msgspec
 
 from wakelog.errors import InvalidInputError
 from wakelog.importers.files import Sample, digest, storable
+from wakelog.importers.foreign_database import MAGIC, opened_database, tables
 from wakelog.importers.foreign_state import ForeignState
 from wakelog.importers.gemini_messages import text_of
 from wakelog.importers.moments import microseconds
-from wakelog.importers.foreign_database import MAGIC, opened_database, tables
 from wakelog.importers.steps import (
     AnswerStep,
     AskStep,

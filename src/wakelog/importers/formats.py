@@ -22,6 +22,7 @@ FORMATS = {
     "cline": "cline",
     "aider": "aider",
     "openai-agents": "openai_agents",
+    "langgraph": "langgraph_checkpoints",
     "swe-agent": "swe_agent",
     "mini-swe-agent": "mini_swe_agent",
     "openhands": "openhands",

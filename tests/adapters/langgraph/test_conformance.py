@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("langgraph.checkpoint.conformance")
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 
+import wakelog
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from wakelog.adapters.langgraph import WakelogSaver
 from wakelog.http.server import serving
@@ -31,18 +32,18 @@ COUNTS = {
 def test_every_capability_conforms(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     places = iter(range(100))
 
-    def report(url: str) -> Any:
+    def report(url: str, **opened: Any) -> Any:
         @checkpointer_test(name=f"wakelog on {kind}")
         async def ours() -> AsyncIterator[WakelogSaver]:
             place = f"{url}/{next(places)}" if kind == "sqlite" else url
-            with WakelogSaver(place) as saver:
-                yield saver
+            with wakelog.open(place, **opened) as store:
+                yield WakelogSaver(store)
 
         return asyncio.run(validate(ours))
 
     if kind == "http":
         with serving(Settings(url=str(tmp_path / "store"), rate=0)) as server:
-            told = report(server.url)
+            told = report(server.url, key=server.key)
     elif kind == "postgres":
         told = report(postgres_url(request, tmp_path))
     else:

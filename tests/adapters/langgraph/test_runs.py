@@ -1,6 +1,7 @@
 """Real graphs give the same with ours as with LangGraph's checkpointer in memory, in every durability."""
 
 import asyncio
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,12 @@ import pytest
 pytest.importorskip("langgraph")
 from langgraph.checkpoint.memory import InMemorySaver
 
-from tests.adapters.langgraph.graphs import RUNS, THREAD, agent, plain
+import wakelog
+from tests.adapters.langgraph.graphs import RUNS, THREAD, agent, history, plain
+from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from wakelog.adapters.langgraph import WakelogSaver
+from wakelog.http.server import serving
+from wakelog.http.state import Settings
 
 
 def outcomes(name: str, saver: Any, durability: str, *, is_async: bool) -> list[Any]:
@@ -32,6 +37,31 @@ def test_a_graph_runs_as_with_the_checkpointer_in_memory(tmp_path: Path, name: s
     with WakelogSaver(tmp_path) as saver:
         ours = outcomes(name, saver, durability, is_async=is_async)
     assert ours == outcomes(name, InMemorySaver(), durability, is_async=is_async)
+
+
+@pytest.mark.parametrize("kind", ["http", ON_POSTGRES])
+@pytest.mark.parametrize("name", RUNS)
+def test_a_graph_runs_the_same_on_a_shared_store(request, tmp_path: Path, name: str, kind: str) -> None:
+    with ExitStack() as stack:
+        if kind == "http":
+            server = stack.enter_context(serving(Settings(url=str(tmp_path), rate=0)))
+            store = stack.enter_context(wakelog.open(server.url, key=server.key))
+        else:
+            store = stack.enter_context(wakelog.open(postgres_url(request, tmp_path)))
+        ours = outcomes(name, WakelogSaver(store), "async", is_async=False)
+    assert ours == outcomes(name, InMemorySaver(), "async", is_async=False)
+
+
+def test_threads_are_listed_together_newest_first(tmp_path: Path) -> None:
+    with WakelogSaver(tmp_path) as saver:
+        for name in ("a", "b", "a"):
+            agent(saver).invoke({"messages": [("user", "x")]}, {"configurable": {"thread_id": name}}, durability="exit")
+        found = [each.config["configurable"] for each in saver.list(None)]
+        assert [each["thread_id"] for each in found] == ["a", "b", "a"]
+        assert [each["thread_id"] for each in (t.config["configurable"] for t in saver.list(None, limit=2))] == [
+            "a",
+            "b",
+        ]
 
 
 @pytest.mark.parametrize("durability", ["sync", "exit"])
@@ -70,3 +100,18 @@ def test_a_copied_thread_lives_on_when_the_first_is_deleted(tmp_path: Path) -> N
         assert len(list(graph.get_state_history(copy))) == 10
         graph.invoke({"messages": [("user", "anew")]}, THREAD)
         assert len(graph.get_state(THREAD).values["messages"]) == 4
+
+
+def test_threads_of_another_checkpointer_go_on_here(tmp_path: Path) -> None:
+    sqlite = pytest.importorskip("langgraph.checkpoint.sqlite")
+    with sqlite.SqliteSaver.from_conn_string(str(tmp_path / "theirs.db")) as theirs, WakelogSaver(tmp_path) as ours:
+        before = agent(theirs)
+        before.invoke({"messages": [("user", "apples")]}, THREAD)
+        told = history(before)
+        assert ours.copy_from(theirs) == len(told)
+        assert ours.copy_from(theirs) == 0
+        after = agent(ours)
+        assert history(after) == told
+        state = after.invoke({"messages": [("user", "pears")]}, THREAD)
+        assert len(state["messages"]) == 8
+        assert ours.session("t").state().turn.number == 2

@@ -1,18 +1,18 @@
 """LangGraph on wakelog: `WakelogSaver` is its checkpointer, `WakelogStore` its long-term store.
 
-    graph = builder.compile(checkpointer=WakelogSaver("path"))
+graph = builder.compile(checkpointer=WakelogSaver("path"))
 """
 
 from wakelog.adapters import frameworks
 
 try:
-    import langgraph.checkpoint.base  # noqa: F401  # here, so that what is missing is said once
+    import langgraph.graph  # noqa: F401  # here, so that what is missing is said once
 except ImportError as exc:
     raise frameworks.missing("LangGraph", "langgraph") from exc
 
 from wakelog.adapters.langgraph.memory import WakelogStore
 from wakelog.adapters.langgraph.saver import WakelogSaver
 
-frameworks.warn_outside("langgraph-checkpoint", oldest="3.0", newest="4.3.99")
+frameworks.warn_outside("langgraph", oldest="1.0", newest="1.2.20")
 
 __all__ = ["WakelogSaver", "WakelogStore"]

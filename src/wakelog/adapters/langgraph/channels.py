@@ -156,7 +156,8 @@ def _packed(value: Any) -> bytes | None:
     if type(value) is not list:
         return None
     try:
-        return ormsgpack.packb(value, option=_ONLY_PLAIN)[len(_head(len(value))) :]
+        packed: bytes = ormsgpack.packb(value, option=_ONLY_PLAIN)
+        return packed[len(_head(len(value))) :]
     except (TypeError, ValueError):
         return None
 

@@ -66,7 +66,7 @@ class ValueCodec:
             raise InvalidInputError(
                 f"{place} cannot be stored: {type(exc).__name__}: {exc}",
                 kind="not-a-value",
-                hint="keep it out of the state (an UntrackedValue channel, or the context), or store what it is made of",
+                hint="keep it out of the state (in an UntrackedValue channel), or store what it is made of",
             ) from exc
         if kind == "pickle":
             raise InvalidInputError(

@@ -1,7 +1,7 @@
 """`WakelogStore`: LangGraph's long-term store, whose items are the facts of one session.
 
-An item is a fact: its key is the namespace and the key, its value the item's. So the log tells who remembered what, when
-and why, and an item that was changed has a history. Questions are answered by LangGraph's own store in memory, which
+An item is a fact: its key is the namespace and the key, its value the item's. So the log tells who remembered what and
+when, and an item that was changed has a history. Questions are answered by LangGraph's own store in memory, which
 follows the log; so filters and, with `index`, search by meaning are just as there.
 """
 

@@ -1,9 +1,9 @@
 """What a graph did, in the words of the log: turns, messages, calls of models and tools, questions to people.
 
-An invocation with an input is a turn. It ends when no node is due, or when a task fails; an invocation that resumes goes
-on with the turn that was cut. Messages in any channel become events when they are first seen, in what a task wrote or in
-a checkpoint, and only once each: they are known by their ids. A model's message is a call of a model, with its usage,
-and what it asks for are calls of tools, answered by the messages of those tools. An interrupt is a question.
+An invocation with an input is a turn. It ends when no node is due, or when a task fails; an invocation that resumes
+goes on with the turn that was cut. Messages in any channel become events when they are first seen, in what a task wrote
+or in a checkpoint, and only once each: they are known by their ids. A model's message is a call of a model, with its
+usage, and what it asks for are calls of tools, answered by the messages of those tools. An interrupt is a question.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from wakelog.adapters.langgraph.thread_data import ThreadCopy
+from wakelog.importers.langgraph_messages import message_kind, reply_of
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
-from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
 _ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant", "tool": "tool"}
@@ -42,7 +42,7 @@ class RunEvents:
 
     @property
     def _is_open(self) -> bool:
-        return self._turn["status"] == "open"
+        return bool(self._turn["status"] == "open")
 
     def add(self, event: ev.Event, *, actor: str = "agent", trust: Any = "trusted", source: str = "") -> None:
         self.drafts.append(EventDraft(event, actor=actor, trust=trust, source=source))
@@ -112,36 +112,23 @@ class RunEvents:
             self.add(event, actor="user" if role == "user" else "agent")
 
     def _reply(self, item: dict[str, Value]) -> None:
-        said = item["content"]
-        content = list(said) if type(said) is list else [{"type": "text", "text": said}] if said else []
-        calls = [c for c in item.get("tool_calls") or () if type(c) is dict and type(c.get("name")) is str]
-        known = {block.get("id") for block in content if type(block) is dict}
-        for call in calls:
-            if call.get("id") not in known:
-                content.append({"type": "tool_use", "id": call.get("id"), "name": call["name"]})
-        about = item.get("response_metadata")
-        about = about if type(about) is dict else {}
-        model = next((m for key in ("model_name", "model") if type(m := about.get(key)) is str), "")
-        stop = next((s for key in ("finish_reason", "stop_reason") if type(s := about.get(key)) is str), "")
-        id = item.get("id")
-        action = id if type(id) is str and id and id not in self._pending else ""
+        said = reply_of(item)
+        action = said.id if said.id and said.id not in self._pending else f"model-{self._at}-{len(self.drafts)}"
+        answer = {"type": "message", "role": "assistant", "content": said.content}
         event = ev.ActionRecorded(
-            action=action or f"model-{self._at}-{len(self.drafts)}",
+            action=action,
             tool="model",
             effect="model",
-            output={"type": "message", "role": "assistant", "content": content, **({"model": model} if model else {})},
-            cost=self._costs.cost(model, usage_of_message(item), 0, self._at),
-            params={"model": model} if model else {},
-            stop_reason=stop,
+            output={**answer, "model": said.model} if said.model else answer,
+            cost=self._costs.cost(said.model, said.usage, 0, self._at),
+            params={"model": said.model} if said.model else {},
+            stop_reason=said.stop_reason,
         )
         self.add(event)
-        for call in calls:
-            if type(call.get("id")) is str and call["id"] not in self._pending:
+        for call in said.calls:
+            if call["id"] not in self._pending:
                 self._wait_for(call["id"], call["name"])
-                request = ev.ActionRequested(
-                    action=call["id"], tool=call["name"], input=call.get("args"), group=event.action
-                )
-                self.add(request)
+                self.add(ev.ActionRequested(action=call["id"], tool=call["name"], input=call.get("args"), group=action))
 
     def _answer(self, item: dict[str, Value]) -> None:
         action, output = item["tool_call_id"], item["content"]
@@ -186,55 +173,6 @@ class RunEvents:
         name, bracket, _ = text.partition("(")
         kind = name if bracket and name.isidentifier() else "error"
         self.end_turn("failed", ev.Failure(kind, text[:2000]))
-
-
-def message_kind(item: Value) -> str:
-    """The kind of a message in its stored form; empty for what is none."""
-    if type(item) is not dict or "content" not in item:
-        return ""
-    if "$object" in item:
-        kind = item.get("type")
-        if type(kind) is not str or type(item.get("response_metadata", {})) is not dict:
-            return ""
-        kind = kind.removesuffix("MessageChunk").lower()
-        return kind if kind in ("human", "ai", "system", "tool", "function", "chat") else ""
-    role = item.get("role")
-    return role if role in ("user", "assistant", "system", "tool") else ""
-
-
-def usage_of_message(item: dict[str, Value]) -> Usage:
-    """What a model's message says it used, each token counted once."""
-    told = item.get("usage_metadata")
-    if type(told) is not dict:
-        return Usage()
-    heard, said = told.get("input_token_details"), told.get("output_token_details")
-    read, written = _count(heard, "cache_read"), _count(heard, "cache_creation")
-    thought = _count(said, "reasoning")
-    return Usage(
-        input=max(0, _count(told, "input_tokens") - read - written),
-        cache_read=read,
-        cache_write=written,
-        output=max(0, _count(told, "output_tokens") - thought),
-        reasoning=thought,
-    )
-
-
-def input_of(start: Value) -> Value:
-    """What an invocation was given, as a person would say it: the words of its one message, or all of it."""
-    if type(start) is dict and type(start.get("messages")) is list and start["messages"]:
-        last = start["messages"][-1]
-        if message_kind(last):
-            return last["content"]
-        if type(last) is list and len(last) == 2:
-            return last[1]
-        if type(last) is str:
-            return last
-    return start
-
-
-def _count(told: Any, name: str) -> int:
-    count = told.get(name) if type(told) is dict else None
-    return count if type(count) is int and count > 0 else 0
 
 
 def _text(value: Value) -> str:

@@ -5,11 +5,14 @@ A thread is a session of the same name. Every method is the framework's own; thr
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import heapq
+import itertools
 import os
 import re
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
@@ -37,6 +40,7 @@ from wakelog.store import open as open_store
 T = TypeVar("T")
 AGENT = "langgraph"
 _THREADS_MAX = 256
+_EMPTY_MAX = 4096
 _MAPPED = re.compile(r"langgraph-.*-[0-9a-f]{8}")
 _PAGE = 16
 
@@ -75,6 +79,7 @@ class WakelogSaver(BaseCheckpointSaver):
         self._codec = ValueCodec(serde)
         self._costs = ReplyCosts(self.store)
         self._threads: dict[str, ThreadLog] = {}
+        self._empty: dict[str, int] = {}
 
     def close(self) -> None:
         """Closes the store, where the saver opened it."""
@@ -108,10 +113,19 @@ class WakelogSaver(BaseCheckpointSaver):
                     return None
                 session = self.store.session(name, agent=AGENT, labels={"agent": AGENT, "thread": thread})
                 found = ThreadLog(thread, session, self._codec, self._costs)
+                found.begun_empty(self._empty.pop(thread, 0))
             self._threads[thread] = found
             while len(self._threads) > _THREADS_MAX:
                 del self._threads[next(iter(self._threads))]
             return found
+
+    def _note_empty(self, thread: str) -> None:
+        """A run begins on a thread that has no session yet."""
+        with self._lock:
+            if thread not in self._threads:
+                self._empty[thread] = self._empty.pop(thread, 0) + 1
+            while len(self._empty) > _EMPTY_MAX:
+                del self._empty[next(iter(self._empty))]
 
     def _forget(self, thread: str) -> None:
         with self._lock:
@@ -141,7 +155,10 @@ class WakelogSaver(BaseCheckpointSaver):
         """The checkpoint that a config names, or the newest one of its thread."""
         thread, ns, id = _place(config)
         parents = config["configurable"].get("checkpoint_map")
-        return self._on(thread, lambda found: found.get(ns, id, parents))
+        found = self._on(thread, lambda found: found.get(ns, id, parents))
+        if found is None and not ns and not id:
+            self._note_empty(thread)
+        return found
 
     def list(
         self,
@@ -160,12 +177,10 @@ class WakelogSaver(BaseCheckpointSaver):
         threads = [str(conf["thread_id"])] if "thread_id" in conf else [*self._thread_ids()]
         ns, id = conf.get("checkpoint_ns"), conf.get("checkpoint_id") or ""
         until = (before or {}).get("configurable", {}).get("checkpoint_id") or ""
-        left = limit
-        for thread in threads:
-            found = self._on(thread, lambda found: found.history(ns, id, until, matches, left))
-            for _, each in found or ():
-                yield each
-                left = None if left is None else left - 1
+        work = functools.partial(ThreadLog.history, ns=ns, id=id, before=until, matches=matches, limit=limit)
+        found = [self._on(thread, work) or iter(()) for thread in threads]
+        newest_first = heapq.merge(*found, key=lambda each: each.checkpoint["id"], reverse=True)
+        yield from itertools.islice(newest_first, limit)
 
     def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, Any]:
         """What the ancestors of a checkpoint wrote to some channels, and the value they started from."""
@@ -224,13 +239,30 @@ class WakelogSaver(BaseCheckpointSaver):
 
     def _replay(self, source: str, target: str) -> None:
         """Copies into a thread that is there already."""
-        for each in reversed([*self.list({"configurable": {"thread_id": source}})]):
+        self._put_all(target, reversed([*self.list({"configurable": {"thread_id": source}})]))
+
+    def _put_all(self, target: str, found: Iterable[CheckpointTuple]) -> None:
+        for each in found:
             ns = each.config["configurable"]["checkpoint_ns"]
             parent = each.parent_config["configurable"]["checkpoint_id"] if each.parent_config else None
             place = {"thread_id": target, "checkpoint_ns": ns, "checkpoint_id": parent}
             put = self.put({"configurable": place}, each.checkpoint, each.metadata, each.checkpoint["channel_versions"])
-            for number, (task, channel, value) in enumerate(each.pending_writes or ()):
-                self.put_writes(put, [(channel, value)], task, f"{number:06}")
+            by_task: dict[str, Any] = {}
+            for task, channel, value in each.pending_writes or ():
+                by_task.setdefault(task, []).append((channel, value))
+            for task, writes in by_task.items():
+                self.put_writes(put, writes, task)
+
+    def copy_from(self, other: BaseCheckpointSaver) -> int:
+        """Copies the threads of another checkpointer, so that graphs go on here; the number of checkpoints. A thread
+        that is here already is left as it is."""
+        by_thread: dict[str, Any] = {}
+        for each in other.list(None):
+            by_thread.setdefault(str(each.config["configurable"]["thread_id"]), []).append(each)
+        new = [thread for thread in by_thread if not self.store.is_open(session_name(thread))]
+        for thread in new:
+            self._put_all(thread, reversed(by_thread[thread]))
+        return sum(len(by_thread[thread]) for thread in new)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Removes checkpoints: all but the newest of each namespace, or with `delete` the threads."""

@@ -2,13 +2,14 @@
 
     /data/<channel>                         the channels of the graph, as they are now
     /data/$langgraph/graphs/<namespace>     checkpoint   id, parent, time, metadata
-                                            versions, seen   the versions of channels, and those that nodes have seen
-                                            channels     channels of subgraphs, and those that LangGraph keeps for itself
+                                            versions     of the channels; `seen`, those that nodes have seen
+                                            channels     of subgraphs, and those that LangGraph keeps for itself
     /data/$langgraph/writes/<checkpoint>    what tasks have written since, by task
     /data/$langgraph/removed                which checkpoints were removed
 
-A checkpoint is the state at the event that stored it. So an earlier one costs nothing but its difference, and a rewind of
-the session is a rewind of the graph. A subgraph that ran for one task leaves the data with its parent's next checkpoint.
+A checkpoint is the state at the event that stored it. So an earlier one costs nothing but its difference, and a rewind
+of the session is a rewind of the graph. A subgraph that ran for one task leaves the data with its parent's next
+checkpoint.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from wakelog.adapters.langgraph.channels import ChannelCopy, new_channel
 from wakelog.adapters.langgraph.codec import ValueCodec
+from wakelog.importers.langgraph_messages import has_next, is_public
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
@@ -31,11 +33,6 @@ ELSEWHERE = frozenset({"channel_values", "channel_versions", "versions_seen", "i
 OPEN_FIELDS = frozenset({"v", "ts", "updated_channels"})
 """Fields that hold nothing of what the graph works on."""
 PLAIN = ValueCodec(JsonPlusSerializer())
-
-
-def is_public(name: str) -> bool:
-    """Whether a channel is the graph's own, and not one of LangGraph's."""
-    return name[:2] != "__" and name[:1] != "$" and ":" not in name
 
 
 def graph_path(ns: str) -> str:
@@ -96,7 +93,7 @@ class CheckpointDraft:
         self.updated: list[str] = checkpoint.get("updated_channels") or []
         self.source = str(metadata.get("source", ""))
         self.step = metadata.get("step")
-        self.is_at_rest = self.source in ("loop", "update") and not self._has_next()
+        self.is_at_rest = self.source in ("loop", "update") and not has_next(self.values, self.updated)
         self.header: dict[str, Value] = {"id": self.id, "fields": {}}
         for name, value in checkpoint.items():
             if name not in ELSEWHERE:
@@ -106,14 +103,6 @@ class CheckpointDraft:
         self.header["metadata"] = PLAIN.stored(dict(metadata), "metadata")
         if self.is_at_rest:
             self.header["rest"] = True
-
-    def _has_next(self) -> bool:
-        """Whether a node is due: the edges of a graph write such channels, and sends lie in one of their own."""
-        if self.values.get("__pregel_tasks"):
-            return True
-        return any(name.startswith("branch:to:") for name in self.values) or any(
-            name.startswith("join:") for name in self.updated
-        )
 
 
 class ThreadCopy:

@@ -1,37 +1,33 @@
-"""One thread over its session: what a saver does, with this process's copy of the newest checkpoint.
+"""One thread over its session, to store in.
 
 Writers of several processes share a thread. What a checkpoint changes is told against the state that this process saw,
-so it is only stored on that state; when another writer came first, it is worked out anew. A run that began at the newest
-checkpoint, and finds that another run has gone on from there, is refused: its state would replace the other's.
+so it is only stored on that state; when another writer came first, it is worked out anew. A run that began at the
+newest checkpoint, and finds that another run has gone on from there, is refused: its state would replace the other's.
 """
 
 from __future__ import annotations
 
-import hashlib
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple
+from langgraph.checkpoint.base import WRITES_IDX_MAP
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 
-from wakelog.adapters.langgraph.checkpoint_index import CheckpointIndex, StoredCheckpoint, is_removed
 from wakelog.adapters.langgraph.codec import ValueCodec
-from wakelog.adapters.langgraph.run_events import RunEvents, input_of, message_kind
+from wakelog.adapters.langgraph.run_events import RunEvents
 from wakelog.adapters.langgraph.thread_data import (
-    PLAIN,
     ROOT,
     CheckpointDraft,
-    GraphCopy,
     ThreadCopy,
     added_items,
     channel_path,
     writes_key,
 )
+from wakelog.adapters.langgraph.thread_reads import ThreadReads, commit_name
 from wakelog.adapters.langgraph.waiting_writes import TaskWrites, WaitingWrites
-from wakelog.errors import ConflictError, InvalidInputError, NotFoundError
+from wakelog.errors import ConflictError, InvalidInputError
+from wakelog.importers.langgraph_messages import input_of, message_kind
 from wakelog.importers.reply_costs import ReplyCosts
-from wakelog.log.reader import fold_at
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
@@ -40,205 +36,28 @@ from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.state.patch import Delta
 
-_HANDED_MAX = 256
-_COMPANY_S = 0.002
-"""So long a task's writes wait for a checkpoint to take them along."""
-_LISTED_AT_ONCE = 16
+_COMPANY_S = (0.002, 0.02, 0.1, 0.5)
+"""So long a task's writes wait for a checkpoint to take them along; further only while the checkpoint that they were
+made on is not stored itself, because LangGraph stores both in the background."""
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 
 
-class ThreadLog:
+class ThreadLog(ThreadReads):
     """A thread whose session is there."""
 
     def __init__(self, thread: str, session: Session[Any], codec: ValueCodec, costs: ReplyCosts) -> None:
-        self.thread = thread
-        self.session = session
-        self._log = session.log
-        self._codec = codec
+        super().__init__(thread, session, codec)
         self._costs = costs
-        self._lock = threading.RLock()
-        self._copy: ThreadCopy | None = None
-        self._index: CheckpointIndex | None = None
         self._waiting = WaitingWrites()
-        self._handed: dict[tuple[str, str], int] = {}
-        """Checkpoints that were given out as the newest to runs that have stored nothing yet, and to how many."""
-
-    # Reading
-
-    def current(self) -> ThreadCopy:
-        """The thread as it is now."""
-        head = self._log.head()
-        if head.status == "deleted":
-            raise NotFoundError(f"session {self._log.id} was deleted", kind="session-deleted")
-        if self._copy is None or self._copy.seq != head.seq:
-            self._copy = None
-            copy = ThreadCopy(self._codec, *self._log.now())
-            if copy.has_other_data:
-                raise InvalidInputError(
-                    f"session {self.session.name or self.session.id!r} has data of its own, and is no thread of LangGraph",
-                    kind="not-a-thread",
-                    hint="choose another thread id, or another store",
-                )
-            self._copy = copy
-        return self._copy
-
-    def _known(self) -> ThreadCopy:
-        """The thread as this process knows it. Who stores on it is told when others have gone on."""
-        return self._copy if self._copy is not None else self.current()
-
-    def get(self, ns: str, id: str, parents: dict[str, str] | None = None) -> CheckpointTuple | None:
-        """The checkpoint of that id; without one, the newest of the namespace."""
-        with self._lock:
-            copy = self.current()
-            if not id:
-                found = self._newest(ns, copy, parents)
-                self._hand((ns, found.checkpoint["id"] if found else ""))
-                return found
-            self._handed.pop((ns, id), None)
-            graph = copy.graphs.get(ns)
-            if graph is not None and graph.id == id and not copy.removed:
-                return self._tuple(ns, graph, copy.writes.get(writes_key(ns, id), {}))
-            stored = self._find(ns, id)
-            if stored is None or is_removed(stored, copy.removed):
-                return None
-            return self._past(stored)
-
-    def _newest(self, ns: str, copy: ThreadCopy, parents: dict[str, str] | None) -> CheckpointTuple | None:
-        graph = copy.graphs.get(ns)
-        if graph is not None and not copy.removed:
-            return self._tuple(ns, graph, copy.writes.get(writes_key(ns, graph.id), {}))
-        if graph is None and not ns and not copy.removed:
-            return None
-        if parents and self._index is None and not copy.removed:
-            # The namespace of a task is made from its parent's checkpoint: nothing of it can be older.
-            since = [seq for above, id in parents.items() if (seq := self._seq_of(above, id))]
-            if not since:
-                return None
-            index = CheckpointIndex(self._log, max(since)).refresh()
-        else:
-            index = self._indexed()
-        found = index.checkpoints(copy.removed, ns)
-        return self._past(found[0]) if found else None
-
-    def history(
-        self, ns: str | None, id: str, before: str, matches: Any, limit: int | None
-    ) -> Iterator[tuple[StoredCheckpoint, CheckpointTuple]]:
-        """Checkpoints that match, newest id first."""
-        with self._lock:
-            removed = self.current().removed
-            found = self._indexed().checkpoints(removed, ns)
-        chosen = [
-            each
-            for each in found
-            if (not id or each.id == id) and (not before or each.id < before) and matches(self._metadata(each.header))
-        ]
-        if limit is not None:
-            chosen = chosen[: max(0, limit)]
-        for first in range(0, len(chosen), _LISTED_AT_ONCE):
-            some = chosen[first : first + _LISTED_AT_ONCE]
-            with self._lock:
-                tuples = self._tuples(some)
-            yield from ((each, tuples[each.key]) for each in some)
-
-    def _tuples(self, some: Sequence[StoredCheckpoint]) -> dict[str, CheckpointTuple]:
-        """Several checkpoints in one reading of the log."""
-        index = self._indexed()
-        found: dict[str, CheckpointTuple] = {}
-        fold, at = None, 0
-        for each in sorted(some, key=lambda each: each.seq):
-            if fold is None:
-                fold = fold_at(self._log.engine, self._log.segments, each.seq).fold
-            else:
-                for entry in self._log.entries(after=at, upto=each.seq):
-                    fold.apply(entry.delta)
-            at = each.seq
-            graph = ThreadCopy(self._codec, at, fold.doc).graphs[each.ns]
-            found[each.key] = self._tuple(each.ns, graph, index.writes(each.key))
-        return found
-
-    def _past(self, stored: StoredCheckpoint) -> CheckpointTuple:
-        graph = self._copy_at(stored.seq).graphs[stored.ns]
-        return self._tuple(stored.ns, graph, self._indexed().writes(stored.key))
-
-    def _copy_at(self, seq: Seq) -> ThreadCopy:
-        return ThreadCopy(self._codec, seq, self._log.state(seq))
-
-    def _indexed(self) -> CheckpointIndex:
-        if self._index is None:
-            self._index = CheckpointIndex(self._log)
-        return self._index.refresh()
-
-    def _find(self, ns: str, id: str) -> StoredCheckpoint | None:
-        seq = self._seq_of(ns, id)
-        return self._indexed().get(ns, id) if seq else None
-
-    def _seq_of(self, ns: str, id: str) -> Seq:
-        """Where a checkpoint was stored last: its commit has its id. 0 where there is none."""
-        for segment in reversed(self._log.segments):
-            found, number = 0, 1
-            while (known := self._log.engine.known(segment.session, commit_name(ns, id, number))) is not None:
-                if segment.last is None or known.head.seq <= segment.last:
-                    found = known.head.seq
-                number += 1
-            if found:
-                return found
-        return 0
-
-    def _tuple(self, ns: str, graph: GraphCopy, writes: dict[str, Any]) -> CheckpointTuple:
-        header = graph.checkpoint
-        checkpoint: Any = {
-            "id": graph.id,
-            **{name: self._codec.revived(value) for name, value in header["fields"].items()},
-            "channel_values": {name: channel.hand_out() for name, channel in graph.channels.items()},
-            "channel_versions": PLAIN.revived(graph.versions),
-            "versions_seen": PLAIN.revived(graph.seen),
-        }
-        parent = header.get("parent")
-        return CheckpointTuple(
-            config=self._config(ns, graph.id),
-            checkpoint=checkpoint,
-            metadata=self._metadata(header),
-            parent_config=self._config(ns, parent) if parent else None,
-            pending_writes=[(task, c, self._codec.revived(v)) for task, c, v in _in_order(writes)],
-        )
-
-    def _metadata(self, header: dict[str, Value]) -> Any:
-        return PLAIN.revived(header["metadata"])
-
-    def _config(self, ns: str, id: str) -> Any:
-        return {"configurable": {"thread_id": self.thread, "checkpoint_ns": ns, "checkpoint_id": id}}
-
-    def delta_history(self, ns: str, id: str, channels: Sequence[str]) -> dict[str, Any]:
-        """What the ancestors of a checkpoint wrote to some channels, back to the nearest that has the value. Ancestors
-        that were removed count too: a checkpoint that was kept is made of their writes."""
-        with self._lock:
-            copy = self.current()
-            index = self._indexed()
-            if not id:
-                newest = copy.graphs.get(ns)
-                found = newest.id if newest and not copy.removed else ""
-                id = found or next((each.id for each in index.checkpoints(copy.removed, ns)), "")
-            target = index.get(ns, id)
-            at = index.get(ns, target.parent) if target is not None and target.parent else None
-            writes: dict[str, list[Any]] = {name: [] for name in channels}
-            seeds: dict[str, Any] = {}
-            seen: set[str] = set()
-            while at is not None and len(seeds) < len(writes) and at.id not in seen:
-                seen.add(at.id)
-                for task, channel, value in reversed(list(_in_order(index.writes(at.key)))):
-                    if channel in writes and channel not in seeds:
-                        writes[channel].append((task, channel, self._codec.revived(value)))
-                values = self._copy_at(at.seq).graphs[ns].channels
-                seeds |= {c: values[c].hand_out() for c in channels if c not in seeds and c in values}
-                at = index.get(ns, at.parent) if at.parent else None
-        return {c: {"writes": writes[c][::-1], **({"seed": seeds[c]} if c in seeds else {})} for c in channels}
 
     # Storing
 
     def put(self, ns: str, parent: str, checkpoint: Any, metadata: Any, new_versions: dict[str, Any]) -> None:
         draft = CheckpointDraft(self._codec, checkpoint, metadata, parent)
         with self._lock:
-            waiting = self._waiting.take()
+            waiting = self._waiting.take(
+                lambda each: (each.ns, each.checkpoint) == (ns, draft.id) or self._is_placed(each)
+            )
             try:
                 self._again(lambda: self._put(ns, draft, new_versions, waiting))
             except BaseException:
@@ -246,6 +65,7 @@ class ThreadLog:
                 raise
             self._waiting.stored(waiting)
             self._unhand((ns, parent))
+            self._hand((ns, draft.id))  # the run that stored it goes on from there
 
     def _put(
         self, ns: str, draft: CheckpointDraft, new_versions: dict[str, Any], waiting: Sequence[TaskWrites]
@@ -261,7 +81,8 @@ class ThreadLog:
         events = RunEvents(moved, self._costs, self._log.clock())
         if back_to:
             events.abandon(after=back_to)
-        patch = [op for each in waiting for op in self._take(each, moved, events)]
+        later = [each for each in waiting if (each.ns, each.checkpoint) == (ns, draft.id)]
+        patch = [op for each in waiting if each not in later for op in self._take(each, moved, events)]
         nodes = moved.nodes_of(writes_key(ns, draft.parent))
         room, changes, ops = moved.put(ns, draft, new_versions)
         if moved.removed != copy.removed:
@@ -271,6 +92,7 @@ class ThreadLog:
         step = f"step {draft.step}" if type(draft.step) is int else "checkpoint"
         why = f"{ns + ' ' if ns else ''}{step}{': ' + ', '.join(nodes) if nodes else ''} ({draft.source or 'put'})"
         actor = "user" if draft.source == "update" else "agent"
+        ops += [op for each in later for op in self._take(each, moved, events)]
         events.add(ev.StatePatched(patch=[*patch, *room, *changes, *ops], why=why), actor=actor)
         if not ns and draft.is_at_rest and draft.source == "loop":
             events.end_turn()
@@ -320,18 +142,30 @@ class ThreadLog:
         asked = [(str(i.id), self._said(i.value)) for c, v in writes if c == INTERRUPT for i in _interrupts(v)]
         mine = TaskWrites(ns, id, task, path, stored, asked)
         self._waiting.add(mine)
-        if mine.is_stored.wait(_COMPANY_S):
-            return
-        with self._lock:
-            if mine.is_stored.is_set():
+        for pause in _COMPANY_S:
+            if mine.is_stored.wait(pause):
                 return
-            waiting = self._waiting.take()
-            try:
-                self._again(lambda: self._put_waiting(waiting))
-            except BaseException:
-                self._waiting.give_back([each for each in waiting if each is not mine])
-                raise
-            self._waiting.stored(waiting)
+            with self._lock:
+                if mine.is_stored.is_set():
+                    return
+                if self._is_placed(mine) or pause == _COMPANY_S[-1]:
+                    self._store_waiting(mine)
+                    return
+
+    def _is_placed(self, writes: TaskWrites) -> bool:
+        """Whether the checkpoint that was written on is stored."""
+        graph = self._known().graphs.get(writes.ns)
+        is_newest = graph is not None and graph.id == writes.checkpoint
+        return is_newest or bool(self._seq_of(writes.ns, writes.checkpoint))
+
+    def _store_waiting(self, mine: TaskWrites) -> None:
+        waiting = self._waiting.take(lambda each: each is mine or self._is_placed(each))
+        try:
+            self._again(lambda: self._put_waiting(waiting))
+        except BaseException:
+            self._waiting.give_back([each for each in waiting if each is not mine])
+            raise
+        self._waiting.stored(waiting)
 
     def _put_waiting(self, waiting: Sequence[TaskWrites]) -> None:
         copy = self._known()
@@ -402,16 +236,6 @@ class ThreadLog:
 
     # Runs that began where another has gone on
 
-    def _hand(self, place: tuple[str, str]) -> None:
-        self._handed[place] = self._handed.pop(place, 0) + 1
-        while len(self._handed) > _HANDED_MAX:
-            del self._handed[next(iter(self._handed))]
-
-    def _unhand(self, place: tuple[str, str]) -> None:
-        left = self._handed.pop(place, 0) - 1
-        if left > 0:
-            self._handed[place] = left
-
     def _refuse_if_stale(self, ns: str, parent: str, copy: ThreadCopy) -> None:
         graph = copy.graphs.get(ns)
         if graph is None or graph.id == parent or (ns, parent) not in self._handed:
@@ -462,25 +286,6 @@ class ThreadLog:
         patch = [{"op": "add", "path": f"{ROOT}/removed", "value": moved.removed}]
         draft = EventDraft(ev.StatePatched(patch=patch, why=f"checkpoints of {why}"), actor="user")
         self._keep(moved, self._log.append(draft, expect=copy.seq))
-
-
-def commit_name(ns: str, id: str, number: int = 1) -> str:
-    """The commit id of a checkpoint; `number` tells how often it was stored."""
-    name = f"{id}|{hashlib.sha256(ns.encode()).hexdigest()[:16]}" if ns else id
-    if len(name) > 200:
-        name = hashlib.sha256(name.encode()).hexdigest()
-    return name if number == 1 else f"{name}#{number}"
-
-
-def _in_order(writes: dict[str, Any]) -> Iterator[tuple[str, str, Value]]:
-    """Writes in the order in which a run applies them."""
-    rows = [
-        (entry.get("path", ""), task, int(i), channel, value)
-        for task, entry in writes.items()
-        for i, (channel, value) in entry["writes"].items()
-    ]
-    rows.sort(key=lambda row: row[:3])
-    yield from ((task, channel, value) for _, task, _, channel, value in rows)
 
 
 def _interrupts(value: Any) -> list[Any]:

@@ -7,7 +7,7 @@ cost one sync. Nobody is told that a write is stored before it is.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from wakelog.model.values import Value
 
@@ -51,9 +51,11 @@ class WaitingWrites:
         with self._lock:
             self._waiting.append(writes)
 
-    def take(self) -> list[TaskWrites]:
+    def take(self, is_ready: Callable[[TaskWrites], bool]) -> list[TaskWrites]:
+        """Those that are ready; the others wait on."""
         with self._lock:
-            taken, self._waiting = self._waiting, []
+            taken = [each for each in self._waiting if is_ready(each)]
+            self._waiting = [each for each in self._waiting if each not in taken]
             return taken
 
     def give_back(self, taken: Sequence[TaskWrites]) -> None:
