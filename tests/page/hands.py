@@ -41,6 +41,11 @@ class Hands(ABC):
     def select_turn(self, number: int) -> None:
         """Selects a turn on a session's page."""
 
+    def _is_open(self) -> None:
+        self.reader.waits_for_path("^/s/")
+        self.reader.page.get_by_role("tab").first.wait_for()
+        self.reader.page.locator("[role=tabpanel]").first.wait_for()
+
     def copy(self, label: str, form: str) -> str:
         """Copies something in one of its forms, and tells what was copied."""
         self.press(rf"^Copy {label}")
@@ -72,7 +77,7 @@ class Clicks(Hands):
     def open_session(self, name: str) -> None:
         self.reader.page.get_by_placeholder(re.compile("^Filter")).fill(name)
         self.reader.page.get_by_role("gridcell").get_by_role("link", name=name, exact=True).first.click()
-        self.reader.waits_for_path("^/s/")
+        self._is_open()
 
     def select_turn(self, number: int) -> None:
         turns = self.reader.page.get_by_role("navigation", name="Turns")
@@ -109,12 +114,16 @@ class Keyboard(Hands):
             if active.count():
                 break
         self.reader.press("Enter")
-        self.reader.waits_for_path("^/s/")
+        self._is_open()
 
     def select_turn(self, number: int) -> None:
-        for _ in range(number):
+        for _ in range(2 * number):
+            before = self.reader.page.url
             self.reader.press("]")
-        self.reader.waits_for_path(rf"/@{number}\b")
+            self.reader.page.wait_for_function("(before) => location.href !== before", arg=before)
+            if re.search(rf"/@{number}\b", self.reader.path):
+                return
+        raise AssertionError(f"] never came to turn {number}")
 
     def _leave_field(self) -> None:
         now = self.reader.focused()
