@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from tests.page.reader import Reader
 
@@ -61,9 +62,8 @@ class Clicks(Hands):
     def press(self, name: str) -> None:
         page = self.reader.page
         pattern = re.compile(name)
-        found = page.get_by_role("button", name=pattern)
-        for role in ("link", "tab", "checkbox"):
-            found = found.or_(page.get_by_role(role, name=pattern))  # type: ignore[arg-type]
+        found = page.get_by_role("button", name=pattern).or_(page.get_by_role("link", name=pattern))
+        found = found.or_(page.get_by_role("tab", name=pattern)).or_(page.get_by_role("checkbox", name=pattern))
         # The name of a summary is not that of a role which playwright knows.
         found = found.or_(page.locator("summary").filter(has=page.locator("svg")).and_(page.get_by_label(pattern)))
         found.filter(visible=True).first.click()
@@ -131,4 +131,5 @@ class Keyboard(Hands):
             self.reader.press("Tab")
 
 
-HANDS = {"clicks": Clicks, "keyboard": Keyboard}
+Way = Callable[[Reader], Hands]
+HANDS: dict[str, Way] = {"clicks": Clicks, "keyboard": Keyboard}
