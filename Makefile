@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo page page-check test test-all test-adapters test-fuzz lint check format bench bench-quick bench-docs bench-venv coverage changelog release clean
+.PHONY: help venv demo page page-check test test-all test-page test-adapters test-fuzz lint check format bench bench-quick bench-docs bench-venv coverage changelog release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,11 @@ test: venv ## run the tests, without the slow ones
 test-all: venv ## run every test
 	WAKELOG_PAGE=skip $(PY) -m pip install -qq -c constraints.txt -e '.[test-all]'
 	$(PY) -m pytest -q -n 2 --dist worksteal
+
+test-page: page ## try the web page in a browser, which is installed where that is allowed
+	WAKELOG_PAGE=skip $(PY) -m pip install -qq -c constraints.txt -e '.[page-test]'
+	$(PY) scripts/browser.py
+	$(PY) -m pytest -q -n 2 --dist loadfile -rs tests/page
 
 test-adapters: venv ## run each framework's suite in its own environment; `make test-adapters ONLY=langgraph` runs one
 	$(PY) scripts/adapter_suites.py $(ONLY)
