@@ -76,12 +76,15 @@ $(BENCH_STAMP): pyproject.toml benchmarks/constraints.txt
 	WAKELOG_PAGE=skip $(BENCH_PY) -m pip install -qq -c benchmarks/constraints.txt -e '.[bench]'
 	@touch $@
 
-bench: venv bench-venv ## run every benchmark, peers and all; about half an hour and more
+bench: page bench-venv ## run every benchmark, peers and all; about half an hour and more
 	$(BENCH_PY) -m benchmarks --json $(BENCH_RESULTS)/full.json --plots $(BENCH_RESULTS)
 	$(PY) -m benchmarks.calls
 	$(PY) -m benchmarks.mcp
 	$(PY) -m benchmarks.serving
 	$(PY) -m benchmarks.shared --pair --growth
+	WAKELOG_PAGE=skip $(PY) -m pip install -qq -c constraints.txt -e '.[page-test]'
+	$(PY) scripts/browser.py
+	$(PY) -m benchmarks.page
 
 bench-quick: venv ## ours beside bare loops, compared with the saved run; under two minutes
 	$(PY) -m benchmarks --quick

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import statistics
 import sys
 import time
@@ -27,6 +28,8 @@ from scripts.browser import find_browser
 from wakelog import events as ev
 from wakelog.cli.demo import transfer
 from wakelog.engines.memory import MemoryEngine
+from wakelog.log import Log
+from wakelog.model.ids import root_id
 from wakelog.store import Store
 from wakelog.web.assets import page_assets
 
@@ -81,17 +84,19 @@ _JUMP = """async (share) => {
 
 
 def fill(folder: Path, sessions: int, events: int) -> None:
-    """A store of many small sessions, one long one (`long`) and one of 100 events (`short`). Made in memory, where
-    nothing is synced, and then copied."""
-    memory = MemoryEngine()
-    store = Store(memory, redact=None)
+    """A store of many small sessions, one long one (`long`) and one of 100 events (`short`). All are made in memory,
+    where nothing is synced, and stored together."""
+    few, many = MemoryEngine(), MemoryEngine()
+    _long(Store(few, redact=None), "long", events)
+    _long(Store(few, redact=None), "short", 100)
     for number in range(sessions):
-        log = store.session(f"small-{number:05}", goal=f"tidy part{number % 50} of the cache").log
+        opened = ev.SessionOpened(name=f"small-{number:05}", goal=f"tidy part{number % 50} of the cache")
+        log = Log.create(many, root_id(time.time_ns() // 1000, os.urandom(10)), opened, redact=None)
         log.append(ev.TurnStarted(input=f"tidy part{number}"), ev.TurnEnded())
-    _long(store, "long", events)
-    _long(store, "short", 100)
     with wakelog.open(folder) as target:
-        transfer(memory, target.engine)
+        transfer(few, target.engine)
+        # Nobody asks for the small ones by name, so the names need not be claimed, one by one.
+        target.engine.submit(*(c for head in Store(many).sessions() for c in many.read(head.session))).result()
         target.index.catch_up()
 
 

@@ -22,7 +22,7 @@ from wakelog.http.state import Settings  # noqa: E402
 from wakelog.web.assets import require_page  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
-WIDTH, HEIGHT = 1280, 800
+WIDTH, HEIGHT = 1400, 860
 PICTURES = {
     "session": ("/s/fix-bug/@6?tab=diff", "12 passed", ("light", "dark")),
     "compare": ("/compare?a=fix-bug@6.1&b=fix-bug@6.2", "First difference", ("light",)),

@@ -21,6 +21,11 @@ TWINS = [
     ("s/fix-auth/verify", "", "/v1/sessions/fix-auth/verify"),
     ("search", "q=cors", "/v1/search?q=cors"),
     ("cost", "by=day", "/v1/cost?by=day"),
+    ("s/fix-auth/why", "of=e5&direction=effects", "/v1/sessions/fix-auth/taint?source=e5"),
+    ("live", "needs=stuck", "/v1/live?needs=stuck"),
+    ("compare", "b=y@2&a=x@1", "/v1/compare?side=x%401&side=y%402"),
+    ("audit", "", "/v1/holds"),
+    ("store", "", "/v1/store"),
 ]
 
 

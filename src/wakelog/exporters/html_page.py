@@ -186,9 +186,10 @@ class _Page:
         lines = numbered_lines(said) or said.count("\n") + bool(said)
         result = "failed" if bad else f"{lines} line{'s' if lines != 1 else ''}" if said else ""
         tool, about = self._mask(self._tool(entry)) or "call", call_gist(given)
-        head = f"<b>{_safe(tool)}</b> <code>{_safe(about)}</code> <small>{result}</small>{self._trust(entry)}"
+        head = f"<b>{_safe(tool)}</b> <code>{_safe(about)}</code> <small>{result}</small>"
+        head += self._trust(entry) + _number(entry)
         state = ' class="bad"' if bad else ""
-        return f'<details id="e{entry.seq}"{state}><summary>{head}{_number(entry)}</summary>{"".join(parts)}</details>\n'
+        return f'<details id="e{entry.seq}"{state}><summary>{head}</summary>{"".join(parts)}</details>\n'
 
     def _change(self, entry: Entry) -> str:
         body, path = entry.body, self._mask(text_of(entry.body.get("path", "")))
