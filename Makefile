@@ -14,7 +14,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo page page-check test test-all test-adapters test-fuzz lint check format bench bench-quick bench-docs bench-venv coverage changelog native test-native release clean
+.PHONY: help venv demo page page-check test test-all test-page test-adapters test-fuzz test-native lint check format
+.PHONY: bench bench-quick bench-docs bench-venv coverage changelog native release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +43,11 @@ test: venv ## run the tests, without the slow ones
 test-all: venv ## run every test
 	WAKELOG_PAGE=skip $(PY) -m pip install -qq -c constraints.txt -e '.[test-all]'
 	$(PY) -m pytest -q -n 2 --dist worksteal
+
+test-page: page ## try the web page in a browser, which is installed where that is allowed
+	WAKELOG_PAGE=skip $(PY) -m pip install -qq -c constraints.txt -e '.[page-test]'
+	$(PY) scripts/browser.py
+	$(PY) -m pytest -q -n 2 --dist loadfile -rs tests/page
 
 test-adapters: venv ## run each framework's suite in its own environment; `make test-adapters ONLY=langgraph` runs one
 	$(PY) scripts/adapter_suites.py $(ONLY)
@@ -77,12 +83,15 @@ $(BENCH_STAMP): pyproject.toml benchmarks/constraints.txt
 	WAKELOG_PAGE=skip $(BENCH_PY) -m pip install -qq -c benchmarks/constraints.txt -e '.[bench]'
 	@touch $@
 
-bench: venv bench-venv ## run every benchmark, peers and all; about half an hour and more
+bench: page bench-venv ## run every benchmark, peers and all; about half an hour and more
 	$(BENCH_PY) -m benchmarks --json $(BENCH_RESULTS)/full.json --plots $(BENCH_RESULTS)
 	$(PY) -m benchmarks.calls
 	$(PY) -m benchmarks.mcp
 	$(PY) -m benchmarks.serving
 	$(PY) -m benchmarks.shared --pair --growth
+	WAKELOG_PAGE=skip $(PY) -m pip install -qq -c constraints.txt -e '.[page-test]'
+	$(PY) scripts/browser.py
+	$(PY) -m benchmarks.page
 
 bench-quick: venv ## ours beside bare loops, compared with the saved run; under two minutes
 	$(PY) -m benchmarks --quick

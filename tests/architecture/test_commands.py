@@ -55,6 +55,7 @@ WHOLE_ROOMS = {
     "cli/commands/conformance.py": ({"conformance"}, "judges a server over the wire, where there is no store to ask"),
     "cli/commands/mcp.py": ({"mcp", "child_process"}, SURFACE),
     "cli/commands/serve.py": ({"http"}, SURFACE),
+    "cli/commands/ui.py": ({"http", "web"}, SURFACE),
 }
 
 

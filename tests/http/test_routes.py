@@ -222,9 +222,7 @@ def test_routes_are_found_by_their_segments_as_they_were_sent(running: RunningSe
     assert asker.post("/v1/sessions", {"name": "e12"}).kind == "bad-name", "an event, wherever a place can stand"
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/v1", "/v1/", "/nope", "/v1/sessions/", "/v1//head", "/v1/sessions/x/%ff", "/ns"]
-)
+@pytest.mark.parametrize("path", ["/v1", "/v1/", "/nope", "/v1/sessions/", "/v1//head", "/v1/sessions/x/%ff", "/ns"])
 def test_what_is_no_route_is_told(path: str, running: RunningServer) -> None:
     reply = Asker(running.url, running.key).get(path)
     assert (reply.status, reply.kind) == (404, "no-such-route")

@@ -1,11 +1,13 @@
 """The audit lists what was done to a record, by whom and why; the fleet lists who needs somebody."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import wakelog
 from wakelog import events as ev
+from wakelog.cli.demo import build
 from wakelog.maintenance.audit import audit_session
 from wakelog.maintenance.holds import find_holds, lift_hold, list_holds, place_hold
 from wakelog.maintenance.live import find_live
@@ -95,3 +97,12 @@ def test_those_who_need_somebody_come_first_and_the_rest_are_counted(store: Stor
     assert fleet.resting == 3
     assert [each.info.name for each in find_live(store, ["waiting"]).found] == ["waits"]
     assert len(find_live(store, idle=None).found) == 6
+
+
+def test_a_record_that_was_altered_still_has_an_audit(tmp_path: Path) -> None:
+    with wakelog.open(tmp_path) as store:
+        build("tampered", store.engine)
+        found = audit_session(store, store.resume("tampered"))
+    assert found.damaged
+    assert found.hold is None
+    assert found.entries

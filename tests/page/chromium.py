@@ -6,19 +6,12 @@ Where there is none, or the page was not built, tests are skipped and say what i
 from __future__ import annotations
 
 import importlib.util
-import os
-import shutil
 from pathlib import Path
+
+from scripts.browser import find_browser
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "ui" / "node_modules" / "axe-core" / "axe.min.js"
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
-
-
-def find_chromium() -> str:
-    """The program, or nothing."""
-    given = os.environ.get("WAKELOG_CHROMIUM", "")
-    return given or next(filter(None, map(shutil.which, _NAMES)), "")
 
 
 def what_is_missing() -> str:
@@ -27,7 +20,7 @@ def what_is_missing() -> str:
 
     if importlib.util.find_spec("playwright") is None:
         return "playwright is not installed: make test-page installs it"
-    if not find_chromium():
+    if not find_browser():
         return "there is no chromium: make test-page installs it where it may"
     if not page_assets():
         return "the page was not built: make page builds it"

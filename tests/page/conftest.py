@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import wakelog
-from tests.page.chromium import find_chromium, what_is_missing
+from scripts.browser import find_browser
+from tests.page.chromium import what_is_missing
 from tests.page.reader import Reader
 from wakelog.cli.demo import build
 from wakelog.http.server import RunningServer, serving
@@ -31,7 +32,7 @@ def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
         yield browser
         browser.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from tests.page.reader import Reader
 
@@ -41,6 +42,11 @@ class Hands(ABC):
     def select_turn(self, number: int) -> None:
         """Selects a turn on a session's page."""
 
+    def _is_open(self) -> None:
+        self.reader.waits_for_path("^/s/")
+        self.reader.page.get_by_role("tab").first.wait_for()
+        self.reader.page.locator("[role=tabpanel]").first.wait_for()
+
     def copy(self, label: str, form: str) -> str:
         """Copies something in one of its forms, and tells what was copied."""
         self.press(rf"^Copy {label}")
@@ -56,9 +62,8 @@ class Clicks(Hands):
     def press(self, name: str) -> None:
         page = self.reader.page
         pattern = re.compile(name)
-        found = page.get_by_role("button", name=pattern)
-        for role in ("link", "tab", "checkbox"):
-            found = found.or_(page.get_by_role(role, name=pattern))  # type: ignore[arg-type]
+        found = page.get_by_role("button", name=pattern).or_(page.get_by_role("link", name=pattern))
+        found = found.or_(page.get_by_role("tab", name=pattern)).or_(page.get_by_role("checkbox", name=pattern))
         # The name of a summary is not that of a role which playwright knows.
         found = found.or_(page.locator("summary").filter(has=page.locator("svg")).and_(page.get_by_label(pattern)))
         found.filter(visible=True).first.click()
@@ -72,7 +77,7 @@ class Clicks(Hands):
     def open_session(self, name: str) -> None:
         self.reader.page.get_by_placeholder(re.compile("^Filter")).fill(name)
         self.reader.page.get_by_role("gridcell").get_by_role("link", name=name, exact=True).first.click()
-        self.reader.waits_for_path("^/s/")
+        self._is_open()
 
     def select_turn(self, number: int) -> None:
         turns = self.reader.page.get_by_role("navigation", name="Turns")
@@ -109,12 +114,16 @@ class Keyboard(Hands):
             if active.count():
                 break
         self.reader.press("Enter")
-        self.reader.waits_for_path("^/s/")
+        self._is_open()
 
     def select_turn(self, number: int) -> None:
-        for _ in range(number):
+        for _ in range(2 * number):
+            before = self.reader.page.url
             self.reader.press("]")
-        self.reader.waits_for_path(rf"/@{number}\b")
+            self.reader.page.wait_for_function("(before) => location.href !== before", arg=before)
+            if re.search(rf"/@{number}\b", self.reader.path):
+                return
+        raise AssertionError(f"] never came to turn {number}")
 
     def _leave_field(self) -> None:
         now = self.reader.focused()
@@ -122,4 +131,5 @@ class Keyboard(Hands):
             self.reader.press("Tab")
 
 
-HANDS = {"clicks": Clicks, "keyboard": Keyboard}
+Way = Callable[[Reader], Hands]
+HANDS: dict[str, Way] = {"clicks": Clicks, "keyboard": Keyboard}

@@ -11,7 +11,7 @@ from wakelog.http.server import RunningServer
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator
 
-TIMEOUT_MS = 30_000
+TIMEOUT_MS = 20_000
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 _FOCUSED = """() => {
   const at = document.activeElement;
@@ -25,6 +25,9 @@ _FIELD = """() => {
   if (!at?.matches("input, textarea, select")) return "";
   return at.getAttribute("aria-label") || at.labels?.[0]?.innerText || at.placeholder || "";
 }"""
+_DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+_IS_IDLE = """() => !document.querySelector("[aria-busy=true]")
+  && ![...document.querySelectorAll("[role=status]")].some((each) => /…$/.test(each.innerText))"""
 _WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -45,6 +48,7 @@ class Reader:
     ) -> None:
         self.running = running
         self.errors: list[str] = []
+        self._open: set[Any] = set()
         self.context = browser.new_context(
             viewport={"width": width, "height": height},
             color_scheme="dark" if theme == "dark" else "light",
@@ -64,6 +68,13 @@ class Reader:
     def watch(self, page: Any) -> None:
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", lambda message: self._note(message))
+        page.on("request", lambda request: self._asked(request))
+        page.on("requestfinished", lambda request: self._open.discard(request))
+        page.on("requestfailed", lambda request: self._open.discard(request))
+
+    def _asked(self, request: Any) -> None:
+        if request.resource_type != "eventsource":
+            self._open.add(request)
 
     def _note(self, message: Any) -> None:
         # That something is not there is an answer; the page tells it in words.
@@ -81,6 +92,15 @@ class Reader:
         self.page.goto(f"{self.running.url}{path}{key}")
         self.page.wait_for_selector("h1")
         return self
+
+    def settle(self) -> Reader:
+        """Waits until every question of the page is answered, and the answers are drawn."""
+        for _ in range(1000):
+            was_open = bool(self._open)
+            self.page.evaluate(_DRAWN)
+            if not was_open and not self._open and self.page.evaluate(_IS_IDLE):
+                return self
+        raise AssertionError(f"the page never comes to rest: {[request.url for request in self._open]}")
 
     @property
     def path(self) -> str:

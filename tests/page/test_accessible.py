@@ -48,9 +48,7 @@ def window(browser: Browser, reading: RunningServer) -> Iterator[Callable[..., R
         way = tuple(sorted(how.items()))
         if way not in kept:
             kept[way] = Reader(browser, reading, **how)
-        reader = kept[way].go(path)
-        settle(reader)
-        return reader
+        return kept[way].go(path).settle()
 
     yield look
     for reader in kept.values():
@@ -99,12 +97,3 @@ def test_everything_that_can_be_pressed_is_large_enough(name: str, window: Calla
           .map(([each, box]) => `${each.outerHTML.slice(0, 80)} ${box.width}×${box.height}`)"""
     )
     assert small == []
-
-
-def settle(reader: Reader) -> None:
-    """Waits until the page has its answers."""
-    reader.page.wait_for_function(
-        """() => !document.querySelector("[aria-busy=true]")
-          && ![...document.querySelectorAll("[role=status]")].some((each) => /…$/.test(each.innerText))"""
-    )
-    reader.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")

@@ -73,6 +73,10 @@ export function inputLine(value: Json | undefined): string {
   const payload = payloadOf(value);
   if (payload) return `${payload.size} bytes`;
   if (!isObject(value)) return JSON.stringify(value);
+  if (Array.isArray(value.command) && value.command.every((word) => typeof word === "string")) {
+    const words = value.command as string[];
+    return (words[1] === "-lc" || words[1] === "-c" ? words.slice(2) : words).join(" ").replaceAll(/\s+/g, " ");
+  }
   const first = ["command", "cmd", "file_path", "path", "pattern", "url", "query", "sql", "description"].map((name) => value[name]).find((each) => typeof each === "string");
   if (typeof first === "string") return first.replaceAll(/\s+/g, " ");
   return Object.entries(value)

@@ -220,6 +220,7 @@ export interface Audit {
   hold: Hold | null;
   entries: AuditEntry[];
   next: string;
+  damaged: string;
 }
 
 export interface VerifyReport {

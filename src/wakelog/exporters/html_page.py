@@ -186,9 +186,10 @@ class _Page:
         lines = numbered_lines(said) or said.count("\n") + bool(said)
         result = "failed" if bad else f"{lines} line{'s' if lines != 1 else ''}" if said else ""
         tool, about = self._mask(self._tool(entry)) or "call", call_gist(given)
-        head = f"<b>{_safe(tool)}</b> <code>{_safe(about)}</code> <small>{result}</small>{self._trust(entry)}"
+        head = f"<b>{_safe(tool)}</b> <code>{_safe(about)}</code> <small>{result}</small>"
+        head += self._trust(entry) + _number(entry)
         state = ' class="bad"' if bad else ""
-        return f'<details id="e{entry.seq}"{state}><summary>{head}{_place(entry)}</summary>{"".join(parts)}</details>\n'
+        return f'<details id="e{entry.seq}"{state}><summary>{head}</summary>{"".join(parts)}</details>\n'
 
     def _change(self, entry: Entry) -> str:
         body, path = entry.body, self._mask(text_of(entry.body.get("path", "")))
@@ -201,7 +202,7 @@ class _Page:
             why = diff.note if diff is not None else "its content was not captured"
             return self._row(entry, "file", f"{path} {counts}  ({why})")
         opened = " open" if len(text) <= 4 * SHORT else ""
-        small = f"<small>{counts}</small>{_place(entry)}"
+        small = f"<small>{counts}</small>{_number(entry)}"
         return (
             f'<details id="e{entry.seq}" class="file"{opened}><summary>{head} {small}</summary>'
             f'<pre class="diff">{rows}</pre></details>\n'
@@ -216,7 +217,7 @@ class _Page:
 
     def _fold(self, entry: Entry, word: str, text: str, *, named: bool = True) -> str:
         gist = " ".join(text.split())[:100]
-        head = f"<b>{_safe(word)}</b> {_safe(gist)}{self._trust(entry)}{_place(entry)}"
+        head = f"<b>{_safe(word)}</b> {_safe(gist)}{self._trust(entry)}{_number(entry)}"
         id = f' id="e{entry.seq}"' if named else ""
         return f'<details class="aside"{id}><summary>{head}</summary>{_pre(text)}</details>\n'
 
@@ -280,6 +281,11 @@ def _diff_rows(text: str) -> str:
         mark = marks.get(line[:1])
         rows.append(f"<{mark}>{_safe(line)}</{mark}>" if mark else f"<span>{_safe(line)}</span>")
     return "\n".join(rows)
+
+
+def _number(entry: Entry) -> str:
+    """Its place where a link cannot stand: what folds is pressed as a whole."""
+    return f' <span class="place">e{entry.seq}</span>'
 
 
 def _place(entry: Entry) -> str:

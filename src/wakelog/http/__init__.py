@@ -9,4 +9,5 @@ them can miss a route.
     keys.py           API keys                           shapes.py     bodies and answers of routes
     namespaces.py     namespace → store                  openapi.py    the OpenAPI document
     notifications.py  news for tails and waits           server.py     starting and stopping
+    page.py           the web page's files and cookies
 """

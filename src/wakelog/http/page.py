@@ -48,8 +48,6 @@ class PageDoor:
         if asset is None:
             return None
         headers, body = asset.answer(request.headers.get("accept-encoding", ""))
-        if request.method == "HEAD":
-            return Rendered(200, {**headers, "content-length": str(len(body))})
         return Rendered(200, headers, body)
 
     def _twin(self, segments: list[str], request: Request) -> Rendered:

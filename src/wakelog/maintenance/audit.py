@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from wakelog.errors import CorruptLogError
+from wakelog.index.results import EventInfo
 from wakelog.log.reader import Entry
 from wakelog.maintenance.holds import Hold, hold_of
 from wakelog.model.document import HOLD_LABEL
@@ -80,20 +82,37 @@ class Audit(msgspec.Struct, frozen=True):
     hold: Hold | None
     entries: tuple[AuditEntry, ...]
     next: str = ""
+    damaged: str = ""
+    """Why the state cannot be read, so that nobody knows whether there is a hold; empty when it can."""
 
 
 def audit_session(store: Store, session: Session[Any], *, after: str = "", limit: int = 200) -> Audit:
     """Reads the record of a session, oldest first, rewound parts too."""
     page = store.index.events(session.id, kinds=tuple(CONCERNS), rewound=True, after=after, limit=limit)
-    entries = [_entry(session.log.entry(row.seq)) for row in page]
+    entries = [_read(session, row) for row in page]
+    hold, damaged = None, ""
+    try:
+        hold = hold_of(session)
+    except CorruptLogError as exc:
+        damaged = exc.message
     return Audit(
         session=session.id,
         name=session.name,
         anchor=session.anchor(),
-        hold=hold_of(session),
+        hold=hold,
         entries=tuple(entry for entry in entries if entry is not None),
         next=page.next,
+        damaged=damaged,
     )
+
+
+def _read(session: Session[Any], row: EventInfo) -> AuditEntry | None:
+    """An event of the record; where its bytes are damaged, what the index knew of it."""
+    try:
+        return _entry(session.log.entry(row.seq))
+    except CorruptLogError as exc:
+        what = f"it cannot be read: {exc.message}"
+        return AuditEntry(row.seq, row.at, row.turn, CONCERNS[row.kind], row.kind, row.actor, "", "", what, ())
 
 
 def _entry(entry: Entry) -> AuditEntry | None:

@@ -30,8 +30,19 @@ def twin_of(segments: Sequence[str], query: Pairs) -> str | None:
             return _route("search", query=_only(query, "q", "session", "kind", "since"))
         case ["cost"]:
             return _route("cost", query=_only(query, "by", "since", "until"))
+        case ["live"]:
+            return _route("live", query=_only(query, "needs"))
+        case ["compare"] if asked.get("a"):
+            sides = [("side", value) for name, value in sorted(query) if name in ("a", "b", "c", "d")]
+            return _route("compare", query=sides)
+        case ["audit"]:
+            return _route("holds")
+        case ["store"]:
+            return _route("store")
         case ["s", session]:
             return _route("sessions", session)
+        case ["s", session, "why"] if asked.get("of") and asked.get("direction") == "effects":
+            return _route("sessions", session, "taint", query=[("source", asked["of"])])
         case ["s", session, "why"] if asked.get("of"):
             return _route("sessions", session, "why", query=[("what", asked["of"])])
         case ["s", session, "taint"] if asked.get("source"):

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from wakelog.cli.commands.ui import check_page, open_page
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.demo import DAY_US, DEMOS, Built, build, is_demo_store
 from wakelog.cli.output import Progress
@@ -25,8 +26,11 @@ FOLDER = "wakelog-demo"
 @click.option("--into", type=click.Path(file_okay=False, path_type=Path), help=f"The folder (default: ./{FOLDER}).")
 @click.option("--at", "when", metavar="TIME", help="When it takes place (default: a fixed day; fleet: now).")
 @click.option("--list", "listing", is_flag=True, help="List the demos.")
+@click.option("--ui", "with_page", is_flag=True, help="Open the web page on them, and allow changes.")
 @common
-def demo_command(ctx: CommandContext, name: str, into: Path | None, when: str | None, listing: bool) -> None:
+def demo_command(
+    ctx: CommandContext, name: str, into: Path | None, when: str | None, listing: bool, with_page: bool
+) -> None:
     """Create sessions to play with in a scratch store. Works offline, and gives the same sessions each time.
 
     \b
@@ -43,7 +47,10 @@ def demo_command(ctx: CommandContext, name: str, into: Path | None, when: str | 
     Examples:
       wakelog demo
       wakelog demo all --into /tmp/play
+      wakelog demo all --ui
     """
+    if with_page:
+        check_page()
     if listing:
         shown = [{"name": d.name, "shows": d.shows} for d in DEMOS.values()]
         ctx.answer("demos", shown, lambda: ctx.say("\n".join(f"{d.name:<11} {d.shows}" for d in DEMOS.values())))
@@ -66,6 +73,9 @@ def demo_command(ctx: CommandContext, name: str, into: Path | None, when: str | 
                 built.append(build(each, store.engine, at_us=at, progress=progress))
     commands = [f"wakelog --store {folder} {c}" for n in names for c in DEMOS[n].commands]
     data = [{**msgspec.to_builtins(b), "store": folder, "commands": commands} for b in built]
+    if with_page:
+        open_page(ctx, folder, may_write=True)
+        return
     ctx.answer("demo", data, lambda: _show(ctx, built, folder, names))
 
 

@@ -31,12 +31,17 @@ def ui_command(ctx: CommandContext, may_write: bool, port: int | None, no_open: 
       wakelog ui --write
       wakelog ui --no-open --port 0 --json
     """
-    require_page()
+    check_page()
     if ctx.url.startswith(("http://", "https://")):
         raise UnsupportedError(
             "this store is on a server, which serves the page itself", kind="unsupported", hint=f"open {ctx.url}"
         )
     open_page(ctx, ctx.url, may_write=may_write, port=port, no_open=no_open)
+
+
+def check_page() -> None:
+    """UnsupportedError where there is no page to open."""
+    require_page()
 
 
 def open_page(
