@@ -116,7 +116,7 @@ def test_a_checkpoint_that_needs_its_serializer_is_kept_and_told(tmp_path: Path)
         *(None, 1, 2**60, 1.0, 1.5, "x", b"\x00", [1, [2]], {"a": 1}, {1: 2}, {"$int": 1}),
         *(HUMAN, Ext(1, b"\xc1"), Ext(2, pack(["m", "C", {"a": 1}]))),
     ],
-    ids=repr,
+    ids=lambda value: f"ext {value.code}" if isinstance(value, Ext) else repr(value),
 )
 def test_messagepack_goes_to_json_and_back(value: Any) -> None:
     data = pack({"v": value})

@@ -69,9 +69,9 @@ class ItemWriter(SessionWriter):
     def _write(self, step: Step) -> None:
         if isinstance(step, AskStep):
             self._put_reply()
-            self._asked[step.id] = step
-            if step.id not in self._pending:
+            self._calls.ask(step)
+            if step.id not in self._calls.pending:
                 self._put(requested_call(step))
-                self._pending.add(step.id)
+                self._calls.pending.add(step.id)
             return
         super()._write(step)

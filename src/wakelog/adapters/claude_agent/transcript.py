@@ -134,13 +134,13 @@ class KeyedTranscript(SessionWriter):
 
     def _pause(self) -> None:
         """After the last entry for now: a call without an answer is pending, and more may come."""
-        asked = dict(self._asked)
+        asked = dict(self._calls.asked)
         self._put_reply()
         if self._turn and self._signs.is_done:
             self._end_turn("completed")
         elif self._commit.ids:
             self._wait_for_answers()
-            self._asked = asked
+            self._calls.asked.update(asked)
         self.flush()
 
 
