@@ -100,6 +100,7 @@ DONE_BY = {
     "Store.index": "search",
     "Store.is_index_behind": "ls",
     "Store.newest_index": "ls",
+    "Store.idle_us": "config",
     "Store.on_effect": "config",
     "Store.prices": "cost",
     "Store.resume": "resume",

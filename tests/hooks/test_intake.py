@@ -497,3 +497,26 @@ def test_a_deleted_session_does_not_come_back_with_the_next_hook(
     assert not spool_files.is_waiting()
     with wakelog.open(url) as store:
         assert [*store.sessions()] == []
+
+
+def test_a_session_that_hooks_began_goes_on_beside_its_transcript_when_that_was_imported(
+    url: str, tmp_path: Path
+) -> None:
+    from wakelog.importers.transcript_import import import_transcript
+
+    spooled(claude()[:5])
+    take(url)
+    path = write_transcript(tmp_path / f"{CLAUDE}.jsonl")
+    with wakelog.open(url) as store:
+        assert store.resume(NAME).log.part("labels")["capture"] == "hooks"
+        import_transcript(store, path)
+    spooled(claude(transcript=str(path))[5:])
+    assert take(url).troubles == []
+    with wakelog.open(url) as store:
+        session = store.resume(NAME)
+        assert "capture" not in session.log.part("labels")
+        seen = [e for first, last in session.log.view() for e in session.log.entries(after=first - 1, upto=last)]
+        asked = [e.body["action"] for e in seen if e.kind in ("action.recorded", "action.requested")]
+        assert len(asked) == len(set(asked))
+        assert [e.kind for e in seen].count("turn.started") == 1
+        assert session.verify().ok

@@ -12,6 +12,7 @@ import pytest
 
 import wakelog
 from tests.http.conftest import Serve
+from tests.importers.claude import NAME, SESSION, Lines
 from wakelog.engines.remote import RemoteEngine, wire
 from wakelog.engines.remote.connection import Connections, parse_address
 from wakelog.errors import (
@@ -25,6 +26,7 @@ from wakelog.errors import (
 from wakelog.http.keys import make_key
 from wakelog.http.problems import status_of
 from wakelog.http.server import RunningServer
+from wakelog.importers.transcript_import import import_transcript
 from wakelog.testing.builders import CommitWriter, fact
 from wakelog.testing.contract.base import given, opened, store, stored
 
@@ -407,3 +409,15 @@ def test_waiting_longer_than_one_question_is_several(serve: Serve, monkeypatch: 
         thread.join(0.01)
     assert woken == [True]
     engine.close()
+
+
+def test_a_server_remembers_that_a_transcripts_session_was_deleted(running: RunningServer, tmp_path: Path) -> None:
+    lines = Lines()
+    lines.prompt("Begin.")
+    path = lines.write(tmp_path / f"{SESSION}.jsonl")
+    with wakelog.open(running.url, key=running.key) as behind:
+        import_transcript(behind, path)
+        behind.delete(behind.resume(NAME))
+        assert import_transcript(behind, path).deleted == (NAME,)
+        with pytest.raises(InvalidInputError):
+            behind.engine.set_mark("other", "x")  # type: ignore[attr-defined]

@@ -1,5 +1,6 @@
 """Sessions of Cursor, in a database made here as that program fills it."""
 
+import contextlib
 import json
 import sqlite3
 from contextlib import closing
@@ -10,6 +11,7 @@ import pytest
 
 import wakelog
 from tests.importers.growth import seen_once, seen_sessions
+from wakelog.errors import InvalidInputError
 from wakelog.importers.formats import format_of
 from wakelog.importers.found import find_transcripts
 from wakelog.importers.transcript_import import import_transcript
@@ -150,3 +152,12 @@ def test_a_bubble_that_cannot_be_read_is_told_and_the_others_are_there(tmp_path:
     report = import_transcript(store, path)
     assert report.broken_count == 1
     assert len(store.resume(report.sessions[0].name).messages()) >= 4
+
+
+def test_a_damaged_store_is_told_and_nothing_else_fails(tmp_path: Path) -> None:
+    path = written(tmp_path / "state.vscdb")
+    whole = path.read_bytes()
+    for at in range(4096, len(whole), 1024):
+        path.write_bytes(whole[:at] + b"\xff" * 512 + whole[at + 512 :])
+        with contextlib.suppress(InvalidInputError):
+            import_transcript(wakelog.open("memory:"), path, format="cursor")

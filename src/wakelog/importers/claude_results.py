@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Sequence
+from operator import add
 from typing import Any
 
 from wakelog.importers.file_changes import file_change, patch_counts, replaced
@@ -17,6 +20,7 @@ _DENIED = re.compile(
 _SIBLING = re.compile(r"<tool_use_error>Sibling tool call errored|Sibling tool call errored")
 _INTERRUPTED = re.compile(r"\[Request interrupted by user")
 ERROR_MAX = 2000
+NUMBERED_MAX = 4000
 _ID_MAX = 128
 
 
@@ -85,7 +89,7 @@ def _is_shown(file: dict[str, Any], text: str, output: Value) -> bool:
     if isinstance(content, str) and isinstance(first, int):
         lines = content.split("\n")
         return any(
-            text.startswith("\n".join([f"{n:>6}{mark}{line}" for n, line in enumerate(lines, first)]))
+            text.startswith("\n".join(map(add, _numbers(mark, first, len(lines)), lines)))
             for mark in ("→", "\t")
             if mark in text[:12]
         )
@@ -93,6 +97,18 @@ def _is_shown(file: dict[str, Any], text: str, output: Value) -> bool:
     blocks = output if isinstance(output, list) else ()
     sources = [b.get("source") for b in blocks if isinstance(b, dict)]
     return isinstance(data, str) and any(isinstance(s, dict) and s.get("data") == data for s in sources)
+
+
+def _numbers(mark: str, first: int, count: int) -> Sequence[str]:
+    """What stands before each of so many lines. Most reading begins with line 1."""
+    if first == 1 and count <= NUMBERED_MAX:
+        return _first_numbers(mark)[:count]
+    return [f"{n:>6}{mark}" for n in range(first, first + count)]
+
+
+@functools.cache
+def _first_numbers(mark: str) -> list[str]:
+    return [f"{n:>6}{mark}" for n in range(1, NUMBERED_MAX + 1)]
 
 
 def _outcome(block: dict[str, Any], structured: Any, text: str) -> Outcome:

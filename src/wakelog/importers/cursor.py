@@ -58,6 +58,7 @@ _OUTCOMES: dict[str, Outcome] = {
 }
 _EDITS = re.compile(r"(?:edit_file|search_replace|write|delete_file|apply_patch|reapply)")
 _PATHS = ("target_file", "targetFile", "file_path", "relativeWorkspacePath", "path", "effectiveUri")
+_KEYS = "SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ? AND value IS NOT NULL ORDER BY key"
 _ROWS = "SELECT key, value FROM cursorDiskKV WHERE key >= ? AND key < ? AND value IS NOT NULL ORDER BY key"
 
 
@@ -73,20 +74,26 @@ def recognises(found: Sample) -> bool:
 
 
 def transcripts(path: Path) -> Iterator[Transcript]:
+    """The sessions, one after the other: a store may have gigabytes, so one at a time is in memory."""
     try:
         with opened_database(path) as db:
-            stored = [(str(key), _decoded(value)) for key, value in db.execute(_ROWS, _range("composerData:"))]
-            sizes = {id: _size(db, id) for id in (key.partition(":")[2] for key, _ in stored)}
+            ids = [str(key).partition(":")[2] for (key,) in db.execute(_KEYS, _range("composerData:"))]
+            for id in ids:
+                if (found := _transcript(db, id)) is not None:
+                    yield found
     except sqlite3.Error as exc:
         raise InvalidInputError(f"{path} cannot be read: {exc}", kind="bad-transcript") from exc
-    for key, composer in stored:
-        id = key.partition(":")[2]
-        if not isinstance(composer, dict) or not (sizes[id] or items(composer.get("conversation"))):
-            continue  # a session that was opened and never used
-        changed = microseconds(composer.get("lastUpdatedAt") or composer.get("createdAt"))
-        inside = len(msgspec.json.encode(composer))
-        head = TranscriptHead(id, NAME, labels=_labels(composer))
-        yield Transcript(head, partial(_records, path, id, composer), (sizes[id] + inside, changed))
+
+
+def _transcript(db: sqlite3.Connection, id: str) -> Transcript | None:
+    row = db.execute("SELECT value FROM cursorDiskKV WHERE key = ?", (f"composerData:{id}",)).fetchone()
+    composer, size = _decoded(row[0]) if row else None, _size(db, id)
+    if not isinstance(composer, dict) or not (size or items(composer.get("conversation"))):
+        return None  # a session that was opened and never used
+    changed = microseconds(composer.get("lastUpdatedAt") or composer.get("createdAt"))
+    inside = len(msgspec.json.encode(composer))
+    head = TranscriptHead(id, NAME, labels=_labels(composer))
+    return Transcript(head, partial(_records, db, id, composer), (size + inside, changed))
 
 
 def _labels(composer: dict[str, Any]) -> dict[str, str]:
@@ -95,9 +102,11 @@ def _labels(composer: dict[str, Any]) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _records(path: Path, id: str, composer: dict[str, Any]) -> Iterator[tuple[SourceRecord, int]]:
-    with opened_database(path) as db:
+def _records(db: sqlite3.Connection, id: str, composer: dict[str, Any]) -> Iterator[tuple[SourceRecord, int]]:
+    try:
         stored = {str(key).rpartition(":")[2]: value for key, value in db.execute(_ROWS, _range(f"bubbleId:{id}:"))}
+    except sqlite3.Error as exc:
+        raise InvalidInputError(f"session {id} of Cursor cannot be read: {exc}", kind="bad-transcript") from exc
     model = words(fields(composer.get("modelConfig")).get("modelName"))
     about = _without_secrets({k: v for k, v in composer.items() if k not in ("conversation", "conversationMap")})
     version = digest(msgspec.json.encode(about), 8)

@@ -65,7 +65,8 @@ def test_programs_read_the_documented_fields(cli: Cli, home: Path) -> None:
         assert done.data["done"] is (command[-1] == "--yes")
         assert {key for file in done.data["files"] for key in file} == {"agent", "file", "diff"}
     spooled(claude()[:3])
-    assert cli("hook", "--drain", "--json").data.keys() == {"records", "sessions", "waiting", "broken", "troubles"}
+    fields = {"records", "sessions", "waiting", "broken", "deleted", "troubles"}
+    assert cli("hook", "--drain", "--json").data.keys() == fields
 
 
 def test_codex_ends_with_the_advice_to_trust(cli: Cli, home: Path) -> None:

@@ -227,3 +227,15 @@ def test_a_run_without_times_shows_none(cli: Cli, folder: Path) -> None:
     shown = cli("show", name).out
     assert "no times recorded" in shown
     assert not [line for line in shown.splitlines() if re.search(r"\d:\d\d:\d\d", line) and " import " not in line]
+
+
+def test_a_session_that_was_left_is_closed_and_resume_goes_on_with_it(
+    cli: Cli, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAKELOG_IMPORT_IDLE", "1m")
+    cli("import", "--yes")
+    assert [row["status"] for row in cli("ls", "--json").data] == ["closed"]
+    assert [row["updated_at"][:10] for row in cli("ls", "--json").data] == ["2026-11-15"]
+    assert cli("resume", NAME, "--json").data["status"] == "active"
+    cli("close", NAME)
+    assert "reopen" in cli("resume", NAME).err

@@ -20,6 +20,7 @@ from wakelog.cli.text import fit, glyph, inert, iso
 from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
 from wakelog.model.agent_words import ASIDES
 from wakelog.session import Session
+from wakelog.session.left_session import was_left
 from wakelog.store.erasure import refuse_any_held
 
 _COMMANDS = {
@@ -195,6 +196,8 @@ def resume_command(
     if agent:
         _go_on(ctx, found, agent, only_print)
         return
+    if was_left(found):
+        found.reopen(why=why or "resumed")
     status, name = found.status, found.name or found.id
     if status in ("closed", "archived"):
         raise NotAllowedError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Container, Mapping
 from typing import Any
@@ -13,6 +14,7 @@ from wakelog.cli.render.call_lines import asked_calls, call_text, said_by_model
 from wakelog.cli.render.money import cost_words, plain_cost
 from wakelog.cli.render.values import fetched, mention, plain_value, preview, text_of
 from wakelog.cli.text import clock, fit, glyph, iso, other_time, pad, width
+from wakelog.errors import CorruptLogError
 from wakelog.log.deleted_origins import ORIGIN
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside, unwrapped
@@ -313,7 +315,9 @@ _TIMED = ("turn.", "message.", "action.", "file.", "subagent.")
 def has_time(session: Session[Any], happened_at: int, stored_at: int) -> bool:
     """Whether it is known when something happened. A transcript without times was stored when it was imported, which
     says nothing about it."""
-    return happened_at != stored_at or ORIGIN not in session.log.part("labels")
+    with contextlib.suppress(CorruptLogError):
+        return happened_at != stored_at or ORIGIN not in session.log.part("labels")
+    return True
 
 
 def show_line(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from wakelog.cli.render.table import Cell, Column, Row
 from wakelog.cli.render.turns import TurnSummary
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import age, glyph, iso
+from wakelog.errors import CorruptLogError
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.session import Session
@@ -55,8 +57,10 @@ def flags_of(session: Session[Any]) -> list[StandingFlag]:
 
 
 def flags_by_event(session: Session[Any]) -> dict[Seq, str]:
-    """The flag that stands on an event, by the event."""
-    return {flag.cause or next(iter(flag.targets), flag.seq): flag.name for flag in flags_of(session)}
+    """The flag that stands on an event, by the event; none when the state of a damaged session cannot be read."""
+    with contextlib.suppress(CorruptLogError):
+        return {flag.cause or next(iter(flag.targets), flag.seq): flag.name for flag in flags_of(session)}
+    return {}
 
 
 def mark_flags(session: Session[Any], flags: dict[str, Value], rows: Sequence[TurnSummary]) -> None:
