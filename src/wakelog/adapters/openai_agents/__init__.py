@@ -17,7 +17,7 @@ except ImportError as exc:
 from wakelog.adapters.openai_agents.session import WakelogSession
 from wakelog.adapters.openai_agents.trace import WakelogTraceProcessor
 
-frameworks.warn_outside("openai-agents", oldest="0.14.0", newest="0.24.0")
+frameworks.warn_outside("openai-agents", oldest="0.20.0", newest="0.24.0")
 _ = _agents
 
 __all__ = ["WakelogSession", "WakelogTraceProcessor"]
