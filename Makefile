@@ -85,6 +85,7 @@ $(BENCH_STAMP): pyproject.toml benchmarks/constraints.txt
 
 bench: page bench-venv ## run every benchmark, peers and all; about half an hour and more
 	$(BENCH_PY) -m benchmarks --json $(BENCH_RESULTS)/full.json --plots $(BENCH_RESULTS)
+	$(BENCH_PY) -m benchmarks.adapters
 	$(PY) -m benchmarks.calls
 	$(PY) -m benchmarks.mcp
 	$(PY) -m benchmarks.serving

@@ -1,6 +1,6 @@
 """Our stores for frameworks beside the frameworks' own: the same program, the same durability, in one run.
 
-    python -m benchmarks.adapters [--turns 1000] [--quick] [--only langgraph]
+    python -m benchmarks.adapters [--turns 1000] [--quick] [--durability sync]
 
 Both run the workload of `turns.py` through the framework. They take turns in small chunks, in shuffled order, because
 the time of a sync drifts. After the run each must give back the reference state, or no figure is shown. Peers live in

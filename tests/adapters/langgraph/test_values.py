@@ -155,12 +155,17 @@ class Reversed:
         return JsonPlusSerializer().loads_typed((data[0].removesuffix("+reversed"), data[1][::-1]))
 
 
-def test_with_a_serializer_of_ones_own_no_content_is_readable(tmp_path: Path) -> None:
-    with WakelogSaver(tmp_path, serde=Reversed()) as saver:
+class ReversedToo(Reversed, JsonPlusSerializer):
+    """The same, made from LangGraph's."""
+
+
+@pytest.mark.parametrize("serializer", [Reversed, ReversedToo])
+def test_with_a_serializer_of_ones_own_no_content_is_readable(tmp_path: Path, serializer) -> None:
+    with WakelogSaver(tmp_path, serde=serializer()) as saver:
         graph = agent(saver)
         graph.invoke({"messages": [("user", "confidential")]}, THREAD)
         graph.invoke({"messages": [("user", "pears")]}, THREAD)
-    with WakelogSaver(tmp_path, serde=Reversed()) as saver:
+    with WakelogSaver(tmp_path, serde=serializer()) as saver:
         assert len(agent(saver).get_state(THREAD).values["messages"]) == 8
         session = saver.session("t")
         assert session.state().turn.number == 2

@@ -28,8 +28,12 @@ class ValueCodec:
 
     def __init__(self, serde: SerializerProtocol) -> None:
         self._serde = serde
-        self.is_readable = isinstance(serde, JsonPlusSerializer)
-        """Whether what is stored tells what it is: not with a serializer of the user's own."""
+        kind = type(serde)
+        self.is_readable = isinstance(serde, JsonPlusSerializer) and (kind.dumps_typed, kind.loads_typed) == (
+            JsonPlusSerializer.dumps_typed,
+            JsonPlusSerializer.loads_typed,
+        )
+        """Whether what is stored tells what it is: not with a serializer of the user's own, which may encrypt."""
 
     def stored(self, value: Any, where: str) -> Value:
         """The stored form of a value; InvalidInputError names the place of what cannot be stored."""
