@@ -6,6 +6,7 @@ index alone: nothing is kept that the log does not have.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Iterable
@@ -19,8 +20,12 @@ from wakelog.knowledge.questions import LINES, AskConnections, AskFacts, AskKnow
 from wakelog.knowledge.recall import TOKENS, TOKENS_AT_ERROR, PastLines, as_markdown
 from wakelog.model import events as ev
 from wakelog.model.call_subject import project_of, project_path
+from wakelog.model.error_signature import error_signature
+from wakelog.monitors.rules import RuleFinding
 
 if TYPE_CHECKING:
+    from wakelog.log.reader import Entry
+    from wakelog.monitors.session_view import SessionView
     from wakelog.session import Session
     from wakelog.store import Store
 
@@ -125,6 +130,25 @@ class StoreKnown:
                 files, "", goal if isinstance(goal, str) else "", project, session.id, tokens, self._store.clock()
             )
         )
+
+    def known_error(self, entry: Entry, seen: SessionView) -> RuleFinding | None:
+        """A rule for `Store.watch` and `Session.monitors.add`: flags an error that ended before, in two sessions or
+        more, with what came before it ended. It asks the index, and writes nothing but the flag."""
+        if not entry.kind.startswith("action.") or not entry.is_intact:
+            return None
+        error = entry.body.get("error")
+        if not isinstance(error, dict):
+            return None
+        signature = error_signature(str(error.get("type") or ""), str(error.get("message") or ""))
+        if not signature:
+            return None
+        project = project_of(seen.state.get("labels") or {}) or None
+        asked = AskRecall(error=signature, project=project, tokens=TOKENS_AT_ERROR, now=self._store.clock())
+        line = next((x for x in self._store.index.ask(asked).lines if x.kind == "recipe" and x.roots > 1), None)
+        if line is None or line.trust == "untrusted":
+            return None
+        digest = hashlib.sha256(signature.encode()).hexdigest()[:8]
+        return RuleFinding(f"known-error:{digest}", line.text, severity="info", targets=(entry.seq,))
 
     def told(self, recalled: PastLines) -> str:
         """Returns recalled lines as Markdown for a model: as data of the past, each with its source, and untrusted ones
