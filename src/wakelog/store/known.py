@@ -99,10 +99,11 @@ class StoreKnown:
         project: str | None = None,
         session: Session[Any] | None = None,
         tokens: int | None = None,
+        record: bool = True,
     ) -> PastLines:
         """Returns the few lines of the past that belong to what is at hand; none where nothing fits. With a session,
         nothing comes from its own fork tree, its project is asked, and what was shown is recorded in its log, without
-        the words. `tokens` is the room, about: 500, or 150 where only an error is given."""
+        the words, unless `record` is false. `tokens` is the room, about: 500, or 150 where only an error is given."""
         named = tuple(files)
         if session is not None and project is None:
             project = project_of(session.log.part("labels") or {}) or None
@@ -110,7 +111,7 @@ class StoreKnown:
         room = tokens if tokens is not None else TOKENS_AT_ERROR if only_error else TOKENS
         own = session.id if session is not None else ""
         found = self._store.index.ask(AskRecall(named, error, goal, project, own, room, self._store.clock()))
-        if session is not None and found.lines:
+        if session is not None and record and found.lines:
             shown = tuple(line.sources[0] for line in found.lines)
             occasion: Any = "error" if only_error else "asked"
             event = ev.KnowledgeRecalled(sources=shown, lines=tuple(x.kind for x in found.lines), occasion=occasion)
@@ -157,10 +158,10 @@ class StoreKnown:
 
     def here(self, subject: str = "", *, folder: str = ".") -> tuple[str, str | None]:
         """Returns a subject as the project of a folder names it, and that project; None where the folder is in no
-        repository. A path is taken from the folder; what is no path stays as it is."""
+        repository. A file that is there is taken from the folder; anything else stays as it is."""
         labels = git_labels(folder)
         project = labels.get("repo")
-        is_path = "://" not in subject and (os.path.exists(os.path.join(folder, subject)) or "/" in subject)
+        is_path = "://" not in subject and os.path.exists(os.path.join(folder, subject))
         if project is None or not subject or not is_path:
             return subject, project
         place = {"project": os.path.realpath(top_of(folder)), "repo": project}
