@@ -88,6 +88,9 @@ def test_an_agent_recalls_over_mcp(store: Store) -> None:
     said = json.loads(tools.recall(error=MISSING, session_id="four"))
     assert said["lines"][0]["kind"] == "recipe"
     assert session.log.entry(session.head.seq).kind == "knowledge.recalled"
+    tools.records_recall = False
+    assert json.loads(tools.recall(error=MISSING, session_id="four"))["lines"]
+    assert session.log.entry(session.head.seq - 1).kind == "session.opened"
     known = json.loads(tools.known("src/a.py", aspect="failed"))
     assert known["lines"][0]["text"] == "a lock in src/a.py: it deadlocks"
 

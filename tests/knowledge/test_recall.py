@@ -111,6 +111,17 @@ def test_what_our_own_tools_recalled_is_not_learned_again(store: Store) -> None:
     assert store.known.recall(error="src/auth.py failed").lines == ()
 
 
+def test_a_watch_flags_an_error_that_ended_before(store: Store) -> None:
+    for name in ("one", "two", "three"):
+        met(store, name, sh("pip install pyyaml"))
+    session = store.session("four", labels=SHOP, folder="")
+    session.append(ev.TurnStarted(), sh("pytest tests", MISSING).draft("a"), sh("pytest x", "never seen").draft("b"))
+    assert len(list(store.watch(store.known.known_error, session="four").look())) == 1
+    [flag] = session.state().flags.values()
+    assert flag["severity"] == "info"
+    assert "pytest worked again 3 of 4 times, mostly after pip install" in flag["message"]
+
+
 def test_projects_are_not_mixed(store: Store) -> None:
     met(store, "one", sh("pip install pyyaml"), labels={"repo": "/code/other"})
     session = store.session("two", labels=SHOP, folder="")

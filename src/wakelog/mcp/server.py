@@ -83,6 +83,7 @@ class _Server(MCPServer[Any]):
 
 
 def _tools(tools: Tools, read_only: bool) -> list[Tool]:
+    tools.records_recall = not read_only
     made = []
     for name in LOOKING if read_only else (*LOOKING, *RECORDING):
         function = getattr(tools, name)

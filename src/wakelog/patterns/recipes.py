@@ -30,6 +30,8 @@ BY_CHANCE = 0.01
 """It does when it would not be there so often by chance: as often as after other errors."""
 PRIOR, PRIOR_WEIGHT = 0.1, 10
 """How often a step is in between before anything was seen, and how many episodes that is worth."""
+MANY = 200
+"""Beyond so many episodes the chance is taken from the normal distribution."""
 SESSIONS_MAX = 60
 """For one error the newest so many sessions that met it are looked at."""
 SHOWN_MAX = 20
@@ -120,7 +122,7 @@ def recipe_id(signature: str, label: str, project: str) -> str:
 def recipes_for(db: Connection, signature: str, project: str | None, *, besides: str = "") -> list[Recipe]:
     """The recipes for one error, the surest first. `besides` is a fork tree that does not count."""
     values = {"key": as_key(signature), "project": project, "limit": SESSIONS_MAX}
-    met = [row for row in db.execute(_MET, values).fetchall() if row[3] != besides]
+    met = sorted((row for row in db.execute(_MET, values).fetchall() if row[3] != besides), key=lambda row: row[3])
     steps = steps_of(db, [row[0] for row in met])
     book = RecipeBook(only=signature)
     for no, id_, name, root, place in met:
@@ -128,12 +130,47 @@ def recipes_for(db: Connection, signature: str, project: str | None, *, besides:
     return book.recipes(least_roots=1)
 
 
+class _Tally(msgspec.Struct):
+    """What the episodes of one error at one step come to."""
+
+    of: int = 0
+    ended: int = 0
+    roots: int = 0
+    distrust: int = 0
+    last_root: str = ""
+    newest: list[RecipeInstance] = []
+    between: dict[str, int] = {}
+    """In how many ended episodes each step is in between."""
+    places: dict[str, float] = {}
+    """The sum of where it stands there, from 0 to 1."""
+
+    def add(self, instance: RecipeInstance) -> None:
+        self.of += 1
+        self.distrust = max(self.distrust, instance.distrust)
+        if instance.root != self.last_root:
+            self.roots += 1
+            self.last_root = instance.root
+        if instance.ended:
+            self.ended += 1
+            for at, label in enumerate(dict.fromkeys(instance.steps)):
+                self.between[label] = self.between.get(label, 0) + 1
+                self.places[label] = self.places.get(label, 0.0) + at / len(instance.steps)
+        self.newest.append(instance)
+        if len(self.newest) > 4 * SHOWN_MAX:
+            self.cut()
+
+    def cut(self) -> None:
+        self.newest.sort(key=lambda i: (-i.at, i.session, i.failed))
+        del self.newest[SHOWN_MAX:]
+
+
 class RecipeBook:
-    """Collects episodes from sessions."""
+    """Collects episodes from sessions, which come fork tree by fork tree. Of each error only the sums and the newest
+    places are kept."""
 
     def __init__(self, only: str = "") -> None:
         self._only = only
-        self._found: dict[tuple[str, str, str], list[RecipeInstance]] = {}
+        self._found: dict[tuple[str, str, str], _Tally] = {}
         self._ended = 0
         self._between: Counter[str] = Counter()
 
@@ -161,57 +198,47 @@ class RecipeBook:
                     steps=between,
                     distrust=distrust,
                 )
-                self._found.setdefault((failed.signature, failed.label, project), []).append(instance)
+                self._found.setdefault((failed.signature, failed.label, project), _Tally()).add(instance)
 
     def recipes(self, *, least_roots: int = 2) -> list[Recipe]:
         """What ended at least once, met by so many independent sessions; the surest first."""
         out = []
-        for (signature, label, project), instances in self._found.items():
-            ended = [i for i in instances if i.ended]
-            roots = len({i.root for i in instances})
-            if not ended or roots < least_roots:
+        for (signature, label, project), tally in self._found.items():
+            if not tally.ended or tally.roots < least_roots:
                 continue
-            newest = sorted(instances, key=lambda i: (-i.at, i.session, i.failed))
+            tally.cut()
             out.append(
                 Recipe(
                     id=recipe_id(signature, label, project),
                     signature=signature,
                     label=label,
                     project=project,
-                    ended=len(ended),
-                    of=len(instances),
-                    at_least=round(wilson(len(ended), len(instances))[0], 3),
-                    steps=self._telling([i.steps for i in ended]),
-                    roots=roots,
-                    trust=TRUSTS[min(2, max(i.distrust for i in instances))],
-                    at=newest[0].at,
-                    instances=tuple(newest[:SHOWN_MAX]),
+                    ended=tally.ended,
+                    of=tally.of,
+                    at_least=round(wilson(tally.ended, tally.of)[0], 3),
+                    steps=self._telling(tally),
+                    roots=tally.roots,
+                    trust=TRUSTS[min(2, tally.distrust)],
+                    at=tally.newest[0].at,
+                    instances=tuple(tally.newest),
                 )
             )
         return sorted(out, key=lambda r: (-r.at_least, -r.roots, -r.at, r.id))
 
-    def _telling(self, between: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-        """The steps that most of the ended episodes have in between, and others have not."""
-        counts = Counter(label for steps in between for label in set(steps))
-        others = self._ended - len(between)
+    def _telling(self, tally: _Tally) -> tuple[str, ...]:
+        """The steps that most of the ended episodes have in between, and others have not, in their usual order."""
+        others = self._ended - tally.ended
         kept = []
-        for label, count in counts.items():
+        for label, count in tally.between.items():
             usual = (self._between[label] - count + PRIOR * PRIOR_WEIGHT) / (others + PRIOR_WEIGHT)
-            if count >= SHARED * len(between) and _at_least(count, len(between), usual) <= BY_CHANCE:
+            if count >= SHARED * tally.ended and _at_least(count, tally.ended, usual) <= BY_CHANCE:
                 kept.append(label)
-        return in_usual_order(kept, between)
+        return tuple(sorted(kept, key=lambda label: (tally.places[label] / tally.between[label], label)))
 
 
 def _at_least(count: int, trials: int, rate: float) -> float:
     """The chance of so many or more."""
+    if trials > MANY:
+        middle, spread = trials * rate, math.sqrt(trials * rate * (1 - rate)) or 1.0
+        return math.erfc((count - 0.5 - middle) / spread / math.sqrt(2)) / 2
     return sum(math.comb(trials, k) * rate**k * (1 - rate) ** (trials - k) for k in range(count, trials + 1))
-
-
-def in_usual_order(kept: Sequence[str], between: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """Steps in the order in which they mostly come."""
-    places: dict[str, list[float]] = {label: [] for label in kept}
-    for steps in between:
-        for label in kept:
-            if label in steps:
-                places[label].append(steps.index(label) / len(steps))
-    return tuple(sorted(kept, key=lambda label: (sum(places[label]) / len(places[label]), label)))

@@ -6,6 +6,7 @@ index alone: nothing is kept that the log does not have.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Iterable
@@ -19,8 +20,12 @@ from wakelog.knowledge.questions import LINES, AskConnections, AskFacts, AskKnow
 from wakelog.knowledge.recall import TOKENS, TOKENS_AT_ERROR, PastLines, as_markdown
 from wakelog.model import events as ev
 from wakelog.model.call_subject import project_of, project_path
+from wakelog.model.error_signature import error_signature
+from wakelog.monitors.rules import RuleFinding
 
 if TYPE_CHECKING:
+    from wakelog.log.reader import Entry
+    from wakelog.monitors.session_view import SessionView
     from wakelog.session import Session
     from wakelog.store import Store
 
@@ -94,10 +99,11 @@ class StoreKnown:
         project: str | None = None,
         session: Session[Any] | None = None,
         tokens: int | None = None,
+        record: bool = True,
     ) -> PastLines:
         """Returns the few lines of the past that belong to what is at hand; none where nothing fits. With a session,
         nothing comes from its own fork tree, its project is asked, and what was shown is recorded in its log, without
-        the words. `tokens` is the room, about: 500, or 150 where only an error is given."""
+        the words, unless `record` is false. `tokens` is the room, about: 500, or 150 where only an error is given."""
         named = tuple(files)
         if session is not None and project is None:
             project = project_of(session.log.part("labels") or {}) or None
@@ -105,7 +111,7 @@ class StoreKnown:
         room = tokens if tokens is not None else TOKENS_AT_ERROR if only_error else TOKENS
         own = session.id if session is not None else ""
         found = self._store.index.ask(AskRecall(named, error, goal, project, own, room, self._store.clock()))
-        if session is not None and found.lines:
+        if session is not None and record and found.lines:
             shown = tuple(line.sources[0] for line in found.lines)
             occasion: Any = "error" if only_error else "asked"
             event = ev.KnowledgeRecalled(sources=shown, lines=tuple(x.kind for x in found.lines), occasion=occasion)
@@ -126,6 +132,25 @@ class StoreKnown:
             )
         )
 
+    def known_error(self, entry: Entry, seen: SessionView) -> RuleFinding | None:
+        """A rule for `Store.watch` and `Session.monitors.add`: flags an error that ended before, in two sessions or
+        more, with what came before it ended. It asks the index, and writes nothing but the flag."""
+        if not entry.kind.startswith("action.") or not entry.is_intact:
+            return None
+        error = entry.body.get("error")
+        if not isinstance(error, dict):
+            return None
+        signature = error_signature(str(error.get("type") or ""), str(error.get("message") or ""))
+        if not signature:
+            return None
+        project = project_of(seen.state.get("labels") or {}) or None
+        asked = AskRecall(error=signature, project=project, tokens=TOKENS_AT_ERROR, now=self._store.clock())
+        line = next((x for x in self._store.index.ask(asked).lines if x.kind == "recipe" and x.roots > 1), None)
+        if line is None or line.trust == "untrusted":
+            return None
+        digest = hashlib.sha256(signature.encode()).hexdigest()[:8]
+        return RuleFinding(f"known-error:{digest}", line.text, severity="info", targets=(entry.seq,))
+
     def told(self, recalled: PastLines) -> str:
         """Returns recalled lines as Markdown for a model: as data of the past, each with its source, and untrusted ones
         fenced."""
@@ -133,10 +158,10 @@ class StoreKnown:
 
     def here(self, subject: str = "", *, folder: str = ".") -> tuple[str, str | None]:
         """Returns a subject as the project of a folder names it, and that project; None where the folder is in no
-        repository. A path is taken from the folder; what is no path stays as it is."""
+        repository. A file that is there is taken from the folder; anything else stays as it is."""
         labels = git_labels(folder)
         project = labels.get("repo")
-        is_path = "://" not in subject and (os.path.exists(os.path.join(folder, subject)) or "/" in subject)
+        is_path = "://" not in subject and os.path.exists(os.path.join(folder, subject))
         if project is None or not subject or not is_path:
             return subject, project
         place = {"project": os.path.realpath(top_of(folder)), "repo": project}

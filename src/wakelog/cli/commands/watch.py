@@ -31,10 +31,18 @@ NEWS_S, TICK_S, PATIENCE_S = 0.5, 5.0, 5.0
 @click.option("--once", "once", is_flag=True, help="Check once and stop; the exit code is 1 when a flag is raised.")
 @click.option("--pause", "pause", is_flag=True, help="Let rules pause the session.")
 @click.option("--rules", "places", multiple=True, metavar="M:A", help="Add your own rules: module:attribute.")
+@click.option("--known-errors", "known", is_flag=True, help="Flag errors that ended before, with what came before.")
 @click.option("--dry-run", "dry_run", is_flag=True, help="Show what would be flagged, and write nothing.")
 @common
 def watch_command(
-    ctx: CommandContext, session: str, everything: bool, once: bool, pause: bool, places: tuple[str, ...], dry_run: bool
+    ctx: CommandContext,
+    session: str,
+    everything: bool,
+    once: bool,
+    pause: bool,
+    places: tuple[str, ...],
+    known: bool,
+    dry_run: bool,
 ) -> int:
     """Watch all live sessions, or SESSION, and flag problems: a call that keeps failing or repeating,
     untrusted content that reaches a call with effects, a retry that did something else, a budget that is nearly spent,
@@ -52,6 +60,7 @@ def watch_command(
       wakelog watch --rules my_rules:too_many_files
     """
     own: list[Given] = [rule for place in places for rule in load_rules(place)]
+    own += [ctx.store.known.known_error] if known else []
     chosen = ctx.session(session) if session or ctx.names_session else None
     watcher = ctx.store.watch(
         *own,

@@ -1,0 +1,59 @@
+"""What sessions teach is the same whatever database the index is in, and however it was made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.index.conftest import made_for
+from tests.index.test_steps import Worker
+from tests.seeds import SEED
+from wakelog.engine import Engine
+from wakelog.engines.memory import MemoryEngine
+from wakelog.index import Index
+from wakelog.knowledge.questions import AskConnections, AskFacts, AskKnown, AskLike, AskRecall
+from wakelog.model import events as ev
+from wakelog.patterns.cohorts import Cohort
+from wakelog.patterns.questions import AskCohorts, AskMap, AskPatterns
+
+QUESTIONS = (
+    AskKnown("src/a.py"),
+    AskKnown("/r/src/a.py"),
+    AskKnown("k"),
+    AskKnown("https://a.example/x", kind="url"),
+    AskKnown("src/b.py", aspect="failed"),
+    AskKnown("src/b.py", aspect="decisions", project=""),
+    AskFacts(),
+    AskFacts("k", as_of=1 << 60, known_at=1 << 60),
+    AskFacts(None, conflicts=True),
+    AskConnections("src/a.py", "k"),
+    AskRecall(files=("src/a.py", "src/b.py"), error="io: deploy cors", goal="deploy the login token", now=1 << 51),
+    AskLike("retry the deploy", now=1 << 51),
+    AskPatterns(least=2, limit=50),
+    AskMap(),
+    AskCohorts(Cohort({"team": "a"}), Cohort({"team": "b"})),
+)
+
+
+def answers(index: Index) -> list[Any]:
+    return [{**msgspec.to_builtins(index.ask(question)), "as_of": None} for question in QUESTIONS]
+
+
+@pytest.mark.seeded
+def test_every_question_is_answered_alike_by_every_database(engine: Engine, tmp_path: Path) -> None:
+    other = MemoryEngine()
+    for each in (engine, other):
+        player = Worker(each, SEED + 1)
+        player.play(160)
+        first = player.open()
+        first.append(ev.DeadEndNoted(tried="a lock in src/a.py"), ev.DecisionMade(choice="keep src/b.py"))
+        player.logs[-1].append(ev.KnowledgeRecalled(sources=(f"{first.id}@1",)))
+    with made_for(engine, tmp_path) as index, Index(other, None) as plain:
+        found, wanted = answers(index), answers(plain)
+    for question, one, two in zip(QUESTIONS, found, wanted, strict=True):
+        assert one == two, question
+    told = [bool(each.get("lines") or each.get("steps") or each.get("patterns")) for each in found]
+    assert sum(told) >= 8
