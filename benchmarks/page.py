@@ -96,7 +96,8 @@ def fill(folder: Path, sessions: int, events: int) -> None:
     with wakelog.open(folder) as target:
         transfer(few, target.engine)
         # Nobody asks for the small ones by name, so the names need not be claimed, one by one.
-        target.engine.submit(*(c for head in Store(many).sessions() for c in many.read(head.session))).result()
+        if commits := [commit for head in Store(many).sessions() for commit in many.read(head.session)]:
+            target.engine.submit(*commits).result()
         target.index.catch_up()
 
 

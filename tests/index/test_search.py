@@ -144,3 +144,18 @@ def test_a_better_match_comes_first(log: Log, index: Index) -> None:
     log.append(ev.NoteAdded(text="walrus " + LONG))
     log.append(ev.NoteAdded(text="walrus walrus"))
     assert [hit.seq for hit in index.search("walrus")] == [3, 2]
+
+
+def test_what_very_many_texts_say_is_not_weighed_and_the_newest_come_first(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log.create(engine, new_session(), ev.SessionOpened(name="s"))
+    log.append(*(ev.NoteAdded(text="again and again" if n % 2 else f"again {n}") for n in range(12)))
+    with Index(engine, None) as index:
+        weighed = [hit.seq for hit in index.search("again")]
+        monkeypatch.setattr("wakelog.index.words.BROAD", 11)
+        assert [hit.seq for hit in index.search("again")] == sorted(weighed, reverse=True)
+        assert len(weighed) == 12
+        assert index.search("again 4").rows, "few match, and are weighed"
+        monkeypatch.setattr("wakelog.index.words.BROAD", 12)
+        assert [hit.seq for hit in index.search("again")] == weighed

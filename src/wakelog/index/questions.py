@@ -265,8 +265,9 @@ class AskCosts(IndexQuestion, frozen=True):
 
 
 class AskSearch(IndexQuestion, frozen=True):
-    """Finds events that contain all the words, the best match first. "Quoted words" are a phrase; `word*` is a prefix.
-    Nothing else has a special meaning, so that any text can be searched for."""
+    """Finds events that contain all the words, the best match first; where very many match, the newest first. "Quoted
+    words" are a phrase; `word*` is a prefix. Nothing else has a special meaning, so that any text can be searched
+    for."""
 
     text: str
     session: str | None = None

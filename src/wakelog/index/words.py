@@ -3,7 +3,8 @@
 One tokenizer, SQLite's unicode61, splits the text: case and accents do not matter, and a word is a run of letters and
 digits, so `run_sql` and `run-sql` are two words. SQLite's FTS5 calls it itself. For PostgreSQL this file calls it and
 sends a finished `tsvector` and `tsquery`; the server's own parser and dictionaries are not used. So the same words
-match in both databases. The order is each database's own: bm25 here, ts_rank_cd there.
+match in both databases. The order is each database's own: bm25 here, ts_rank_cd there. Weighing every match costs time
+for each, and words that are in very many texts weigh nothing: then the newest come first.
 
 A tsvector has at most 256 positions of a word, and long words are cut. So FTS5 checks its results once more, in memory,
 and makes the snippets.
@@ -28,6 +29,9 @@ PLACES_MAX = 256
 """How many places of a word in a text a tsvector holds."""
 PHRASE_MAX = 64
 """How many words of a phrase the server is asked about."""
+
+BROAD = 10_000
+"""Where more texts than this match, they are not weighed against each other."""
 
 _SNIPPET = "snippet(wl_words, 0, '«', '»', '…', 24)"
 _SEQ = (1 << SEQ_BITS) - 1
@@ -56,14 +60,17 @@ class LiteWords:
             self._has_removed = False
 
     def find(self, statement: str, terms: Sequence[Term], values: dict[str, Any], limit: int) -> list[tuple[Any, ...]]:
+        matches = "wl_words match :query and wl_words.rowid between :low and :high"
+        asked = {**values, "query": _as_fts5(terms), "limit": limit, "broad": BROAD}
+        is_broad = self._db.execute(f"select 1 from wl_words where {matches} limit 1 offset :broad", asked).fetchone()
         sql = statement.format(
-            found=f"{_SNIPPET}, wl_words.rank",
+            found=f"{_SNIPPET}, {'0.0' if is_broad else 'wl_words.rank'}",
             source="wl_words",
             session=f"wl_words.rowid >> {SEQ_BITS}",
             seq=f"wl_words.rowid & {_SEQ}",
-            matches="wl_words match :query and wl_words.rowid between :low and :high order by wl_words.rank",
+            matches=f"{matches} order by {'wl_words.rowid desc' if is_broad else 'wl_words.rank'}",
         )
-        rows: Any = self._db.execute(sql, {**values, "query": _as_fts5(terms), "limit": limit}).fetchall()
+        rows: Any = self._db.execute(sql, asked).fetchall()
         return list(rows)
 
 
@@ -89,15 +96,19 @@ class SharedWords:
         query = _as_tsquery(terms)
         if not query:
             return []
+        matches = (
+            "t.words @@ cast(:query as tsquery) and t.words @@ cast(:mine as tsquery) and t.id between :low and :high"
+        )
+        asked = {**values, "query": query, "mine": self._mine, "limit": limit, "broad": BROAD}
+        broad = self._db.execute(f"select 1 from wl_text t where {matches} limit 1 offset :broad", asked).fetchall()
+        rank = "0.0" if broad else "-ts_rank_cd(t.words, cast(:query as tsquery))"
         sql = statement.format(
-            found="t.body, cast(-ts_rank_cd(t.words, cast(:query as tsquery)) as float8) as rank",
+            found=f"t.body, cast({rank} as float8) as rank",
             source="wl_text t",
             session=f"t.id >> {SEQ_BITS}",
             seq=f"t.id & {_SEQ}",
-            matches="t.words @@ cast(:query as tsquery) and t.words @@ cast(:mine as tsquery)"
-            " and t.id between :low and :high order by rank, t.id",
+            matches=f"{matches} order by {'t.id desc' if broad else 'rank, t.id'}",
         )
-        asked = {**values, "query": query, "mine": self._mine, "limit": limit}
         rows = self._db.execute(sql, asked).fetchall()
         snippets = _snippets([row[-2] for row in rows], terms)
         return [(*row[:-2], snippets[at], row[-1]) for at, row in enumerate(rows) if at in snippets]
