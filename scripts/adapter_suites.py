@@ -50,8 +50,9 @@ def environment(name: str) -> str:
     wanted = constraints.read_text("utf-8") + (ROOT / "pyproject.toml").read_text("utf-8")
     if not stamp.is_file() or stamp.read_text("utf-8") != wanted:
         venv.create(folder, with_pip=True, clear=True)
-        install = [python, "-m", "pip", "install", "-qq", "-c", constraints, "-e", f"{ROOT}[{name},adapter-suites]"]
-        subprocess.run([*install, *also(constraints)], check=True)
+        install: list[str | Path] = [python, "-m", "pip", "install", "-qq", "-c", constraints]
+        extras = f"{name.replace('_', '-')},adapter-suites"
+        subprocess.run([*install, "-e", f"{ROOT}[{extras}]", *also(constraints)], check=True)
         stamp.write_text(wanted, "utf-8")
     return str(python)
 

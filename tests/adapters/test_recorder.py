@@ -11,12 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import wakelog
-from wakelog.adapters.kept_items import filled, hollow
-from wakelog.adapters.recorder import Recorded, Recorder
-from wakelog.adapters.session_names import session_name
+from wakelog.adapters.recorder import ListChange, Recorder
 from wakelog.errors import ConflictError, InvalidInputError
+from wakelog.importers.kept_items import filled, hollow
 from wakelog.model.events import ActionRequested, TurnStarted
-from wakelog.model.names import is_name
+from wakelog.model.names import is_name, name_of_id
 from wakelog.store import Store
 
 RESPONSES: list[dict[str, Any]] = [
@@ -93,7 +92,7 @@ def test_a_growing_list_is_recorded_once(store: Store, shape: str) -> None:
     at_once.add(*given)
     for size in range(len(given) + 1):
         grown.sync(given[:size])
-        assert grown.sync(given[:size]) == Recorded()
+        assert grown.sync(given[:size]) == ListChange()
     assert grown.messages() == given
     assert grown.session.head.turn == at_once.session.head.turn
     counted = [sorted(k for k in kinds(each) if "turn" in k or "succ" in k) for each in (grown, at_once)]
@@ -137,11 +136,11 @@ def test_a_call_without_a_result_is_pending_and_then_uncertain(store: Store) -> 
 def test_a_shorter_list_is_a_rewind_and_says_so(store: Store) -> None:
     made = recorder(store)
     made.sync(CHAT)
-    assert made.sync(CHAT[:2]) == Recorded(removed=3, how="rewind")
+    assert made.sync(CHAT[:2]) == ListChange(removed=3, how="rewind")
     assert made.messages() == recorder(store).messages() == CHAT[:2]
     [rewound] = [e.body for e in made.session.log.entries() if e.kind == "history.rewound"]
     assert rewound["why"] == "the list of messages was edited after 2 of 5"
-    assert made.sync(CHAT) == Recorded(3, 0, "append")
+    assert made.sync(CHAT) == ListChange(3, 0, "append")
 
 
 def test_an_edited_list_is_a_fork_where_that_is_asked_for(store: Store) -> None:
@@ -168,7 +167,7 @@ def test_marks_of_a_cache_are_no_edit(store: Store) -> None:
     made.sync(ANTHROPIC)
     marked = copy.deepcopy(ANTHROPIC)
     marked[0]["content"][1]["cache_control"] = {"type": "ephemeral"}
-    assert made.sync(marked) == Recorded()
+    assert made.sync(marked) == ListChange()
 
 
 def test_popped_messages_leave_the_view_one_by_one(store: Store) -> None:
@@ -257,14 +256,14 @@ def test_two_recorders_of_one_session_lose_nothing(store: Store) -> None:
 
 @pytest.mark.parametrize("id", ["e86", "@5", "", "last-error", "s_01M7JHZ4S3CE11S0Z84RPZY87C", "a\nb", "..", "x" * 400])
 def test_an_id_that_cannot_name_a_session_gets_a_name_of_its_own(id: str) -> None:
-    name = session_name(id)
+    name = name_of_id(id)
     assert is_name(name)
     assert name != id
-    assert name == session_name(id) != session_name(id + " ")
+    assert name == name_of_id(id) != name_of_id(id + " ")
 
 
 def test_an_id_that_can_name_a_session_is_its_name() -> None:
-    assert session_name("user-123") == "user-123"
+    assert name_of_id("user-123") == "user-123"
 
 
 _values = st.recursive(

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 import wakelog
 from wakelog.mcp.http_proxy import HttpProxy
-from wakelog.mcp.recorder import Recorder
+from wakelog.mcp.recorder import TrafficRecorder
 
 pytestmark = pytest.mark.anyio
 versions = pytest.mark.parametrize("version", ["legacy", "2026-07-28"])
@@ -55,8 +55,8 @@ def serving(app: Any) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def proxied(store: wakelog.Store) -> Iterator[tuple[int, int, Recorder]]:
-    recorder = Recorder(lambda: store.session("rec"), name="things")
+def proxied(store: wakelog.Store) -> Iterator[tuple[int, int, TrafficRecorder]]:
+    recorder = TrafficRecorder(lambda: store.session("rec"), name="things")
     app = things().streamable_http_app()
     with serving(app) as behind, serving(HttpProxy(f"http://127.0.0.1:{behind}/mcp", recorder)) as front:
         yield front, behind, recorder
@@ -119,7 +119,7 @@ async def test_a_foreign_host_is_left_for_the_server_to_judge(store: wakelog.Sto
 
 
 async def test_where_the_server_is_gone_the_client_is_told(store: wakelog.Store) -> None:
-    recorder = Recorder(lambda: store.session("rec"), name="things")
+    recorder = TrafficRecorder(lambda: store.session("rec"), name="things")
     with serving(HttpProxy("http://127.0.0.1:9/mcp", recorder)) as port, pytest.raises((MCPError, ExceptionGroup)):
         async with Client(f"http://127.0.0.1:{port}/mcp", mode="legacy"):
             pass
@@ -133,7 +133,7 @@ async def test_where_the_store_fails_the_calls_still_work(tmp_path: Path) -> Non
         return wakelog.open(tmp_path / "file" / "store").session("rec")
 
     (tmp_path / "file").write_text("in the way")
-    recorder = Recorder(no_store, name="things", warn=warned.append)
+    recorder = TrafficRecorder(no_store, name="things", warn=warned.append)
     app = things().streamable_http_app()
     with serving(app) as behind, serving(HttpProxy(f"http://127.0.0.1:{behind}/mcp", recorder)) as port:
         async with Client(f"http://127.0.0.1:{port}/mcp") as c:
@@ -159,7 +159,7 @@ async def test_an_answer_that_is_too_large_to_be_recorded_is_told(
     monkeypatch.setattr("wakelog.mcp.http_proxy.BODY_MAX", 1000)
     monkeypatch.setattr("wakelog.codec.lines.LINE_MAX", 1000)
     warned: list[str] = []
-    recorder = Recorder(lambda: store.session("rec"), name="things", warn=warned.append)
+    recorder = TrafficRecorder(lambda: store.session("rec"), name="things", warn=warned.append)
     app = things().streamable_http_app(json_response=json_response)
     with serving(app) as behind, serving(HttpProxy(f"http://127.0.0.1:{behind}/mcp", recorder)) as port:
         async with Client(f"http://127.0.0.1:{port}/mcp", mode="auto" if json_response else "legacy") as c:
@@ -179,7 +179,7 @@ async def test_what_a_slow_store_did_not_take_before_the_end_is_told(store: wake
         is_free.wait(60)
         return store.session("rec")
 
-    recorder = Recorder(slow, name="things", warn=warned.append)
+    recorder = TrafficRecorder(slow, name="things", warn=warned.append)
     for n in range(3):
         call = {"id": n, "method": "tools/call", "params": {"name": "double", "arguments": {}}}
         recorder.passed("client", call)

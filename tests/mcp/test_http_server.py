@@ -18,7 +18,7 @@ from tests.mcp.foreign.processes import WAKELOG, free_port, listening
 from tests.mcp.test_http_proxy import serving
 from tests.mcp.test_server import call, refused
 from wakelog.mcp.http_proxy import HttpProxy
-from wakelog.mcp.recorder import Recorder
+from wakelog.mcp.recorder import TrafficRecorder
 from wakelog.mcp.tools import LOOKING
 
 pytestmark = pytest.mark.anyio
@@ -103,7 +103,7 @@ class Waiting:
 
 
 async def test_when_the_client_goes_the_server_is_left_too_and_the_call_is_uncertain(store: wakelog.Store) -> None:
-    recorder = Recorder(lambda: store.session("rec"), name="w")
+    recorder = TrafficRecorder(lambda: store.session("rec"), name="w")
     upstream = Waiting()
     with serving(upstream) as behind, serving(HttpProxy(f"http://127.0.0.1:{behind}/mcp", recorder)) as port:
         connection = await anyio.to_thread.run_sync(lambda: post(port, CALL))
@@ -122,7 +122,7 @@ def _status(session: wakelog.Session) -> str:
 
 
 async def test_when_the_server_breaks_off_so_does_the_proxy_and_without_a_traceback(store: wakelog.Store) -> None:
-    recorder = Recorder(lambda: store.session("rec"), name="w")
+    recorder = TrafficRecorder(lambda: store.session("rec"), name="w")
     raised: list[Exception] = []
 
     async def watched(scope: Any, receive: Any, send: Any) -> None:
@@ -155,7 +155,7 @@ def _all(connection: socket.socket) -> bytes:
 
 
 async def test_in_a_session_an_answer_may_still_come_so_the_call_stays_open(store: wakelog.Store) -> None:
-    recorder = Recorder(lambda: store.session("rec"), name="w")
+    recorder = TrafficRecorder(lambda: store.session("rec"), name="w")
     upstream = Waiting(breaks=True)
     with serving(upstream) as behind, serving(HttpProxy(f"http://127.0.0.1:{behind}/mcp", recorder)) as port:
         await anyio.to_thread.run_sync(lambda: _all(post(port, CALL, Mcp_Session_Id="abc")))

@@ -14,7 +14,7 @@ import wakelog
 from tests.mcp.servers import ECHO
 from wakelog.cli.app import run as run_cli
 from wakelog.cli.commands.mcp import DURABLE_WAIT_S
-from wakelog.mcp.recorder import Recorder
+from wakelog.mcp.recorder import TrafficRecorder
 from wakelog.mcp.stdio_proxy import run_proxy
 
 SERVER = [sys.executable, "-c", ECHO]
@@ -206,7 +206,7 @@ def test_durable_calls_are_stored_before_the_server_sees_them(tmp_path: Path) ->
         sent.write(lines(call(1, "send")))
         sent.seek(0)
         with (tmp_path / "answered").open("w+b") as answered:
-            recorder = Recorder(lambda: store.session("rec"), name="looking")
+            recorder = TrafficRecorder(lambda: store.session("rec"), name="looking")
             command = [sys.executable, str(looking)]
             assert run_proxy(command, recorder, wait_s=300, stdin=sent.fileno(), stdout=answered.fileno()) == 0
     assert json.loads((tmp_path / "answered").read_bytes())["result"] == {"pending": 1}
@@ -218,7 +218,7 @@ def test_only_durable_calls_are_held_back(
 ) -> None:
     waits: list[float] = []
 
-    def no_server(command: tuple[str, ...], recorder: Recorder, *, wait_s: float) -> int:
+    def no_server(command: tuple[str, ...], recorder: TrafficRecorder, *, wait_s: float) -> int:
         waits.append(wait_s)
         return 0
 
@@ -242,7 +242,7 @@ def test_a_slow_store_is_waited_for_and_one_that_takes_nothing_is_given_up(store
             for _ in range(takes):
                 recorder._queue.get()
 
-    recorder = Recorder(lambda: store.session("rec"), name="slow")
+    recorder = TrafficRecorder(lambda: store.session("rec"), name="slow")
     recorder.close()
     recorder._thread = writer = Writer()  # type: ignore[assignment]
     for n in range(5):
@@ -283,7 +283,7 @@ def passed_through(store: wakelog.Store, *frames: dict[str, Any], dies: bool) ->
     if dies:
         os.close(down[0])
     os.close(up[1])
-    recorder = Recorder(lambda: store.session("rec"), name="slow")
+    recorder = TrafficRecorder(lambda: store.session("rec"), name="slow")
     run_proxy([sys.executable, "-c", SLOW], recorder, stdin=up[0], stdout=down[1])
     for end in (up[0], down[1], *(() if dies else (down[0],))):
         os.close(end)

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.adapters.kept_items import filled, hollow
+from wakelog.importers.kept_items import filled, hollow
 from wakelog.log.reader import Entry
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model.events import ItemsKept
@@ -58,7 +58,16 @@ class PlannedItem(msgspec.Struct):
     id: str = ""
 
 
-Plan = Callable[[dict[str, Value]], Sequence[PlannedItem]]
+class PlannedWrite(msgspec.Struct):
+    """Items to write, and more: where the view goes back to first, and events after those of the items."""
+
+    items: list[PlannedItem]
+    back: Seq | None = None
+    why: str = ""
+    after: list[EventDraft] = []
+
+
+Plan = Callable[[dict[str, Value]], Sequence[PlannedItem] | PlannedWrite]
 """From the parts `turn` and `pending_actions` of the state to the items to write."""
 
 
@@ -76,6 +85,11 @@ class ItemLog:
         self._seen: Seq = 0
         self._reached: Seq = 0
         """The last event that was read: what another thread has in flight cannot be read yet."""
+
+    @property
+    def seen(self) -> Seq:
+        """The last event that was read or written here."""
+        return self._seen
 
     # Reading
 
@@ -163,12 +177,16 @@ class ItemLog:
         def attempt() -> None:
             with self._lock:
                 parts = self.look("turn", "pending_actions")
-                back = None
-                if keep is not None and keep < len(self.items):
-                    back = self.items[keep].first - 1
+                back = self.items[keep].first - 1 if keep is not None and keep < len(self.items) else None
+                if back is not None:
                     self.items = self.items[:keep]
                 try:
-                    self._append(plan(parts), back, why)
+                    planned = plan(parts)
+                    if not isinstance(planned, PlannedWrite):
+                        planned = PlannedWrite(list(planned), back, why)
+                    self._append(planned)
+                    if back is None and planned.back is not None:
+                        self._seen = 0
                 except BaseException:
                     self._seen = 0 if back is not None else self._seen
                     raise
@@ -191,25 +209,25 @@ class ItemLog:
 
         return retry_on_moved_head(self.session.id, "to take an item from", attempt)
 
-    def _append(self, planned: Sequence[PlannedItem], back: Seq | None, why: str) -> None:
-        if not planned and back is None:
+    def _append(self, planned: PlannedWrite) -> None:
+        items, back = planned.items, planned.back
+        drafts = [draft for item in items for draft in item.drafts]
+        written = [*([self._mark(items)] if items else ()), *drafts, *planned.after]
+        if not written and back is None:
             return
-        log = self.session.log
-        drafts = [draft for item in planned for draft in item.drafts]
-        written: list[EventDraft] = [self._mark(planned), *drafts] if planned else []
-        before = self._seen
+        log, before = self.session.log, self._seen
         if back is None:
             head = log.append(*written, expect=before)
         else:
-            head = log.rewind(back, why=why, expect=before, then=written)
-        first = before + (back is not None) + 2
-        if head.seq != first - 1 + len(drafts) - (not planned):
+            head = log.rewind(back, why=planned.why, expect=before, then=written)
+        start = before + (back is not None)
+        if head.seq != start + len(written):
             # A secret was masked: what is stored differs from what was given.
             self._seen = 0 if back is not None else before
             self.refresh()
             return
-        new = []
-        for item in planned:
+        first, new = start + 2, []
+        for item in items:
             new.append(KeptItem(encoded(item.value), first, first + len(item.drafts) - 1, item.id))
             first += len(item.drafts)
         self.items.extend(new)

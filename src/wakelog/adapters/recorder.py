@@ -34,7 +34,7 @@ FORMAT = "messages"
 OnEdit = Literal["rewind", "fork", "refuse"]
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class ListChange(msgspec.Struct, frozen=True):
     """What a list of messages changed."""
 
     added: int = 0
@@ -107,7 +107,7 @@ class Recorder:
         reply: ReplyFacts | None = None,
         calls: Mapping[str, CallFacts] | None = None,
         stays_open: bool = False,
-    ) -> Recorded:
+    ) -> ListChange:
         """Takes in the whole conversation so far. What is recorded already is not recorded again. A list that is
         shorter, or that differs somewhere, was edited: see `on_edit`. A message is known again by who says what, not by
         marks of a cache or the order of its fields."""
@@ -117,11 +117,11 @@ class Recorder:
         same = _shared(given, [self._digest(item) for item in kept])
         new, removed = given[same:], len(kept) - same
         if not new and not removed:
-            return Recorded()
+            return ListChange()
         reply = reply or told
         if not removed:
             self.log.write(lambda parts: self._plan(parts, new, reply, calls, "", stays_open))
-            return Recorded(len(new), 0, "append")
+            return ListChange(len(new), 0, "append")
         why = f"the list of messages was edited after {same} of {len(kept)}"
         if self.on_edit == "refuse":
             raise ConflictError(
@@ -132,9 +132,9 @@ class Recorder:
         if self.on_edit == "fork":
             self._open(self.session.fork(kept[same].first - 1, why=why))
             self.log.write(lambda parts: self._plan(parts, new, reply, calls, "", stays_open))
-            return Recorded(len(new), removed, "fork", self.session.id)
+            return ListChange(len(new), removed, "fork", self.session.id)
         self.log.write(lambda parts: self._plan(parts, new, reply, calls, "", stays_open), keep=same, why=why)
-        return Recorded(len(new), removed, "rewind")
+        return ListChange(len(new), removed, "rewind")
 
     def pop(self, *, why: str = "the last message was taken back") -> Any:
         """Takes the newest message back, by a rewind, and returns it; None when there is none."""

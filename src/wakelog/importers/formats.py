@@ -18,6 +18,7 @@ FORMATS = {
     "gemini-cli": "gemini_cli",
     "pi": "pi_agent",
     "opencode": "opencode",
+    "openai-agents": "openai_agents",
     "swe-agent": "swe_agent",
     "mini-swe-agent": "mini_swe_agent",
     "openhands": "openhands",

@@ -11,6 +11,7 @@ import msgspec
 from wakelog.importers.files import storable
 from wakelog.importers.steps import SourceRecord, Step
 from wakelog.log import Log
+from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 
@@ -92,8 +93,12 @@ def read_imported(log: Log) -> ImportedRecords:
     known = ImportedRecords()
     seqs: list[Seq] = []
     commit = ""
+    kept: Entry | None = None
     for entry in log.entries():
         kind = entry.kind
+        if kept is not None and entry.commit_id != commit:
+            _add_kept(known, kept, seqs)
+            kept = None
         if entry.commit_id != commit:
             # Hooks and people write into these sessions too: what they wrote stands in commits of its own.
             commit, seqs = entry.commit_id, []
@@ -101,7 +106,9 @@ def read_imported(log: Log) -> ImportedRecords:
             known.turn_ids.add(str(entry.body.get("id", "")))
         elif kind == "history.compacted":
             known.compacted = max(known.compacted, int(entry.body.get("last") or 0))
-        if kind == "records.imported":
+        if kind == "items.kept":
+            kept = entry  # it stands before its events
+        elif kind == "records.imported":
             body = entry.body
             if "ids" not in body and not entry.is_intact:
                 known.pruned_at = max(known.pruned_at, entry.header.at)
@@ -111,7 +118,15 @@ def read_imported(log: Log) -> ImportedRecords:
             seqs = []
         elif kind not in LOG_OWN:
             seqs.append(entry.seq)
+    if kept is not None:
+        _add_kept(known, kept, seqs)
     return known
+
+
+def _add_kept(known: ImportedRecords, mark: Entry, seqs: list[Seq]) -> None:
+    """Records that are kept as the items of an adapter. What the adapter added itself has no ids."""
+    ids = mark.body.get("ids") or ()
+    known.add(ids, (mark.body.get("counts") or ())[: len(ids)], seqs)
 
 
 def rest_text(rests: Sequence[Value | msgspec.Raw]) -> str:

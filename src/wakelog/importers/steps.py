@@ -200,3 +200,5 @@ class Transcript(msgspec.Struct, frozen=True):
     read: Callable[[], Iterator[tuple[SourceRecord, int]]]
     stat: tuple[int, int] | None = None
     """Size and time of change, where these are not the file's: it holds many sessions, or this one is in many files."""
+    keeps: str = ""
+    """For records that an adapter goes on with: the format of its items. The session has the head's name, as it is."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from wakelog.importers.files import stat_of
 from wakelog.importers.formats import format_named, format_of
+from wakelog.importers.kept_records import ItemWriter, KeptCommit
+from wakelog.importers.origins import session_name
 from wakelog.importers.session_writer import FileChanges, SessionWriter
-from wakelog.importers.steps import Transcript
+from wakelog.importers.steps import Transcript, TranscriptHead
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model.ids import SessionId
 from wakelog.store import Store
@@ -73,9 +77,7 @@ def import_transcript(
 
         def attempt(transcript: Transcript = transcript, stat: tuple[int, int] = stat) -> SessionWriter:
             """From the beginning: when somebody else wrote meanwhile, they may have imported the same."""
-            writer = SessionWriter(
-                store, transcript.head, format=found.NAME, source=str(path), stat=stat, dry_run=dry_run
-            )
+            writer = _writer(store, transcript, format=found.NAME, source=str(path), stat=stat, dry_run=dry_run)
             writer.changes = dict(changes or {})
             if not writer.is_unchanged():
                 _write(writer, transcript, told)
@@ -93,6 +95,22 @@ def import_transcript(
                 broken.append(why)
         sessions += [_session(w) for w in (writer, *writer.lanes) if w.session is not None or dry_run]
     return ImportReport(str(path), found.NAME, tuple(sessions), tuple(broken), count)
+
+
+def _writer(store: Store, transcript: Transcript, **how: Any) -> SessionWriter:
+    head = transcript.head
+    if not transcript.keeps:
+        return SessionWriter(store, head, **how)
+    commits = partial(KeptCommit, transcript.keeps)
+    return ItemWriter(store, head, named=lambda _: _kept_name(store, head), commits=commits, **how)
+
+
+def _kept_name(store: Store, head: TranscriptHead) -> str:
+    """The name that the adapter looks for, unless a session of something else has it."""
+    if not store.is_open(head.name):
+        return head.name
+    labels = store.resume(head.name).log.part("labels")
+    return head.name if labels.get("origin") == head.origin else session_name(store, head.agent, head.origin)
 
 
 def _write(writer: SessionWriter, transcript: Transcript, told: Told | None) -> None:

@@ -16,7 +16,7 @@ import anyio
 from wakelog.codec.lines import TOO_LONG, ServerSentEvents
 from wakelog.errors import UnsupportedError
 from wakelog.mcp.frames import frames_of
-from wakelog.mcp.recorder import Recorder
+from wakelog.mcp.recorder import TrafficRecorder
 
 if TYPE_CHECKING:
     import httpx2
@@ -35,7 +35,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 class HttpProxy:
     """An ASGI application in front of one MCP endpoint."""
 
-    def __init__(self, url: str, recorder: Recorder, *, client: httpx2.AsyncClient | None = None) -> None:
+    def __init__(self, url: str, recorder: TrafficRecorder, *, client: httpx2.AsyncClient | None = None) -> None:
         self._url = urlsplit(url)
         self._recorder = recorder
         self._client = client or _client()

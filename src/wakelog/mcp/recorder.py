@@ -80,7 +80,7 @@ class ProxyClient(msgspec.Struct):
         return f"{self.name} {self.version}".rstrip() or "the client"
 
 
-class Recorder:
+class TrafficRecorder:
     """Writes a server's tool calls into a session."""
 
     def __init__(

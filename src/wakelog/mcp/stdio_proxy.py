@@ -17,14 +17,14 @@ from typing import IO
 from wakelog.child_process import SignalForwarding
 from wakelog.codec.lines import TOO_LONG, Lines
 from wakelog.mcp.frames import frames_of
-from wakelog.mcp.recorder import Recorder, Side
+from wakelog.mcp.recorder import Side, TrafficRecorder
 
 PIECE = 1 << 16
 
 
 def run_proxy(
     command: Sequence[str],
-    recorder: Recorder,
+    recorder: TrafficRecorder,
     *,
     wait_s: float = 0.0,
     stdin: int | None = None,
@@ -51,7 +51,7 @@ def run_proxy(
     return code
 
 
-def _pump_up(source: int, target: IO[bytes], recorder: Recorder, wait_s: float) -> None:
+def _pump_up(source: int, target: IO[bytes], recorder: TrafficRecorder, wait_s: float) -> None:
     """From the client to the server. A fast server answers while we still look, so we look first."""
     lines = Lines(lambda: recorder.skipped(TOO_LONG))
     with contextlib.suppress(OSError, ValueError):
@@ -64,7 +64,7 @@ def _pump_up(source: int, target: IO[bytes], recorder: Recorder, wait_s: float) 
         target.close()
 
 
-def _pump_down(source: IO[bytes], target: int, recorder: Recorder) -> None:
+def _pump_down(source: IO[bytes], target: int, recorder: TrafficRecorder) -> None:
     lines = Lines(lambda: recorder.skipped(TOO_LONG))
     is_heard = True
     while piece := os.read(source.fileno(), PIECE):
@@ -81,7 +81,7 @@ def _pump_down(source: IO[bytes], target: int, recorder: Recorder) -> None:
                 recorder.left(lost=tuple(frame["id"] for frame in frames if "id" in frame))
 
 
-def _look(recorder: Recorder, side: Side, line: bytes, wait_s: float = 0.0, *, is_heard: bool = True) -> None:
+def _look(recorder: TrafficRecorder, side: Side, line: bytes, wait_s: float = 0.0, *, is_heard: bool = True) -> None:
     with contextlib.suppress(Exception):  # whatever a frame is like, the traffic must not notice
         for frame in frames_of(line):
             is_call = frame.get("method") == "tools/call"

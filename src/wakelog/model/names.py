@@ -6,6 +6,7 @@ never be reached by its name, so the grammar stands here, below everything that 
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 from wakelog.errors import InvalidInputError
@@ -24,6 +25,8 @@ PLACE = (
 """A place, as a regular expression."""
 
 _RESERVED = re.compile(rf"(?:{PLACE})")
+_ODD = re.compile(r"[^A-Za-z0-9_-]+")
+_READABLE = 48
 
 
 def check_length(text: str, what: str) -> None:
@@ -68,3 +71,14 @@ def check_name(name: str) -> str:
             hint="names look like fix-auth or nightly-2026-11-15",
         )
     return name
+
+
+def name_of_id(id: str, *, prefix: str = "session") -> str:
+    """A session's name for an id that somebody else made: the id itself where it can be a name. One that cannot, as
+    `e86` or `@5`, which are places in a session, gets a name of its own: what can be read of it, and a hash that tells
+    it from every other."""
+    if is_name(id):
+        return id
+    digest = hashlib.sha256(id.encode(errors="surrogatepass")).hexdigest()[:16]
+    readable = _ODD.sub("-", id).strip("-")[:_READABLE].strip("-")
+    return "-".join(part for part in (prefix, readable, digest) if part)[:NAME_MAX]

@@ -12,6 +12,7 @@ from wakelog.model.agent_words import is_aside
 from wakelog.model.calls import ASKS
 from wakelog.model.ids import Seq
 from wakelog.model.parts import Asked, Text, content_text, parts_of, reply_of, text_of
+from wakelog.model.payloads import as_ref
 from wakelog.model.values import Value
 from wakelog.timeline.compactions import compactions_in, outermost, subtract
 
@@ -76,9 +77,20 @@ def read_messages(log: Log, at: Seq | None = None, *, compacted: bool = True) ->
 
 def is_input_said(log: Log, started: Entry) -> bool:
     """Whether a message right after the beginning of a turn says its input. Asked of the log, because the message
-    itself may be out of view."""
+    itself may be out of view. Another message of the user may follow instead: then it says something else."""
     following = log.entries(after=started.seq, upto=started.seq + 2)
-    return any(e.kind == "message.added" and e.body.get("role") == "user" and not is_aside(e.body) for e in following)
+    said = (e for e in following if e.kind == "message.added" and e.body.get("role") == "user" and not is_aside(e.body))
+    return any(_repeats(started, message) for message in said)
+
+
+def _repeats(started: Entry, message: Entry) -> bool:
+    if not (started.is_intact and message.is_intact):
+        return True  # nobody can tell any more
+    asked, said = started.body.get("input"), message.body.get("content")
+    refs = as_ref(asked), as_ref(said)
+    if refs[0] is not None and refs[1] is not None:
+        return refs[0].hash == refs[1].hash
+    return bool(asked == said)
 
 
 def _asked_model(log: Log, entry: Entry) -> bool:

@@ -34,7 +34,7 @@ def asks(tool: str, **given: Any) -> ResponseFunctionToolCall:
     )
 
 
-class ScriptedModel(Model):
+class ScriptedModel(Model):  # type: ignore[misc]  # the SDK is not installed where types are checked
     """Gives one answer of the script after another, and remembers what it was sent."""
 
     def __init__(self, *script: Iterable[Any] | Exception) -> None:

@@ -180,7 +180,7 @@ def test_their_compaction_works_over_it(store: Store) -> None:
 
     async def run() -> None:
         under = WakelogSession("s", store)
-        session = OpenAIResponsesCompactionSession("s", under, client=Client(), compaction_mode="input")  # type: ignore[arg-type]
+        session = OpenAIResponsesCompactionSession("s", under, client=Client(), compaction_mode="input")
         await session.add_items([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])
         await session.run_compaction({"force": True})
         kept = await under.get_items()

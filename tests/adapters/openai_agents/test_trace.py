@@ -48,7 +48,7 @@ def calls(session: Session[Any], tool: str) -> list[dict[str, Any]]:
     return [e.body for e in session.log.entries() if e.kind in kinds and e.body["tool"] == tool]
 
 
-def run(helper: Any, said: str, **how: Any) -> Any:
+def run(helper: Any, said: Any, **how: Any) -> Any:
     return asyncio.run(Runner.run(helper, said, **how))
 
 

@@ -10,28 +10,24 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from wakelog.adapters.item_log import ItemLog, encoded
-from wakelog.adapters.kept_items import hollow
 from wakelog.importers.claude_code import EntryReader
 from wakelog.importers.files import JsonLine
-from wakelog.importers.import_commit import ImportCommit
+from wakelog.importers.kept_records import KeptCommit
 from wakelog.importers.session_writer import SessionWriter
 from wakelog.importers.steps import SourceRecord, StateDeltaStep, TranscriptHead
-from wakelog.log import Log
-from wakelog.model import events as ev
-from wakelog.model.ids import Seq
-from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.store import Store
 
 AGENT = "claude-code"
 FORMAT = "claude-agent"
-SUMMARY = "claude_summary"
+SUMMARY = "$claude_agent"
 """The key of the session's data that holds what the SDK lists sessions by."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _SUBAGENT = re.compile(r"(.+)/agent-([0-9A-Za-z_-]+)")
@@ -65,44 +61,6 @@ def _word(text: str) -> str:
     return f"{readable}~{digest}" if readable else f"id~{digest}"
 
 
-class KeptCommit(ImportCommit):
-    """A commit that keeps the entries: its mark comes first, and holds what the events do not."""
-
-    def _mark(
-        self,
-        about: ev.RecordsImported,
-        ids: list[str],
-        counts: list[int],
-        rests: list[Value | msgspec.Raw],
-        drafts: list[EventDraft],
-        steps: tuple[str, ...] = (),
-    ) -> ev.Event:
-        events = [draft.event for draft in drafts]
-        lines, place = [], 0
-        for count, rest in zip(counts, rests, strict=True):
-            # What an answer said may stand in an event of a later entry: its own come first, then the others.
-            own = [(n - place, events[n]) for n in range(place, place + count)]
-            others = [(n - place, events[n]) for n in range(len(events)) if not place <= n < place + count]
-            lines.append(hollow(rest, [*own, *others]))
-            place += count
-        return ev.ItemsKept(
-            format=FORMAT,
-            ids=tuple(ids),
-            counts=tuple(counts),
-            rest=b"\n".join(lines).decode(),
-            occurred_at=about.occurred_at,
-        )
-
-    def _store(self, log: Log, drafts: list[EventDraft], before: Seq, *own: ev.Event) -> list[Seq]:
-        first, *others = (EventDraft(event, actor="runtime") for event in own)
-        last = log.append(first, *drafts, *others, expect=before).seq
-        if last - before == len(drafts) + len(own):
-            return list(range(before + 2, before + 2 + len(drafts)))
-        kinds = ("items.kept", "payload.redacted")
-        seqs = [e.seq for e in log.entries(after=before, upto=last) if e.kind not in kinds]
-        return seqs[: len(drafts)]
-
-
 class KeyedTranscript(SessionWriter):
     """Takes entries in. It is made anew when somebody else wrote to the session."""
 
@@ -113,7 +71,9 @@ class KeyedTranscript(SessionWriter):
         head = TranscriptHead(
             origin, AGENT, labels={k: v for k, v in labels.items() if v}, parent=key.session if key.subpath else ""
         )
-        super().__init__(store, head, format=FORMAT, source="", stat=(0, 0), named=self._name_of, commits=KeptCommit)
+        super().__init__(
+            store, head, format=FORMAT, source="", stat=(0, 0), named=self._name_of, commits=partial(KeptCommit, FORMAT)
+        )
         self._reader = EntryReader(head)
         self._count = 0
         self.kept = ItemLog(self.session, FORMAT) if self.session is not None else None

@@ -25,7 +25,7 @@ RUNS_MAX = 1024
 """Runs that are remembered; one whose end is never told is forgotten at last."""
 
 
-class SeenReply(msgspec.Struct):
+class TracedReply(msgspec.Struct):
     """An answer of a model."""
 
     id: str
@@ -37,7 +37,7 @@ class SeenReply(msgspec.Struct):
     error: str = ""
 
 
-class SeenCall(msgspec.Struct):
+class TracedCall(msgspec.Struct):
     """A call of a tool."""
 
     tool: str
@@ -59,8 +59,8 @@ class RunNotes:
         """Whether a session of ours is told the items. Else they are taken from what the model was sent."""
         self.nested: set[str] = set()
         """Spans inside a tool: another agent's."""
-        self.replies: list[SeenReply] = []
-        self.calls: list[SeenCall] = []
+        self.replies: list[TracedReply] = []
+        self.calls: list[TracedCall] = []
         self.drafts: list[EventDraft] = []
         self.error = ""
         self.turn = 0
@@ -125,7 +125,7 @@ class RunNotes:
         return drafts
 
 
-def _call_facts(call: SeenCall) -> CallFacts:
+def _call_facts(call: TracedCall) -> CallFacts:
     cost = Cost(duration_us=call.duration_us)
     return CallFacts("failed", call.error, cost) if call.error else CallFacts(cost=cost)
 

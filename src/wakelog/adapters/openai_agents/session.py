@@ -15,10 +15,10 @@ from agents.tracing import get_current_trace
 
 from wakelog.adapters.openai_agents.run_notes import RUNS, RunNotes
 from wakelog.adapters.recorder import Recorder
-from wakelog.adapters.session_names import session_name
 from wakelog.adapters.stores import Place, store_at
 from wakelog.errors import InvalidInputError
 from wakelog.model.events import Effect
+from wakelog.model.names import name_of_id
 from wakelog.runtime.bridge import in_thread, in_thread_to_the_end
 from wakelog.session import Session
 from wakelog.store import Store
@@ -47,7 +47,7 @@ class WakelogSession:
         self.session_settings = _settings(session_settings)
         self._effects = effects
         self._store, self._owns_store = store_at(store)
-        self.name = session_name(session_id)
+        self.name = name_of_id(session_id)
         """The name of the wakelog session, which is the id wherever it can be a name."""
         self._main: Session[Any] | None = None
         self._recorder: Recorder | None = None
@@ -84,7 +84,7 @@ class WakelogSession:
 
         def make() -> WakelogSession:
             at = self._place(before_turn)
-            forked = self._open().session.fork(at, name=session_name(session_id), why=f"forked as {session_id}")
+            forked = self._open().session.fork(at, name=name_of_id(session_id), why=f"forked as {session_id}")
             child = WakelogSession(session_id, self._store, session_settings=self.session_settings)
             child._effects, child._main = self._effects, forked
             return child
@@ -163,7 +163,7 @@ class WakelogSession:
     def _branch_name(self, branch: str) -> str:
         if not branch.strip() or branch == MAIN:
             raise InvalidInputError(f"{branch!r} cannot name a branch", kind="bad-name", hint="choose another name")
-        return session_name(f"{self.name}+{branch}")
+        return name_of_id(f"{self.name}+{branch}")
 
     def _place(self, turn: int | None) -> int | None:
         """The event before the user's message of a number."""

@@ -20,15 +20,15 @@ from typing import Any
 from agents.tracing import TracingProcessor
 
 from wakelog.adapters.message_events import read_message
-from wakelog.adapters.openai_agents.run_notes import RUNS, RunNotes, SeenCall, SeenReply, reply_keys
+from wakelog.adapters.openai_agents.run_notes import RUNS, RunNotes, TracedCall, TracedReply, reply_keys
 from wakelog.adapters.openai_agents.session import AGENT, FORMAT
 from wakelog.adapters.recorder import Recorder
-from wakelog.adapters.session_names import session_name
 from wakelog.adapters.stores import Place, store_at
 from wakelog.errors import WakelogError
 from wakelog.importers.files import storable
 from wakelog.model import events as ev
 from wakelog.model.events import Cost
+from wakelog.model.names import name_of_id
 from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage, usage_of
 
@@ -104,7 +104,7 @@ class WakelogTraceProcessor(TracingProcessor):  # type: ignore[misc]  # the SDK 
 
     def _reply(self, notes: RunNotes, span: Any, is_nested: bool) -> None:
         sent, answer = _exchange(span.span_data)
-        reply = SeenReply(
+        reply = TracedReply(
             id=str(answer.get("id") or ""),
             model=str(answer.get("model") or ""),
             usage=answer["usage"],
@@ -120,7 +120,7 @@ class WakelogTraceProcessor(TracingProcessor):  # type: ignore[misc]  # the SDK 
             return
         self._record(notes, sent, reply)
 
-    def _record(self, notes: RunNotes, sent: list[dict[str, Any]], reply: SeenReply) -> None:
+    def _record(self, notes: RunNotes, sent: list[dict[str, Any]], reply: TracedReply) -> None:
         """A reply of a run that has no session of ours: what is new in what the model was sent, and the reply."""
         recorder = self._recorder(notes)
         known = Counter(read_message(item.value).digest for item in recorder.log.refresh())
@@ -141,7 +141,7 @@ class WakelogTraceProcessor(TracingProcessor):  # type: ignore[misc]  # the SDK 
     def _recorder(self, notes: RunNotes) -> Recorder:
         if notes.recorder is None:
             labels = {"framework": AGENT, "trace": notes.trace_id, "workflow": notes.workflow}
-            name = session_name(notes.group_id or notes.trace_id)
+            name = name_of_id(notes.group_id or notes.trace_id)
             session = self._store.session(name, agent=AGENT, labels={k: v for k, v in labels.items() if v})
             notes.recorder = Recorder(session, format=FORMAT)
         return notes.recorder
@@ -151,7 +151,7 @@ class WakelogTraceProcessor(TracingProcessor):  # type: ignore[misc]  # the SDK 
         error = str(span.error.get("message", "failed")) if span.error else ""
         output = "" if data.output is None else str(data.output)
         with notes.lock:
-            notes.calls.append(SeenCall(data.name, str(data.input or ""), output, _duration_us(span), error))
+            notes.calls.append(TracedCall(data.name, str(data.input or ""), output, _duration_us(span), error))
 
     def _add(self, notes: RunNotes, span: Any, tool: str, given: Any, output: Any) -> None:
         error = str(span.error.get("message", "failed")) if span.error else ""

@@ -14,7 +14,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from wakelog.mcp.recorder import Recorder
+    from wakelog.mcp.recorder import TrafficRecorder
     from wakelog.model.events import Trust
     from wakelog.session import Session
     from wakelog.store import Store
@@ -113,9 +113,9 @@ def proxy_command(
         made = into or f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
         return ctx.new_store().session(made, agent=f"proxy:{name}")
 
-    from wakelog.mcp.recorder import Recorder
+    from wakelog.mcp.recorder import TrafficRecorder
 
-    recorder = Recorder(open_session, name=name, trust=trust, closes=not into)
+    recorder = TrafficRecorder(open_session, name=name, trust=trust, closes=not into)
     if url:
         _serve_http(url, port, recorder)
         return
@@ -131,7 +131,7 @@ def _host(url: str) -> str:
     return urlsplit(url).hostname or "server"
 
 
-def _serve_http(url: str, port: int, recorder: Recorder) -> None:
+def _serve_http(url: str, port: int, recorder: TrafficRecorder) -> None:
     try:
         import uvicorn
 

@@ -64,6 +64,8 @@ def turn_lines(
             continue
         if entry.kind == "action.started" and entry.body.get("attempt", 1) == 1:
             continue  # the request says it
+        if row is not None and entry.kind == "items.kept":
+            continue  # the events after it say it
         yield show_line(ctx, session, entry, tools, turn=row is None)
         names = _WITH_OUTPUT if with_output else () if is_aside(entry.body) else _LONG.get(entry.kind, ())
         diff = session.files.change(entry) if with_output else None

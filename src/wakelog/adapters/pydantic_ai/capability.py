@@ -1,0 +1,119 @@
+"""A capability of Pydantic AI that records runs as they go: `Agent(…, capabilities=[WakelogCapability(session)])`.
+
+With a wakelog session it records alone: after every answer of the model, the messages that are new, so that a call is
+durable before its tool runs; and how the run ended. With a `WakelogConversationStore` the messages are recorded when
+the conversation is saved, so it only records each call before it runs: after a crash it is known which calls may have
+had effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_ai.capabilities import AbstractCapability
+
+from wakelog.adapters.pydantic_ai.conversation_store import WakelogConversationStore
+from wakelog.adapters.pydantic_ai.message_log import MessageLog
+from wakelog.adapters.pydantic_ai.message_shape import dumped
+from wakelog.importers.call_events import requested_call
+from wakelog.importers.files import storable
+from wakelog.importers.steps import AskStep
+from wakelog.importers.tools import effect_of
+from wakelog.model import events as ev
+from wakelog.model.events import Effect
+from wakelog.model.records import EventDraft
+from wakelog.runtime.bridge import in_thread_to_the_end
+from wakelog.session import Session
+
+
+class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # not installed where types are checked
+    """Records the runs of an agent."""
+
+    def __init__(
+        self, target: Session[Any] | WakelogConversationStore, *, effects: Mapping[str, Effect] | None = None
+    ) -> None:
+        self._target = target
+        self._effects = dict(effects or {})
+        self._log = MessageLog(target, effects) if isinstance(target, Session) else None
+
+    async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
+        """The run, and how it ended."""
+        if self._log is None:
+            return await handler()
+        try:
+            result = await handler()
+        except BaseException as exc:
+            await in_thread_to_the_end(self._end, list(ctx.messages), exc)
+            raise
+        await in_thread_to_the_end(self._end, list(result.all_messages()), None)
+        return result
+
+    async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
+        """An answer of the model, before what it asks for is done."""
+        if self._log is not None:
+            messages = list(ctx.messages)
+            if not messages or messages[-1] is not response:
+                messages.append(response)
+            await in_thread_to_the_end(self._sync, messages)
+        return response
+
+    async def before_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any) -> Any:
+        """A call, before it runs."""
+        if isinstance(self._target, WakelogConversationStore) and ctx.conversation_id:
+            await in_thread_to_the_end(self._intend, str(ctx.conversation_id), call)
+        return args
+
+    # Inside
+
+    def _sync(self, messages: list[Any], *, ends: bool = False) -> None:
+        log = self._log
+        assert log is not None
+        given = [{"message": dumped(message, f"messages[{n}]")} for n, message in enumerate(messages)]
+        log.refresh(0)
+        new = given[_shared(given, log) :]
+        if new:
+            log.write(
+                lambda parts: log.plan_messages(
+                    parts, [("", item) for item in new], after=log.items[-1] if log.items else None, ends=ends
+                )
+            )
+
+    def _end(self, messages: list[Any], error: BaseException | None) -> None:
+        self._sync(messages)
+        log = self._log
+        assert log is not None
+        if log.session.log.part("turn")["status"] != "open":
+            return
+        if error is None:
+            ended = ev.TurnEnded()
+        elif isinstance(error, Exception):
+            ended = ev.TurnEnded(outcome="failed", error=ev.Failure(type(error).__name__, str(error)))
+        else:
+            ended = ev.TurnEnded(outcome="interrupted")
+        log.session.append(EventDraft(ended, actor="runtime"))
+
+    def _intend(self, conversation_id: str, call: Any) -> None:
+        assert isinstance(self._target, WakelogConversationStore)
+        session = self._target.opened(conversation_id)
+        if call.tool_call_id in session.log.part("pending_actions"):
+            return
+        given = storable(call.args_as_dict())
+        effect = self._effects.get(call.tool_name) or effect_of(call.tool_name, given)
+        ask = AskStep(call.tool_call_id, call.tool_name, given, effect)
+        session.append(EventDraft(requested_call(ask)), EventDraft(ev.ActionStarted(action=ask.id), actor="runtime"))
+
+
+def _shared(given: list[dict[str, Any]], log: MessageLog) -> int:
+    """How many of the messages are recorded: they begin with some of the newest, or with all."""
+    known = [item.value["message"] for item in log.items]
+    for start in range(max(0, len(known) - len(given)), len(known)):
+        part = known[start:]
+        if all(_same(a, b["message"]) for a, b in zip(part, given, strict=False)):
+            return len(part)
+    return 0
+
+
+def _same(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    """Whether two are one message: the framework fills in fields as it goes."""
+    return bool(a["kind"] == b["kind"] and a["parts"] == b["parts"])

@@ -1,0 +1,80 @@
+"""Writes messages of Pydantic AI into a session: what the conversation store and the capability share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wakelog.adapters.item_log import ItemLog, KeptItem, PlannedItem
+from wakelog.adapters.message_events import MessagePlan, ReplyFacts
+from wakelog.adapters.pydantic_ai.message_shape import FORMAT, plan_message, read_parts, usage_of_response
+from wakelog.importers.reply_costs import ReplyCosts
+from wakelog.importers.steps import AskStep
+from wakelog.model import events as ev
+from wakelog.model.events import Effect
+from wakelog.model.records import EventDraft
+from wakelog.model.values import Value
+from wakelog.runtime.models import token_cost
+from wakelog.session import Session
+from wakelog.store import Store
+
+
+class MessageLog(ItemLog):
+    """The items of a session that are messages of Pydantic AI. An item is `{"message": …}`, with what else is kept of
+    it."""
+
+    def __init__(self, session: Session[Any], effects: Mapping[str, Effect] | None = None) -> None:
+        super().__init__(session, FORMAT)
+        self._effects = dict(effects or {})
+        self._costs = ReplyCosts(session.store) if isinstance(session.store, Store) else None
+
+    def plan_messages(
+        self,
+        parts: dict[str, Value],
+        given: Sequence[tuple[str, dict[str, Any]]],
+        *,
+        after: KeptItem | None,
+        ends: bool,
+    ) -> list[PlannedItem]:
+        """The events of items, each with its id, that follow the item `after`. With `ends` the turn is over."""
+        is_reply = after is not None and after.value["message"]["kind"] == "response"
+        has_results = after is not None and any(m.answers for m in read_parts(after.value["message"], self._effects))
+        planned: list[PlannedItem] = []
+        is_open, has_reply, pending = (
+            parts["turn"]["status"] == "open",
+            is_reply or has_results,
+            parts["pending_actions"],
+        )
+        answered = {
+            answer.id
+            for _, item in given
+            for m in read_parts(item["message"], self._effects)
+            for answer, _ in m.answers
+        }
+        plan = MessagePlan(
+            is_open=is_open, has_reply=has_reply, pending=pending, ask_of=self._ask_of, stays_open=True, later=answered
+        )
+        for id, item in given:
+            message = item["message"]
+            if message["kind"] == "response":
+                plan.reply(self._facts(message))
+            planned.append(plan_message(plan, item, message, id, self._effects))
+        if ends and planned and plan.is_over:
+            planned[-1].drafts.append(EventDraft(ev.TurnEnded(), actor="runtime"))
+        return planned
+
+    def _facts(self, message: dict[str, Any]) -> ReplyFacts:
+        model, usage = str(message.get("model_name") or ""), usage_of_response(message)
+        at = self.session.log.clock()
+        cost = self._costs.cost(model, usage, 0, at) if self._costs is not None else token_cost(usage)
+        id, stop = message.get("provider_response_id"), message.get("finish_reason")
+        return ReplyFacts(str(id or ""), model, cost, str(stop or ""))
+
+    def _ask_of(self, call: str) -> AskStep | None:
+        for item in reversed(self.items):
+            if call.encode() in item.raw:
+                for message in read_parts(item.value["message"], self._effects):
+                    for ask in message.asks:
+                        if ask.id == call:
+                            return ask
+        return None

@@ -1,0 +1,146 @@
+"""Messages of Pydantic AI, read as those of a provider: then they become events like any others.
+
+A request holds what the model was told: system prompts, the user's words, results of tools. A response holds what it
+said and asked for. Parts that say nothing to a person are only kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from pydantic_ai.messages import ModelMessagesTypeAdapter
+from pydantic_core import PydanticSerializationError
+
+from wakelog.adapters.item_log import PlannedItem, checked
+from wakelog.adapters.message_events import MessagePlan, ReadMessage, read_message
+from wakelog.errors import InvalidInputError
+from wakelog.model import events as ev
+from wakelog.model.events import Effect
+from wakelog.model.records import EventDraft
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value, check_value
+
+AGENT = "pydantic-ai"
+FORMAT = "pydantic-ai"
+
+
+def dumped(message: Any, where: str) -> dict[str, Any]:
+    """A message as JSON; InvalidInputError names the path of what has none."""
+    try:
+        [value] = ModelMessagesTypeAdapter.dump_python([message], mode="json")
+    except PydanticSerializationError as exc:
+        raise InvalidInputError(
+            f"{where}{_culprit(message)} cannot be stored: {exc}",
+            kind="not-a-value",
+            hint="let the tool return JSON, a dataclass or a Pydantic model",
+        ) from exc
+    found: dict[str, Any] = check_value(value, where)
+    return found
+
+
+def _culprit(message: Any) -> str:
+    """The part that cannot be written as JSON."""
+    import copy
+
+    for place, part in enumerate(message.parts):
+        alone = copy.copy(message)
+        alone.parts = [part]
+        try:
+            ModelMessagesTypeAdapter.dump_python([alone], mode="json")
+        except PydanticSerializationError:
+            return f".parts[{place}]"
+    return ""
+
+
+def loaded(value: dict[str, Any]) -> Any:
+    """The message that was dumped."""
+    [message] = ModelMessagesTypeAdapter.validate_python([value])
+    return message
+
+
+def plan_message(
+    plan: MessagePlan, item: Value, message: dict[str, Any], id: str, effects: Mapping[str, Effect]
+) -> PlannedItem:
+    """The events of one message, as those of the item that keeps it."""
+    drafts = [draft for each in plan.plan(read_parts(message, effects)) for draft in each.drafts]
+    if not drafts:
+        added = ev.MessageAdded(role="system", content=message["parts"], name=FORMAT)
+        drafts.append(EventDraft(added, actor="runtime"))
+    return PlannedItem(item, drafts, id)
+
+
+def read_parts(message: dict[str, Any], effects: Mapping[str, Effect]) -> list[ReadMessage]:
+    """A message as those that a provider would have."""
+    shaped = _response(message) if message["kind"] == "response" else _request(message)
+    return [read_message(each, effects) for each in shaped]
+
+
+def _request(message: dict[str, Any]) -> list[dict[str, Any]]:
+    out: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
+    for part in message["parts"]:
+        kind, content = part.get("part_kind"), part.get("content")
+        if kind == "system-prompt":
+            out.append({"role": "system", "content": content})
+        elif kind == "user-prompt":
+            is_one = isinstance(content, list) and len(content) == 1 and isinstance(content[0], str)
+            out.append({"role": "user", "content": content[0] if is_one else content})
+        elif kind in ("tool-return", "retry-prompt") and part.get("tool_call_id") and part.get("tool_name"):
+            is_error = kind == "retry-prompt" or part.get("outcome", "success") != "success"
+            results.append(
+                {"type": "tool_result", "tool_use_id": part["tool_call_id"], "content": content, "is_error": is_error}
+            )
+        elif kind in ("retry-prompt", "retry-feedback") and content:
+            out.append({"role": "system", "content": content})
+    if results:
+        out.insert(0, {"role": "user", "content": results})
+    return out
+
+
+def _response(message: dict[str, Any]) -> list[dict[str, Any]]:
+    blocks: list[dict[str, Any]] = []
+    for part in message["parts"]:
+        match part.get("part_kind"):
+            case "text":
+                blocks.append({"type": "text", "text": part.get("content") or ""})
+            case "thinking":
+                blocks.append({"type": "thinking", "thinking": part.get("content") or ""})
+            case "tool-call":
+                given = _arguments(part.get("args"))
+                name, id = str(part.get("tool_name") or "unknown"), str(part.get("tool_call_id") or "")
+                blocks.append({"type": "tool_use", "id": id, "name": name, "input": given})
+            case _:
+                blocks.append({"type": str(part.get("part_kind") or "part"), "part": part})
+    return [{"role": "assistant", "content": blocks or ""}]
+
+
+def _arguments(given: Any) -> Value:
+    if not isinstance(given, str):
+        return given
+    try:
+        return checked([msgspec.json.decode(given)])[0]
+    except (msgspec.DecodeError, InvalidInputError):
+        return given
+
+
+def usage_of_response(message: dict[str, Any]) -> Usage:
+    """What a response used."""
+    told = message.get("usage") or {}
+
+    def count(name: str) -> int:
+        found = told.get(name)
+        return found if isinstance(found, int) and found > 0 else 0
+
+    read, written, long = count("cache_read_tokens"), count("cache_write_tokens"), count("cache_write_1h_tokens")
+    long = min(long, written)
+    reasoned = min(count("output_reasoning_tokens"), count("output_tokens"))
+    return Usage(
+        input=max(0, count("input_tokens") - read - written),
+        cache_read=read,
+        cache_write=written - long,
+        cache_write_1h=long,
+        output=count("output_tokens") - reasoned,
+        reasoning=reasoned,
+    )

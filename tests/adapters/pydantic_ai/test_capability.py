@@ -1,0 +1,93 @@
+"""The capability that records runs of Pydantic AI as they go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.conversation import Conversation
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.usage import RequestUsage
+
+import wakelog
+from wakelog.adapters.pydantic_ai import WakelogCapability, WakelogConversationStore
+from wakelog.store import Store
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with wakelog.open("memory:") as opened:
+        yield opened
+
+
+def answer(messages: list[Any], info: AgentInfo) -> ModelResponse:
+    last = messages[-1].parts[-1]
+    usage = RequestUsage(input_tokens=30, output_tokens=4)
+    if isinstance(last, UserPromptPart):
+        return ModelResponse(parts=[ToolCallPart("send", {"to": "Ann"}, "c1")], usage=usage, model_name="gpt-4o")
+    return ModelResponse(parts=[TextPart("sent")], usage=usage, model_name="gpt-4o")
+
+
+def build(target: Any, tool: Any) -> Any:
+    made = Agent(FunctionModel(answer), capabilities=[WakelogCapability(target)])
+    made.tool_plain(tool, name="send")
+    return made
+
+
+def test_a_run_is_recorded_and_a_call_is_durable_before_it_runs(store: Store) -> None:
+    session = store.session("run")
+    seen: list[Any] = []
+
+    def send(to: str) -> str:
+        seen.extend(p["tool"] for p in store.resume("run").log.part("pending_actions").values())
+        return "ok"
+
+    made = build(session, send)
+    history = asyncio.run(made.run("mail Ann")).all_messages()
+    asyncio.run(made.run("and again", message_history=history))
+    assert seen == ["send", "send"]
+    kinds = [e.kind for e in session.log.entries() if e.kind not in ("items.kept", "session.opened")]
+    turn = ["turn.started", "action.recorded", "action.requested", "action.started"]
+    turn += ["action.succeeded", "action.recorded", "turn.ended"]
+    assert kinds == [*turn, *turn]
+    assert store.cost(session.id).total.tokens_in == 120
+
+
+def test_a_run_that_fails_is_a_failed_turn(store: Store) -> None:
+    session = store.session("run")
+
+    def send(to: str) -> str:
+        raise RuntimeError("no network")
+
+    with pytest.raises(RuntimeError):
+        asyncio.run(build(session, send).run("mail Ann"))
+    [ended] = [e.body for e in session.log.entries() if e.kind == "turn.ended"]
+    assert (ended["outcome"], ended["error"]["type"]) == ("failed", "RuntimeError")
+
+
+def test_beside_a_conversation_store_it_records_calls_before_they_run(store: Store) -> None:
+    conversations = WakelogConversationStore(store)
+    seen: list[Any] = []
+
+    def send(to: str) -> str:
+        pending = conversations.session("talk").log.part("pending_actions")
+        seen.extend((p["tool"], p["status"]) for p in pending.values())
+        return "ok"
+
+    async def run() -> None:
+        conversation = Conversation(conversation_id="talk")
+        await conversations.save(await build(conversations, send).run("mail Ann", conversation=conversation))
+        assert len((await conversations.load("talk")).messages) == 4
+
+    asyncio.run(run())
+    assert seen == [("send", "running")]
+    session = conversations.session("talk")
+    assert [e.kind for e in session.log.entries() if e.body.get("action") == "c1"] == [
+        *("action.requested", "action.started", "action.succeeded")
+    ]
+    assert session.log.part("pending_actions") == {}
+    assert session.log.part("turn")["status"] == "completed"
