@@ -67,6 +67,7 @@ $(BENCH_STAMP): pyproject.toml benchmarks/constraints.txt
 
 bench: venv bench-venv ## run every benchmark, peers and all; about half an hour and more
 	$(BENCH_PY) -m benchmarks --json $(BENCH_RESULTS)/full.json --plots $(BENCH_RESULTS)
+	$(BENCH_PY) -m benchmarks.adk_sessions
 	$(PY) -m benchmarks.calls
 	$(PY) -m benchmarks.mcp
 	$(PY) -m benchmarks.serving
