@@ -78,9 +78,9 @@ class AcpRecorder:
             params = params if isinstance(params, dict) else {}
             if "id" in message:
                 self._asked[from_client, str(message["id"])] = method, params
-            if isinstance(session := params.get("sessionId"), str):
-                if from_client == (method in _OF_CLIENT):
-                    self._session(session).said(method, params, message)
+            session = params.get("sessionId")
+            if isinstance(session, str) and from_client == (method in _OF_CLIENT):
+                self._session(session).said(method, params, message)
         elif "id" in message:
             method, params = self._asked.pop((not from_client, str(message["id"])), ("", {}))
             result = message.get("result")
