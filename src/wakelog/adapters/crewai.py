@@ -54,7 +54,7 @@ _PRUNED = "x.crewai.checkpoints_pruned"
 _decode = msgspec.json.Decoder().decode
 
 
-class WakelogFlowPersistence(FlowPersistence):
+class WakelogFlowPersistence(FlowPersistence):  # type: ignore[misc]  # Any where it is not installed
     """Keeps the state of flows in a store."""
 
     persistence_type: str = "WakelogFlowPersistence"
@@ -160,7 +160,7 @@ class WakelogFlowPersistence(FlowPersistence):
         retry_on_moved_head(held.log.id, "to save the state of a flow", attempt)
 
 
-class WakelogCheckpointProvider(JsonProvider):
+class WakelogCheckpointProvider(JsonProvider):  # type: ignore[misc]  # Any where it is not installed
     """Keeps the checkpoints of crews and flows in a store: each is a place in the session
     `crewai-checkpoint/<location>`, and only what changed since the one before is stored.
 

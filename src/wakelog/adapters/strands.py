@@ -55,7 +55,7 @@ _ENDS: dict[str, Literal["completed", "failed", "interrupted"]] = {
 Drafts = Callable[[dict[str, Any]], list[EventDraft]]
 
 
-class WakelogSessionRepository(SessionRepository):
+class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any where it is not installed
     """Keeps the sessions of Strands in a store."""
 
     def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
@@ -281,7 +281,7 @@ class WakelogSessionRepository(SessionRepository):
         retry_on_moved_head(held.log.id, "to store an agent", attempt)
 
 
-class WakelogSessionManager(RepositorySessionManager):
+class WakelogSessionManager(RepositorySessionManager):  # type: ignore[misc]  # Any where it is not installed
     """A session manager whose sessions are in a store."""
 
     def __init__(self, session_id: str, store: Store | str | os.PathLike[str] | None = None, **kwargs: Any) -> None:

@@ -26,7 +26,7 @@ def _answer(part: types.Part) -> LlmResponse:
     return LlmResponse(content=content, usage_metadata=USED, model_version="gemini-2.5-flash")
 
 
-class ScriptedLlm(BaseLlm):
+class ScriptedLlm(BaseLlm):  # type: ignore[misc]  # Any where it is not installed
     """Gives one answer of the script after another, and remembers what it was sent."""
 
     _script: list[LlmResponse] = PrivateAttr(default_factory=list)

@@ -264,14 +264,14 @@ def test_a_class_whose_module_is_not_loaded_is_not_imported(store) -> None:
     asyncio.run(test())
 
 
-class Upper(Executor):
+class Upper(Executor):  # type: ignore[misc]  # Any where it is not installed
     @handler
     async def work(self, text: str, ctx: WorkflowContext[str]) -> None:
         ctx.set_state("seen", [*(ctx.get_state("seen") or []), text])
         await ctx.send_message(text.upper())
 
 
-class Ask(Executor):
+class Ask(Executor):  # type: ignore[misc]  # Any where it is not installed
     @handler
     async def work(self, text: str, ctx: WorkflowContext[Any, str]) -> None:
         await ctx.request_info(Question(f"really {text}?"), str)

@@ -25,7 +25,7 @@ from wakelog.errors import InvalidInputError
 from wakelog.store import Store
 
 
-class ScriptedClient(FunctionInvocationLayer, BaseChatClient):
+class ScriptedClient(FunctionInvocationLayer, BaseChatClient):  # type: ignore[misc]  # Any where it is not installed
     """Gives one answer of the script after another, and remembers what it was sent."""
 
     def __init__(self, *script: list[Any]) -> None:

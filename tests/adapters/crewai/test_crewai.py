@@ -135,7 +135,7 @@ def test_each_method_of_a_flow_is_a_turn_that_says_what_it_changed(store) -> Non
     persistence = WakelogFlowPersistence(store)
 
     @persist(persistence)
-    class Report(Flow[State]):
+    class Report(Flow[State]):  # type: ignore[misc]  # Any where it is not installed
         @start()
         def first(self) -> str:
             self.state.n = 1
@@ -201,7 +201,7 @@ def test_crewai_takes_the_provider_and_restores_from_a_file_of_it(store, tmp_pat
     config = CheckpointConfig(location="flows", provider=provider, on_events=["method_execution_finished"])
     assert config.provider is provider
 
-    class Report(Flow[State]):
+    class Report(Flow[State]):  # type: ignore[misc]  # Any where it is not installed
         @start()
         def first(self) -> str:
             self.state.n = 7

@@ -212,7 +212,7 @@ def test_a_value_that_cannot_be_stored_is_refused_with_its_path(store) -> None:
 # Real agents
 
 
-class ScriptedModel(Model):
+class ScriptedModel(Model):  # type: ignore[misc]  # Any where it is not installed
     """Gives one answer of the script after another, and remembers what it was sent."""
 
     def __init__(self, *script: Any) -> None:

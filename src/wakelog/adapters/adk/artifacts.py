@@ -49,7 +49,7 @@ class SavedVersion(msgspec.Struct, frozen=True):
     entry: Entry
 
 
-class WakelogArtifactService(BaseArtifactService):
+class WakelogArtifactService(BaseArtifactService):  # type: ignore[misc]  # Any where it is not installed
     """Keeps the artifacts of ADK in a store."""
 
     def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:

@@ -59,7 +59,7 @@ class _Known(msgspec.Struct):
     forgotten: set[str] = set()
 
 
-class WakelogMemoryService(BaseMemoryService):
+class WakelogMemoryService(BaseMemoryService):  # type: ignore[misc]  # Any where it is not installed
     """Keeps the memory of ADK in a store."""
 
     def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:

@@ -43,7 +43,7 @@ RECENT = 64
 _LABELS = ("adk.app", "adk.user", "adk.session")
 
 
-class WakelogSessionService(BaseSessionService):
+class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any where it is not installed
     """Keeps the sessions of ADK in a store."""
 
     def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:

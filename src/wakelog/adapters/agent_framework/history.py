@@ -29,7 +29,7 @@ NO_SESSION = "default"
 _told: contextvars.ContextVar[Any] = contextvars.ContextVar("wakelog.agent_framework.response", default=None)
 
 
-class WakelogHistoryProvider(HistoryProvider):
+class WakelogHistoryProvider(HistoryProvider):  # type: ignore[misc]  # Any where it is not installed
     """Keeps the messages of agents in a store."""
 
     DEFAULT_SOURCE_ID = "wakelog"

@@ -23,7 +23,7 @@ from wakelog.store import Store
 SNAPSHOTS = "agent-framework-session"
 
 
-class WakelogAgentSessionStore(SessionStore):
+class WakelogAgentSessionStore(SessionStore):  # type: ignore[misc]  # Any where it is not installed
     """Keeps snapshots of agent sessions in a store."""
 
     def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
