@@ -85,11 +85,8 @@ $(BENCH_STAMP): pyproject.toml benchmarks/constraints.txt
 
 bench: page bench-venv ## run every benchmark, peers and all; about half an hour and more
 	$(BENCH_PY) -m benchmarks --json $(BENCH_RESULTS)/full.json --plots $(BENCH_RESULTS)
-<<<<<<< HEAD
 	$(BENCH_PY) -m benchmarks.adapters
-=======
 	$(BENCH_PY) -m benchmarks.adk_sessions
->>>>>>> frameworks
 	$(PY) -m benchmarks.calls
 	$(PY) -m benchmarks.mcp
 	$(PY) -m benchmarks.serving

@@ -20,7 +20,6 @@ from wakelog.importers.files import Sample, decoded
 from wakelog.importers.foreign_database import MAGIC, opened_database, tables
 from wakelog.importers.moments import microseconds
 from wakelog.importers.provider_messages import ReadMessage, read_message, reply_blocks, said_content
-from wakelog.importers.sqlite_files import MAGIC, opened, tables
 from wakelog.importers.steps import (
     PromptStep,
     ReplyStep,
