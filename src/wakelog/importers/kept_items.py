@@ -27,24 +27,26 @@ Field = Callable[[int, str], Value]
 """What the event of a number holds in a field."""
 
 
-def hollow(item: Value, events: Iterable[tuple[int, Event]]) -> bytes:
-    """An item without what events hold, as JSON. Events are given with their numbers, counted from its own first one;
-    where two hold the same, the first that is given counts."""
-    rest = _hollow(item, _Places(events), "")
+def hollow(item: Value, events: Iterable[tuple[int, Event]], others: EventPlaces | None = None, at: int = 0) -> bytes:
+    """An item without what events hold, as JSON. Its own events are given with their numbers, counted from its first
+    one. What none of them holds may be among `others`, the events of the whole commit, in which its first is number
+    `at`."""
+    rest = _hollow(item, EventPlaces(events, others, at), "")
     try:
         return _encode(rest)
     except (ValueError, OverflowError):  # numbers and texts that few can read
         return json.dumps(rest).encode()
 
 
-class _Places:
+class EventPlaces:
     """Where values are in some events: texts by what they say, containers by being the same."""
 
-    def __init__(self, events: Iterable[tuple[int, Event]]) -> None:
+    def __init__(self, events: Iterable[tuple[int, Event]], others: EventPlaces | None = None, at: int = 0) -> None:
+        self._others, self._at = others, at
         self._texts: dict[str, dict[str, Any]] = {}
         self._written: dict[str, dict[str, Any]] | None = None
         self._fields: list[tuple[Value, list[int | str]]] = []
-        self.containers: dict[int, dict[str, Any]] = {}
+        self._containers: dict[int, dict[str, Any]] = {}
         for number, event in events:
             for field in event.payload_fields:
                 value = getattr(event, field)
@@ -56,19 +58,36 @@ class _Places:
         if isinstance(value, str):
             self._texts.setdefault(value, {IN: path})
         elif isinstance(value, dict):
-            self.containers.setdefault(id(value), {IN: path})
+            self._containers.setdefault(id(value), {IN: path})
             for key, held in value.items():
                 self._add(held, [*path, key])
         elif isinstance(value, list):
-            self.containers.setdefault(id(value), {IN: path})
+            self._containers.setdefault(id(value), {IN: path})
             for place, held in enumerate(value):
                 self._add(held, [*path, place])
 
     def text(self, text: str) -> Value:
         """Where a text is; the text itself where it is nowhere."""
-        if text in self._texts:
-            return self._texts[text]
-        return self._as_json().get(text, text) if text[:1] in ("{", "[") else text
+        found = self._texts.get(text)
+        if found is None and text[:1] in ("{", "["):
+            found = self._as_json().get(text)
+        if found is None and self._others is not None:
+            found = self._moved(self._others.text(text))
+        return text if found is None else found
+
+    def container(self, value: Value) -> Value:
+        """Where a list or an object is; None where it is nowhere."""
+        found = self._containers.get(id(value))
+        if found is None and self._others is not None:
+            found = self._moved(self._others.container(value))
+        return found
+
+    def _moved(self, found: Value) -> dict[str, Any] | None:
+        """A place among the others, counted from the first event of this one's."""
+        if not isinstance(found, dict):
+            return None
+        number, *path = found[IN]
+        return {**found, IN: [number - self._at, *path]}
 
     def _as_json(self) -> dict[str, dict[str, Any]]:
         if self._written is None:
@@ -83,16 +102,16 @@ class _Places:
 _WRITTEN: dict[str, Callable[[Value], str]] = {"json": lambda value: _encode(value).decode(), "json-spaced": json.dumps}
 
 
-def _hollow(value: Value, places: _Places, key: str) -> Value:
+def _hollow(value: Value, places: EventPlaces, key: str) -> Value:
     if isinstance(value, str):
         return value if key in _STRUCTURE else places.text(value)
     if isinstance(value, dict):
-        if (found := places.containers.get(id(value))) is not None:
+        if (found := places.container(value)) is not None:
             return found
         inner = {name: _hollow(held, places, name) for name, held in value.items()}
         return {IN: {IS: inner}} if IN in inner else inner
     if isinstance(value, list):
-        if (found := places.containers.get(id(value))) is not None:
+        if (found := places.container(value)) is not None:
             return found
         return [_hollow(held, places, "") for held in value]
     return value

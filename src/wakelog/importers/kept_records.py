@@ -10,7 +10,7 @@ import msgspec
 
 from wakelog.importers.call_events import requested_call
 from wakelog.importers.import_commit import ImportCommit
-from wakelog.importers.kept_items import hollow
+from wakelog.importers.kept_items import EventPlaces, hollow
 from wakelog.importers.session_writer import SessionWriter
 from wakelog.importers.steps import AskStep, Step
 from wakelog.log import Log
@@ -37,12 +37,11 @@ class KeptCommit(ImportCommit):
         steps: tuple[str, ...] = (),
     ) -> ev.Event:
         events = [draft.event for draft in drafts]
-        lines, place = [], 0
+        lines, place, everywhere = [], 0, EventPlaces(enumerate(events))
         for count, rest in zip(counts, rests, strict=True):
-            # What an answer said may stand in an event of a later entry: its own come first, then the others.
-            own = [(n - place, events[n]) for n in range(place, place + count)]
-            others = [(n - place, events[n]) for n in range(len(events)) if not place <= n < place + count]
-            lines.append(hollow(rest, [*own, *others]))
+            # What an answer said may stand in an event of a later entry.
+            own = enumerate(events[place : place + count])
+            lines.append(hollow(rest, own, everywhere, place))
             place += count
         return ev.ItemsKept(
             format=self._format,
