@@ -9,6 +9,7 @@ in its stored form.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import ormsgpack
@@ -96,7 +97,7 @@ class ChannelCopy:
     def _moved_list(self, value: list[Any], path: str, where: str) -> tuple[ChannelCopy, Delta]:
         given, own, same = self._given, self._own, self._is_same
         shorter = min(len(given), len(value))
-        head = 0
+        head = self._unchanged(value)
         while head < shorter and same(value[head], given[head], own[head]):
             head += 1
         tail = 0
@@ -109,6 +110,15 @@ class ChannelCopy:
         fresh = ChannelCopy(self._codec)
         fresh._own, fresh._given = [*own[:head], *map(copy, after), *own[len(own) - tail :]], list(value)
         return fresh, [_shifted(op, path, head) for op in diff(old, new)]
+
+    def _unchanged(self, value: list[Any]) -> int:
+        """How many items are there, if all are messages that are as they were, and none is gone. Else 0: that is seen
+        one by one."""
+        given = self._given
+        if len(value) < len(given) or not all(map(operator.is_, given, value)):
+            return 0
+        fields = self._codec.fields_of(given)
+        return len(given) if fields is not None and fields == self._codec.fields_of(self._own) else 0
 
     def _moved_dict(self, value: dict[str, Any], path: str, where: str) -> tuple[ChannelCopy, Delta] | None:
         given, own = self._given, self._own

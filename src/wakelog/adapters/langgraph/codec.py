@@ -8,6 +8,7 @@ one that encrypts, is opaque: each value, or each item of a list, is stored as t
 from __future__ import annotations
 
 import base64
+import operator
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -21,6 +22,10 @@ from wakelog.model.values import INT_MAX, Value
 _ATOMS = frozenset({str, int, bool, float, type(None)})
 _MESSAGES = frozenset({AIMessage, HumanMessage, SystemMessage, ToolMessage})
 _DEPTH_MAX = 24
+_PLAIN = frozenset({dict, list})
+_set = object.__setattr__
+_fields_of = operator.attrgetter("__dict__")
+_extra_of = operator.attrgetter("__pydantic_extra__")
 
 
 class ValueCodec:
@@ -147,12 +152,31 @@ class ValueCodec:
         return self.revived(self.stored(value, "a value"))
 
     def _copied_message(self, message: BaseMessage) -> BaseMessage:
-        fresh = message.model_copy()
-        fields = fresh.__dict__
-        for name, item in fields.items():
-            if type(item) not in _ATOMS:
-                fields[name] = self.copied(item)
+        # What Pydantic's own copy does, but for what is inside: it would be shared.
+        fresh = object.__new__(type(message))
+        _set(fresh, "__dict__", self._copied_fields(message.__dict__))
+        extra = message.__pydantic_extra__
+        _set(fresh, "__pydantic_extra__", None if extra is None else self._copied_fields(extra))
+        _set(fresh, "__pydantic_fields_set__", set(message.__pydantic_fields_set__))
+        _set(fresh, "__pydantic_private__", None)
         return fresh
+
+    def _copied_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: item
+            if (kind := type(item)) in _ATOMS
+            else self.copied(item)
+            if item or kind not in _PLAIN
+            else kind()
+            for name, item in fields.items()
+        }
+
+    @staticmethod
+    def fields_of(items: list[Any]) -> list[dict[str, Any]] | None:
+        """The fields of messages, to compare many at once; None where one of them is something else."""
+        if not _MESSAGES.issuperset(map(type, items)) or any(map(_extra_of, items)):
+            return None
+        return list(map(_fields_of, items))
 
     def is_same(self, value: Any, copy: Any) -> bool:
         """Whether a value is still what its copy was made from. For what cannot be compared cheaply: no."""
@@ -165,5 +189,9 @@ class ValueCodec:
             except Exception:  # what is inside may refuse to be compared
                 return False
         if kind in _MESSAGES:
-            return type(copy) is kind and bool(value.__dict__ == copy.__dict__)
+            return (
+                type(copy) is kind
+                and bool(value.__dict__ == copy.__dict__)
+                and bool(value.__pydantic_extra__ == copy.__pydantic_extra__)
+            )
         return False
