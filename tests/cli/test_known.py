@@ -91,8 +91,8 @@ def test_an_agent_recalls_over_mcp(store: Store) -> None:
     tools.records_recall = False
     assert json.loads(tools.recall(error=MISSING, session_id="four"))["lines"]
     assert session.log.entry(session.head.seq - 1).kind == "session.opened"
-    known = json.loads(tools.known("src/a.py", aspect="failed"))
-    assert known["lines"][0]["text"] == "a lock in src/a.py: it deadlocks"
+    [line] = json.loads(tools.recall(files=["src/a.py"], session_id="four"))["lines"]
+    assert line["text"] == "a lock in src/a.py: it deadlocks"
 
 
 def test_a_served_store_gives_the_same_answers(folder: Path) -> None:

@@ -164,7 +164,6 @@ LOOKING = (
     "why",
     "insight",
     "search",
-    "known",
     "recall",
     "brief",
     "pending",

@@ -149,22 +149,33 @@ class ChainMine:
         strata = self._strata()
         if not any(len(runs) > 1 for runs in strata.values()):
             return dict.fromkeys(chains, ChainEffect("no tasks"))
-        mixed = {task: runs for task, runs in strata.items() if len(runs) > 1 and len({good for _, good in runs}) == 2}
-        wanted = set(chains)
-        has: dict[tuple[int, ...], set[str]] = {steps: set() for steps in chains}
-        for runs in mixed.values():
-            for root, _ in runs:
-                for length in range(2, LONGEST + 1):
-                    for gram in _grams(self._traces[root], length, None):
-                        if gram in wanted:
-                            has[gram].add(root)
-        tables = {steps: [_table(runs, has[steps]) for runs in mixed.values()] for steps in chains}
-        asked = [steps for steps in chains if telling_size(tables[steps]) >= TOO_FEW]
-        chances = [_chance(tables[steps]) for steps in asked]
-        kept = dict(zip(asked, benjamini_hochberg(chances), strict=True))
+        # The runs of tasks with both outcomes stand task by task, the good ones first, with one byte a run and chain:
+        # so a table is two counts, and a large store fits into little memory.
+        runs: list[str] = []
+        bounds: list[tuple[int, int, int]] = []
+        for each in strata.values():
+            good = [root for root, is_good in each if is_good]
+            bad = [root for root, is_good in each if not is_good]
+            if good and bad:
+                bounds.append((len(runs), len(runs) + len(good), len(runs) + len(each)))
+                runs += [*good, *bad]
+        has = {steps: bytearray(len(runs)) for steps in chains}
+        for place, root in enumerate(runs):
+            for length in range(2, LONGEST + 1):
+                for gram in _grams(self._traces[root], length, None):
+                    if (row := has.get(gram)) is not None:
+                        row[place] = 1
         out = dict.fromkeys(chains, ChainEffect("too few"))
-        for steps, chance in zip(asked, chances, strict=True):
-            out[steps] = _effect(tables[steps], chance, is_kept=kept[steps])
+        asked: list[tuple[tuple[int, ...], ChainEffect, float]] = []
+        for steps in chains:
+            table = _tables(has.pop(steps), bounds)
+            if telling_size(table) >= TOO_FEW:
+                chance = _chance(table)
+                asked.append((steps, _effect(table, chance), chance))
+        kept = benjamini_hochberg([chance for _, _, chance in asked])
+        for (steps, effect, _), is_kept in zip(asked, kept, strict=True):
+            told = "more" if effect.odds > 1 else "less"
+            out[steps] = msgspec.structs.replace(effect, verdict=told) if is_kept else effect
         return out
 
     def _strata(self) -> dict[str, list[tuple[str, bool]]]:
@@ -188,11 +199,15 @@ def _grams(
     return found
 
 
-def _table(runs: Sequence[tuple[str, bool]], having: set[str]) -> Counts:
-    counts = [0, 0, 0, 0]
-    for root, good in runs:
-        counts[(0 if root in having else 2) + (0 if good else 1)] += 1
-    return counts[0], counts[1], counts[2], counts[3]
+def _tables(has: bytearray, bounds: Sequence[tuple[int, int, int]]) -> list[Counts]:
+    """The table of each task in which the chain varies; `bounds` are where its good runs begin, its bad ones begin, and
+    it ends."""
+    out = []
+    for first, middle, end in bounds:
+        good, bad = has.count(1, first, middle), has.count(1, middle, end)
+        if 0 < good + bad < end - first:
+            out.append((good, bad, middle - first - good, end - middle - bad))
+    return out
 
 
 def _chance(strata: Sequence[Counts]) -> float:
@@ -201,18 +216,15 @@ def _chance(strata: Sequence[Counts]) -> float:
     return permuted(strata) if chance < WORTH_SHUFFLING and telling_size(strata) < SHUFFLED_BELOW else chance
 
 
-def _effect(strata: Sequence[Counts], chance: float, *, is_kept: bool) -> ChainEffect:
+def _effect(strata: Sequence[Counts], chance: float) -> ChainEffect:
     a, b, c, d = (sum(column) for column in zip(*strata, strict=True))
-    odds = common_odds(strata)
-    verdict = ("more" if odds > 1 else "less") if is_kept else "no difference"
-    telling = sum(0 < s[0] + s[1] < sum(s) for s in strata)
     return ChainEffect(
-        verdict,
-        round(odds, 2),
-        round(chance, 5),
-        round(a / (a + b), 3) if a + b else 0.0,
-        round(c / (c + d), 3) if c + d else 0.0,
-        telling,
+        verdict="no difference",
+        odds=round(common_odds(strata), 2),
+        chance=round(chance, 5),
+        with_rate=round(a / (a + b), 3),
+        without_rate=round(c / (c + d), 3),
+        tasks=len(strata),
     )
 
 
