@@ -69,6 +69,7 @@ class TurnsQuery(Query, frozen=True):
     rewound: bool = False
     newest_first: bool = True
     after: str = ""
+    """The `next` of the page before, or any attempt as `turn.attempt`: what comes after it."""
     limit: Limit = 50
 
 
