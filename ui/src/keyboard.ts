@@ -86,6 +86,7 @@ export const KEY_TABLE: { group: string; keys: [string, string][] }[] = [
       ["g s", "sessions"],
       ["g l", "live"],
       ["g f", "search"],
+      ["g d", "compare"],
       ["g c", "cost"],
       ["g a", "audit"],
       ["g h", "store health"],
