@@ -24,9 +24,10 @@ STORIES = ("fix-bug", "injection", "crash", "tampered", "transcript", "fleet")
 Open = Callable[..., Reader]
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for all tests of this folder. Not for longer: its loop runs in this thread while it is open."""
+    """One browser for the tests of a file. Not for longer: its loop runs in this thread while it is open, and no other
+    loop can."""
     if missing := what_is_missing():
         pytest.skip(missing)
     from playwright.sync_api import sync_playwright
@@ -48,7 +49,7 @@ def stories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def reading(stories: Path) -> Iterator[RunningServer]:
     """A server for those who only look."""
     with serving(Settings(url=str(stories), rate=0), launch_scope="read") as running:
