@@ -112,6 +112,7 @@ DONE_BY = {
 RECORDING = "recording is for the program that does the work; a person would be making things up"
 PLUMBING = "a building block of the verbs above, without an answer of its own"
 NOT_DONE = {
+    "Session.trust.picture": "drawn by the page; `why` and `taint` say the same in lines",
     "Store.reserve": "for links to a session that is opened later, which a person has no use for",
     "Store.is_open": "for importers; a person sees it in ls",
     **dict.fromkeys(["Session.files.capture"], "files are captured around the calls of a program"),

@@ -297,6 +297,17 @@ def recalled(log: Log) -> Log:
     return log
 
 
+def kept(log: Log) -> Log:
+    """Items of a framework's own history, told by the events after them in their commit."""
+    rest = '{"role":"user","content":{"$in":[0,"content"]}}\n{"role":"assistant","content":{"$in":[0,"content"]}}'
+    log.append(
+        ev.ItemsKept(format="messages", counts=(1, 1), rest=rest, ids=("m1", "m2")),
+        ev.MessageAdded(role="user", content="what is left?"),
+        ev.MessageAdded(role="assistant", content="nothing"),
+    )
+    return log
+
+
 GOLDEN: dict[str, Callable[[Log], Log]] = {
     "every-kind": every_kind,
     "removed": removed,
@@ -305,6 +316,7 @@ GOLDEN: dict[str, Callable[[Log], Log]] = {
     "files": files,
     "elsewhere": elsewhere,
     "recalled": recalled,
+    "kept": kept,
 }
 
 if __name__ == "__main__":

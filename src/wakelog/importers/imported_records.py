@@ -59,6 +59,13 @@ class ImportedRecords:
         """Whether a record is here, or may have been. `at` is when it happened."""
         return id in self.seqs or (self.pruned_at > 0 and at <= self.pruned_at)
 
+    def turn_id(self, id: str) -> str:
+        """The id of a new turn. It is given once: a prompt that is sent again after going back is another turn."""
+        if id in self.turn_ids:
+            return ""
+        self.turn_ids.add(id)
+        return id
+
     def add(self, ids: Sequence[str], counts: Sequence[int], seqs: Sequence[Seq]) -> None:
         """Records of one commit, in order, how many events each gave, and the seqs of those events."""
         place = 0

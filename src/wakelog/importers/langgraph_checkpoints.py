@@ -75,7 +75,7 @@ def _rows(path: Path, statement: str, *given: object) -> Iterator[Any]:
 
 
 def _records(path: Path, thread: str) -> Iterator[tuple[SourceRecord, int]]:
-    reader = ThreadReader()
+    reader = CheckpointReader()
     writes: dict[tuple[str, str], list[Value]] = {}
     for ns, id, task, idx, channel, kind, data in _rows(path, _WRITES, thread):
         writes.setdefault((ns, id), []).append([task, idx, channel, decoded_value(kind, data)])
@@ -106,7 +106,7 @@ def _metadata(data: bytes | str | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-class ThreadReader:
+class CheckpointReader:
     """Reads the checkpoints of a thread, oldest first."""
 
     def __init__(self) -> None:

@@ -298,7 +298,7 @@ class SessionWriter:
     def _begin_turn(self, prompt: PromptStep) -> None:
         self._leave_turn()
         self._calls.asked.clear()
-        event = ev.TurnStarted(input=self._plain(prompt.content), id=prompt.id if self._is_free(prompt.id) else "")
+        event = ev.TurnStarted(input=self._plain(prompt.content), id=self.known.turn_id(prompt.id))
         self._put(event, actor="user")
         self._turn = True
         self._signs.clear()
@@ -307,13 +307,6 @@ class SessionWriter:
     def _leave_turn(self) -> None:
         if self._turn:
             self._end_turn("completed" if self._signs.is_done or self._signs.seems_done else "interrupted")
-
-    def _is_free(self, turn: str) -> bool:
-        """A turn's id is given once: a prompt that is sent again after going back is another turn."""
-        if turn in self.known.turn_ids:
-            return False
-        self.known.turn_ids.add(turn)
-        return True
 
     def _end_turn(self, outcome: Any, error: str = "") -> None:
         self._put_reply()

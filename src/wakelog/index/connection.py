@@ -7,7 +7,9 @@ once, in SQL that both understand. That gives these rules:
 - conditions are `case when … then … end`, flags are numbers (`hidden = 0`), sums are cast back to bigint;
 - every table that is read has an alias, because the shared database adds a condition to it (dialect.py);
 - many rows are passed as JSON and split with `json_each(:name)` and `cast(value ->> 0 as bigint)`;
-- `cross join … on` tells SQLite the order of a join; elsewhere it is a normal join.
+- `cross join … on` tells SQLite the order of a join; elsewhere it is a normal join;
+- `has_text(column, :part)` says whether a text has a part, capitals of ASCII aside: what else is a capital depends on
+  the server, and SQLite's own `lower` and `like` end at the first NUL.
 
 Full-text search differs between the databases, so it has its own part (words.py).
 """
@@ -25,6 +27,9 @@ import msgspec
 KEY_MAX = 128
 SEQ_BITS = 32
 """Session and seq make one number: `session << SEQ_BITS | seq`."""
+
+CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_SMALL = str.maketrans(CAPITALS, CAPITALS.lower())
 
 Row = tuple[Any, ...]
 Values = Sequence[Any] | Mapping[str, Any]
@@ -104,6 +109,11 @@ class IndexPlace(Protocol):
 def as_key(text: str) -> str:
     """A text in a length that any database takes in a key; a long one is told from others by its hash."""
     return text if len(text) <= KEY_MAX else f"{text[:KEY_MAX]}\1{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def small(text: str) -> str:
+    """A text with the capitals of ASCII made small, as `has_text` compares it."""
+    return text.translate(_SMALL)
 
 
 def as_rows(rows: Iterable[Row]) -> str:

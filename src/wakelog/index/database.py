@@ -27,7 +27,7 @@ import apsw
 from wakelog.engines.sqlite import fork_safety as forking
 from wakelog.engines.sqlite.connection import Patience, make_private, transaction, translated, use_write_ahead_log
 from wakelog.errors import UnavailableError, UnsupportedError
-from wakelog.index.connection import Damaged
+from wakelog.index.connection import Damaged, small
 from wakelog.index.words import LiteWords
 
 APPLICATION_ID = 0x77616B69  # "waki"
@@ -250,6 +250,7 @@ class Database:
         if self.path is not None:
             make_private(self.path)
         db = apsw.Connection(self._uri(), flags=_READ_WRITE)
+        db.create_scalar_function("has_text", lambda text, part: part in small(text), 2, deterministic=True)
         db.set_busy_handler(Patience())
         return self._keep(db)
 

@@ -19,6 +19,8 @@ from typing import Any
 
 import msgspec
 
+from wakelog.index.connection import CAPITALS
+
 _SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
 _TABLE = re.compile(r"create table (wl_\w+) \((.*?)\n\) strict", re.DOTALL)
 _COLUMN = re.compile(r"\s*(\w+) +(integer|text|blob|tsvector)\b([^,]*)", re.DOTALL)
@@ -154,6 +156,7 @@ def _code(char: str) -> str:
 _READ = re.compile(r"\b(from|join)\s+(wl_\w+)")
 _INSERT = re.compile(r"insert into (wl_\w+) values \(([^)]*)\)")
 _CHANGE = re.compile(r"(delete from|update) (wl_\w+)(.*?)\bwhere\b", re.DOTALL)
+_HAS_TEXT = re.compile(r"has_text\(((?:[^(),]|\([^()]*\))+), (:\w+)\)")
 _TOKEN = re.compile(r"'[^']*'|json_each\(:(?P<rows>\w+)\)|\bglob :(?P<glob>\w+)|(?<!:):(?P<name>[a-z_]+)|(?P<mark>\?)")
 
 
@@ -171,6 +174,7 @@ def _about(sql: str) -> tuple[str, tuple[str, ...]]:
     elif changed := _CHANGE.match(sql):
         sql = f"{changed[1]} {changed[2]}{changed[3]}where ns = $1::text and {sql[changed.end() :]}"
     else:
+        sql = _HAS_TEXT.sub(rf"(strpos(translate(\1, '{CAPITALS}', '{CAPITALS.lower()}'), \2) > 0)", sql)
         sql = _READ.sub(_rows_of, sql)
     return re.sub(r"\bwl_(?=\w)", "wi_", sql), types
 

@@ -17,7 +17,7 @@ import msgspec
 
 from wakelog.index import search
 from wakelog.index import statements as st
-from wakelog.index.connection import as_rows
+from wakelog.index.connection import as_rows, small
 from wakelog.index.costs import costs_of
 from wakelog.index.results import (
     Costs,
@@ -198,15 +198,8 @@ class Chosen(IndexQuestion, frozen=True):
             "since": self.since or 0,
             "pending": self.pending,
             "flagged": self.flagged,
-            "text": None if self.text is None else _contains(self.text),
+            "text": None if self.text is None else small(self.text),
         }
-
-
-def _contains(text: str) -> str:
-    """A pattern for LIKE."""
-    for char in ("!", "%", "_"):
-        text = text.replace(char, f"!{char}")
-    return f"%{text.lower()}%"
 
 
 class AskSessions(Chosen, frozen=True):

@@ -76,9 +76,8 @@ _CHOSEN = """s.hidden = 0
     and (:live is null or case when s.status in ('open', 'active', 'paused') then 1 else 0 end = :live)
     and (:pending is null or case when s.pending > 0 then 1 else 0 end = :pending)
     and (:flagged is null or case when s.flags > 0 then 1 else 0 end = :flagged)
-    and (:text is null or lower(s.name) like :text escape '!' or lower(s.id) like :text escape '!'
-        or lower(coalesce(s.goal, '')) like :text escape '!'
-        or exists (select 1 from wl_turn u where u.session = s.no and lower(u.input) like :text escape '!'))
+    and (:text is null or has_text(s.name, :text) or has_text(s.id, :text) or has_text(coalesce(s.goal, ''), :text)
+        or exists (select 1 from wl_turn u where u.session = s.no and has_text(u.input, :text)))
     and s.last_at >= :since"""
 SESSIONS = f"""
 select id, name, root, parent, forked_at, spawner, agent, status, outcome, goal, labels, turn, turns, events, first_at,
