@@ -250,7 +250,7 @@ class Database:
         if self.path is not None:
             make_private(self.path)
         db = apsw.Connection(self._uri(), flags=_READ_WRITE)
-        db.create_scalar_function("has_text", lambda text, part: part in small(text), 2, deterministic=True)
+        db.create_scalar_function("has_text", _has_text, 2, deterministic=True)
         db.set_busy_handler(Patience())
         return self._keep(db)
 
@@ -342,6 +342,11 @@ def _make(db: apsw.Connection) -> None:
             db.pragma("schema_version", random.randrange(1 << 20, 1 << 30))
             db.pragma("application_id", APPLICATION_ID)
             db.pragma("user_version", SCHEMA_VERSION)
+
+
+def _has_text(*given: Any) -> bool:
+    text, part = given
+    return part in small(text)
 
 
 def _clear(db: apsw.Connection) -> None:
