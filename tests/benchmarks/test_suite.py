@@ -49,6 +49,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return found
 
 
+@pytest.mark.slow
 def test_every_contender_is_measured_in_every_round_and_the_base_is_one(results: Results) -> None:
     for name in (*BARE, OURS, "wakelog, full recording"):
         ratio = results.find(name, "one.ratio", TURNS)
@@ -60,6 +61,7 @@ def test_every_contender_is_measured_in_every_round_and_the_base_is_one(results:
     assert results.rounds == 2
 
 
+@pytest.mark.slow
 def test_every_question_has_a_positive_answer_and_a_meaning(results: Results) -> None:
     counts = {"together.errors", "together.wrong", "same.errors", "same.lost"}
     for finding in results.findings:
@@ -70,6 +72,7 @@ def test_every_question_has_a_positive_answer_and_a_meaning(results: Results) ->
     assert set(NAMES) <= asked
 
 
+@pytest.mark.slow
 def test_what_was_timed_was_checked_and_nothing_is_wrong(results: Results) -> None:
     assert results.troubles == []
     # Both forms of ours, once each.
@@ -82,12 +85,14 @@ def test_what_was_timed_was_checked_and_nothing_is_wrong(results: Results) -> No
     assert results.events_verified == whole + 1 + sum(9 + (n % 3 == 0) - (n == 1) for n in range(1, TURNS + 1))
 
 
+@pytest.mark.slow
 def test_readers_of_ours_read_what_ours_wrote(results: Results) -> None:
     for name in ("wakelog, messages", "wakelog, all lists"):
         assert results.find(name, "read.load_ms", TURNS) is not None
         assert results.find(name, "one.ratio", TURNS) is None
 
 
+@pytest.mark.slow
 def test_contenders_told_their_settings(results: Results) -> None:
     said = {about.name: about.is_full for about in results.about}
     assert said[BASE] is said[OURS] is said["bare file"] is True
@@ -96,10 +101,12 @@ def test_contenders_told_their_settings(results: Results) -> None:
     assert is_full({}) is None
 
 
+@pytest.mark.slow
 def test_results_survive_being_written_and_read(results: Results) -> None:
     assert msgspec.json.decode(msgspec.json.encode(results), type=Results) == results
 
 
+@pytest.mark.slow
 def test_results_name_neither_the_machine_nor_its_folders(results: Results) -> None:
     text = msgspec.json.encode(results).decode()
     assert platform.node() not in text or len(platform.node()) < 4
@@ -107,6 +114,7 @@ def test_results_name_neither_the_machine_nor_its_folders(results: Results) -> N
     assert os.sep + "tmp" not in text
 
 
+@pytest.mark.slow
 def test_tables_show_every_section_and_tell_what_was_not_measured(results: Results) -> None:
     text = tables.render(results)
     titles = ("Targets", "Appending", "Size", "Reading", "Asking", "Sessions at once", "One session, four writers")
@@ -118,6 +126,7 @@ def test_tables_show_every_section_and_tell_what_was_not_measured(results: Resul
     assert "wrong*" not in text
 
 
+@pytest.mark.slow
 def test_a_run_on_a_busy_machine_says_so(results: Results) -> None:
     quiet = msgspec.structs.replace(results, load=0.2, sync_us=Sample([200.0]))
     busy = msgspec.structs.replace(results, load=5.0, sync_us=Sample([4000.0]))
@@ -279,6 +288,7 @@ def test_full_recording_commits_as_often_as_the_bare_loop_and_leads_to_the_same_
 # Beside a saved run
 
 
+@pytest.mark.slow
 def test_a_run_beside_itself_shows_no_change(results: Results) -> None:
     compared = compare.compare(results, results)
     assert compared
@@ -286,6 +296,7 @@ def test_a_run_beside_itself_shows_no_change(results: Results) -> None:
     assert "Nothing is worse" in compare.render(compared, results)
 
 
+@pytest.mark.slow
 def test_a_change_beyond_the_spread_is_told_in_its_direction(results: Results) -> None:
     worse = msgspec.json.decode(msgspec.json.encode(results), type=Results)
     for finding in worse.findings:
