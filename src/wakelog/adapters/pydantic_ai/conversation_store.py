@@ -218,7 +218,8 @@ class WakelogConversationStore(ConversationStore):  # type: ignore[misc]  # not 
         if (stored.revision if stored is not None else None) != expected:
             raise ConversationConflict(record.conversation_id)
         start = given[0][1]["parent_id"] if given else record.head_id
-        after = _item(log, start) if start is not None else None
+        # Without reading on: the revision was compared with what is known here, and so is the place of the write.
+        after = _known(log, start) if start is not None else None
         if start is not None and after is None:
             raise ConversationConflict(record.conversation_id)
         ends = record.deferred_tool_requests is None
@@ -254,6 +255,10 @@ def _patch(told: Value) -> list[dict[str, Value]]:
 
 def _item(log: MessageLog, entry_id: str) -> KeptItem | None:
     log.refresh(0)
+    return _known(log, entry_id)
+
+
+def _known(log: MessageLog, entry_id: str) -> KeptItem | None:
     return next((item for item in reversed(log.every) if item.id == entry_id), None)
 
 
