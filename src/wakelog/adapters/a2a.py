@@ -26,9 +26,10 @@ except ImportError as exc:
 
 from wakelog.adapters.compound_names import compound_name, ids_of
 from wakelog.adapters.exact_values import from_stored, to_stored
-from wakelog.adapters.held_logs import HeldLog, HeldLogs, given_store
+from wakelog.adapters.held_logs import HeldLog, HeldLogs
 from wakelog.adapters.item_log import KeptItem
 from wakelog.adapters.shaped_items import ShapedItems
+from wakelog.adapters.stores import store_at
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.values import Value, check_value
@@ -53,7 +54,7 @@ class WakelogTaskStore(TaskStore):  # type: ignore[misc]  # Any where it is not 
     ) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`. `owner_resolver` is the SDK's: it tells whose
         tasks a call may see."""
-        self.store, self._is_own = given_store(store)
+        self.store, self._is_own = store_at(store)
         self._owner = owner_resolver
         self._logs = HeldLogs(self.store)
 

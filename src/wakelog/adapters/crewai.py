@@ -34,7 +34,8 @@ except ImportError as exc:
 
 from wakelog.adapters.compound_names import compound_name, ids_of
 from wakelog.adapters.exact_values import from_stored, to_stored
-from wakelog.adapters.held_logs import HeldLog, HeldLogs, given_store
+from wakelog.adapters.held_logs import HeldLog, HeldLogs
+from wakelog.adapters.stores import store_at
 from wakelog.errors import InvalidInputError
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
@@ -68,7 +69,7 @@ class WakelogFlowPersistence(FlowPersistence):  # type: ignore[misc]  # Any wher
         if store is not None and not isinstance(store, Store):
             kwargs["url"] = os.fspath(store)
         super().__init__(**kwargs)
-        self._store = store if isinstance(store, Store) else given_store(self.url or None)[0]
+        self._store = store if isinstance(store, Store) else store_at(self.url or None)[0]
         self._logs = HeldLogs(self._store)
 
     @staticmethod
@@ -176,7 +177,7 @@ class WakelogCheckpointProvider(JsonProvider):  # type: ignore[misc]  # Any wher
         if store is not None and not isinstance(store, Store):
             kwargs["url"] = os.fspath(store)
         super().__init__(**kwargs)
-        self._store = store if isinstance(store, Store) else given_store(self.url or None)[0]
+        self._store = store if isinstance(store, Store) else store_at(self.url or None)[0]
         self._logs = HeldLogs(self._store)
 
     def checkpoint(self, data: str, location: str, *, parent_id: str | None = None, branch: str = "main") -> str:

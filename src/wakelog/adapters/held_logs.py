@@ -6,7 +6,6 @@ stays in step with other processes by itself; only a session that was deleted ha
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -20,14 +19,9 @@ from wakelog.model.records import Head
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.state.diff import diff
-from wakelog.store import Store, open
+from wakelog.store import Store
 
 KEPT = 512
-
-
-def given_store(store: Store | str | os.PathLike[str] | None) -> tuple[Store, bool]:
-    """A store as an adapter is given it: itself, or its url, which is then opened here. With whether it was opened."""
-    return (store, False) if isinstance(store, Store) else (open(store), True)
 
 
 class HeldLog:

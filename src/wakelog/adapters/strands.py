@@ -27,10 +27,11 @@ except ImportError as exc:
 
 from wakelog.adapters.compound_names import compound_name, ids_of
 from wakelog.adapters.exact_values import from_stored, to_stored
-from wakelog.adapters.held_logs import HeldLog, HeldLogs, given_store
+from wakelog.adapters.held_logs import HeldLog, HeldLogs
 from wakelog.adapters.item_log import KeptItem
 from wakelog.adapters.message_events import ReplyFacts
 from wakelog.adapters.shaped_items import ShapedItems
+from wakelog.adapters.stores import store_at
 from wakelog.errors import ConflictError
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.log.retry import retry_on_moved_head
@@ -60,7 +61,7 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
 
     def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
-        self.store, self._is_own = given_store(store)
+        self.store, self._is_own = store_at(store)
         self._logs = HeldLogs(self.store)
         self._costs = ReplyCosts(self.store)
 

@@ -28,7 +28,7 @@ def _quietly(offer: Callable[[Any, click.Context, str], Iterator[CompletionItem]
         from wakelog.store.url import default_url
 
         with contextlib.suppress(Exception):
-            url = ctx.params.get("store_url") or ctx.meta.get("wakelog.store") or _given_store(ctx) or default_url()
+            url = ctx.params.get("store_url") or ctx.meta.get("wakelog.store") or _store_at(ctx) or default_url()
             with open_store(url, create=False) as store:
                 return list(offer(store, ctx, incomplete))[:MANY]
         return []
@@ -36,7 +36,7 @@ def _quietly(offer: Callable[[Any, click.Context, str], Iterator[CompletionItem]
     return complete
 
 
-def _given_store(ctx: click.Context) -> str | None:
+def _store_at(ctx: click.Context) -> str | None:
     at: click.Context | None = ctx
     while at is not None:
         if at.params.get("store_url"):

@@ -21,7 +21,8 @@ from wakelog.adapters.adk.event_drafts import micros
 from wakelog.adapters.adk.state_values import stored_value
 from wakelog.adapters.compound_names import compound_name
 from wakelog.adapters.exact_values import from_stored
-from wakelog.adapters.held_logs import HeldLogs, given_store
+from wakelog.adapters.held_logs import HeldLogs
+from wakelog.adapters.stores import store_at
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
@@ -54,7 +55,7 @@ class WakelogArtifactService(BaseArtifactService):  # type: ignore[misc]  # Any 
 
     def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
-        self.store, self._is_own = given_store(store)
+        self.store, self._is_own = store_at(store)
         self._logs = HeldLogs(self.store)
 
     async def save_artifact(

@@ -25,7 +25,8 @@ from wakelog.adapters.adk.event_drafts import as_said, micros
 from wakelog.adapters.adk.state_values import stored_value
 from wakelog.adapters.compound_names import compound_name
 from wakelog.adapters.exact_values import from_stored
-from wakelog.adapters.held_logs import HeldLog, HeldLogs, given_store
+from wakelog.adapters.held_logs import HeldLog, HeldLogs
+from wakelog.adapters.stores import store_at
 from wakelog.log import Log
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
@@ -64,7 +65,7 @@ class WakelogMemoryService(BaseMemoryService):  # type: ignore[misc]  # Any wher
 
     def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
-        self.store, self._is_own = given_store(store)
+        self.store, self._is_own = store_at(store)
         self._logs = HeldLogs(self.store)
 
     async def add_session_to_memory(self, session: AdkSession) -> None:

@@ -26,7 +26,8 @@ from wakelog.adapters.adk.event_reader import NewestEvent, newest_event, read_ev
 from wakelog.adapters.adk.state_values import ScopedState
 from wakelog.adapters.compound_names import compound_name, ids_of, is_hashed
 from wakelog.adapters.exact_values import from_stored
-from wakelog.adapters.held_logs import HeldLog, HeldLogs, given_store, merge_data
+from wakelog.adapters.held_logs import HeldLog, HeldLogs, merge_data
+from wakelog.adapters.stores import store_at
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.log.retry import retry_on_moved_head
@@ -48,7 +49,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
 
     def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
-        self.store, self._is_own = given_store(store)
+        self.store, self._is_own = store_at(store)
         self._logs = HeldLogs(self.store)
         self._costs = ReplyCosts(self.store)
 

@@ -17,7 +17,8 @@ from agent_framework import WorkflowCheckpoint, WorkflowCheckpointException
 
 from wakelog.adapters.agent_framework.checkpoint_values import CheckpointValues
 from wakelog.adapters.compound_names import compound_name, ids_of
-from wakelog.adapters.held_logs import HeldLog, HeldLogs, given_store
+from wakelog.adapters.held_logs import HeldLog, HeldLogs
+from wakelog.adapters.stores import store_at
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
@@ -54,7 +55,7 @@ class WakelogCheckpointStorage:
         """`store` is a store, or the url of one as for `wakelog.open`. With `allowed_checkpoint_types`, as
         `module:name`, only these classes and the framework's own are stored and read; without, every class that the
         program has loaded."""
-        self.store, self._is_own = given_store(store)
+        self.store, self._is_own = store_at(store)
         self._logs = HeldLogs(self.store)
         self._values = CheckpointValues(
             None if allowed_checkpoint_types is None else frozenset(allowed_checkpoint_types)

@@ -13,9 +13,10 @@ from agent_framework import HistoryProvider, Message
 
 from wakelog.adapters.compound_names import compound_name, ids_of
 from wakelog.adapters.exact_values import from_stored, to_stored
-from wakelog.adapters.held_logs import HeldLogs, given_store
+from wakelog.adapters.held_logs import HeldLogs
 from wakelog.adapters.message_events import ReplyFacts
 from wakelog.adapters.shaped_items import ShapedItems
+from wakelog.adapters.stores import store_at
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.model import events as ev
 from wakelog.model.usage import Usage
@@ -56,7 +57,7 @@ class WakelogHistoryProvider(HistoryProvider):  # type: ignore[misc]  # Any wher
             store_outputs=store_outputs,
         )
         self.skip_excluded = skip_excluded
-        self.store, self._is_own = given_store(store)
+        self.store, self._is_own = store_at(store)
         self._logs = HeldLogs(self.store)
         self._costs = ReplyCosts(self.store)
 

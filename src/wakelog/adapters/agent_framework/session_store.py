@@ -12,7 +12,8 @@ from agent_framework import AgentSession, SessionStore
 
 from wakelog.adapters.compound_names import compound_name
 from wakelog.adapters.exact_values import from_stored, to_stored
-from wakelog.adapters.held_logs import HeldLogs, given_store
+from wakelog.adapters.held_logs import HeldLogs
+from wakelog.adapters.stores import store_at
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.values import Value, check_value
@@ -28,7 +29,7 @@ class WakelogAgentSessionStore(SessionStore):  # type: ignore[misc]  # Any where
 
     def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
-        self.store, self._is_own = given_store(store)
+        self.store, self._is_own = store_at(store)
         self._logs = HeldLogs(self.store)
 
     @staticmethod
