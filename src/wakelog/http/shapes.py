@@ -39,6 +39,25 @@ class Query(Question, frozen=True):
         return True
 
 
+class ChosenSessions(Query, frozen=True):
+    """Which sessions a question is about; everything given must hold."""
+
+    status: str | None = None
+    label: str | None = None
+    """A name, or `name=value`."""
+    agent: str | None = None
+    parent: str | None = None
+    name: str | None = None
+    """A pattern with `*` and `?`."""
+    failed: bool | None = None
+    live: bool | None = None
+    pending: bool | None = None
+    flagged: bool | None = None
+    text: str | None = None
+    """A part of the name, the id, the goal or an input."""
+    since: str = ""
+
+
 class At(Query, frozen=True):
     """A point of the session: a selector, or nothing for now."""
 

@@ -9,7 +9,7 @@ import msgspec
 
 from wakelog.engines.remote.wire import Question
 from wakelog.http.routes import VerbRequest, route
-from wakelog.http.shapes import NotEmpty, Query, time_of
+from wakelog.http.shapes import ChosenSessions, NotEmpty, Query, time_of
 from wakelog.index.questions import IndexQuestion
 from wakelog.index.results import (
     DecisionInfo,
@@ -44,25 +44,6 @@ class Sql(Question, frozen=True):
     params: list[str | int | float | None] | dict[str, str | int | float | None] = msgspec.field(default_factory=list)
     max_rows: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1000
     timeout_s: Annotated[float, msgspec.Meta(gt=0, le=10)] = 2.0
-
-
-class CountsQuery(Query, frozen=True):
-    """Which sessions are counted; everything given must hold."""
-
-    status: str | None = None
-    label: str | None = None
-    """A name, or `name=value`."""
-    agent: str | None = None
-    parent: str | None = None
-    name: str | None = None
-    """A pattern with `*` and `?`."""
-    failed: bool | None = None
-    live: bool | None = None
-    pending: bool | None = None
-    flagged: bool | None = None
-    text: str | None = None
-    """A part of the name, the id, the goal or an input."""
-    since: str = ""
 
 
 class TurnsQuery(Query, frozen=True):
@@ -112,7 +93,7 @@ def search(call: VerbRequest, query: SearchQuery) -> Page[Hit]:
 
 
 @route("GET", "/session-counts")
-def session_counts(call: VerbRequest, query: CountsQuery) -> SessionCounts:
+def session_counts(call: VerbRequest, query: ChosenSessions) -> SessionCounts:
     """Counts sessions by status, outcome, agent, need and label: the facets of a list of sessions."""
     return call.space.store.index.session_counts(
         status=query.status,

@@ -9,7 +9,7 @@ import msgspec
 
 from wakelog.engines.remote.wire import Acknowledged, Imported, Question
 from wakelog.http.routes import Raw, VerbRequest, route
-from wakelog.http.shapes import EventIn, HeadAnswer, Limits, NotEmpty, Position, Query, time_of
+from wakelog.http.shapes import ChosenSessions, EventIn, HeadAnswer, Limits, NotEmpty, Position, Query, time_of
 from wakelog.index.results import Page, SessionInfo
 from wakelog.log.removal import prune as prune_events
 from wakelog.model.ids import SessionId
@@ -19,23 +19,9 @@ BUNDLE = "application/x-ndjson"
 SPOOL_MAX = 8 << 20
 
 
-class SessionsQuery(Query, frozen=True):
+class SessionsQuery(ChosenSessions, frozen=True):
     """Which sessions; everything given must hold."""
 
-    status: str | None = None
-    label: str | None = None
-    """A name, or `name=value`."""
-    agent: str | None = None
-    parent: str | None = None
-    name: str | None = None
-    """A pattern with `*` and `?`."""
-    failed: bool | None = None
-    live: bool | None = None
-    pending: bool | None = None
-    flagged: bool | None = None
-    text: str | None = None
-    """A part of the name, the id, the goal or an input."""
-    since: str = ""
     after: str = ""
     """The `next` of the page before."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
