@@ -19,6 +19,7 @@ from wakelog.log import Log
 from wakelog.maintenance.measures import index_fault
 from wakelog.maintenance.scrub import last_pass, open_pass
 from wakelog.model.records import Head
+from wakelog.store.index_place import index_path
 
 if TYPE_CHECKING:
     from wakelog.store import Store
@@ -130,7 +131,7 @@ def _blobs(store: Store) -> Iterator[StoreCheck]:
 
 
 def _index(store: Store) -> Iterator[StoreCheck]:
-    fault = index_fault(store._index_path)
+    fault = index_fault(index_path(store.engine))
     if fault:
         yield StoreCheck("index", "warn", f"damaged: {fault}", "wakelog store scrub --repair makes it anew")
 

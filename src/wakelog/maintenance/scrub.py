@@ -24,6 +24,7 @@ from wakelog.log.reader import sound_head
 from wakelog.log.verify import Fault, is_of_cache, verify_session
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Head
+from wakelog.store.index_place import has_index, index_path
 
 if TYPE_CHECKING:
     from wakelog.store import Store
@@ -264,11 +265,11 @@ def _index_findings(store: Store, repair: bool) -> list[StoreFinding]:
     from wakelog.index.comparison import differences
     from wakelog.maintenance.measures import index_fault
 
-    path, fix = store._index_path, "wakelog store scrub --repair makes it anew"
-    problem = index_fault(path)
+    fix = "wakelog store scrub --repair makes it anew"
+    problem = index_fault(index_path(store.engine))
     if problem:
         found = [StoreFinding(f"the index is damaged: {problem}", is_damage=False, fix=fix, can_tidy=True)]
-    elif not store._is_index_shared and (path is None or not path.exists()):
+    elif not has_index(store.engine):
         return []
     else:
         found = [

@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from msgspec import structs
 
-from wakelog.config.folders import cached_index
 from wakelog.config.guards import Guards
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, NotFoundError, WakelogError
@@ -426,8 +424,9 @@ class Store:
 
     def scrub_index(self) -> None:
         """Removes deleted and erased content from the index, if there is one."""
-        path = self._index_path
-        if "index" in self.__dict__ or self._is_index_shared or (path is not None and path.exists()):
+        from wakelog.store.index_place import has_index
+
+        if "index" in self.__dict__ or has_index(self.engine):
             self.index.scrub()
 
     def scrub_removed(self) -> None:
@@ -437,24 +436,12 @@ class Store:
         if (rewrite := self.engine.abilities.rewrite) is not None:
             rewrite(most=REWRITE_MAX)
 
-    @property
-    def _is_index_shared(self) -> bool:
-        return self.engine.abilities.keeps_index
-
     @functools.cached_property
     def index(self) -> Index:
         """Opens the index of this store: `index.db` beside its log, in the log's own database, or in memory."""
-        from wakelog.index.index import Index
+        from wakelog.store.index_place import open_index
 
-        if getattr(self.engine, "is_remote", False):
-            from wakelog.store.remote import RemoteIndex
-
-            return RemoteIndex(self.engine)
-        if self._is_index_shared:
-            from wakelog.index.shared import SharedIndex
-
-            return SharedIndex(self.engine, self._index_path)
-        return Index(self.engine, self._index_path)
+        return open_index(self.engine)
 
     @property
     def is_index_behind(self) -> bool:
@@ -469,14 +456,6 @@ class Store:
         from wakelog.index.newest import newest_index
 
         return newest_index(self.engine, self.sessions(), most)
-
-    @property
-    def _index_path(self) -> Path | None:
-        abilities = self.engine.abilities
-        path = abilities.path
-        if path is None:
-            return cached_index(abilities.identity) if abilities.identity else None
-        return path.with_name("index.db" if path.name == "log.db" else f"{path.stem}.index.db")
 
     def close(self) -> None:
         """Closes the index and the engine. Sessions of this store cannot be used afterwards."""

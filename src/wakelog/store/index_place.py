@@ -1,0 +1,43 @@
+"""Where the index of a store is, and how it is opened: beside the log, in the log's own database, or in memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wakelog.config.folders import cached_index
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wakelog.engine import Engine
+    from wakelog.index.index import Index
+
+
+def open_index(engine: Engine) -> Index:
+    """Opens the index of an engine's sessions; a server answers for its own."""
+    from wakelog.index.index import Index
+
+    if getattr(engine, "is_remote", False):
+        from wakelog.store.remote import RemoteIndex
+
+        return RemoteIndex(engine)
+    if engine.abilities.keeps_index:
+        from wakelog.index.shared import SharedIndex
+
+        return SharedIndex(engine, index_path(engine))
+    return Index(engine, index_path(engine))
+
+
+def has_index(engine: Engine) -> bool:
+    """Whether an index was ever made for these sessions."""
+    path = index_path(engine)
+    return engine.abilities.keeps_index or (path is not None and path.exists())
+
+
+def index_path(engine: Engine) -> Path | None:
+    """The file that the index is kept in, or None where it is in memory."""
+    abilities = engine.abilities
+    path = abilities.path
+    if path is None:
+        return cached_index(abilities.identity) if abilities.identity else None
+    return path.with_name("index.db" if path.name == "log.db" else f"{path.stem}.index.db")
