@@ -98,11 +98,26 @@ def test_spans_stay_inside_their_texts() -> None:
         assert scene.quote(found)
 
 
-def test_what_was_only_thought_needs_a_reason_of_its_own() -> None:
-    bare = "I should stream the body instead of buffering it here."
+def test_what_was_only_thought_needs_more_to_be_shown() -> None:
+    bare, sure = (
+        "I should stream the body instead of buffering it here.",
+        "The fix is to stream it, so that it stays flat.",
+    )
     assert _shown(Scene().says(bare).edits("upload.py"))
     assert not _shown(Scene().thinks(bare).edits("upload.py"))
-    assert _shown(Scene().thinks(CHOICE).edits("upload.py"))
+    assert not _shown(Scene().thinks(CHOICE).edits("upload.py"))
+    assert _shown(Scene().thinks(sure).edits("upload.py"))
+
+
+def test_a_refusal_is_a_decision() -> None:
+    assert _shown(Scene().says("Unfortunately I cannot change the passengers of a booking."))
+    assert not _shown(Scene().says("The server cannot change the passengers of a booking."))
+
+
+def test_a_sentence_that_says_little_by_itself_is_not_the_one_quoted() -> None:
+    said = "I need to fix that. I should load the settings once, because they are large."
+    (found,) = _shown(Scene().says(said).edits("settings.py"))
+    assert said[found.span.start : found.span.end].startswith("I should load")
 
 
 def test_the_third_decision_of_a_turn_needs_more() -> None:

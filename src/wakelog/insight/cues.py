@@ -141,10 +141,17 @@ PROPOSES: Final = phrases(
     propos(?:ed|al|e)
     i(?:'d| would) (?:say|go|keep|leave|use|add|start|prefer|rather|do|wait)
     would be (?:better|best|safer|simpler|cleaner)
-    (?:i|we)(?: \w+)? (?:can't|cannot|am unable to|are unable to|am not able to|are not able to)
-    unable to|is not possible|not eligible|not allowed
     """
 )
+
+REFUSES: Final = phrases(
+    r"""
+    (?:i|we)(?: \w+)? (?:can't|cannot|can not|am unable to|are unable to|am not able to|are not able to)
+    unable to|is not possible|not eligible|not allowed
+    (?:i|we)(?: \w+)? can only
+    """
+)
+"""It says what it will not or cannot do."""
 
 REASON: Final = phrases(
     r"""

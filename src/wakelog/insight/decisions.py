@@ -1,10 +1,10 @@
 """Decisions: sentences in which the agent commits to one way, ranked by how much speaks for each.
 
-What speaks for a sentence: it commits to a change, compares or prefers, gives a reason, and an effect follows it. What
-speaks against: it announces a routine step (look, run the tests, commit), repeats what was asked, sums up at the end,
-or was only thought; and more so what was thought without a reason. The best sentence of each text is a candidate;
-candidates that stand for one choice (thinking, text and call of it, or the same words again) are merged, and the best
-one is kept.
+What speaks for a sentence: it commits to a change, refuses one, compares or prefers, gives a reason, and an effect
+follows it. What speaks against: it announces a routine step (look, run the tests, commit), repeats what was asked, sums
+up at the end, says little by itself, or was only thought; and more so what was thought without a reason. The best
+sentence of each text is a candidate; candidates that stand for one choice (thinking, text and call of it, or the same
+words again) are merged, and the best one is kept.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from wakelog.insight.sentences import Sentence, content_words, is_english, sente
 DEFAULT_SCORE: Final = 4
 """From here on a decision is shown by default."""
 LONG: Final = 1000
+FEW_WORDS: Final = 1
+"""A sentence with no more words of its own ("I need to fix that.") tells a reader little."""
 LEAST_SCORE: Final = 1
 """Below this it is not kept at all."""
 
@@ -53,16 +55,18 @@ WEIGHTS: Final = {
     "fix": 3,
     "strong": 1,
     "proposes": 2,
+    "refuses": 4,
     "reason": 2,
     "reason beside": 1,
     "diagnosis": 2,
     "effect": 2,
     "effect later": 1,
     "long text": 1,
-    "thought": -1,
+    "thought": -3,
     "mused": -2,
     "states": -2,
     "announces": -1,
+    "vague": -4,
     "routine": -3,
     "cleanup": -3,
     "repeats": -2,
@@ -125,7 +129,13 @@ def candidates_in(blocks: Sequence[Block]) -> Iterator[Candidate]:
 
 
 def _of_text(
-    blocks: Sequence[Block], acts: dict[int, Act], place: int, said: SpokenText, batch: int, *, is_last: bool
+    blocks: Sequence[Block],
+    acts: dict[int, Act],
+    place: int,
+    said: SpokenText,
+    batch: int,
+    *,
+    is_last: bool,
 ) -> Iterator[Candidate]:
     sentences = sentences_of(said.text)
     after, steps = _effect_after(blocks, acts, place)
@@ -143,7 +153,7 @@ def _of_text(
         around.add("summary")
     for n, sentence in enumerate(sentences):
         signs = set() if sentence.is_heading else signs_of(_PLAIN.sub("", sentence.text))
-        if not signs & {"commits", "did", "fix", "strong", "proposes"}:
+        if not signs & {"commits", "did", "fix", "strong", "proposes", "refuses"}:
             continue
         reason = _reason(sentences, n)
         if reason is not None:
@@ -157,6 +167,8 @@ def _of_text(
         if said.who == "thinking" and "reason" not in signs:
             signs.add("mused")
         words = content_words(sentence.text)
+        if len(words) <= FEW_WORDS:
+            signs.add("vague")
         yield Candidate(place, said, sentence, frozenset(signs | around), reason, effect, batch, words)
 
 
@@ -172,7 +184,7 @@ def signs_of(text: str) -> set[str]:
     ):
         return set()
     signs = {name for name, pattern in _SIGNS if pattern.search(text)}
-    if not signs & {"commits", "did", "fix", "proposes"}:
+    if not signs & {"commits", "did", "fix", "proposes", "refuses"}:
         signs.add("states")
     return signs
 
@@ -183,6 +195,7 @@ _SIGNS: Final = (
     ("fix", cues.FIX),
     ("strong", cues.STRONG),
     ("proposes", cues.PROPOSES),
+    ("refuses", cues.REFUSES),
     ("routine", cues.ROUTINE),
     ("cleanup", cues.CLEANUP),
     ("repeats", cues.REPEATS),
