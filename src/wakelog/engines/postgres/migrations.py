@@ -2,15 +2,17 @@
 
 `wl_version` has the version that whoever opens the store must know; it stays, unless a step breaks older readers. Which
 steps were taken is told by `wl_migration`; where there is none, the version is the first. A step goes statement by
-statement, each of which may be run again, and is noted when all are done: so it needs no lock, may be taken by several
-at once, and goes on where it was cut off.
+statement, each of which may be run again, and is noted when all are done: so it may be taken by several at once, and
+goes on where it was cut off.
 
 To add a step: write it below with the next number, make the same change in schema.sql, and keep a golden store of the
 version before (tests/golden/make_stores.py). A test holds the two ways to the same tables. An index on a table that
-grows is made with `create index concurrently if not exists`: what an interrupted one left behind is dropped first."""
+grows is made with `create index concurrently if not exists`, by one at a time: what an interrupted one left behind is
+dropped first, and one that is still being made looks the same."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 from typing import Any
@@ -41,6 +43,10 @@ _IS_INVALID = """
 select exists (select 1 from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indexrelid
 where c.relname = $1::text and not i.indisvalid)
 """
+_INDEX_LOCK = 0x77616B65_6C6F67
+"""The advisory lock of whoever makes an index. It is tried again and again, not waited for: `create index concurrently`
+waits for every statement that waits."""
+_PAUSE_S = 0.05
 
 
 async def version_of(db: Any) -> int:
@@ -72,7 +78,19 @@ async def take(db: Any, step: MigrationStep) -> bool:
 
 async def _run(db: Any, statement: str) -> None:
     index = _CONCURRENT.match(statement)
-    if index is not None and await db.fetchval(_IS_INVALID, index[1]):
-        await db.execute(f"drop index concurrently if exists {index[1]}")
     with contextlib.suppress(*CAME_FIRST):
+        if index is None:
+            await db.execute(statement)
+        else:
+            await _make_index(db, index[1], statement)
+
+
+async def _make_index(db: Any, name: str, statement: str) -> None:
+    while not await db.fetchval("select pg_try_advisory_lock($1)", _INDEX_LOCK):
+        await asyncio.sleep(_PAUSE_S)
+    try:
+        if await db.fetchval(_IS_INVALID, name):
+            await db.execute(f"drop index concurrently if exists {name}")
         await db.execute(statement)
+    finally:
+        await db.execute("select pg_advisory_unlock($1)", _INDEX_LOCK)
